@@ -1,0 +1,147 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Phase says how far an upgrade has come.
+//
+// +kubebuilder:validation:Enum=New;Pending;Upgrading;Upgraded;Failed;Unknown
+type Phase string
+
+const (
+	// PhaseNew is an upgrade that was seen and not yet looked at.
+	PhaseNew Phase = "New"
+	// PhasePending is an upgrade whose time has not come, or that may not start yet.
+	PhasePending Phase = "Pending"
+	// PhaseUpgrading is an upgrade whose steps are being taken.
+	PhaseUpgrading Phase = "Upgrading"
+	// PhaseUpgraded is an upgrade that is complete.
+	PhaseUpgraded Phase = "Upgraded"
+	// PhaseFailed is an upgrade that was given up, or never started.
+	PhaseFailed Phase = "Failed"
+	// PhaseUnknown is an upgrade whose state cannot be read at present.
+	PhaseUnknown Phase = "Unknown"
+)
+
+// History is the record of the upgrade to one version.
+type History struct {
+	// version is the version that the upgrade leads to, e.g. 4.4.6.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+
+	// phase says how far the upgrade has come.
+	//
+	// +optional
+	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The field is given; the conditions beside it say more.
+
+	// attempt counts the attempts at this version, from 1. A changed time after
+	// a failure begins a new attempt, whose conditions start anew.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// upgradeAt is the time that was asked for in this attempt.
+	//
+	// +optional
+	UpgradeAt *metav1.Time `json:"upgradeAt,omitempty"`
+
+	// precedingVersion is the version that was installed when the upgrade commenced.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	PrecedingVersion string `json:"precedingVersion,omitempty"`
+
+	// startTime is when the first step began. Without it nothing was done yet.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// completeTime is when the upgrade was over, its clean-up included.
+	//
+	// +optional
+	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
+
+	// workerStartTime is when the step that waits for the worker nodes began.
+	//
+	// +optional
+	WorkerStartTime *metav1.Time `json:"workerStartTime,omitempty"`
+
+	// workerCompleteTime is when all worker nodes were upgraded.
+	//
+	// +optional
+	WorkerCompleteTime *metav1.Time `json:"workerCompleteTime,omitempty"`
+
+	// conditions are the steps that have begun, in the order of the runbook.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=64
+	Conditions []StepCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // A step's condition has times that a metav1.Condition lacks.
+}
+
+// StepCondition is what became of one step.
+//
+// A step is over once it has a completeTime. Then its status is True if the
+// step is done or was skipped (the reason says why), and False if it failed.
+// A step without a completeTime is being tried: False means "not yet", Unknown
+// that its state cannot be found out at present.
+type StepCondition struct {
+	// type names the step by what holds once it is done, e.g. ControlPlaneUpgraded.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Type string `json:"type,omitempty"`
+
+	// status is True once the step is no longer in the way, False while it is
+	// or if it failed, Unknown while that cannot be found out.
+	//
+	// +required
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Status metav1.ConditionStatus `json:"status,omitempty"`
+
+	// reason says in one CamelCase word why the status is what it is.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// message says to people what is going on.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+
+	// startTime is when the step was first tried.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// completeTime is when the step was over.
+	//
+	// +optional
+	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
+
+	// lastProbeTime is when the step was last looked at. While a step waits it
+	// is renewed at least every five minutes, as a sign of life.
+	//
+	// +optional
+	LastProbeTime *metav1.Time `json:"lastProbeTime,omitempty"`
+
+	// lastTransitionTime is when the status last changed.
+	//
+	// +optional
+	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+}

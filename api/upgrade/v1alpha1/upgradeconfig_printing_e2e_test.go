@@ -1,0 +1,114 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package v1alpha1_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// ask runs kubectl as a person would and returns what it prints.
+func ask(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	printed, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, printed)
+	}
+	return string(printed)
+}
+
+// table is what was printed, without the blanks that align its columns.
+func table(printed string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(printed) {
+		var row []string
+		for cell := range strings.SplitSeq(line, "  ") {
+			if cell = strings.TrimSpace(cell); cell != "" {
+				row = append(row, cell)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func TestKubectlPrintsHowFarAnUpgradeIs(t *testing.T) {
+	t.Parallel()
+	object := upgradeConfig("printed")
+	create(t, object)
+	fresh := table(ask(t, "", "get", "upgrade", "printed"))
+	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "SINCE", "MESSAGE"}, {"printed", "4.4.6"}}
+	if diff := cmp.Diff(want, fresh); diff != "" {
+		t.Errorf("before anybody looked at it (-want +got):\n%s", diff)
+	}
+
+	since := time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339)
+	underWay := summary(map[string]any{"type": "Progressing", "reason": "AllWorkerNodesUpgraded", "message": "worker: 2 of 3 nodes are updated", "lastTransitionTime": since})
+	underWay["history"] = []any{element(nil), map[string]any{"version": "4.4.5", "phase": "Upgraded"}}
+	record(t, object, underWay)
+	want[1] = []string{"printed", "4.4.6", "Upgrading", "AllWorkerNodesUpgraded", "3h", "worker: 2 of 3 nodes are updated"}
+	if diff := cmp.Diff(want, table(ask(t, "", "get", "upgradeconfigs.upgrade.managed.openshift.io", "printed"))); diff != "" {
+		t.Errorf("while it runs (-want +got):\n%s", diff)
+	}
+	want[0], want[1] = append(want[0], "UPGRADE AT", "TYPE"), append(want[1], "2020-06-20T12:00:00Z", "OSD")
+	if diff := cmp.Diff(want, table(ask(t, "", "get", "upgrade", "printed", "--output=wide"))); diff != "" {
+		t.Errorf("all of it (-want +got):\n%s", diff)
+	}
+}
+
+func TestKubectlExplainsEveryField(t *testing.T) {
+	t.Parallel()
+	for field, says := range map[string]string{
+		"upgrade.spec.type":                               "names the cluster upgrader",
+		"upgrade.spec.upgradeAt":                          "for example 2020-05-01T12:00:00Z",
+		"upgrade.spec.PDBForceDrainTimeout":               "for how many minutes",
+		"upgrade.spec.desired.version":                    "e.g. 4.4.6",
+		"upgrade.spec.desired.channel":                    "e.g. fast-4.4",
+		"upgrade.spec.desired.image":                      "by digest",
+		"upgrade.spec.desired.acceptedRisks":              "risks of a conditional update",
+		"upgrade.spec.capacityReservation":                "adds a node",
+		"upgrade.spec.paused":                             "holds the upgrade",
+		"upgrade.status.history":                          "newest first",
+		"upgrade.status.history.phase":                    "Upgrading",
+		"upgrade.status.history.conditions":               "in the order of the runbook",
+		"upgrade.status.history.conditions.reason":        "CamelCase",
+		"upgrade.status.conditions":                       "Accepted, Progressing, Succeeded, Stalled",
+		"upgrade.status.nextTime":                         "the next thing",
+		"upgrade.status.observedGeneration":               "generation of the spec",
+		"upgrade.status.history.conditions.lastProbeTime": "sign of life",
+	} {
+		t.Run(field, func(t *testing.T) {
+			t.Parallel()
+			printed := strings.Join(strings.Fields(ask(t, "", "explain", field)), " ")
+			if !strings.Contains(printed, says) {
+				t.Errorf("kubectl explain %s does not say %q:\n%s", field, says, printed)
+			}
+		})
+	}
+}
+
+func TestKubectlTakesATimeWithoutQuotes(t *testing.T) {
+	t.Parallel()
+	ask(t, `
+apiVersion: upgrade.managed.openshift.io/v1alpha1
+kind: UpgradeConfig
+metadata: {name: unquoted}
+spec:
+  type: OSD
+  upgradeAt: 2020-06-20T12:00:00Z
+  PDBForceDrainTimeout: 120
+  desired: {channel: fast-4.4, version: 4.4.6}
+`, "apply", "--filename=-", "--validate=strict")
+	if got := ask(t, "", "get", "upgrade", "unquoted", "--output=jsonpath={.spec.upgradeAt}"); got != "2020-06-20T12:00:00Z" {
+		t.Errorf("the time became %q", got)
+	}
+}

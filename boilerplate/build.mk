@@ -1,0 +1,27 @@
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Our own programs, and the demonstration that they make.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+IMAGE ?= managed-upgrade-operator:$(VERSION)
+CONTAINER_ENGINE ?= $(if $(shell command -v podman),podman,docker)
+SCENARIO ?=
+KEEP ?=
+
+.PHONY: build
+build: ## Build our programs into bin/.
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: $(CONTROL_PLANE) build ## Upgrade a played cluster and watch. SCENARIO=file plays another, KEEP=1 leaves the cluster up.
+	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(KEEP),--keep)
+
+.PHONY: image
+image: ## Build the container image. IMAGE=name:tag names it.
+	$(CONTAINER_ENGINE) build --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
+
+.PHONY: clean
+clean: ## Remove what was built and what the dev cluster left, tools included.
+	rm -rf bin .devcluster

@@ -1,0 +1,20 @@
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Generated files. Each kind has a pair of scripts, hack/update-KIND.sh and hack/verify-KIND.sh; to add a kind, add a pair.
+
+GENERATORS := bin/controller-gen bin/crd-ref-docs
+
+.PHONY: generate
+generate: bin/controller-gen ## Generate what the code needs: deepcopy functions, CRDs, RBAC.
+	hack/update-deepcopy.sh
+	hack/update-crds.sh
+	hack/update-rbac.sh
+
+.PHONY: update
+update: $(GENERATORS) ## Generate every generated file.
+	@for script in hack/update-*.sh; do echo "$$script"; "$$script"; done
+
+.PHONY: verify
+verify: $(GENERATORS) ## Check that every generated file is up to date; names what is stale.
+	@stale=0; for script in hack/verify-*.sh; do echo "$$script"; "$$script" || stale=1; done; exit $$stale

@@ -1,0 +1,33 @@
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Tests. Those that want a real API server carry the build tag e2e: the rules of the CRDs beside the API types, and the
+# scenarios in test/e2e. They run one package after the other, since each starts a control plane of its own.
+
+# At most E2E_CLUSTERS clusters run at a time: each takes some 450 MiB and, while it starts, all of a core.
+
+TEST_FLAGS ?=
+E2E_CLUSTERS ?= 3
+E2E_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: test
+test: unit e2e ## Run all tests: unit tests, API rules, scenarios.
+
+.PHONY: unit
+unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.
+	go test $(TEST_FLAGS) ./...
+
+.PHONY: race
+race: ## Run the unit tests under the race detector, which needs gcc.
+	@command -v "$${CC:-gcc}" >/dev/null || { echo "make race: the race detector needs a C compiler, and $${CC:-gcc} is not there: install gcc, or name one by CC=" >&2; exit 1; }
+	CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
+
+.PHONY: e2e
+e2e: $(CONTROL_PLANE) $(MONITORING) build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
+	go test -tags e2e -count 1 -p 1 -parallel $(E2E_CLUSTERS) -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
+
+BENCH_PACKAGES = $(shell grep -rl --include='*_test.go' '^func Benchmark' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: bench
+bench: $(CONTROL_PLANE) build ## Measure what docs/benchmarks.md tells of, which takes 15 minutes. TEST_FLAGS='-bench Idle' measures only that.
+	go test -tags e2e -run '^$$' -bench . -count 1 -p 1 -timeout 60m $(TEST_FLAGS) $(BENCH_PACKAGES)

@@ -1,0 +1,33 @@
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Programs of others, each pinned by a `tool` line in a module under hack/tools and built into bin/ when it is first needed.
+# Ask for one as a prerequisite: `lint: bin/golangci-lint`.
+
+# $(call tool,name,module under hack/tools,package,how long a build takes cold on two cores[,build tags])
+define tool
+TOOLS += bin/$(1)
+bin/$(1): hack/tools/$(2)/go.mod hack/tools/$(2)/go.sum hack/build-tool.sh
+	@hack/build-tool.sh $(1) $(2) $(3) "$(4)" $(5)
+endef
+
+$(eval $(call tool,etcd,kubernetes,go.etcd.io/etcd/server/v3,45 s))
+$(eval $(call tool,kube-apiserver,kubernetes,k8s.io/kubernetes/cmd/kube-apiserver,3 min))
+$(eval $(call tool,kube-controller-manager,kubernetes,k8s.io/kubernetes/cmd/kube-controller-manager,90 s))
+$(eval $(call tool,kubectl,kubernetes,k8s.io/kubernetes/cmd/kubectl,40 s))
+CONTROL_PLANE := $(TOOLS)
+
+# Only scenarios and tests that are about alerts want these. The one way in which Prometheus finds anything here is that it
+# is told where it is; the other ways would double the build. Its web pages are not in the module.
+$(eval $(call tool,prometheus,prometheus,github.com/prometheus/prometheus/cmd/prometheus,2 min,remove_all_sd))
+$(eval $(call tool,promtool,prometheus,github.com/prometheus/prometheus/cmd/promtool,2 min,remove_all_sd))
+$(eval $(call tool,alertmanager,alertmanager,github.com/prometheus/alertmanager/cmd/alertmanager,80 s))
+MONITORING := $(filter-out $(CONTROL_PLANE),$(TOOLS))
+
+$(eval $(call tool,controller-gen,generators,sigs.k8s.io/controller-tools/cmd/controller-gen,25 s))
+$(eval $(call tool,crd-ref-docs,generators,github.com/elastic/crd-ref-docs,10 s))
+$(eval $(call tool,golangci-lint,lint,sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter,2 min))
+$(eval $(call tool,govulncheck,vulncheck,golang.org/x/vuln/cmd/govulncheck,15 s))
+
+.PHONY: tools
+tools: $(CONTROL_PLANE) ## Build what the dev cluster runs: etcd and Kubernetes' programs, into bin/.

@@ -1,0 +1,45 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The docs program writes the pages that are made of what the code says of
+// itself: the runbooks from their tables, the configuration from its settings,
+// the metrics from their registry, the flags from the command.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const banner = "<!-- Generated from the code by `make update`. -->\n\n"
+
+func main() {
+	pages := map[string]func() (string, error){
+		"docs/runbooks/OSD.md":            osd,
+		"docs/reference/configuration.md": always(configuration),
+		"docs/reference/metrics.md":       metrics,
+		"docs/reference/operator.md":      always(flags),
+	}
+	for path, page := range pages {
+		if err := write(path, page); err != nil {
+			fmt.Fprintln(os.Stderr, "docs:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+func write(path string, page func() (string, error)) error {
+	text, err := page()
+	if err != nil {
+		return fmt.Errorf("making %s: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // Pages are for everybody.
+		return err
+	}
+	return os.WriteFile(path, []byte(banner+text), 0o644) //nolint:gosec // Pages are for everybody.
+}
+
+func always(page func() string) func() (string, error) {
+	return func() (string, error) { return page(), nil }
+}

@@ -1,0 +1,78 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
+
+func configuration() string {
+	cfg := config.Default()
+	var page strings.Builder
+	fmt.Fprintf(&page, "# Configuration\n\nThe file of the operator's flag `--config`: key `config.yaml` of the ConfigMap `managed-upgrade-operator-config`.\n"+
+		"Every key has a default. A duration has its unit, as in `90s`, `30m` or `2h30m`.\n\n```yaml\napiVersion: %s\nkind: %s\nupgradeWindow: 1h\ncontrolPlane:\n  slowAfter: 90m\n```\n\n", config.APIVersion, config.Kind)
+	page.WriteString("| key | what it says | default | may be |\n| --- | --- | --- | --- |\n")
+	for _, s := range cfg.Settings() {
+		fmt.Fprintf(&page, "| `%s` | %s | `%s` | %s |\n", s.Path, s.Doc, s.Value.Unset(), s.Value.Bounds())
+	}
+	return page.String()
+}
+
+func flags() string {
+	var options operator.Options
+	set := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	options.Bind(set)
+	var page strings.Builder
+	page.WriteString("# The operator's flags\n\n| flag | default | what it says |\n| --- | --- | --- |\n")
+	set.VisitAll(func(f *pflag.Flag) {
+		value := ""
+		if f.DefValue != "" {
+			value = "`" + f.DefValue + "`"
+		}
+		fmt.Fprintf(&page, "| `--%s` | %s | %s |\n", f.Name, orDash(value), f.Usage)
+	})
+	return page.String()
+}
+
+func metrics() (string, error) {
+	registry := prometheus.NewRegistry()
+	measures, err := telemetry.NewMetrics(registry)
+	if err != nil {
+		return "", err
+	}
+	at := metav1.NewTime(time.Unix(0, 0))
+	measures.Show("", "", history.History{}, "step", false)
+	measures.Ended("", history.StepCondition{StartTime: &at, CompleteTime: &at})
+	measures.Failed("", "")
+	families, err := registry.Gather()
+	if err != nil {
+		return "", err
+	}
+	var page strings.Builder
+	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to those who may get that path.\n\n| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n")
+	for _, family := range families {
+		var labels []string
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+label.GetName()+"`")
+		}
+		slices.Sort(labels)
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", family.GetName(), kind(family.GetType()), strings.Join(labels, ", "), family.GetHelp())
+	}
+	return page.String(), nil
+}
+
+func kind(t dto.MetricType) string { return strings.ToLower(t.String()) }

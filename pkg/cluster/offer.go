@@ -1,0 +1,104 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Offer is how the cluster version operator offers a release. The zero Offer
+// is none.
+type Offer struct {
+	// Offered says whether the release is offered at all.
+	Offered bool
+	// Conditional says that it is offered, but not recommended, because of its risks.
+	Conditional bool
+	// Risks are the risks that must be accepted to take it.
+	Risks []Risk
+	// Image is the pull spec of the release.
+	Image string
+}
+
+// Risk is why a conditional update is not recommended.
+type Risk struct {
+	Name    string
+	Message string
+	URL     string
+}
+
+// Text says in one bounded line what the risk is.
+func (r Risk) Text() string {
+	return cmp.Or(brief(strings.TrimSpace(r.Message+" "+r.URL)), "no reason is given")
+}
+
+// NotAccepted are the risks of the offer that the target does not accept.
+func (o Offer) NotAccepted(target Target) []Risk {
+	var missing []Risk
+	for _, risk := range o.Risks {
+		if !slices.Contains(target.AcceptedRisks, risk.Name) {
+			missing = append(missing, risk)
+		}
+	}
+	return missing
+}
+
+// offers collects what the status offers. A recommended offer of a version
+// wins over a conditional one: the operator lists a conditional update whose
+// risks do not apply in both places.
+func offers(status *configv1.ClusterVersionStatus) map[string]Offer {
+	all := make(map[string]Offer, len(status.AvailableUpdates)+len(status.ConditionalUpdates))
+	for i := range status.AvailableUpdates {
+		release := &status.AvailableUpdates[i]
+		if _, known := all[release.Version]; !known {
+			all[release.Version] = Offer{Offered: true, Image: release.Image}
+		}
+	}
+	for i := range status.ConditionalUpdates {
+		update := &status.ConditionalUpdates[i]
+		if _, known := all[update.Release.Version]; known {
+			continue
+		}
+		if recommended(update) {
+			all[update.Release.Version] = Offer{Offered: true, Image: update.Release.Image}
+			continue
+		}
+		// The API promises at least one risk. Without any there is nothing that
+		// somebody could accept knowingly, so it counts as not offered.
+		if len(update.Risks) == 0 {
+			continue
+		}
+		all[update.Release.Version] = Offer{Offered: true, Conditional: true, Image: update.Release.Image, Risks: risks(update)}
+	}
+	return all
+}
+
+func recommended(update *configv1.ConditionalUpdate) bool {
+	return holds(update.Conditions, "Recommended", metav1.ConditionTrue)
+}
+
+// risks are those that are not known to leave this cluster alone.
+func risks(update *configv1.ConditionalUpdate) []Risk {
+	var apply []Risk
+	for i := range update.Risks {
+		risk := &update.Risks[i]
+		if !holds(risk.Conditions, "Applies", metav1.ConditionFalse) {
+			apply = append(apply, Risk{Name: risk.Name, Message: risk.Message, URL: risk.URL})
+		}
+	}
+	return apply
+}
+
+func holds(conditions []metav1.Condition, name string, status metav1.ConditionStatus) bool {
+	for i := range conditions {
+		if conditions[i].Type == name {
+			return conditions[i].Status == status
+		}
+	}
+	return false
+}

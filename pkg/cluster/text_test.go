@@ -1,0 +1,122 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		names []string
+		want  string
+	}{
+		"none":                          {nil, ""},
+		"one":                           {[]string{"a"}, "a"},
+		"three are all named":           {[]string{"c", "a", "b"}, "a, b, c"},
+		"of more, three and the others": {[]string{"g", "f", "e", "d", "c", "b", "a"}, "a, b, c and 4 more"},
+		"each counts once":              {[]string{"b", "a", "b", "a", "c", "c"}, "a, b, c"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := slices.Clone(tc.names)
+			if got := cluster.Names(tc.names); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if !slices.Equal(before, tc.names) {
+				t.Errorf("the names were reordered: %q", tc.names)
+			}
+		})
+	}
+}
+
+func TestConditionText(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		condition cluster.Condition
+		text, why string
+	}{
+		"nothing is said":        {cluster.Condition{}, "no reason is given", "no reason is given"},
+		"only a reason":          {cluster.Condition{Reason: "R"}, "R", "R"},
+		"only a message":         {cluster.Condition{Message: "m"}, "m", "m"},
+		"both":                   {cluster.Condition{Reason: "R", Message: "m"}, "m", "R: m"},
+		"several lines are one":  {cluster.Condition{Message: "a:\n* b\n\n* c\t"}, "a: * b * c", "a: * b * c"},
+		"nothing but line feeds": {cluster.Condition{Message: "\n\n", Reason: "R"}, "R", "R"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.condition.Text(); got != tc.text {
+				t.Errorf("text: got %q, want %q", got, tc.text)
+			}
+			if got := tc.condition.Why(); got != tc.why {
+				t.Errorf("why: got %q, want %q", got, tc.why)
+			}
+		})
+	}
+}
+
+func FuzzConditionText(f *testing.F) {
+	f.Add("short")
+	f.Add("a" + strings.Repeat("ä", 5000)) // cut within a character, wherever it is cut
+	f.Add(strings.Repeat(" x\n", 5000))
+	f.Add(strings.Repeat("\xff", 5000))
+	f.Fuzz(func(t *testing.T, message string) {
+		got := cluster.Condition{Message: message}.Text()
+		if len(got) > 512+len("…") || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\t") {
+			t.Errorf("of %d bytes, got %d: %q", len(message), len(got), got)
+		}
+	})
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		from, to string
+		want     cluster.Change
+		crosses  bool
+	}{
+		"the same version":                       {"4.4.6", "4.4.6", cluster.Same, false},
+		"another build of the same version":      {"4.4.6+a", "4.4.6+b", cluster.Same, false},
+		"a patch":                                {"4.4.5", "4.4.6", cluster.Patch, false},
+		"a patch, counted and not spelt":         {"4.4.9", "4.4.10", cluster.Patch, false},
+		"a release after its candidate":          {"4.4.6-rc.1", "4.4.6", cluster.Patch, false},
+		"the next minor version":                 {"4.4.9", "4.5.0", cluster.Minor, true},
+		"a candidate of the next minor version":  {"4.4.9", "4.5.0-rc.1", cluster.Minor, true},
+		"the next major version":                 {"4.20.1", "5.0.0", cluster.Major, true},
+		"an earlier patch":                       {"4.4.6", "4.4.5", cluster.Downgrade, false},
+		"an earlier minor version":               {"4.4.6", "4.3.9", cluster.Downgrade, false},
+		"a candidate of what is installed":       {"4.4.6", "4.4.6-rc.1", cluster.Downgrade, false},
+		"an earlier major, a later minor number": {"5.0.0", "4.20.1", cluster.Downgrade, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := cluster.Compare(tc.from, tc.to)
+			if err != nil || got != tc.want || got.CrossesMinor() != tc.crosses {
+				t.Errorf("got %s, crosses: %t, %v", got, got.CrossesMinor(), err)
+			}
+		})
+	}
+	for name, pair := range map[string][2]string{
+		"a malformed desired version is named":   {"4.4.6", "v4.4"},
+		"a malformed installed version is named": {"4.4", "4.4.6"},
+		"a missing version is named":             {"", "4.4.6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := cluster.Compare(pair[0], pair[1])
+			if err == nil || !strings.Contains(err.Error(), `"`+pair[0]+`"`) && !strings.Contains(err.Error(), `"`+pair[1]+`"`) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,189 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config is the operator's configuration: one typed file with a version,
+// in which everything has a default. Each key is one line in a table that says
+// what it is for, what it is unless set, and what it may be.
+//
+// It does not know where the file comes from, nor what the settings are used for.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The version of the file.
+const (
+	APIVersion = "config.upgrade.managed.openshift.io/v1alpha1"
+	Kind       = "OperatorConfig"
+)
+
+// Config is the configuration of the operator.
+type Config struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
+	UpgradeWindow   Duration        `json:"upgradeWindow"`
+	ControlPlane    Patience        `json:"controlPlane"`
+	Workers         Patience        `json:"workers"`
+	PostHealthCheck PostHealthCheck `json:"postHealthCheck"`
+	Cleanup         Cleanup         `json:"cleanup"`
+	Cancellation    Cancellation    `json:"cancellation"`
+
+	Alerts               Alerts               `json:"alerts"`
+	ExternalDependencies ExternalDependencies `json:"externalDependencies"`
+}
+
+// Patience is how long a step may take before people are told.
+type Patience struct {
+	SlowAfter Duration `json:"slowAfter"`
+}
+
+// PostHealthCheck is how long a cluster may take to be healthy after its upgrade.
+type PostHealthCheck struct {
+	Timeout Duration `json:"timeout"`
+}
+
+// Cleanup is how long cleaning up after an upgrade that was given up may take.
+type Cleanup struct {
+	SettleTimeout Duration `json:"settleTimeout"`
+}
+
+// Cancellation is how long deleting an UpgradeConfig may take.
+type Cancellation struct {
+	Timeout Duration `json:"timeout"`
+}
+
+// Alerts is where firing alerts are asked for, and which of them count.
+type Alerts struct {
+	URL              string   `json:"url"`
+	CAFile           string   `json:"caFile"`
+	TokenFile        string   `json:"tokenFile"`
+	Timeout          Duration `json:"timeout"`
+	Interval         Duration `json:"interval"`
+	Watchdog         string   `json:"watchdog"`
+	IgnoreAlerts     []string `json:"ignoreAlerts"`
+	IgnoreNamespaces []string `json:"ignoreNamespaces"`
+}
+
+// ExternalDependencies are what an upgrade needs outside of the cluster.
+type ExternalDependencies struct {
+	URLs    []string `json:"urls"`
+	Timeout Duration `json:"timeout"`
+}
+
+// Setting is one key of the file.
+type Setting struct {
+	Path  string // as in upgradeWindow or controlPlane.slowAfter
+	Doc   string
+	Value Value
+}
+
+// Bounds of texts and lists, in bytes and items.
+const (
+	longestURL  = 2048
+	longestPath = 4096
+	longestName = 253
+	mostNames   = 100
+)
+
+// Settings are all keys of the file, in its order.
+func (c *Config) Settings() []Setting {
+	const day = 24 * time.Hour
+	return []Setting{
+		{"upgradeWindow", "How long after upgradeAt an upgrade may commence.", Span{&c.UpgradeWindow, 30 * time.Minute, time.Second, 7 * day}},
+		{"controlPlane.slowAfter", "How long the control plane may take before people are told.", Span{&c.ControlPlane.SlowAfter, 2 * time.Hour, time.Second, 7 * day}},
+		{"workers.slowAfter", "How long the worker nodes may take before people are told.", Span{&c.Workers.SlowAfter, 4 * time.Hour, time.Second, 14 * day}},
+		{"postHealthCheck.timeout", "How long the cluster may take to be healthy after its upgrade before the upgrade counts as failed.", Span{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
+		{"cleanup.settleTimeout", "For how long an upgrade that was given up after it had commenced keeps other upgrades waiting until the cluster has settled.", Span{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
+		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its clean-up.", Span{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
+		{"alerts.url", "Where the API of Prometheus is that is asked for firing alerts. Empty: alerts are not checked.", Text{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", longestURL}},
+		{"alerts.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", Text{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", longestPath}},
+		{"alerts.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", Text{&c.Alerts.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", longestPath}},
+		{"alerts.timeout", "How long its answer may take.", Span{&c.Alerts.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"alerts.interval", "How long it is not asked again.", Span{&c.Alerts.Interval, time.Minute, time.Second, 5 * time.Minute}},
+		{"alerts.watchdog", "An alert that always fires, without which an answer is not believed. Empty: there is none.", Text{&c.Alerts.Watchdog, "Watchdog", longestName}},
+		{"alerts.ignoreAlerts", "Names of alerts that hold up no upgrade.", List{&c.Alerts.IgnoreAlerts, mostNames, longestName}},
+		{"alerts.ignoreNamespaces", "Namespaces whose alerts hold up no upgrade.", List{&c.Alerts.IgnoreNamespaces, mostNames, longestName}},
+		{"externalDependencies.urls", "What must answer before an upgrade commences, with a status below 400.", List{&c.ExternalDependencies.URLs, 20, longestURL}},
+		{"externalDependencies.timeout", "How long each of three tries to reach one may take.", Span{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
+	}
+}
+
+// Default is the configuration in which nothing is set.
+func Default() Config {
+	c := Config{APIVersion: APIVersion, Kind: Kind}
+	for _, s := range c.Settings() {
+		s.Value.reset()
+	}
+	return c
+}
+
+// Parse reads a configuration. Everything that is wrong with it is said, each
+// with the path of its key and what would be right.
+func Parse(data []byte) (Config, error) {
+	written, err := read(data)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading the configuration: %w", err)
+	}
+	c := Default()
+	lines := map[string]int{}
+	var wrong []error
+	for _, e := range written {
+		if first, twice := lines[e.path]; twice {
+			wrong = append(wrong, fmt.Errorf("%s: is in lines %d and %d, must be there once", e.path, first, e.line))
+			continue
+		}
+		lines[e.path] = e.line
+		if err := c.take(e); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", e.path, err))
+		}
+	}
+	if lines["apiVersion"] == 0 {
+		wrong = append(wrong, fmt.Errorf("apiVersion: is missing, must be %s", APIVersion))
+	}
+	if lines["kind"] == 0 {
+		wrong = append(wrong, fmt.Errorf("kind: is missing, must be %s", Kind))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return Config{}, fmt.Errorf("checking the configuration: %w", err)
+	}
+	return c, nil
+}
+
+// take sets what an entry sets.
+func (c *Config) take(e entry) error {
+	switch e.path {
+	case "apiVersion":
+		return must(e, APIVersion)
+	case "kind":
+		return must(e, Kind)
+	}
+	section, paths := "", []string{"apiVersion", "kind"}
+	for _, s := range c.Settings() {
+		if s.Path == e.path {
+			return s.Value.read(e)
+		}
+		if strings.HasPrefix(s.Path, e.path+".") {
+			section = s.Path
+		}
+		paths = append(paths, s.Path)
+	}
+	switch {
+	case section == "":
+		return fmt.Errorf("there is no such key, must be one of %s", strings.Join(paths, ", "))
+	case !e.empty:
+		return fmt.Errorf("is %q, must hold keys, such as %s", e.text, section)
+	}
+	return nil
+}
+
+func must(e entry, value string) error {
+	if e.text != value {
+		return fmt.Errorf("is %q, must be %s", e.text, value)
+	}
+	return nil
+}

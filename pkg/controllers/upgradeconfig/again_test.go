@@ -1,0 +1,305 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+func TestANewTimeAfterAFailureIsANewAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.offered = nil
+	w.playUntil(func() bool { return w.ended(upgrade) })
+	first := w.record()
+	if first.Phase != history.PhaseFailed || first.Attempt != 1 || len(first.Conditions) == 0 {
+		t.Fatalf("the first attempt was %+v", first)
+	}
+	w.cluster.offered = []string{desired}
+	later := w.clock.Now().Add(time.Hour)
+	version := w.clusterVersion()
+	w.edit(version, func() { version.Generation++ })
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(later) })
+	w.play(time.Minute)
+	if got := w.record(); got.Phase != history.PhasePending || got.Attempt != 2 || len(got.Conditions) > 0 || got.CompleteTime != nil {
+		t.Errorf("the second attempt began with %+v", got)
+	}
+	if apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionSucceeded) != nil {
+		t.Error("the conditions still say how the first attempt ended")
+	}
+	w.playUntil(func() bool { return w.ended(upgrade) })
+	if got := w.record(); got.Phase != history.PhaseUpgraded || got.Attempt != 2 || got.PrecedingVersion != installed {
+		t.Errorf("the second attempt ended with %+v", got)
+	}
+	if n := len(w.get(upgrade).Status.History); n != 1 {
+		t.Errorf("%d elements in the history", n)
+	}
+	if n := w.events("UpgradeStarted"); n != 2 {
+		t.Errorf("it was told %d times that an upgrade began", n)
+	}
+}
+
+func TestAnotherVersionAfterAnUpgradeIsAnotherUpgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.upgraded()
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
+		s.Desired.Version, s.UpgradeAt = "4.4.7", clockTime(w.clock.Now().Add(time.Minute))
+	})
+	w.playUntil(func() bool { return w.record().Version == "4.4.7" && w.ended(upgrade) })
+	all := w.get(upgrade).Status.History
+	if len(all) != 2 || all[0].Phase != history.PhaseUpgraded || all[0].PrecedingVersion != desired || all[1].Version != desired {
+		t.Errorf("the history is %+v", all)
+	}
+
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = desired }) // and back
+	w.play(time.Hour)
+	cfg := w.get(upgrade)
+	if c := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != reasonDowngrade {
+		t.Errorf("Accepted is %+v", c)
+	}
+	if got := cfg.Status.History; len(got) != 2 || got[0].Version != "4.4.7" || got[1].Phase != history.PhaseUpgraded {
+		t.Errorf("the history is %+v", got)
+	}
+	if cfg.Status.ObservedGeneration != cfg.Generation {
+		t.Error("the change does not count as seen")
+	}
+}
+
+func TestTheHistoryKeepsTheNewestSixteen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.clock.SetTime(tenPast.Add(time.Hour)) // the window of each is over
+	w.create(upgradeConfig(upgrade))
+	for i := range 20 {
+		w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = fmt.Sprintf("4.5.%d", i) })
+		w.play(time.Minute)
+	}
+	all := w.get(upgrade).Status.History
+	if len(all) != maxHistory || all[0].Version != "4.5.19" || all[maxHistory-1].Version != "4.5.4" {
+		t.Errorf("%d elements, from %s to %s", len(all), all[0].Version, all[len(all)-1].Version)
+	}
+}
+
+func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWaySaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.reach("ControlPlaneUpgraded")
+	known := w.operator.Upgraders
+	w.operator.Upgraders = nil // an older release
+	w.play(10 * time.Minute)
+	w.expect(outcome{phase: history.PhaseUnknown, condition: "Accepted=False UnknownType", says: "OSD"})
+	if w.holder() == "" {
+		t.Error("the lock was let go of")
+	}
+	w.operator.Upgraders = known
+	w.upgraded()
+}
+
+func TestTwoUpgradesGoOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
+	w := newWorld(t, upgradeConfig(upgrade), upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
+	for !w.ended(upgrade) {
+		before := w.clock.Now()
+		w.playUntil(func() bool { return w.clock.Now().After(before) || w.ended(upgrade) })
+		for _, h := range w.get(second).Status.History {
+			if h.StartTime != nil && w.record().CompleteTime == nil {
+				t.Fatalf("both are under way; %s", w.describe())
+			}
+		}
+		c := apimeta.FindStatusCondition(w.get(second).Status.Conditions, v1alpha1.ConditionProgressing)
+		if w.record().StartTime != nil && !w.ended(upgrade) && (c.Reason != reasonClusterLocked || c.Message != "waiting for the upgrade of UpgradeConfig team-a/upgrade, one runs at a time") {
+			t.Fatalf("the second says %+v", c)
+		}
+	}
+	w.playUntil(func() bool { return w.ended(second) }) // the window is still open
+	if got := w.get(second).Status.History[0]; got.Phase != history.PhaseUpgraded || got.PrecedingVersion != desired {
+		t.Errorf("the second ended with %+v", got)
+	}
+}
+
+func TestTheSecondUpgradeMissesItsWindowBecauseOfTheFirst(t *testing.T) {
+	t.Parallel()
+	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
+	w := newWorld(t, upgradeConfig(second))
+	w.cluster.workers = time.Hour
+	w.playUntil(func() bool { return w.holder() != "" })
+	w.create(upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
+	w.play(time.Hour)
+	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", says: "UpgradeConfig team-b/upgrade", over: true})
+}
+
+func TestTheLockOfAHolderThatIsGoneIsBroken(t *testing.T) {
+	t.Parallel()
+	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
+	w := newWorld(t, upgradeConfig(second))
+	w.cluster.accepting = 24 * time.Hour
+	w.playUntil(func() bool { return len(w.get(second).Finalizers) > 0 })
+	w.create(upgradeConfig(upgrade))
+	w.play(time.Minute)
+	gone := w.get(second)
+	w.edit(gone, func() { gone.Finalizers = nil }) // before anybody can put it back
+	w.remove(second)
+	w.play(longestRest + time.Minute)
+	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
+}
+
+func TestPausing(t *testing.T) {
+	t.Parallel()
+	pause := func(paused bool) func(*v1alpha1.UpgradeConfigSpec) {
+		return func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = &paused }
+	}
+	t.Run("before the upgrade begins, it holds it", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade, pause(true)))
+		w.at(10 * time.Minute)
+		w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Paused", says: "12:40"})
+		w.respec(upgrade, pause(false))
+		w.upgraded()
+	})
+	t.Run("before the upgrade begins, until its window has closed", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade, pause(true)))
+		w.at(31 * time.Minute)
+		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
+	})
+	t.Run("before the commit, it holds the step", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.reach("VersionPinned")
+		w.respec(upgrade, pause(true))
+		w.at(20 * time.Minute)
+		if len(w.asked) > 0 {
+			t.Error("it went on")
+		}
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True VersionPinned", says: "spec.paused holds the upgrade"})
+		w.respec(upgrade, pause(false))
+		w.upgraded()
+	})
+	t.Run("after the commit, it is shown and has no effect", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.reach("ControlPlaneUpgraded")
+		w.respec(upgrade, pause(true))
+		w.play(time.Second)
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", says: "spec.paused has no effect"})
+		w.upgraded()
+	})
+}
+
+func TestTheClockJumps(t *testing.T) {
+	t.Parallel()
+	t.Run("over the whole window before the upgrade begins", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.at(-time.Minute)
+		w.jump(time.Hour)
+		w.play(6 * time.Minute)
+		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
+		if len(w.asked) > 0 {
+			t.Errorf("asked for %q", w.asked)
+		}
+	})
+	t.Run("over the end of the window before the commit", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.cluster.accepting = 2 * time.Minute
+		w.requested()
+		w.jump(time.Hour)
+		w.cluster.deaf = true
+		w.restart()
+		w.play(10 * time.Minute)
+		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
+		if len(w.asked) != 2 || w.asked[1] != "" {
+			t.Errorf("asked for %q", w.asked)
+		}
+	})
+	t.Run("over the end of the window after the commit", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.reach("ControlPlaneUpgraded")
+		w.jump(time.Hour)
+		w.upgraded()
+	})
+	t.Run("back to before the window, while the upgrade waits for the commit", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.cluster.accepting = 5 * time.Minute
+		w.requested()
+		w.jump(-time.Hour)
+		w.upgraded()
+	})
+	t.Run("back to before the window, before the upgrade begins", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }))
+		w.at(time.Minute)
+		w.jump(-time.Hour)
+		w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = nil })
+		w.play(30 * time.Minute)
+		w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"})
+		w.upgraded()
+	})
+}
+
+func TestTheTimeIsTheInstantThatIsWritten(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Time{
+		"2026-03-01T12:10:00Z":                tenPast,
+		"2026-03-01T14:10:00+02:00":           tenPast,
+		"2026-03-01T06:40:00.25-05:30":        tenPast.Add(250 * time.Millisecond),
+		"2026-03-01T12:10:00.999999999+00:00": tenPast.Add(time.Second - time.Nanosecond),
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = text }))
+			w.playUntil(func() bool { return w.holder() != "" })
+			if late := w.clock.Now().Sub(want); late < 0 || late > 0 {
+				t.Errorf("it began %s late", late)
+			}
+			w.upgraded()
+		})
+	}
+}
+
+func TestWhoHeldTheLockOfAnEarlierAttemptIsNotBlamedForALaterOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.lock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+	w.at(31 * time.Minute)
+	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", says: "team-b/job", over: true})
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(-time.Hour)) })
+	w.play(time.Minute)
+	if c := apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionSucceeded); strings.Contains(c.Message, "team-b/job") || w.record().Attempt != 2 {
+		t.Errorf("attempt %d: %+v", w.record().Attempt, c)
+	}
+}
+
+// The API server refuses such a change; an older CRD would not.
+func TestAnUpgradeUnderWayGoesOnAsItBegan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.accepting = 5 * time.Minute
+	w.requested()
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
+		s.Desired.Version, s.UpgradeAt = "4.4.7", clockTime(tenPast.Add(-24*time.Hour))
+	})
+	w.playUntil(func() bool { return w.record().Version == "4.4.7" })
+	all := w.get(upgrade).Status.History
+	if len(all) != 2 || all[1].Version != desired || all[1].Phase != history.PhaseUpgraded {
+		t.Errorf("the history is %+v", all)
+	}
+	w.play(time.Minute)
+	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
+}

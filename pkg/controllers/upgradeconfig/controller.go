@@ -1,0 +1,182 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
+
+// kind is the kind of the objects, as it stands in the lock and in Events.
+const kind = "UpgradeConfig"
+
+// The shortest and the longest time between two looks at an upgrade that is not over.
+const (
+	shortestRest = time.Second
+	longestRest  = 5 * time.Minute
+)
+
+// ClusterUpgrader is a way to upgrade a cluster: it makes a runbook of an UpgradeConfig.
+type ClusterUpgrader interface {
+	// Runbook makes the table of the steps. It asks nobody and changes nothing;
+	// the shape of the table is the same for every UpgradeConfig, also an empty
+	// one. The first element of the status's history is the attempt at hand.
+	// The window, a hold and a cancellation are set by the caller.
+	Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook
+}
+
+// Reconciler carries out UpgradeConfigs.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Namespace is where the cluster's lock is.
+	Namespace string
+	// Upgraders are the ways to upgrade, by spec.type.
+	Upgraders map[string]ClusterUpgrader
+	// Config is the operator's configuration.
+	Config config.Config
+	// Events and Metrics tell of upgrades.
+	Events  *telemetry.Events
+	Metrics *telemetry.Metrics
+
+	store    *store
+	lock     *lock.Lock
+	sureLock *lock.Lock // the same lock, read from the API server
+}
+
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs/status,verbs=patch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=patch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=cluster-upgrade,verbs=get;list;watch;patch
+
+// SetupWithManager makes the controller part of the manager. The runbooks of the
+// upgraders must be ones that Validate accepts.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.init()
+	all := handler.EnqueueRequestsFromMapFunc(r.unfinished)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("upgradeconfig").
+		For(&v1alpha1.UpgradeConfig{}).
+		Watches(&configv1.ClusterVersion{}, all).
+		Watches(&configv1.ClusterOperator{}, all).
+		Watches(&mcfgv1.MachineConfigPool{}, all).
+		Watches(&corev1.Node{}, all, builder.WithPredicates(nodeChanged{})).
+		Watches(&coordinationv1.Lease{}, all).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
+		}).
+		Complete(r)
+}
+
+func (r *Reconciler) init() {
+	r.store = &store{client: r.Client, live: r.Live}
+	r.lock = &lock.Lock{Client: r.Client, Namespace: r.Namespace, Clock: r.Clock, Exists: r.exists}
+	r.sureLock = &lock.Lock{Client: sure{r.Client, r.Live}, Namespace: r.Namespace, Clock: r.Clock, Exists: r.exists}
+}
+
+// Reconcile takes one look at one UpgradeConfig.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cfg, err := r.store.load(ctx, req.NamespacedName)
+	switch {
+	case errors.Is(err, errBehind):
+		return reconcile.Result{RequeueAfter: shortestRest}, nil // at the latest: the event comes first
+	case err != nil:
+		return reconcile.Result{}, err
+	case cfg == nil:
+		r.Metrics.Forget(req.Namespace, req.Name)
+		return reconcile.Result{}, nil
+	}
+
+	l := r.look(cfg, ctrl.LoggerFrom(ctx))
+	next, err := l.run(ctx)
+	l.measure()
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // somebody was faster: the cache will show it
+		return reconcile.Result{RequeueAfter: shortestRest}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case ended(l.record) || cfg.DeletionTimestamp != nil && next.IsZero():
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: rest(next, r.Clock.Now())}, nil
+}
+
+// rest is how long to rest until the next look. What is past, such as a deadline
+// that fell due during the look, is looked at soon, but not at once: nothing may spin.
+func rest(next, now time.Time) time.Duration {
+	switch {
+	case next.IsZero():
+		return longestRest
+	case !next.After(now):
+		return shortestRest
+	}
+	return min(next.Sub(now), longestRest)
+}
+
+// exists says whether the holder of the lock still does.
+func (r *Reconciler) exists(ctx context.Context, h lock.Holder) (bool, error) {
+	if h.Kind != kind { // who else takes part is not known here; a person may delete the Lease
+		return true, nil
+	}
+	key := client.ObjectKey{Namespace: h.Namespace, Name: h.Name}
+	for _, from := range []client.Reader{r.Client, r.Live} { // the API server is asked only if the cache says no
+		var cfg v1alpha1.UpgradeConfig
+		err := from.Get(ctx, key, &cfg)
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		if err == nil && string(cfg.UID) == h.UID {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// unfinished are the UpgradeConfigs to which a change in the cluster may matter.
+func (r *Reconciler) unfinished(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list v1alpha1.UpgradeConfigList
+	if err := r.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "the UpgradeConfigs could not be listed")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		cfg := &list.Items[i]
+		if len(cfg.Finalizers) > 0 || len(cfg.Status.History) == 0 || !ended(cfg.Status.History[0]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cfg)})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,376 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+// status is the first element of the history of the upgrade.
+func (w *world) record() history.History {
+	w.t.Helper()
+	cfg := w.get(upgrade)
+	if len(cfg.Status.History) == 0 {
+		w.t.Fatal("there is no history")
+	}
+	return cfg.Status.History[0]
+}
+
+// reach plays until a step is being taken, or is over.
+func (w *world) reach(step string) {
+	w.t.Helper()
+	w.playUntil(func() bool {
+		all := w.get(upgrade).Status.History
+		return len(all) > 0 && find(all, all[0].Version, all[0].Attempt, step) != nil
+	})
+}
+
+// requested plays until the cluster version operator was asked for the target, and has not answered for a while.
+func (w *world) requested() {
+	w.t.Helper()
+	w.playUntil(func() bool {
+		all := w.get(upgrade).Status.History
+		if len(all) == 0 {
+			return false
+		}
+		c := find(all, all[0].Version, all[0].Attempt, "CommenceUpgrade")
+		return c != nil && c.Reason == "Requested"
+	})
+	w.play(time.Second)
+}
+
+func TestTheTargetIsWithdrawnAlsoIfTheRecordIsLostAndTheWindowHasClosed(t *testing.T) {
+	t.Parallel()
+	for name, during := range map[string]func(*world){
+		"the record is lost":                                    func(*world) {},
+		"and the upgrade is paused":                             func(w *world) { w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }) },
+		"and the cluster could not be read when it was noticed": func(w *world) { w.unreadable(5 * time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.cluster.accepting = 6 * time.Hour
+			w.requested()
+			w.lose(upgrade)
+			w.jump(45 * time.Minute) // the machine was suspended
+			during(w)
+			w.restart()
+			w.playUntil(func() bool { return w.ended(upgrade) })
+			if got := w.record(); got.Phase != history.PhaseFailed {
+				t.Errorf("the phase is %s", got.Phase)
+			}
+			w.play(12 * time.Hour)
+			if w.clusterVersion().Spec.DesiredUpdate != nil || w.clusterVersion().Status.History[0].Version == desired {
+				t.Errorf("the upgrade began after it had been given up; %s", w.describe())
+			}
+		})
+	}
+}
+
+// unreadable lets no ClusterVersion be read for a while.
+func (w *world) unreadable(d time.Duration) {
+	w.reads = func(kind string) error {
+		if kind == "ClusterVersion" {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	w.after(d, func() {
+		w.reads = nil
+		w.dirty["ClusterVersion"] = true
+		clear(w.cache["ClusterVersion"])
+	})
+}
+
+func TestTheLockStaysWhileTheClusterOfALostRecordCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.reach("ControlPlaneUpgraded")
+	w.lose(upgrade)
+	w.unreadable(7 * time.Minute)
+	w.create(upgradeConfig(client.ObjectKey{Namespace: "team-b", Name: "upgrade"}))
+	w.play(6 * time.Minute)
+	if !strings.Contains(w.holder(), "team-a") {
+		t.Errorf("the lock is held by %q; %s", w.holder(), w.describe())
+	}
+	if got := w.record().Phase; got != history.PhaseUnknown {
+		t.Errorf("the phase is %s", got)
+	}
+	w.playUntil(func() bool { return w.record().CompleteTime != nil })
+	if got := w.record().Phase; got != history.PhaseUpgraded {
+		t.Errorf("the phase is %s", got)
+	}
+}
+
+func TestAnUpgradeWhoseLockWasTakenAwayDoesNotSpin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.reach("ControlPlaneUpgraded")
+	w.jump(time.Hour) // the window is over
+	other := lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"}
+	w.seize(other)
+	before := w.looks
+	w.play(30 * time.Minute)
+	if looks := w.looks - before; looks > 40 {
+		t.Errorf("%d looks in half an hour", looks)
+	}
+	if got := w.record().Phase; got != history.PhaseUpgrading {
+		t.Errorf("the phase is %s; %s", got, w.describe())
+	}
+	w.seize(lock.Holder{})
+	w.upgraded()
+}
+
+func TestAnUpgradeThatLostItsLockAndItsRecordDoesNotSpin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.reach("ControlPlaneUpgraded")
+	w.jump(time.Hour)
+	w.lose(upgrade)
+	w.seize(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+	before := w.looks
+	w.play(30 * time.Minute)
+	if looks := w.looks - before; looks > 40 {
+		t.Errorf("%d looks in half an hour", looks)
+	}
+	w.seize(lock.Holder{})
+	w.upgraded()
+}
+
+func TestTheLockIsReleasedAlsoIfTheCacheDoesNotShowItYet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.playUntil(func() bool { return w.clock.Now().After(tenPast.Add(-time.Minute)) })
+	w.frozen["Lease"] = true // nobody has it, says the cache
+	w.after(10*time.Minute, func() { delete(w.frozen, "Lease") })
+	w.plan = func(_ int, what string) answer {
+		if what == "patch UpgradeConfig/status" && w.holder() != "" {
+			w.plan = nil
+			return refused
+		}
+		return applied
+	}
+	w.playUntil(func() bool { return len(w.get(upgrade).Finalizers) > 0 })
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(24 * time.Hour)) })
+	w.play(time.Minute)
+	if len(w.get(upgrade).Finalizers) > 0 || w.holder() != "" {
+		t.Errorf("it is held on to; %s", w.describe())
+	}
+}
+
+func TestTheEndOfAnUpgradeThatNeverBeganIsToldOnceEventsCanBeWritten(t *testing.T) {
+	t.Parallel()
+	for name, deaf := range map[string]time.Duration{"at once": 0, "after three minutes": 3 * time.Minute, "never": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }))
+			end := tenPast.Add(30*time.Minute + deaf)
+			w.plan = func(_ int, what string) answer {
+				if what == "create Event" && w.clock.Now().Before(end) {
+					return refused
+				}
+				return applied
+			}
+			w.playUntil(func() bool { return len(w.get(upgrade).Status.History) > 0 && w.record().CompleteTime != nil })
+			if late := w.clock.Now().Sub(tenPast.Add(30 * time.Minute)); late > time.Second {
+				t.Errorf("the end was recorded %s late", late)
+			}
+			w.play(3 * time.Hour)
+			want := 1
+			if deaf > tellFor {
+				want = 0
+			}
+			if got := w.events("WindowMissed"); got != want {
+				t.Errorf("%d Events, want %d", got, want)
+			}
+			if len(w.due) > 0 {
+				t.Errorf("somebody still wants to look: %v", w.due)
+			}
+		})
+	}
+}
+
+func TestAnUpgradeGoesOnWithoutEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.plan = func(_ int, what string) answer {
+		if what == "create Event" {
+			return refused
+		}
+		return applied
+	}
+	w.playUntil(func() bool { return w.ended(upgrade) })
+	record := w.record()
+	if record.Phase != history.PhaseUpgraded {
+		t.Errorf("the phase is %s; %s", record.Phase, w.describe())
+	}
+	for _, step := range []string{"StartedNotificationSent", "CompletedNotificationSent"} {
+		if c := find(w.get(upgrade).Status.History, desired, 1, step); c == nil || c.Reason != "NotDelivered" {
+			t.Errorf("%s: %+v", step, c)
+		}
+	}
+	if held := w.clock.Now().Sub(record.CompleteTime.Time); held > tellFor+2*time.Minute {
+		t.Errorf("the lock was held for %s after the end", held)
+	}
+}
+
+func TestDeletionIsBoundedAlsoIfTheCleanUpCannotEnd(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*world){
+		"the target cannot be withdrawn": func(w *world) {
+			w.plan = func(_ int, what string) answer {
+				if what == "patch ClusterVersion" {
+					return refused
+				}
+				return applied
+			}
+		},
+		"the cluster cannot be read": func(w *world) { w.unreadable(24 * time.Hour) },
+		"the cluster cannot be read, and the record is lost": func(w *world) {
+			w.lose(upgrade)
+			w.unreadable(24 * time.Hour)
+		},
+		"the status cannot be written": func(w *world) {
+			w.plan = func(_ int, what string) answer {
+				if what == "patch UpgradeConfig/status" {
+					return refused
+				}
+				return applied
+			}
+		},
+		"another has the lock": func(w *world) {
+			w.seize(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.cluster.deaf = false
+			w.cluster.accepting = 6 * time.Hour
+			w.requested()
+			spoil(w)
+			w.remove(upgrade)
+			w.after(7*time.Minute+30*time.Second, func() { w.queue(upgrade) }) // a node has changed
+			w.playUntil(func() bool { return !w.exists(upgrade) })
+			took := w.clock.Now().Sub(w.deleted[upgrade].Time)
+			if took < 9*time.Minute || took > 11*time.Minute {
+				t.Errorf("it took %s", took)
+			}
+			if n := w.events("CancellationAbandoned"); n != 1 {
+				t.Errorf("%d Events say so", n)
+			}
+		})
+	}
+}
+
+func TestTheFinalizerWithoutARecordIsNoEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.UpgradeConfigSpec)
+		phase  history.Phase
+	}{
+		"the upgrade is still wanted":  {change: func(*v1alpha1.UpgradeConfigSpec) {}, phase: history.PhaseUpgraded},
+		"it was put off":               {change: func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(24 * time.Hour)) }, phase: history.PhaseUpgraded},
+		"its type is not known now":    {change: func(s *v1alpha1.UpgradeConfigSpec) { s.Type = "ARO" }, phase: history.PhaseFailed},
+		"its version is an older one":  {change: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.1" }, phase: history.PhaseFailed},
+		"its version is no version":    {change: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "latest" }, phase: history.PhaseFailed},
+		"its version is there already": {change: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed }, phase: history.PhaseUpgraded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.plan = func(_ int, what string) answer { // the process dies when the lock is taken and the finalizer set
+				if what == "patch UpgradeConfig/status" && w.holder() != "" {
+					return crashBefore
+				}
+				return applied
+			}
+			w.playUntil(func() bool { return w.lives > 1 })
+			w.plan = nil
+			if cfg := w.get(upgrade); len(cfg.Finalizers) == 0 || len(cfg.Status.History) > 0 && cfg.Status.History[0].StartTime != nil {
+				t.Fatalf("this is not the moment that is meant; %s", w.describe())
+			}
+			w.respec(upgrade, c.change)
+			w.playUntil(func() bool { return w.ended(upgrade) })
+			if got := w.record().Phase; got != c.phase {
+				t.Errorf("the phase is %s; %s", got, w.describe())
+			}
+		})
+	}
+}
+
+func TestAnUpgradePutOffLetsGoOfTheLock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.plan = func(_ int, what string) answer {
+		if what == "patch UpgradeConfig/status" && w.holder() != "" {
+			return crashBefore
+		}
+		return applied
+	}
+	w.playUntil(func() bool { return w.lives > 1 })
+	w.plan = nil
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(24 * time.Hour)) })
+	w.play(time.Minute)
+	if cfg := w.get(upgrade); len(cfg.Finalizers) > 0 || w.holder() != "" {
+		t.Errorf("something is held until tomorrow; %s", w.describe())
+	}
+}
+
+func TestDeletionDoesNotWaitForWhatIsOverToBeReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.plan = func(_ int, what string) answer { // so that the finalizer stays for a while after the end
+		if what == "create Event" {
+			return refused
+		}
+		return applied
+	}
+	w.playUntil(func() bool { return w.get(upgrade).Status.History != nil && w.record().CompleteTime != nil })
+	if len(w.get(upgrade).Finalizers) == 0 {
+		t.Fatal("the finalizer is gone already")
+	}
+	w.plan, w.errors = nil, nil
+	w.unreadable(24 * time.Hour)
+	w.remove(upgrade)
+	w.play(time.Second)
+	if w.exists(upgrade) || len(w.errors) > 0 {
+		t.Errorf("errors %v; %s", w.errors, w.describe())
+	}
+}
+
+func TestNothingIsAskedForWithALockThatWasGivenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.9" })) // which is not offered
+	w.playUntil(func() bool { return w.ended(upgrade) })
+	mine := w.lease(w.get(upgrade))
+	w.frozen["Lease"] = true
+	w.sync()
+	stale := w.cache["Lease"]
+	for key := range stale {
+		stale[key] = mine
+	}
+	w.seize(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
+		s.Desired.Version = desired
+		s.UpgradeAt = clockTime(w.clock.Now())
+	})
+	w.play(10 * time.Minute)
+	if len(w.asked) > 0 {
+		t.Errorf("the cluster version operator was asked for %q", w.asked)
+	}
+	if err := w.api.Get(t.Context(), upgrade, &v1alpha1.UpgradeConfig{}); apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,242 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+// outcome is what an UpgradeConfig shows.
+type outcome struct {
+	phase     history.Phase
+	condition string // Type=Status Reason
+	says      string // part of its message
+	over      bool
+}
+
+// expect checks what the upgrade shows.
+func (w *world) expect(want outcome) {
+	w.t.Helper()
+	cfg := w.get(upgrade)
+	record := w.record()
+	name, _, _ := strings.Cut(want.condition, "=")
+	got := outcome{phase: record.Phase, over: record.CompleteTime != nil}
+	if c := apimeta.FindStatusCondition(cfg.Status.Conditions, name); c != nil {
+		got.condition = name + "=" + string(c.Status) + " " + c.Reason
+		if strings.Contains(c.Message, want.says) {
+			got.says = want.says
+		}
+	}
+	if got != want {
+		w.t.Errorf("after %s: got %+v, want %+v; %s", w.clock.Now().Sub(noon), got, want, w.describe())
+	}
+	if over := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionSucceeded); want.over && over == nil {
+		w.t.Errorf("it is over, and nothing says how it ended; %s", w.describe())
+	}
+}
+
+// at plays until so long after the upgrade's time.
+func (w *world) at(d time.Duration) {
+	w.t.Helper()
+	w.play(tenPast.Add(d).Sub(w.clock.Now()))
+}
+
+// The rows of the table of outcomes in the design, in its order.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	const window = 30 * time.Minute
+	pending := func(reason, says string) outcome {
+		return outcome{phase: history.PhasePending, condition: "Accepted=False " + reason, says: says}
+	}
+	waiting := func(step, says string) outcome {
+		return outcome{phase: history.PhaseUpgrading, condition: "Progressing=True " + step, says: says}
+	}
+	failed := func(reason, says string) outcome {
+		return outcome{phase: history.PhaseFailed, condition: "Succeeded=False " + reason, says: says, over: true}
+	}
+	type moment struct {
+		at   time.Duration
+		want outcome
+	}
+	for name, c := range map[string]struct {
+		spec    func(*v1alpha1.UpgradeConfigSpec)
+		cluster func(*world)
+		moments []moment
+	}{
+		"before its time": {
+			moments: []moment{{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", says: "2026-03-01T12:10:00Z"}}},
+		},
+		"an unknown type": {
+			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Type = "ARO" },
+			moments: []moment{
+				{-time.Minute, pending("UnknownType", "this operator knows OSD")},
+				{window - time.Second, pending("UnknownType", "")},
+				{window + time.Second, failed("UnknownType", "ARO")},
+			},
+		},
+		"a malformed version": {
+			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4" },
+			moments: []moment{
+				{-time.Minute, pending("InvalidVersion", "spec.desired.version")}, {window + time.Second, failed("InvalidVersion", "4.4")},
+			},
+		},
+		"a downgrade": {
+			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.1" },
+			moments: []moment{
+				{-time.Minute, pending("Downgrade", "4.4.5 is installed")}, {window + time.Second, failed("Downgrade", "4.4.1")},
+			},
+		},
+		"a time that is none": {
+			spec:    func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "tomorrow" },
+			moments: []moment{{0, pending("InvalidTime", "2020-05-01T12:00:00Z")}, {24 * time.Hour, pending("InvalidTime", "")}},
+		},
+		"the installed version": {
+			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
+			moments: []moment{{-5 * time.Minute, outcome{
+				phase: history.PhaseUpgraded, condition: "Succeeded=True AlreadyAtVersion", says: "nothing to do", over: true,
+			}}},
+		},
+		"a version that is not offered": {
+			cluster: func(w *world) { w.cluster.offered = nil },
+			moments: []moment{
+				{time.Minute, waiting("VersionPinned", "not offered")},
+				{window - time.Second, waiting("VersionPinned", "")},
+				{window + 5*time.Second, failed("WindowMissed", "not offered")},
+			},
+		},
+		"a conditional edge that is not accepted": {
+			cluster: func(w *world) {
+				w.cluster.offered = nil
+				version := w.clusterVersion()
+				w.edit(version, func() {
+					version.Status.ConditionalUpdates = []configv1.ConditionalUpdate{{
+						Release: configv1.Release{Version: desired}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Sinks", Message: "It sinks."}},
+					}}
+				})
+			},
+			moments: []moment{{time.Minute, waiting("VersionPinned", "Sinks")}, {window + 5*time.Second, failed("WindowMissed", "Sinks")}},
+		},
+		"a cluster that is not upgradeable": {
+			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.5.1" },
+			cluster: func(w *world) {
+				w.report(w.clusterVersion(), configv1.OperatorUpgradeable, configv1.ConditionFalse, "a box is open")
+			},
+			moments: []moment{{time.Minute, waiting("ClusterUpgradeable", "a box is open")}, {window + 5*time.Second, failed("WindowMissed", "a box is open")}},
+		},
+		"an unhealthy cluster": {
+			cluster: func(w *world) { w.pools(func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true }) },
+			moments: []moment{{time.Minute, waiting("PreHealthCheck", "paused")}, {window + 5*time.Second, failed("WindowMissed", "paused")}},
+		},
+		"another update in progress": {
+			cluster: func(w *world) {
+				version := w.clusterVersion()
+				w.edit(version, func() { version.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.7"} })
+			},
+			moments: []moment{{time.Minute, waiting("ClusterUpgradeable", "4.4.7")}, {window + 5*time.Second, failed("WindowMissed", "4.4.7")}},
+		},
+		"an operator that was down for the whole window": {
+			cluster: func(w *world) { w.clock.SetTime(tenPast.Add(window)) },
+			moments: []moment{{window + time.Second, failed("WindowMissed", "did not begin by 2026-03-01T12:40:00Z")}},
+		},
+		"a lock that is never free": {
+			cluster: func(w *world) {
+				w.lock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+			},
+			moments: []moment{
+				{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"}},
+				{time.Minute, pending("ClusterLocked", "UpgradeJob team-b/job")},
+				{window + time.Second, failed("WindowMissed", "waiting for the upgrade of UpgradeJob team-b/job")},
+			},
+		},
+		"a target that is refused": {
+			cluster: func(w *world) { w.cluster.refuses = "is not signed" },
+			moments: []moment{{time.Minute, waiting("CommenceUpgrade", "is not signed")}, {window + 5*time.Second, failed("TargetRefused", "is not signed")}},
+		},
+		"a control plane that is slow": {
+			cluster: func(w *world) { w.cluster.installs = 3 * time.Hour },
+			moments: []moment{
+				{time.Hour, outcome{phase: history.PhaseUpgrading, condition: "Stalled=False OnTime"}},
+				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Stalled=True ControlPlaneUpgraded", says: "takes longer"}},
+				{5 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Stalled=False OnTime", over: true}},
+			},
+		},
+		"somebody who leads the cluster elsewhere": {
+			cluster: func(w *world) {
+				w.after(15*time.Minute, func() {
+					version := w.clusterVersion()
+					w.edit(version, func() { version.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.7"} })
+				})
+			},
+			moments: []moment{{2 * time.Hour, failed("Superseded", "4.4.7")}},
+		},
+		"a cluster that is ill afterwards": {
+			cluster: func(w *world) {
+				w.after(25*time.Minute, func() {
+					var node corev1.Node
+					if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "worker-0"}, &node); err != nil {
+						w.t.Fatal(err)
+					}
+					w.edit(&node, func() { node.Spec.Unschedulable = true })
+				})
+			},
+			moments: []moment{
+				{time.Hour, waiting("PostClusterHealthCheck", "worker-0")}, {3 * time.Hour, failed("UnhealthyAfterUpgrade", "worker-0")},
+			},
+		},
+		"a cluster that cannot be read before the upgrade begins": {
+			cluster: func(w *world) { w.unreadable(15 * time.Minute) },
+			moments: []moment{
+				{-time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", says: "not now"}},
+				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", over: true}},
+			},
+		},
+		"a cluster that cannot be read while it is upgraded": {
+			cluster: func(w *world) { w.after(15*time.Minute, func() { w.unreadable(30 * time.Minute) }) },
+			moments: []moment{
+				{20 * time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", says: "not now"}},
+				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", over: true}},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if c.cluster != nil {
+				c.cluster(w)
+			}
+			cfg := upgradeConfig(upgrade)
+			if c.spec != nil {
+				c.spec(&cfg.Spec)
+			}
+			w.create(cfg)
+			for _, m := range c.moments {
+				w.at(m.at)
+				w.expect(m.want)
+			}
+			last := c.moments[len(c.moments)-1]
+			if w.play(24 * time.Hour); w.record().Phase != last.want.phase && last.want.over {
+				t.Errorf("it was over, and changed after; %s", w.describe())
+			}
+			if asked := w.clusterVersion().Spec.DesiredUpdate; last.want.phase == history.PhaseFailed && asked != nil && asked.Version == desired &&
+				w.clusterVersion().Status.History[0].Version != desired {
+				t.Errorf("the target was not withdrawn; %s", w.describe())
+			}
+			if last.want.over && !w.ended(upgrade) && !strings.Contains(w.holder(), "UpgradeJob") {
+				t.Errorf("something is held on to; %s", w.describe())
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
+	t.Parallel()
+	for name, reach := range map[string]func(*world){
+		"before its time":            func(w *world) { w.at(-6 * time.Minute) },
+		"while it is paused":         func(w *world) { w.pauseAt(); w.at(time.Minute) },
+		"while another has the lock": func(w *world) { w.lock(lock.Holder{Kind: "UpgradeJob"}); w.at(time.Minute) },
+		"while it cannot be read":    func(w *world) { w.unreadable(24 * time.Hour); w.at(time.Minute) },
+		"while a step waits":         func(w *world) { w.reach("ControlPlaneUpgraded"); w.play(time.Second) },
+		"while a step cannot find out": func(w *world) {
+			w.reach("ControlPlaneUpgraded")
+			w.unreadable(24 * time.Hour)
+			w.play(time.Minute)
+		},
+		"after the upgrade":   func(w *world) { w.upgraded(); w.play(time.Second) },
+		"after it has failed": func(w *world) { w.pauseAt(); w.at(31 * time.Minute) },
+		"after it has failed without Events": func(w *world) {
+			w.plan = func(_ int, what string) answer {
+				if what == "create Event" {
+					return refused
+				}
+				return applied
+			}
+			w.pauseAt()
+			w.at(time.Hour)
+		},
+		"while its type is not known": func(w *world) {
+			w.reach("ControlPlaneUpgraded")
+			w.operator.Upgraders = nil
+			w.play(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			reach(w)
+			w.requests = nil
+			for range 20 { // nodes, pools and operators change all the time
+				w.queue(upgrade)
+				w.look()
+			}
+			if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func (w *world) pauseAt() {
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
+}
+
+func TestAWaitingStepShowsASignOfLifeEveryFiveMinutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.installs = 3 * time.Hour
+	w.reach("ControlPlaneUpgraded")
+	w.play(time.Minute)
+	w.requests = nil
+	w.play(time.Hour)
+	want := make([]string, 12)
+	for i := range want {
+		want[i] = "patch UpgradeConfig/status"
+	}
+	if diff := cmp.Diff(want, w.requests); diff != "" {
+		t.Errorf("requests in an hour (-want +got):\n%s", diff)
+	}
+}
+
+func TestAMessageIsWrittenAtMostOnceAMinute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.installs = 3 * time.Hour
+	w.reach("ControlPlaneUpgraded")
+	w.play(time.Minute)
+	w.requests = nil
+	for i := range 600 { // each second it says something else
+		w.after(time.Duration(i)*time.Second, func() {
+			w.report(w.clusterVersion(), configv1.OperatorProgressing, configv1.ConditionTrue, fmt.Sprintf("%d of 600 done", i))
+		})
+	}
+	w.play(10 * time.Minute)
+	if n := len(w.requests); n < 9 || n > 12 {
+		t.Errorf("%d requests in ten minutes: %q", n, w.requests)
+	}
+	if c := find(w.get(upgrade).Status.History, desired, 1, "ControlPlaneUpgraded"); c.Message < "54" {
+		t.Errorf("the message is %q", c.Message)
+	}
+}
+
+func TestAnUpgradeMakesFewRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.latency = 700 * time.Millisecond
+	w.upgraded()
+	status, reads := 0, map[string]int{}
+	for _, request := range w.requests {
+		switch request {
+		case "patch UpgradeConfig/status":
+			status++
+		case "get UpgradeConfig", "get Lease", "get ClusterVersion":
+			reads[request]++
+		}
+	}
+	if steps := len(w.record().Conditions); status > 2*steps+6 { // the rest are the sign of life, and what comes before the first step
+		t.Errorf("%d status writes for %d steps", status, steps)
+	}
+	// When the process begins, when the attempt begins, and when it ends.
+	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 1, "get Lease": 2}, reads); diff != "" {
+		t.Errorf("reads (-want +got):\n%s", diff)
+	}
+}
+
+func TestRest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		next time.Time
+		want time.Duration
+	}{
+		"nothing is asked for":   {want: longestRest},
+		"soon":                   {next: noon.Add(20 * time.Millisecond), want: 20 * time.Millisecond},
+		"later than is good":     {next: noon.Add(time.Hour), want: longestRest},
+		"now":                    {next: noon, want: shortestRest},
+		"in the past":            {next: noon.Add(-time.Hour), want: shortestRest},
+		"a nanosecond ago":       {next: noon.Add(-1), want: shortestRest},
+		"exactly at the longest": {next: noon.Add(longestRest), want: longestRest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := rest(c.next, noon); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhomAChangeInTheClusterConcerns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade), upgradeConfig(client.ObjectKey{Namespace: "team-b", Name: "tomorrow"},
+		func(s *v1alpha1.UpgradeConfigSpec) {
+			s.Desired.Version, s.UpgradeAt = "4.4.7", clockTime(tenPast.Add(24*time.Hour))
+		}))
+	w.playUntil(func() bool { return w.ended(upgrade) })
+	w.play(time.Second)
+	requests := w.operator.unfinished(t.Context(), nil)
+	if len(requests) != 1 || requests[0].Name != "tomorrow" {
+		t.Errorf("it concerns %v", requests)
+	}
+}

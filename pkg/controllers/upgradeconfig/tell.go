@@ -1,0 +1,88 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// tellFor is for how long the end of an upgrade is tried to be told before the
+// upgrade is let go without.
+const tellFor = 5 * time.Minute
+
+// tellTimeout is for how long an upgrade waits while something is told about it.
+const tellTimeout = 10 * time.Second
+
+// tellSteps tells what the record says of the steps. What cannot be told now is
+// told with the next pass: nothing waits for it.
+func (l *look) tellSteps(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	if err := l.Events.Tell(ctx, l.subject(), l.record); err != nil {
+		l.log.Error(err, "an event could not be written, it is tried again")
+	}
+}
+
+// tellEnd tells how the attempt ended: by its steps, or, if it never began, by its summary.
+func (l *look) tellEnd(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	end := meta.FindStatusCondition(l.cfg.Status.Conditions, v1alpha1.ConditionSucceeded)
+	switch {
+	case l.record.StartTime != nil:
+		return l.Events.Tell(ctx, l.subject(), l.record)
+	case end == nil || l.cfg.Status.History[0].Version != l.record.Version: // the summary is not about this attempt
+		return nil
+	case end.Status == metav1.ConditionTrue:
+		return l.tell(ctx, corev1.EventTypeNormal, end.Reason, end.Message)
+	}
+	return l.tell(ctx, corev1.EventTypeWarning, end.Reason, end.Message)
+}
+
+// tell writes an Event about the upgrade as a whole.
+func (l *look) tell(ctx context.Context, eventType, reason, message string) error {
+	id := engine.ID(string(l.cfg.UID), l.record.Attempt, l.record.Version, reason)
+	return l.Events.Notify(ctx, l.subject(), id, eventType, reason, message)
+}
+
+// observe is told by the engine of each transition that was saved.
+func (l *look) observe(t engine.Transition) {
+	l.Metrics.Ended(l.typeLabel(), t.To)
+	l.log.Info("step "+t.To.Type, "status", t.To.Status, "reason", t.To.Reason, "message", t.To.Message,
+		"over", t.To.CompleteTime != nil, "version", l.record.Version)
+}
+
+// measure shows the upgrade in the metrics.
+func (l *look) measure() {
+	current := ""
+	progressing := meta.FindStatusCondition(l.cfg.Status.Conditions, v1alpha1.ConditionProgressing)
+	if progressing != nil && progressing.Status == metav1.ConditionTrue {
+		current = progressing.Reason
+	}
+	slow := meta.IsStatusConditionTrue(l.cfg.Status.Conditions, v1alpha1.ConditionStalled)
+	l.Metrics.Show(l.cfg.Namespace, l.cfg.Name, l.record, current, slow)
+}
+
+func (l *look) subject() corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: kind,
+		Namespace: l.cfg.Namespace, Name: l.cfg.Name, UID: l.cfg.UID,
+	}
+}
+
+// typeLabel is the type as a metric's label, of which there are only so many.
+func (l *look) typeLabel() string {
+	if l.upgrader == nil {
+		return "unknown"
+	}
+	return l.cfg.Spec.Type
+}

@@ -1,0 +1,219 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package devcluster is a cluster on a laptop that behaves like OpenShift where it matters to an upgrade: a real control
+// plane with OpenShift's CustomResourceDefinitions, and players of what would run on top of it. It also runs our
+// operator against that cluster, with the permissions of its ServiceAccount.
+//
+// It knows nothing of UpgradeConfigs: what is expected of an upgrade is up to the scenarios and tests that use it.
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+// Options say where a cluster lives and what it is like.
+type Options struct {
+	// BinDir is the folder with the programs. Empty means the bin folder of the working directory's Go module.
+	BinDir string
+	// Dir is the state folder. It is created if it is missing.
+	Dir  string
+	Spec Spec
+}
+
+// Cluster is a running dev cluster.
+type Cluster struct {
+	*controlplane.ControlPlane
+
+	// Client may do everything. It knows the kinds of Kubernetes and OpenShift, and any other as unstructured objects.
+	Client client.Client
+	// Catalogue is the set of releases; changing it changes the update graph and what the played cluster version
+	// operator accepts.
+	Catalogue *updategraph.Catalogue
+
+	// Kubelets play the nodes; their plugs can be pulled.
+	Kubelets *kubelet.Kubelets
+	// MachineConfig plays the machine config operator.
+	MachineConfig *machineconfig.Player
+	// Monitoring is Prometheus and Alertmanager; nil unless the Spec wants them.
+	Monitoring *monitoring.Monitoring
+
+	spec        Spec
+	graph       *updategraph.Server
+	stopPlayers context.CancelFunc
+	players     chan error
+}
+
+// Scheme knows the kinds of Kubernetes and those of OpenShift that a dev cluster serves.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		clientgoscheme.AddToScheme(scheme),
+		configv1.Install(scheme),
+		mcfgv1.Install(scheme),
+	)
+	return scheme, err
+}
+
+// Start returns once the cluster is as an installed one: Available, not Progressing, nodes ready, pools updated, updates
+// retrieved. The context bounds the start alone; Stop ends what was started.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	if wrong := options.Spec.Validate(nil); len(wrong) > 0 {
+		return nil, fmt.Errorf("describing the cluster: %w", wrong.ToAggregate())
+	}
+	running, err := controlplane.Start(ctx, controlplane.Options{BinDir: options.BinDir, Dir: options.Dir})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{ControlPlane: running, spec: options.Spec.WithDefaults()}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// Spec returns what the cluster was started with, with all defaults filled in.
+func (c *Cluster) Spec() Spec { return c.spec }
+
+// Path returns the path of a file in the state folder.
+func (c *Cluster) Path(elements ...string) string {
+	return filepath.Join(append([]string{c.Dir()}, elements...)...)
+}
+
+// Stop ends the players, the update graph, the monitoring and the control plane. It may be called again.
+func (c *Cluster) Stop() error {
+	var trouble []error
+	if c.stopPlayers != nil {
+		c.stopPlayers()
+		trouble = append(trouble, <-c.players)
+		c.stopPlayers = nil
+	}
+	if c.graph != nil {
+		trouble = append(trouble, c.graph.Stop())
+		c.graph = nil
+	}
+	if c.Monitoring != nil {
+		trouble = append(trouble, c.Monitoring.Stop())
+	}
+	return errors.Join(append(trouble, c.ControlPlane.Stop())...)
+}
+
+// Apply applies the YAML files of a folder, but for the kinds named in skip.
+func (c *Cluster) Apply(ctx context.Context, files fs.FS, skip ...string) error {
+	objects, err := manifests.Read(files)
+	if err != nil {
+		return err
+	}
+	return manifests.Apply(ctx, c.Client, objects, skip...)
+}
+
+// Deploy applies what belongs to our operator, from the deploy folder of a checkout, except what runs it: the
+// CustomResourceDefinitions, the namespace, the ServiceAccount and its permissions.
+func (c *Cluster) Deploy(ctx context.Context, repository string) error {
+	for _, folder := range []string{"crds", "operator"} {
+		files := os.DirFS(filepath.Join(repository, "deploy", folder))
+		err := c.Apply(ctx, files, "Deployment", "ServiceMonitor", "PrometheusRule")
+		if err != nil {
+			return fmt.Errorf("deploying %s: %w", folder, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	scheme, err := Scheme()
+	if err != nil {
+		return fmt.Errorf("knowing the kinds of OpenShift: %w", err)
+	}
+	if c.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if err := c.Apply(ctx, crds.Files); err != nil {
+		return fmt.Errorf("serving the kinds of OpenShift: %w", err)
+	}
+	c.Catalogue = updategraph.NewCatalogue(c.spec.Releases...)
+	if c.graph, err = updategraph.Serve(c.Catalogue); err != nil {
+		return err
+	}
+	if err := c.install(ctx); err != nil {
+		return fmt.Errorf("installing OpenShift: %w", err)
+	}
+	if err := c.play(ctx, scheme); err != nil {
+		return err
+	}
+	if err := c.monitor(ctx); err != nil {
+		return err
+	}
+	return c.await(ctx)
+}
+
+// monitor starts the monitoring, if there is to be one.
+func (c *Cluster) monitor(ctx context.Context) (err error) {
+	if c.spec.Monitoring == nil {
+		return nil
+	}
+	c.Monitoring, err = monitoring.Start(ctx, monitoring.Options{
+		BinDir: c.BinDir(), Dir: c.Dir(), Spec: *c.spec.Monitoring, OnExit: c.TellDied,
+	})
+	return err
+}
+
+func (c *Cluster) cvoOptions() cvo.Options {
+	return cvo.Options{Speed: c.spec.Speed, Catalogue: c.Catalogue, Installed: c.spec.Version, Operators: c.spec.Operators}
+}
+
+// play starts the players. They run until Stop.
+func (c *Cluster) play(ctx context.Context, scheme *runtime.Scheme) error {
+	log, closeLog, err := playerLog(c.Path("logs", "players.log"))
+	if err != nil {
+		return err
+	}
+	mgr, err := manager.New(rest.CopyConfig(c.RESTConfig()), manager.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		Logger:                 log,
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the players: %w", err)
+	}
+	if err := cvo.AddToManager(mgr, c.cvoOptions()); err != nil {
+		return err
+	}
+	kubelets, err := kubelet.AddToManager(mgr)
+	if err != nil {
+		return err
+	}
+	c.Kubelets = kubelets
+	c.MachineConfig, err = machineconfig.AddToManager(mgr, machineconfig.Options{Speed: c.spec.Speed, Kubelets: kubelets, Nodes: c.spec.Nodes})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the start ends, the players go on
+	c.stopPlayers, c.players = stop, make(chan error, 1)
+	go func() { c.players <- errors.Join(mgr.Start(ctx), closeLog()) }()
+	return nil
+}

@@ -1,0 +1,196 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := New()
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestWhatIsWrongWithACommandIsSaid(t *testing.T) {
+	empty := t.TempDir()
+	broken := filepath.Join(empty, "broken.yaml")
+	if err := os.WriteFile(broken, []byte("name: broken\ndescription: It is.\nexpekt: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		args []string
+		want []string
+	}{
+		"an unknown command":           {[]string{"upp"}, []string{`unknown command "upp"`}},
+		"a scenario that is not there": {[]string{"scenario", "healty-z"}, []string{"healty-z: there is neither", "healthy-z"}},
+		"a scenario that is broken":    {[]string{"scenario", broken}, []string{broken + ": expekt: there is no such field; there are"}},
+		"no scenario":                  {[]string{"scenario"}, []string{"accepts 1 arg(s), received 0"}},
+		"a pool without a number":      {[]string{"up", "--pool", "infra"}, []string{"--pool infra: must be NAME=NODES, such as infra=2"}},
+		"a version that is none":       {[]string{"up", "--version", "4.20", "--dir", filepath.Join(empty, "state")}, []string{"version: Invalid value", "such as 4.20.6"}},
+		"programs that are missing":    {[]string{"up", "--bin-dir", empty, "--dir", filepath.Join(empty, "state")}, []string{"no program there named etcd", "make tools"}},
+		"the status of no cluster":     {[]string{"status", "--dir", empty}, []string{"no cluster runs in " + empty, "devcluster up"}},
+		"the logs of no cluster":       {[]string{"logs", "--dir", empty}, []string{"no logs in " + empty, "devcluster up"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := run(t, test.args...)
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got  %v\nwant %s", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestDownRemovesWhatAClusterLeftAndNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"audit.log", "kubeconfig", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := run(t, "down", "--dir", dir); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(dir, "notes.txt")}, left); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheScenariosAreListed(t *testing.T) {
+	out, err := run(t, "scenarios")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out, "healthy-z ") || !strings.Contains(out, "A healthy cluster is upgraded to the next patch release.") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
+func TestFlagsArePutOverADescription(t *testing.T) {
+	t.Parallel()
+	like := parsed(t, "--version=4.19.3", "--workers=5", "--monitoring", "--pool=infra=2", "--release=4.19.4", "--release=4.20.0=fast-4.20")
+	got, err := like.over(devcluster.Spec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := devcluster.Spec{
+		Version: "4.19.3", Channel: "candidate-4.19", Masters: 1, Workers: 5,
+		Monitoring: &monitoring.Spec{},
+		Pools:      []machineconfig.Pool{{Name: "infra", Nodes: 2}},
+		Releases: []updategraph.Release{
+			{Version: "4.19.4", Channels: []string{"candidate-4.19"}},
+			{Version: "4.20.0", Channels: []string{"fast-4.20"}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestANumberOfNodesThatMakesNoClusterIsRefused(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"--workers=0":       "--workers: is 0, must be greater than 0",
+		"--masters=-1":      "--masters: is -1, must be greater than 0",
+		"--speed=0":         "--speed: is 0, must be greater than 0",
+		"--workers=2000000": "there must be at most 2000 nodes in all pools together",
+	} {
+		spec, err := parsed(t, flag).over(devcluster.Spec{})
+		if err == nil {
+			err = spec.Validate(nil).ToAggregate()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", flag, err, want)
+		}
+	}
+}
+
+// parsed is what flags say.
+func parsed(t *testing.T, args ...string) *shape {
+	t.Helper()
+	like, flags := &shape{}, pflag.NewFlagSet("up", pflag.ContinueOnError)
+	like.bind(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return like
+}
+
+func TestEachChangeOfAStepIsPrintedOnce(t *testing.T) {
+	t.Parallel()
+	upgrade := func(phase string, conditions ...map[string]any) *unstructured.Unstructured {
+		list := make([]any, 0, len(conditions))
+		for _, condition := range conditions {
+			list = append(list, condition)
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "example"},
+			"status": map[string]any{"history": []any{map[string]any{
+				"version": "4.20.6", "phase": phase, "conditions": list,
+			}}},
+		}}
+	}
+	step := func(status, reason, message, completed string) map[string]any {
+		return map[string]any{
+			"type": "PreHealthCheck", "status": status, "reason": reason, "message": message,
+			"startTime": "2026-01-01T12:00:00Z", "completeTime": completed,
+		}
+	}
+	var out bytes.Buffer
+	p := &printer{out: &out}
+	for _, state := range []*unstructured.Unstructured{
+		upgrade("Upgrading", step("False", "Started", "looks", "")),
+		upgrade("Upgrading", step("False", "ClusterUnhealthy", "etcd is degraded", "")),
+		upgrade("Upgrading", step("False", "ClusterUnhealthy", "etcd is degraded", "")),
+		upgrade("Upgrading", step("True", "Done", "the cluster is healthy", "2026-01-01T12:01:30Z")),
+		upgrade("Upgraded", step("True", "Done", "the cluster is healthy", "2026-01-01T12:01:30Z")),
+	} {
+		p.upgradeConfig(state)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		fields := strings.Fields(line)[1:] // without the time
+		if fields[1] == "waiting" {
+			fields[2] = "-" // it goes on
+		}
+		got = append(got, strings.Join(fields, " "))
+	}
+	want := []string{
+		"example Upgrading 4.20.6",
+		"PreHealthCheck waiting - ClusterUnhealthy: etcd is degraded",
+		"PreHealthCheck done 1m30s the cluster is healthy",
+		"example Upgraded 4.20.6",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,84 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+// downWithin is how long a cluster may take to end.
+const downWithin = 30 * time.Second
+
+func down(where *place) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "End the cluster of the state folder, and remove what it left there.",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			owner, err := controlplane.Owner(where.dir)
+			if err != nil {
+				return err
+			}
+			if owner == 0 {
+				cmd.Println("No cluster runs in " + where.dir + ".")
+				return clearState(where.dir)
+			}
+			if err := syscall.Kill(owner, syscall.SIGTERM); err != nil {
+				return fmt.Errorf("ending process %d: %w", owner, err)
+			}
+			limit := time.NewTimer(downWithin)
+			defer limit.Stop()
+			ticker := time.NewTicker(100 * time.Millisecond)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-limit.C:
+					return fmt.Errorf("process %d has not ended within %s", owner, downWithin)
+				case <-cmd.Context().Done():
+					return cmd.Context().Err()
+				case <-ticker.C:
+					if left, err := controlplane.Owner(where.dir); err != nil || left != owner {
+						return errors.Join(err, clearState(where.dir))
+					}
+				}
+			}
+		},
+	}
+}
+
+// clearState removes what a cluster leaves in its state folder, and the folder if nothing else is in it.
+func clearState(dir string) error {
+	ours := []string{"audit-policy.yaml", "audit.log", "controller-manager.kubeconfig", "etcd", "kubeconfig", "lock", "logs", "alertmanager", "prometheus", "operator.kubeconfig", "operator.yaml", "pki"}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("clearing the state folder: %w", err)
+	}
+	foreign := false
+	for _, entry := range entries {
+		if !slices.Contains(ours, entry.Name()) {
+			foreign = true
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+			return fmt.Errorf("clearing the state folder: %w", err)
+		}
+	}
+	if foreign {
+		return nil
+	}
+	return os.Remove(dir)
+}

@@ -1,0 +1,75 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func logs(where *place) *cobra.Command {
+	follow := false
+	cmd := &cobra.Command{
+		Use:   "logs [NAME]",
+		Short: "Print a log of the cluster, or the names of all.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := logNames(where.dir)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				for _, name := range names {
+					cmd.Println(name)
+				}
+				return nil
+			}
+			file, err := os.Open(filepath.Join(where.dir, "logs", args[0]+".log"))
+			if err != nil {
+				return fmt.Errorf("there is no log named %s; there are %s", args[0], strings.Join(names, ", "))
+			}
+			defer file.Close()
+			return copyLog(cmd.Context(), cmd.OutOrStdout(), file, follow)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is added, until Ctrl-C")
+	return cmd
+}
+
+func logNames(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "logs", "*.log"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("there are no logs in %s: start a cluster with \"devcluster up\", or name its folder by --dir", dir)
+	}
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".log"))
+	}
+	return names, nil
+}
+
+func copyLog(ctx context.Context, out io.Writer, file io.Reader, follow bool) error {
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if _, err := io.Copy(out, file); err != nil {
+			return fmt.Errorf("printing the log: %w", err)
+		}
+		if !follow {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,51 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// auditPolicy records who did what with which object and how it ended, once per request, watches included.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+`
+
+func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+	process, err := c.run("kube-apiserver",
+		"--etcd-servers=https://"+address(c.etcdPort),
+		"--etcd-cafile="+c.authority.caFile,
+		"--etcd-certfile="+c.authority.serving.certFile,
+		"--etcd-keyfile="+c.authority.serving.keyFile,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		"--secure-port="+strconv.Itoa(c.apiPort),
+		"--endpoint-reconciler-type=none", // endpoints may not be loopback addresses
+		"--tls-cert-file="+c.authority.serving.certFile,
+		"--tls-private-key-file="+c.authority.serving.keyFile,
+		"--client-ca-file="+c.authority.caFile,
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+c.authority.tokens.keyFile,
+		"--service-account-signing-key-file="+c.authority.tokens.keyFile,
+		"--service-cluster-ip-range=10.0.0.0/24",
+		"--audit-policy-file="+c.path("audit-policy.yaml"),
+		"--audit-log-path="+c.AuditLog(),
+		"--allow-privileged",
+		"--profiling=false",
+	)
+	if err != nil {
+		return err
+	}
+	c.apiServer = process
+	if err := c.await(ctx, process, "https://"+address(c.apiPort)+"/readyz"); err != nil {
+		return fmt.Errorf("waiting for the API server: %w", err)
+	}
+	return nil
+}

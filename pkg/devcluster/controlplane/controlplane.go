@@ -1,0 +1,257 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controlplane runs a real Kubernetes control plane as child processes: etcd, the API server and the controller
+// manager, on free loopback ports, with certificates of its own, RBAC and an audit log. It serves the dev cluster, and,
+// without the controller manager, tests that need an API server and nothing else.
+//
+// It knows nothing of OpenShift, of upgrades, or of nodes.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Options says where the control plane finds its programs and where it keeps its state.
+type Options struct {
+	// BinDir is the folder with etcd, kube-apiserver and kube-controller-manager. Empty means the bin folder of the Go
+	// module that the working directory is in.
+	BinDir string
+	// Dir is the folder for data, certificates, logs and kubeconfigs. It is created if it is missing. Two control planes
+	// never share one.
+	Dir string
+	// Bare leaves the controller manager out.
+	Bare bool
+	// Controllers are run by the controller manager; nil means DefaultControllers.
+	Controllers []string
+}
+
+// DefaultControllers returns the names of the controllers that matter to an upgrade.
+func DefaultControllers() []string {
+	return []string{
+		"deployment-controller",
+		"disruption-controller",
+		"garbage-collector-controller",
+		"job-controller",
+		"namespace-controller",
+		"replicaset-controller",
+		"root-ca-certificate-publisher-controller",
+		"serviceaccount-controller",
+	}
+}
+
+// ControlPlane is a running control plane. Its methods may be called from several goroutines.
+type ControlPlane struct {
+	options   Options
+	authority *authority
+	etcdPort  int
+	apiPort   int
+
+	mu                sync.Mutex // held while processes are started and stopped
+	lock              *os.File   // of the state folder; nil once it is given back
+	etcd              *Process
+	apiServer         *Process
+	controllerManager *Process
+
+	died chan error
+}
+
+// Start returns once the API server is ready (and the controller manager, unless bare). The context bounds the start
+// alone; Stop ends what was started.
+func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	programs := []string{"etcd", "kube-apiserver"}
+	if !options.Bare {
+		programs = append(programs, "kube-controller-manager")
+	}
+	if options.BinDir == "" {
+		dir, err := FindBinDir()
+		if err != nil {
+			return nil, err
+		}
+		options.BinDir = dir
+	}
+	if err := RequirePrograms(options.BinDir, programs...); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(options.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the state folder: %w", err)
+	}
+	options.Dir = dir
+	if options.Controllers == nil {
+		options.Controllers = DefaultControllers()
+	}
+
+	c := &ControlPlane{options: options, died: make(chan error, 1)}
+	if err := c.prepare(); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// RESTConfig returns the configuration of a client that may do everything. Requests are not throttled by the client.
+func (c *ControlPlane) RESTConfig() *rest.Config {
+	return c.configFor(c.authority.admin)
+}
+
+// Kubeconfig writes a kubeconfig of the administrator.
+func (c *ControlPlane) Kubeconfig(path string) error {
+	return WriteKubeconfig(path, c.RESTConfig())
+}
+
+// AuditLog returns the path of the API server's audit log: one JSON event for each request, without bodies.
+func (c *ControlPlane) AuditLog() string { return filepath.Join(c.options.Dir, "audit.log") }
+
+// Dir returns the state folder.
+func (c *ControlPlane) Dir() string { return c.options.Dir }
+
+// BinDir returns the folder that the programs were found in.
+func (c *ControlPlane) BinDir() string { return c.options.BinDir }
+
+// Died receives one error if a process ends that nobody stopped, or that TellDied is told of.
+func (c *ControlPlane) Died() <-chan error { return c.died }
+
+// StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer. It does nothing if the
+// API server is not running.
+func (c *ControlPlane) StopAPIServer() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.apiServer.Stop(apiServerGrace)
+}
+
+// StartAPIServer starts the API server again with the port, certificates and data that it had, and waits until it is
+// ready. It does nothing if the API server is running.
+func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apiServer.Running() {
+		return nil
+	}
+	return c.startAPIServer(ctx)
+}
+
+// Stop ends every process, the API server before etcd, which it could otherwise not leave in peace. It may be called
+// again.
+func (c *ControlPlane) Stop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := errors.Join(
+		c.controllerManager.Stop(controllerManagerGrace),
+		c.apiServer.Stop(apiServerGrace),
+		c.etcd.Stop(etcdGrace),
+	)
+	if c.lock != nil {
+		err = errors.Join(err, c.lock.Close())
+		c.lock = nil
+	}
+	return err
+}
+
+// An API server with open watches takes up to a minute to end by itself. Nothing is lost if it is killed: what it
+// acknowledged is in etcd.
+const (
+	controllerManagerGrace = 500 * time.Millisecond
+	apiServerGrace         = 2 * time.Second
+	etcdGrace              = 3 * time.Second
+)
+
+// PIDs returns the process ids of what is running, by the program's name.
+func (c *ControlPlane) PIDs() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pids := map[string]int{}
+	for _, process := range []*Process{c.etcd, c.apiServer, c.controllerManager} {
+		if process.Running() {
+			pids[process.name] = process.PID()
+		}
+	}
+	return pids
+}
+
+func (c *ControlPlane) prepare() error {
+	if err := os.MkdirAll(c.options.Dir, 0o750); err != nil {
+		return fmt.Errorf("creating the state folder: %w", err)
+	}
+	lock, err := lock(c.options.Dir)
+	if err != nil {
+		return err
+	}
+	c.lock = lock
+	if err := c.clear(); err != nil {
+		return err
+	}
+	authority, err := newAuthority(filepath.Join(c.options.Dir, "pki"))
+	if err != nil {
+		return fmt.Errorf("making certificates: %w", err)
+	}
+	c.authority = authority
+	return os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o600)
+}
+
+// clear removes what an earlier control plane left in the state folder, and nothing else that may be there.
+func (c *ControlPlane) clear() error {
+	for _, name := range []string{"etcd", "logs", "pki", "audit.log"} {
+		if err := os.RemoveAll(c.path(name)); err != nil {
+			return fmt.Errorf("clearing the state folder: %w", err)
+		}
+	}
+	if err := os.Mkdir(c.path("logs"), 0o750); err != nil {
+		return fmt.Errorf("creating the folder of the logs: %w", err)
+	}
+	return nil
+}
+
+func (c *ControlPlane) start(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.startEtcd(ctx); err != nil {
+		return err
+	}
+	port, err := FreePort()
+	if err != nil {
+		return err
+	}
+	c.apiPort = port
+	if err := c.startAPIServer(ctx); err != nil {
+		return err
+	}
+	if c.options.Bare {
+		return nil
+	}
+	return c.startControllerManager(ctx)
+}
+
+func (c *ControlPlane) path(elements ...string) string {
+	return filepath.Join(append([]string{c.options.Dir}, elements...)...)
+}
+
+func (c *ControlPlane) run(name string, args ...string) (*Process, error) {
+	return StartProcess(Command{
+		Path:   filepath.Join(c.options.BinDir, name),
+		Args:   args,
+		Log:    c.path("logs", name+".log"),
+		OnExit: c.TellDied,
+	})
+}
+
+// TellDied is told how a process ended that nobody stopped. It may be one that runs beside the control plane.
+func (c *ControlPlane) TellDied(err error) {
+	select {
+	case c.died <- err:
+	default: // the first death is the one to tell of
+	}
+}
+
+func address(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }

@@ -1,0 +1,160 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package controlplane_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+func start(t *testing.T, options controlplane.Options) *controlplane.ControlPlane {
+	t.Helper()
+	options.Dir = t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	began := time.Now()
+	running, err := controlplane.Start(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+	t.Cleanup(func() {
+		if err := running.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return running
+}
+
+func clients(t *testing.T, config *rest.Config) kubernetes.Interface {
+	t.Helper()
+	set, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func TestNothingIsLeftOfAStoppedControlPlane(t *testing.T) {
+	t.Parallel()
+	running := start(t, controlplane.Options{})
+	pids := running.PIDs()
+	if len(pids) != 3 {
+		t.Fatalf("got %d processes, want etcd, the API server and the controller manager", len(pids))
+	}
+	if err := running.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d is still there: %v", pid, err)
+		}
+	}
+	if len(running.PIDs()) != 0 {
+		t.Errorf("a stopped control plane still names processes: %v", running.PIDs())
+	}
+}
+
+func TestAServiceAccountHasItsOwnPermissionsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	running := start(t, controlplane.Options{})
+	admin := clients(t, running.RESTConfig())
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "somebody", Namespace: "default"}}
+	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	config, err := running.ServiceAccountConfig(t.Context(), "default", "somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	somebody := clients(t, config)
+	if _, err := somebody.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("listing nodes: got %v, want forbidden", err)
+	}
+	if _, err := running.ServiceAccountConfig(t.Context(), "default", "nobody"); err == nil {
+		t.Error("a ServiceAccount that does not exist got a token")
+	}
+}
+
+func TestAnAPIServerThatWasDownComesBackWithItsDataAndAddress(t *testing.T) {
+	t.Parallel()
+	running := start(t, controlplane.Options{Bare: true})
+	admin := clients(t, running.RESTConfig())
+	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := admin.CoreV1().ConfigMaps("default").Create(ctx, kept, metav1.CreateOptions{})
+		if apierrors.IsNotFound(err) { // the API server makes the namespace shortly after it is ready
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := running.StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err == nil {
+		t.Fatal("the API server answers although it was stopped")
+	}
+	if err := running.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-running.Died():
+		t.Errorf("a stopped API server was told of as dead: %v", err)
+	default:
+	}
+}
+
+func TestTheAuditLogNamesEachRequest(t *testing.T) {
+	t.Parallel()
+	running := start(t, controlplane.Options{Bare: true})
+	admin := clients(t, running.RESTConfig())
+	if _, err := admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		log, err := os.ReadFile(running.AuditLog())
+		return containsAll(string(log), `"resource":"nodes"`, `"verb":"list"`, `"username":"admin"`), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheKubeconfigIsComplete(t *testing.T) {
+	t.Parallel()
+	running := start(t, controlplane.Options{Bare: true})
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := running.Kubeconfig(path); err != nil {
+		t.Fatal(err)
+	}
+	config, err := controlplane.LoadKubeconfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients(t, config).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

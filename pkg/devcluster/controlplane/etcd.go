@@ -1,0 +1,48 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+)
+
+func (c *ControlPlane) startEtcd(ctx context.Context) error {
+	clients, err := FreePort()
+	if err != nil {
+		return err
+	}
+	peers, err := FreePort()
+	if err != nil {
+		return err
+	}
+	clientURL, peerURL := "https://"+address(clients), "https://"+address(peers)
+	c.etcd, err = c.run("etcd",
+		"--name=devcluster",
+		"--data-dir="+c.path("etcd"),
+		"--listen-client-urls="+clientURL,
+		"--advertise-client-urls="+clientURL,
+		"--listen-peer-urls="+peerURL,
+		"--initial-advertise-peer-urls="+peerURL,
+		"--initial-cluster=devcluster="+peerURL,
+		"--cert-file="+c.authority.serving.certFile,
+		"--key-file="+c.authority.serving.keyFile,
+		"--trusted-ca-file="+c.authority.caFile,
+		"--client-cert-auth",
+		"--peer-cert-file="+c.authority.serving.certFile,
+		"--peer-key-file="+c.authority.serving.keyFile,
+		"--peer-trusted-ca-file="+c.authority.caFile,
+		"--peer-client-cert-auth",
+		"--unsafe-no-fsync", // the data needs to survive a process, not a power cut
+		"--log-level=warn",
+	)
+	if err != nil {
+		return err
+	}
+	c.etcdPort = clients
+	if err := c.await(ctx, c.etcd, clientURL+"/readyz"); err != nil {
+		return fmt.Errorf("waiting for etcd: %w", err)
+	}
+	return nil
+}

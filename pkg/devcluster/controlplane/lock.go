@@ -1,0 +1,72 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// lockName is the file in a state folder that the process locks whose control plane it is. The kernel takes the lock back
+// when that process ends, however it ends. The file holds the process's id.
+const lockName = "lock"
+
+// ErrInUse is returned for a state folder that a running process uses.
+var ErrInUse = errors.New("in use")
+
+// lock makes a state folder ours. Closing the file gives it back.
+func lock(dir string) (*os.File, error) {
+	path := filepath.Join(dir, lockName)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in our state folder
+	if err != nil {
+		return nil, fmt.Errorf("locking the state folder: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		pid, _ := os.ReadFile(path) //nolint:gosec // in our state folder
+		return nil, errors.Join(
+			fmt.Errorf("%s: %w by process %s: end that with \"devcluster down\", or name another folder", dir, ErrInUse, strings.TrimSpace(string(pid))),
+			file.Close())
+	}
+	err = errors.Join(file.Truncate(0), write(file, strconv.Itoa(os.Getpid())+"\n"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the state folder: %w", err), file.Close())
+	}
+	return file, nil
+}
+
+func write(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return err
+}
+
+// Owner returns the id of the process whose control plane uses a state folder; 0 if there is none.
+func Owner(dir string) (int, error) {
+	file, err := os.Open(filepath.Join(dir, lockName)) //nolint:gosec // in our state folder
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("looking who uses the state folder: %w", err)
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
+		return 0, nil // nobody had it
+	}
+	content, err := os.ReadFile(file.Name())
+	if err != nil {
+		return 0, fmt.Errorf("looking who uses the state folder: %w", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return 0, fmt.Errorf("looking who uses the state folder: %w", err)
+	}
+	return pid, nil
+}

@@ -1,0 +1,130 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+func containsAll(text string, parts ...string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestAMissingProgramIsNamedAndSoIsItsRemedy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "etcd"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := controlplane.Start(t.Context(), controlplane.Options{BinDir: dir, Dir: t.TempDir()})
+	if err == nil {
+		t.Fatal("a control plane started without programs")
+	}
+	if !containsAll(err.Error(), dir, "kube-apiserver, kube-controller-manager", "make tools") {
+		t.Errorf("the error does not say what is missing and what to do: %v", err)
+	}
+	if strings.Contains(err.Error(), "etcd") {
+		t.Errorf("the error names a program that is there: %v", err)
+	}
+}
+
+func TestTheBinFolderIsTheModules(t *testing.T) {
+	t.Parallel()
+	dir, err := controlplane.FindBinDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(dir), "go.mod")); err != nil {
+		t.Errorf("%s is not beside a go.mod: %v", dir, err)
+	}
+}
+
+func TestFreePortsAreBelowThoseOfOutgoingConnections(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		port, err := controlplane.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if port < 1024 || port >= 32768 {
+			t.Fatalf("port %d", port)
+		}
+	}
+}
+
+func shell(t *testing.T, script string, onExit func(error)) *controlplane.Process {
+	t.Helper()
+	process, err := controlplane.StartProcess(controlplane.Command{
+		Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(t.TempDir(), "log"), OnExit: onExit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := process.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return process
+}
+
+func TestAProcessThatIgnoresTheRequestToStopIsKilledWithItsChildren(t *testing.T) {
+	t.Parallel()
+	process := shell(t, `trap "" TERM; sleep 600 & wait; sleep 600`, nil)
+	group := process.PID()
+	if err := process.Stop(100 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if process.Running() {
+		t.Error("the process runs although it was stopped")
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
+		if time.Now().After(deadline) {
+			t.Fatal("its process group is still there")
+		}
+		time.Sleep(10 * time.Millisecond) // until init has reaped the orphans
+	}
+}
+
+func TestAProcessThatEndsByItselfIsToldOfWithTheEndOfItsLog(t *testing.T) {
+	t.Parallel()
+	told := make(chan error, 1)
+	shell(t, `echo no such luck; exit 7`, func(err error) { told <- err })
+	select {
+	case err := <-told:
+		if !containsAll(err.Error(), "exit status 7", "no such luck") {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told")
+	}
+}
+
+func TestAStoppedProcessIsNotToldOf(t *testing.T) {
+	t.Parallel()
+	told := make(chan error, 1)
+	process := shell(t, `exec sleep 600`, func(err error) { told <- err })
+	if err := process.Stop(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-told:
+		t.Errorf("got %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+}

@@ -1,0 +1,59 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cvo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Bootstrap creates the ClusterVersion and the ClusterOperators of a cluster that was installed with the options'
+// version, and the ConfigMap by which the machine config operator learns of it.
+func Bootstrap(ctx context.Context, c client.Client, options Options, channel, upstream, clusterID string) error {
+	images := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},
+		Data:       map[string]string{ReleaseVersionKey: options.Installed},
+	}
+	if err := c.Create(ctx, images); err != nil {
+		return fmt.Errorf("creating the release of the machine config operator: %w", err)
+	}
+	for _, operator := range options.Operators {
+		if err := bootstrapOperator(ctx, c, operator.Name, options.Installed); err != nil {
+			return err
+		}
+	}
+	version := &configv1.ClusterVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: Name},
+		Spec: configv1.ClusterVersionSpec{
+			ClusterID: configv1.ClusterID(clusterID), Channel: channel, Upstream: configv1.URL(upstream),
+		},
+	}
+	if err := c.Create(ctx, version); err != nil {
+		return fmt.Errorf("creating the cluster version: %w", err)
+	}
+	return nil
+}
+
+func bootstrapOperator(ctx context.Context, c client.Client, name, version string) error {
+	operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := c.Create(ctx, operator); err != nil {
+		return fmt.Errorf("creating cluster operator %s: %w", name, err)
+	}
+	now := time.Now()
+	SetVersion(operator, version)
+	SetCondition(operator, configv1.OperatorAvailable, configv1.ConditionTrue, "AsExpected", "", now)
+	SetCondition(operator, configv1.OperatorProgressing, configv1.ConditionFalse, "AsExpected", "", now)
+	SetCondition(operator, configv1.OperatorDegraded, configv1.ConditionFalse, "AsExpected", "", now)
+	SetCondition(operator, configv1.OperatorUpgradeable, configv1.ConditionTrue, "AsExpected", "", now)
+	if err := c.Status().Update(ctx, operator); err != nil {
+		return fmt.Errorf("creating the status of cluster operator %s: %w", name, err)
+	}
+	return nil
+}

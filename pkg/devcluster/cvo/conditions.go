@@ -1,0 +1,48 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cvo
+
+import (
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SetCondition sets a condition of a ClusterOperator. Its transition time moves only with its status.
+func SetCondition(operator *configv1.ClusterOperator, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) {
+	operator.Status.Conditions = with(operator.Status.Conditions, kind, status, reason, message, now)
+}
+
+func set(version *configv1.ClusterVersion, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) {
+	version.Status.Conditions = with(version.Status.Conditions, kind, status, reason, message, now)
+}
+
+func remove(version *configv1.ClusterVersion, kind configv1.ClusterStatusConditionType) {
+	version.Status.Conditions = slices.DeleteFunc(version.Status.Conditions,
+		func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == kind })
+}
+
+func with(conditions []configv1.ClusterOperatorStatusCondition, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) []configv1.ClusterOperatorStatusCondition {
+	condition := find(conditions, kind)
+	if condition == nil {
+		conditions = append(conditions, configv1.ClusterOperatorStatusCondition{Type: kind})
+		condition = &conditions[len(conditions)-1]
+	}
+	if condition.Status != status {
+		condition.Status, condition.LastTransitionTime = status, metav1.NewTime(now.Truncate(time.Second))
+	}
+	condition.Reason, condition.Message = reason, message
+	return conditions
+}
+
+func find(conditions []configv1.ClusterOperatorStatusCondition, kind configv1.ClusterStatusConditionType) *configv1.ClusterOperatorStatusCondition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cvo plays the cluster version operator: it reads the ClusterVersion named "version", asks the update service,
+// loads and verifies releases, brings one ClusterOperator after the other to a new version, and reports all that in
+// the conditions and the history, with the reasons and sentences of the real one. It plays the ClusterOperators, too.
+//
+// It knows nothing of nodes and pools: the machine config operator is handed the release in its ConfigMap, as by the
+// real one, and reports back in its ClusterOperator.
+package cvo
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+// Name is the name of the only ClusterVersion.
+const Name = "version"
+
+// How long the real one takes.
+const (
+	loading       = pace.Duration(30 * time.Second) // to retrieve and verify a release
+	loadingRetry  = pace.Duration(2 * time.Minute)  // to try again after a refusal
+	refetching    = pace.Duration(3 * time.Minute)  // to ask the update service again
+	failingAfter  = pace.Duration(40 * time.Minute) // to call an update failing that waits for a degraded operator
+	operatorTakes = pace.Duration(3 * time.Minute)  // to bring an operator to a new version
+)
+
+// lookAgain is how often progress is reported while an update is under way, in real time.
+const lookAgain = time.Second
+
+// Options say what the player plays.
+type Options struct {
+	Speed     pace.Speed
+	Catalogue *updategraph.Catalogue
+	Installed string     // the version that the cluster begins with; it is in the catalogue
+	Operators []Operator // in the order of their update
+}
+
+// Operator is a ClusterOperator.
+type Operator struct {
+	Name string `json:"name"`
+	// Takes is how long the operator takes to reach a new version in a real cluster, 3m by default, or "never".
+	Takes pace.Duration `json:"takes,omitempty"`
+	// Elsewhere means that somebody else plays it, who is handed the release in a ConfigMap.
+	Elsewhere bool `json:"-"`
+}
+
+// MachineConfig is the ClusterOperator of the machine config operator.
+const MachineConfig = "machine-config"
+
+// DefaultOperators returns some operators of a real cluster, in the order of their update.
+func DefaultOperators() []Operator {
+	return []Operator{
+		{Name: "etcd"},
+		{Name: "kube-apiserver"},
+		{Name: "authentication"},
+		{Name: "ingress"},
+		{Name: "monitoring"},
+		{Name: "dns"},
+		{Name: "network"},
+		{Name: MachineConfig},
+	}
+}
+
+// player is the operator. Only its reconciler touches it.
+type player struct {
+	client  client.Client
+	web     *http.Client
+	options Options
+
+	payload  updategraph.Release // what is installed, or being installed
+	updates  *updates            // the last answer of the update service
+	load     *load               // the release that is being loaded, or was refused; nil if there is none
+	work     *work               // the update that is under way; nil if there is none
+	troubled time.Time           // since when the operator that the update waits for is degraded
+}
+
+// AddToManager has the manager run the player.
+func AddToManager(mgr manager.Manager, options Options) error {
+	installed, found := options.Catalogue.Version(options.Installed)
+	if !found {
+		return fmt.Errorf("playing the cluster version operator: nobody knows the installed release %q", options.Installed)
+	}
+	p := &player{
+		client:  mgr.GetClient(),
+		web:     &http.Client{Timeout: 10 * time.Second},
+		options: options,
+		payload: installed,
+	}
+	skipNameValidation := true // there may be several dev clusters in one process
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("cluster-version-operator").
+		For(&configv1.ClusterVersion{}).
+		Watches(&configv1.ClusterOperator{}, handler.EnqueueRequestsFromMapFunc(theClusterVersion)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			SkipNameValidation:      &skipNameValidation,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Second),
+		}).
+		Complete(p)
+	if err != nil {
+		return fmt.Errorf("playing the cluster version operator: %w", err)
+	}
+	return nil
+}
+
+func theClusterVersion(context.Context, client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: Name}}}
+}
+
+// Reconcile looks at everything anew and reports it in the ClusterVersion's status.
+func (p *player) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var version configv1.ClusterVersion
+	if err := p.client.Get(ctx, request.NamespacedName, &version); request.Name != Name || err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var operators configv1.ClusterOperatorList
+	if err := p.client.List(ctx, &operators); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the cluster operators: %w", err)
+	}
+	now := time.Now()
+	before := version.Status.DeepCopy()
+
+	again := p.syncUpdates(ctx, &version, now)
+	syncUpgradeable(&version, operators.Items, now)
+	wanted, invalid := p.wanted(&version)
+	again = pace.Sooner(again, p.syncPayload(&version, wanted, now))
+	next, err := p.syncOperators(ctx, operators.Items, now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	again = pace.Sooner(again, next)
+	p.report(&version, operators.Items, invalid, now)
+
+	if equality.Semantic.DeepEqual(before, &version.Status) {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	if err := p.client.Status().Update(ctx, &version); apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil // the cache is about to tell why
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("updating the status of the cluster version: %w", err)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}

@@ -1,0 +1,306 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cvo
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+// fast plays an hour in less than a millisecond.
+const fast = 1e7
+
+// world is a cluster of which only the player and what it needs exist.
+type world struct {
+	t         *testing.T
+	client    client.Client
+	catalogue *updategraph.Catalogue
+	player    *player
+}
+
+func newWorld(t *testing.T, releases ...updategraph.Release) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, configv1.Install} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &world{
+		t: t,
+		client: fake.NewClientBuilder().WithScheme(scheme).
+			WithStatusSubresource(&configv1.ClusterVersion{}, &configv1.ClusterOperator{}).Build(),
+		catalogue: updategraph.NewCatalogue(append(releases, updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}})...),
+	}
+	graph, err := updategraph.Serve(w.catalogue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := graph.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	options := Options{
+		Speed: fast, Catalogue: w.catalogue, Installed: "4.20.5",
+		Operators: []Operator{{Name: "etcd"}, {Name: "network"}},
+	}
+	if err := Bootstrap(t.Context(), w.client, options, "stable", graph.URL(), "00000000-0000-4000-8000-000000000000"); err != nil {
+		t.Fatal(err)
+	}
+	installed, _ := w.catalogue.Version("4.20.5")
+	w.player = &player{client: w.client, web: http.DefaultClient, options: options, payload: installed}
+	w.reconcile(3)
+	return w
+}
+
+func (w *world) reconcile(times int) {
+	w.t.Helper()
+	for range times {
+		if _, err := w.player.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: Name}}); err != nil {
+			w.t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond) // longer than anything takes at this speed
+	}
+}
+
+func (w *world) version() *configv1.ClusterVersion {
+	w.t.Helper()
+	version := &configv1.ClusterVersion{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: Name}, version); err != nil {
+		w.t.Fatal(err)
+	}
+	return version
+}
+
+func (w *world) ask(update *configv1.Update) {
+	w.t.Helper()
+	version := w.version()
+	version.Spec.DesiredUpdate = update
+	if err := w.client.Update(w.t.Context(), version); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) set(operator string, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus) {
+	w.t.Helper()
+	object := &configv1.ClusterOperator{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: operator}, object); err != nil {
+		w.t.Fatal(err)
+	}
+	SetCondition(object, kind, status, "Somehow", "it is so", time.Now())
+	if err := w.client.Status().Update(w.t.Context(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) wantHistory(entries ...string) {
+	w.t.Helper()
+	var got []string
+	for _, entry := range w.version().Status.History {
+		got = append(got, entry.Version+" "+string(entry.State))
+		if (entry.CompletionTime == nil) != (entry.State == configv1.PartialUpdate && len(got) == 1) {
+			w.t.Errorf("%s %s has completion time %v", entry.Version, entry.State, entry.CompletionTime)
+		}
+	}
+	if strings.Join(got, ",") != strings.Join(entries, ",") {
+		w.t.Errorf("history is %v, want %v", got, entries)
+	}
+}
+
+func (w *world) wantCondition(kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string) {
+	w.t.Helper()
+	c := find(w.version().Status.Conditions, kind)
+	switch {
+	case c == nil:
+		w.t.Errorf("there is no condition %s", kind)
+	case c.Status != status || c.Reason != reason || !strings.Contains(c.Message, message):
+		w.t.Errorf("condition %s is %s, %s: %s; want %s, %s: %s", kind, c.Status, c.Reason, c.Message, status, reason, message)
+	}
+}
+
+func stable(version string) updategraph.Release {
+	return updategraph.Release{Version: version, Channels: []string{"stable"}}
+}
+
+func TestAnInstalledClusterIsAvailableAndAtRest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"))
+	w.wantHistory("4.20.5 Completed")
+	w.wantCondition(configv1.OperatorAvailable, configv1.ConditionTrue, "", "Done applying 4.20.5")
+	w.wantCondition(configv1.OperatorProgressing, configv1.ConditionFalse, "", "Cluster version is 4.20.5")
+	w.wantCondition(failing, configv1.ConditionFalse, "", "")
+	w.wantCondition(configv1.RetrievedUpdates, configv1.ConditionTrue, "", "")
+	if find(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
+		t.Error("Upgradeable is told although nothing is in the way")
+	}
+}
+
+func TestAnOfferedVersionIsInstalled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"))
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(1)
+	w.wantCondition(releaseAccepted, configv1.ConditionUnknown, "RetrievePayload", "Retrieving and verifying")
+	w.wantHistory("4.20.5 Completed")
+	w.reconcile(1)
+	w.wantCondition(releaseAccepted, configv1.ConditionTrue, "PayloadLoaded", `version="4.20.6"`)
+	w.wantHistory("4.20.6 Partial", "4.20.5 Completed")
+	w.wantCondition(configv1.OperatorProgressing, configv1.ConditionTrue, "", "Working towards 4.20.6")
+	w.reconcile(9)
+	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+	w.wantCondition(configv1.OperatorProgressing, configv1.ConditionFalse, "", "Cluster version is 4.20.6")
+}
+
+func TestAVersionThatIsNotOfferedIsInvalid(t *testing.T) {
+	t.Parallel()
+	risky := stable("4.20.7")
+	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Message: "Disks are slow.", URL: "https://example.com"}}
+	for name, version := range map[string]string{
+		"because nobody knows it":      "4.20.9",
+		"because its risks want image": "4.20.7",
+		"because it is none":           "4.20",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, stable("4.20.6"), risky)
+			w.ask(&configv1.Update{Version: version})
+			w.reconcile(5)
+			w.wantCondition(invalidVersion, configv1.ConditionTrue, "InvalidClusterVersion", version)
+			w.wantCondition(configv1.OperatorProgressing, configv1.ConditionFalse, "InvalidClusterVersion", "Stopped at 4.20.5")
+			w.wantHistory("4.20.5 Completed")
+			w.ask(nil)
+			w.reconcile(1)
+			if find(w.version().Status.Conditions, invalidVersion) != nil {
+				t.Error("it is still invalid after it was taken back")
+			}
+		})
+	}
+}
+
+func TestAConditionalUpdateIsTakenByItsImage(t *testing.T) {
+	t.Parallel()
+	risky := stable("4.20.7")
+	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Message: "Disks are slow.", URL: "https://example.com"}}
+	w := newWorld(t, risky)
+	offered := w.version().Status.ConditionalUpdates
+	if len(offered) != 1 || offered[0].Conditions[0].Status != "False" || offered[0].Conditions[0].Reason != "SlowDisks" {
+		t.Fatalf("offered: %+v", offered)
+	}
+	w.ask(&configv1.Update{Version: "4.20.7", Image: offered[0].Release.Image})
+	w.reconcile(12)
+	w.wantHistory("4.20.7 Completed", "4.20.5 Completed")
+}
+
+func TestAnUpdateWhoseRisksDoNotApplyIsAnAvailableOne(t *testing.T) {
+	t.Parallel()
+	risky := stable("4.20.7")
+	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Applies: updategraph.No}}
+	w := newWorld(t, risky)
+	if available := w.version().Status.AvailableUpdates; len(available) != 1 || available[0].Version != "4.20.7" {
+		t.Errorf("available: %+v", available)
+	}
+}
+
+func TestARefusedReleaseIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	refused := stable("4.20.6")
+	refused.Refused = "no signature"
+	w := newWorld(t, refused)
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(5)
+	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "RetrievePayload", "failure=no signature")
+	w.wantHistory("4.20.5 Completed")
+	w.catalogue.Set(stable("4.20.6"))
+	w.reconcile(12)
+	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+}
+
+func TestAReleaseThatIsWithdrawnBeforeItIsAcceptedNeverStarts(t *testing.T) {
+	t.Parallel()
+	refused := stable("4.20.6")
+	refused.Refused = "no signature"
+	w := newWorld(t, refused)
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(5)
+	w.ask(nil)
+	w.catalogue.Set(stable("4.20.6"))
+	w.reconcile(12)
+	w.wantHistory("4.20.5 Completed")
+	w.wantCondition(releaseAccepted, configv1.ConditionTrue, "PayloadLoaded", `version="4.20.5"`)
+
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(1)
+	w.wantCondition(releaseAccepted, configv1.ConditionUnknown, "RetrievePayload", `version="4.20.6"`) // it is loaded anew
+}
+
+func TestAnUpdateThatIsUnderWayGoesOnWithoutItsRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"))
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(2)
+	w.ask(nil)
+	w.reconcile(9)
+	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+}
+
+func TestAnotherUpdateSupersedesTheOneThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"), stable("4.20.7"))
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(2)
+	w.ask(&configv1.Update{Version: "4.20.7"})
+	w.reconcile(12)
+	w.wantHistory("4.20.7 Completed", "4.20.6 Partial", "4.20.5 Completed")
+}
+
+func TestAMinorUpdateIsRefusedWhileTheClusterIsNotUpgradeable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"), stable("4.21.0"))
+	w.set("etcd", configv1.OperatorUpgradeable, configv1.ConditionFalse)
+	w.ask(&configv1.Update{Version: "4.21.0"})
+	w.reconcile(5)
+	w.wantCondition(configv1.OperatorUpgradeable, configv1.ConditionFalse, "Somehow", "Cluster operator etcd should not be upgraded")
+	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionUpgradeable")
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(12)
+	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+}
+
+func TestARollbackIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.4"))
+	older, _ := w.catalogue.Version("4.20.4")
+	w.ask(&configv1.Update{Version: "4.20.4", Image: older.Image()})
+	w.reconcile(5)
+	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionRollback")
+	w.wantHistory("4.20.5 Completed")
+}
+
+func TestAnUpdateWaitsForADegradedOperatorAndThenFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"))
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(2)
+	w.set("network", configv1.OperatorDegraded, configv1.ConditionTrue)
+	w.reconcile(9)
+	w.wantHistory("4.20.6 Partial", "4.20.5 Completed")
+	w.wantCondition(failing, configv1.ConditionTrue, "ClusterOperatorDegraded", "Cluster operator network is degraded")
+	w.wantCondition(configv1.OperatorProgressing, configv1.ConditionTrue, "ClusterOperatorDegraded", "Unable to apply 4.20.6")
+	w.set("network", configv1.OperatorDegraded, configv1.ConditionFalse)
+	w.reconcile(9)
+	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+	w.wantCondition(failing, configv1.ConditionFalse, "", "")
+}

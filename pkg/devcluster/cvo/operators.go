@@ -1,0 +1,198 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cvo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+// The machine config operator learns of a release from a ConfigMap.
+const (
+	MachineConfigNamespace = "openshift-machine-config-operator"
+	MachineConfigImages    = "machine-config-operator-images"
+	ReleaseVersionKey      = "releaseVersion"
+)
+
+// work is an update that is under way.
+type work struct {
+	began   time.Time
+	current int       // the operator that is being updated
+	since   time.Time // when the update of that operator began; zero before
+}
+
+func (w *work) next() {
+	w.current++
+	w.since = time.Time{}
+}
+
+func (p *player) takes(operator Operator) time.Duration {
+	return p.options.Speed.Of(cmp.Or(operator.Takes, operatorTakes))
+}
+
+// syncOperators brings the operators to the payload's version, one after the other, and returns when to look again.
+func (p *player) syncOperators(ctx context.Context, operators []configv1.ClusterOperator, now time.Time) (time.Duration, error) {
+	if p.work == nil {
+		return 0, nil
+	}
+	for ; p.work.current < len(p.options.Operators); p.work.next() {
+		operator := p.options.Operators[p.work.current]
+		status := named(operators, operator.Name)
+		if status == nil { // somebody deleted it: like the real one, wait until it is back
+			return lookAgain, nil
+		}
+		if p.work.since.IsZero() {
+			if err := p.handOver(ctx, operator, status, now); err != nil {
+				return 0, err
+			}
+			p.work.since = now
+		}
+		rest := p.takes(operator) - now.Sub(p.work.since)
+		if !operator.Elsewhere && rest <= 0 {
+			if err := p.finish(ctx, status, now); err != nil {
+				return 0, err
+			}
+		}
+		if VersionOf(status) != p.payload.Version || trouble(status) != "" {
+			return min(max(rest, 10*time.Millisecond), lookAgain), nil
+		}
+	}
+	if p.blocking(operators) == nil {
+		p.work = nil
+	}
+	return lookAgain, nil
+}
+
+// handOver gives an operator the new release.
+func (p *player) handOver(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
+	if operator.Elsewhere {
+		return HandOver(ctx, p.client, p.payload)
+	}
+	before := status.DeepCopy()
+	SetCondition(status, configv1.OperatorProgressing, configv1.ConditionTrue, "Updating",
+		"Working towards "+p.payload.Version, now)
+	return p.patch(ctx, status, before)
+}
+
+// finish reports an operator's new version. Its other conditions are left as they are: somebody may have made it
+// degraded.
+func (p *player) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
+	if VersionOf(status) == p.payload.Version {
+		return nil
+	}
+	before := status.DeepCopy()
+	SetVersion(status, p.payload.Version)
+	SetCondition(status, configv1.OperatorProgressing, configv1.ConditionFalse, "AsExpected", "", now)
+	return p.patch(ctx, status, before)
+}
+
+func (p *player) patch(ctx context.Context, status, before *configv1.ClusterOperator) error {
+	if err := p.client.Status().Patch(ctx, status, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching the status of cluster operator %s: %w", status.Name, err)
+	}
+	return nil
+}
+
+// blocking returns the operators that an update waits for: the one that is being updated, and those before it that are
+// in trouble.
+func (p *player) blocking(operators []configv1.ClusterOperator) []configv1.ClusterOperator {
+	var waits []configv1.ClusterOperator
+	for i, operator := range p.options.Operators {
+		status := named(operators, operator.Name)
+		if status == nil || i > p.work.current {
+			continue
+		}
+		if i == p.work.current || trouble(status) != "" {
+			waits = append(waits, *status)
+		}
+	}
+	return waits
+}
+
+// HandOver gives the machine config operator a release, as the cluster version operator does when its turn has come.
+func HandOver(ctx context.Context, c client.Client, release updategraph.Release) error {
+	images := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},
+	}
+	patch := fmt.Sprintf(`{"data":{%q:%q}}`, ReleaseVersionKey, release.Version)
+	if err := c.Patch(ctx, images, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		return fmt.Errorf("handing %s to the machine config operator: %w", release.Version, err)
+	}
+	return nil
+}
+
+// VersionOf returns the version that an operator has reached.
+func VersionOf(operator *configv1.ClusterOperator) string {
+	for _, operand := range operator.Status.Versions {
+		if operand.Name == "operator" {
+			return operand.Version
+		}
+	}
+	return ""
+}
+
+// SetVersion says that an operator has reached a version.
+func SetVersion(operator *configv1.ClusterOperator, version string) {
+	for i := range operator.Status.Versions {
+		if operator.Status.Versions[i].Name == "operator" {
+			operator.Status.Versions[i].Version = version
+			return
+		}
+	}
+	operator.Status.Versions = append(operator.Status.Versions, configv1.OperandVersion{Name: "operator", Version: version})
+}
+
+// trouble returns the reason for which an update does not get past an operator; empty if there is none.
+func trouble(operator *configv1.ClusterOperator) string {
+	if c := find(operator.Status.Conditions, configv1.OperatorAvailable); c == nil || c.Status != configv1.ConditionTrue {
+		return "ClusterOperatorNotAvailable"
+	}
+	if c := find(operator.Status.Conditions, configv1.OperatorDegraded); c != nil && c.Status == configv1.ConditionTrue {
+		return "ClusterOperatorDegraded"
+	}
+	return ""
+}
+
+func named(operators []configv1.ClusterOperator, name string) *configv1.ClusterOperator {
+	for i := range operators {
+		if operators[i].Name == name {
+			return operators[i].DeepCopy()
+		}
+	}
+	return nil
+}
+
+// syncUpgradeable sums up the operators. Like the real one it says nothing if nothing is in the way.
+func syncUpgradeable(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, now time.Time) {
+	var reasons, messages []string
+	for _, operator := range operators {
+		c := find(operator.Status.Conditions, configv1.OperatorUpgradeable)
+		if c != nil && c.Status == configv1.ConditionFalse {
+			reasons = append(reasons, c.Reason)
+			messages = append(messages, fmt.Sprintf("Cluster operator %s should not be upgraded between minor versions: %s", operator.Name, c.Message))
+		}
+	}
+	switch len(reasons) {
+	case 0:
+		version.Status.Conditions = slices.DeleteFunc(version.Status.Conditions, func(c configv1.ClusterOperatorStatusCondition) bool {
+			return c.Type == configv1.OperatorUpgradeable
+		})
+	case 1:
+		set(version, configv1.OperatorUpgradeable, configv1.ConditionFalse, reasons[0], messages[0], now)
+	default:
+		set(version, configv1.OperatorUpgradeable, configv1.ConditionFalse, "ClusterOperatorsNotUpgradeable",
+			"Multiple cluster operators should not be upgraded between minor versions:\n* "+strings.Join(messages, "\n* "), now)
+	}
+}

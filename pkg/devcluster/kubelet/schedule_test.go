@@ -1,0 +1,75 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+func TestWhereAPodFits(t *testing.T) {
+	t.Parallel()
+	taint := corev1.Taint{Key: "role", Value: "master", Effect: corev1.TaintEffectNoSchedule}
+	tests := map[string]struct {
+		node corev1.NodeSpec
+		is   corev1.ConditionStatus
+		pod  corev1.PodSpec
+		fits bool
+	}{
+		"on a ready node":                 {is: corev1.ConditionTrue, fits: true},
+		"not on one that is not ready":    {is: corev1.ConditionFalse},
+		"not on one that nobody hears of": {is: corev1.ConditionUnknown},
+		"not on a cordoned one":           {is: corev1.ConditionTrue, node: corev1.NodeSpec{Unschedulable: true}},
+		"not on one with a taint":         {is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}},
+		"on one with a taint it does tolerate": {
+			is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}, fits: true,
+			pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "role", Value: "master"}}},
+		},
+		"on one with any taint if it tolerates all": {
+			is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}, fits: true,
+			pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+		},
+		"not if it tolerates another effect": {
+			is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}},
+			pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "role", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}},
+		},
+		"not on one without its labels": {is: corev1.ConditionTrue, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
+		"on one with its labels":        {is: corev1.ConditionTrue, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, fits: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"zone": "a"}},
+				Spec:       test.node,
+				Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: test.is}}},
+			}
+			if got := fits(&corev1.Pod{Spec: test.pod}, node); got != test.fits {
+				t.Errorf("it fits: %t, want %t", got, test.fits)
+			}
+		})
+	}
+}
+
+func TestARebootEndsAndAPulledPlugDoesNot(t *testing.T) {
+	t.Parallel()
+	k := &Kubelets{wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}
+	start := time.Now()
+	k.Reboot("a", time.Minute, start)
+	k.Reboot("a", time.Hour, start.Add(time.Second)) // it is rebooting already
+	if up, boots, back := k.Up("a", start.Add(20*time.Second)); up || boots != 1 || back != 40*time.Second {
+		t.Errorf("during the reboot: up %t, boots %d, back in %s", up, boots, back)
+	}
+	if up, _, _ := k.Up("a", start.Add(time.Minute)); !up {
+		t.Error("it is not back after the reboot")
+	}
+	k.SetDown("a", true)
+	if up, _, back := k.Up("a", start.Add(time.Hour)); up || back != 0 {
+		t.Errorf("without its plug: up %t, back in %s", up, back)
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"context"
+	"fmt"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+)
+
+// Bootstrap creates the pools and nodes of a cluster that was installed with a release.
+func Bootstrap(ctx context.Context, c client.Client, pools []Pool, release string) error {
+	for _, pool := range pools {
+		if err := bootstrapPool(ctx, c, pool, release); err != nil {
+			return err
+		}
+		for i := range pool.Nodes {
+			if err := bootstrapNode(ctx, c, pool.Name, fmt.Sprintf("%s-%d", pool.Name, i), release); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func bootstrapPool(ctx context.Context, c client.Client, pool Pool, release string) error {
+	if err := c.Create(ctx, rendered(pool.Name, release)); err != nil {
+		return fmt.Errorf("creating the configuration of pool %s: %w", pool.Name, err)
+	}
+	configs := &metav1.LabelSelector{MatchLabels: map[string]string{"machineconfiguration.openshift.io/role": pool.Name}}
+	if pool.Name != Master && pool.Name != Worker {
+		configs = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: "machineconfiguration.openshift.io/role", Operator: metav1.LabelSelectorOpIn, Values: []string{Worker, pool.Name},
+		}}}
+	}
+	object := &mcfgv1.MachineConfigPool{
+		ObjectMeta: metav1.ObjectMeta{Name: pool.Name, Labels: map[string]string{
+			"pools.operator.machineconfiguration.openshift.io/" + pool.Name: "",
+		}},
+		Spec: mcfgv1.MachineConfigPoolSpec{
+			MachineConfigSelector: configs,
+			NodeSelector:          &metav1.LabelSelector{MatchLabels: map[string]string{rolePrefix + pool.Name: ""}},
+			Paused:                pool.Paused,
+			MaxUnavailable:        pool.MaxUnavailable,
+			Configuration:         configuration(pool.Name, release),
+		},
+	}
+	if err := c.Create(ctx, object); err != nil {
+		return fmt.Errorf("creating pool %s: %w", pool.Name, err)
+	}
+	return nil
+}
+
+func bootstrapNode(ctx context.Context, c client.Client, pool, name, release string) error {
+	labels := map[string]string{rolePrefix + pool: ""}
+	var taints []corev1.Taint
+	switch pool {
+	case Master:
+		labels[rolePrefix+"control-plane"] = ""
+		taints = []corev1.Taint{{Key: rolePrefix + Master, Effect: corev1.TaintEffectNoSchedule}}
+	case Worker:
+	default:
+		labels[rolePrefix+Worker] = ""
+	}
+	annotations := map[string]string{
+		CurrentConfig: RenderedName(pool, release), DesiredConfig: RenderedName(pool, release), State: StateDone, Reason: "",
+		DesiredDrain: "uncordon-" + RenderedName(pool, release), LastAppliedDrain: "uncordon-" + RenderedName(pool, release),
+	}
+	return kubelet.Register(ctx, c, name, labels, annotations, taints...)
+}

@@ -1,0 +1,180 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machineconfig
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Annotations of a node, by which controller and daemon talk to each other.
+const (
+	CurrentConfig    = "machineconfiguration.openshift.io/currentConfig"
+	DesiredConfig    = "machineconfiguration.openshift.io/desiredConfig"
+	State            = "machineconfiguration.openshift.io/state"
+	Reason           = "machineconfiguration.openshift.io/reason"
+	DesiredDrain     = "machineconfiguration.openshift.io/desiredDrain"
+	LastAppliedDrain = "machineconfiguration.openshift.io/lastAppliedDrain"
+)
+
+// Values of the annotation State.
+const (
+	StateDone     = "Done"
+	StateWorking  = "Working"
+	StateDegraded = "Degraded"
+)
+
+// drainRetry is how long to wait before evicting again, in real time.
+const drainRetry = time.Second
+
+// daemon is what a node's daemon remembers of the update that it carries out.
+type daemon struct {
+	config   string    // the update
+	began    time.Time // it, or its drain
+	rebooted bool
+}
+
+// reconcileNode takes the update of a node one step further: prepare, cordon and drain, reboot, uncordon.
+func (p *Player) reconcileNode(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var node corev1.Node
+	if err := p.client.Get(ctx, request.NamespacedName, &node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	config := node.Annotations[DesiredConfig]
+	if config == "" || node.Annotations[State] == StateDone && node.Annotations[CurrentConfig] == config {
+		return reconcile.Result{}, nil
+	}
+	now := time.Now()
+	daemon := p.daemon(node.Name, config, now)
+	before := node.DeepCopy()
+	drained, uncordoned := "drain-"+config, "uncordon-"+config
+	var again time.Duration
+	switch {
+	case node.Annotations[CurrentConfig] == config && node.Annotations[LastAppliedDrain] == uncordoned:
+		annotate(&node, State, StateDone)
+	case node.Annotations[CurrentConfig] == config:
+		annotate(&node, DesiredDrain, uncordoned)
+		node.Spec.Unschedulable = false
+		annotate(&node, LastAppliedDrain, uncordoned)
+	case node.Annotations[DesiredDrain] != drained:
+		annotate(&node, State, StateWorking)
+		annotate(&node, Reason, "")
+		if again = p.rest(preparing, daemon.began, now); again <= 0 {
+			annotate(&node, DesiredDrain, drained)
+			daemon.began = now
+		}
+	case node.Annotations[LastAppliedDrain] != drained:
+		var err error
+		if again, err = p.drain(ctx, &node, drained, daemon.began, now); err != nil {
+			return reconcile.Result{}, err
+		}
+	case !daemon.rebooted:
+		p.options.Kubelets.Reboot(node.Name, p.rebootOf(node.Name), now)
+		daemon.rebooted = true
+	case p.options.Kubelets.Back(&node, now):
+		annotate(&node, CurrentConfig, config)
+	}
+	if equality.Semantic.DeepEqual(before, &node) {
+		return reconcile.Result{RequeueAfter: max(again, 0)}, nil
+	}
+	if err := p.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return reconcile.Result{}, fmt.Errorf("patching node %s: %w", node.Name, err)
+	}
+	return reconcile.Result{RequeueAfter: max(again, 0)}, nil
+}
+
+func (p *Player) daemon(node, config string, now time.Time) *daemon {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.daemons[node] == nil || p.daemons[node].config != config {
+		p.daemons[node] = &daemon{config: config, began: now}
+	}
+	return p.daemons[node]
+}
+
+func (p *Player) rebootOf(node string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.options.Speed.Of(cmp.Or(p.reboots[node], rebootTakes))
+}
+
+// drain cordons the node and evicts its pods. When none is left, the drain is applied. One that takes too long makes the
+// node degraded, and goes on.
+func (p *Player) drain(ctx context.Context, node *corev1.Node, drained string, began, now time.Time) (time.Duration, error) {
+	if !node.Spec.Unschedulable {
+		node.Spec.Unschedulable = true
+		return drainRetry, nil // evict when that is saved
+	}
+	left, err := p.evict(ctx, node.Name)
+	if err != nil {
+		return 0, err
+	}
+	if left == "" {
+		annotate(node, LastAppliedDrain, drained)
+		annotate(node, State, StateWorking)
+		annotate(node, Reason, "")
+		return 0, nil
+	}
+	if p.rest(drainTimeout, began, now) <= 0 {
+		annotate(node, State, StateDegraded)
+		annotate(node, Reason, fmt.Sprintf("failed to drain node: %s after 1 hour. Please see machine-config-controller logs for more information", node.Name))
+	}
+	return drainRetry, nil
+}
+
+// evict asks for the eviction of all pods of a node that can go elsewhere, and returns the names of those that are left.
+func (p *Player) evict(ctx context.Context, node string) (string, error) {
+	var pods corev1.PodList
+	if err := p.client.List(ctx, &pods); err != nil {
+		return "", fmt.Errorf("listing pods: %w", err)
+	}
+	var left []string
+	var trouble []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Spec.NodeName != node || stays(pod) {
+			continue
+		}
+		left = append(left, pod.Name)
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}}
+		err := p.client.SubResource("eviction").Create(ctx, pod, eviction)
+		if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			trouble = append(trouble, fmt.Errorf("evicting pod %s: %w", client.ObjectKeyFromObject(pod), err))
+		}
+	}
+	return strings.Join(left, ", "), errors.Join(trouble...)
+}
+
+// stays says whether a drain leaves a pod alone: those of DaemonSets and static ones would come back at once, and those
+// that have ended are in nobody's way.
+func stays(pod *corev1.Pod) bool {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return true
+	}
+	controller := metav1.GetControllerOf(pod)
+	return controller != nil && controller.Kind == "DaemonSet" ||
+		pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func annotate(node *corev1.Node, key, value string) {
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[key] = value
+}

@@ -1,0 +1,149 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machineconfig plays the machine config operator: its operator, which learns of a release and reports in the
+// ClusterOperator "machine-config"; its controller, which leads the nodes of each MachineConfigPool to the release, no
+// more of them at a time than the pool allows; and its daemons, which have their node cordoned, drained by the real
+// Eviction API, rebooted and uncordoned. They talk to each other by the annotations of the real ones.
+//
+// It knows nothing of who hands it a release and why.
+package machineconfig
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+)
+
+// How long the real ones take.
+const (
+	preparing    = pace.Duration(30 * time.Second) // to write the files of a new configuration
+	rebootTakes  = pace.Duration(4 * time.Minute)  // from the reboot to the kubelet's being ready
+	drainTimeout = pace.Duration(time.Hour)        // until a drain that does not end makes the node degraded
+)
+
+// The pools that every cluster has.
+const (
+	Master = "master"
+	Worker = "worker"
+)
+
+// Pool is a MachineConfigPool.
+type Pool struct {
+	// Name is the pool's name, and the role of its nodes: their names are the pool's and a number.
+	Name string `json:"name"`
+	// Nodes is how many nodes the pool has. The cluster itself says so of the pools master and worker.
+	Nodes int `json:"nodes,omitempty"`
+	// MaxUnavailable is how many nodes may be updated at a time, 1 by default.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// Paused keeps the nodes from being updated.
+	Paused bool `json:"paused,omitempty"`
+}
+
+// Node is a node that behaves otherwise than others.
+type Node struct {
+	Name string `json:"name"`
+	// RebootTakes is how long a reboot takes in a real cluster, 4m by default, or "never": then it never comes back.
+	RebootTakes pace.Duration `json:"rebootTakes,omitempty"`
+}
+
+// Options say what the player plays.
+type Options struct {
+	Speed    pace.Speed
+	Kubelets *kubelet.Kubelets
+	Nodes    []Node // those that behave otherwise than others
+}
+
+// Player is the machine config operator, with its controller and its daemons.
+type Player struct {
+	client  client.Client
+	options Options
+
+	mu      sync.Mutex
+	reboots map[string]pace.Duration // how long a reboot takes, by the node's name
+	daemons map[string]*daemon       // by the node's name
+}
+
+// AddToManager has the manager run the player.
+func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
+	p := &Player{client: mgr.GetClient(), options: options, reboots: map[string]pace.Duration{}, daemons: map[string]*daemon{}}
+	for _, node := range options.Nodes {
+		p.SetReboot(node.Name, node.RebootTakes)
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("machine-config-operator").
+		For(&configv1.ClusterOperator{}).
+		Watches(&mcfgv1.MachineConfigPool{}, handler.EnqueueRequestsFromMapFunc(theOperator)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(theOperator)).
+		WithOptions(workers(1)).
+		Complete(reconcile.Func(p.reconcileOperator))
+	if err != nil {
+		return nil, fmt.Errorf("playing the machine config operator: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("machine-config-controller").
+		For(&mcfgv1.MachineConfigPool{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(p.everyPool)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(p.everyPool)).
+		WithOptions(workers(1)).
+		Complete(reconcile.Func(p.reconcilePool))
+	if err != nil {
+		return nil, fmt.Errorf("playing the machine config controller: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("machine-config-daemon").
+		For(&corev1.Node{}).
+		WithOptions(workers(8)).
+		Complete(reconcile.Func(p.reconcileNode))
+	if err != nil {
+		return nil, fmt.Errorf("playing the machine config daemons: %w", err)
+	}
+	return p, nil
+}
+
+// SetReboot says how long the reboots of a node take from now on; 0 means as long as those of others.
+func (p *Player) SetReboot(node string, takes pace.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reboots[node] = takes
+}
+
+func workers(count int) controller.Options {
+	skipNameValidation := true // there may be several dev clusters in one process
+	return controller.Options{
+		MaxConcurrentReconciles: count,
+		SkipNameValidation:      &skipNameValidation,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Second),
+	}
+}
+
+func theOperator(context.Context, client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: cvo.MachineConfig}}}
+}
+
+// release returns the version that the operator was handed last; empty if it was not handed any.
+func (p *Player) release(ctx context.Context) (string, error) {
+	var images corev1.ConfigMap
+	key := client.ObjectKey{Namespace: cvo.MachineConfigNamespace, Name: cvo.MachineConfigImages}
+	if err := p.client.Get(ctx, key, &images); err != nil {
+		return "", fmt.Errorf("getting the release of the machine config operator: %w", err)
+	}
+	return images.Data[cvo.ReleaseVersionKey], nil
+}

@@ -1,0 +1,69 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Spec describes a monitoring.
+type Spec struct {
+	// Alerts fire from the start. In addition there is always Watchdog, as on OpenShift.
+	Alerts []Alert `json:"alerts,omitempty"`
+}
+
+// Alert is an alert that fires.
+type Alert struct {
+	// Name is the label alertname.
+	Name string `json:"alert"`
+	// Labels are the others, such as severity and namespace. They are taken as templates, as in any rule.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// watchdog fires always. Who asks for alerts and does not see it knows that rules are not evaluated.
+func watchdog() Alert {
+	return Alert{Name: "Watchdog", Labels: map[string]string{"severity": "none", "namespace": "openshift-monitoring"}}
+}
+
+// Validate says what is wrong with the description, and what would be right.
+func (s Spec) Validate(path *field.Path) field.ErrorList {
+	var wrong field.ErrorList
+	for i, alert := range s.Alerts {
+		wrong = append(wrong, alert.Validate(path.Child("alerts").Index(i))...)
+	}
+	return wrong
+}
+
+// Validate says what is wrong with the alert, and what would be right.
+func (a Alert) Validate(path *field.Path) field.ErrorList {
+	var wrong field.ErrorList
+	if a.Name == "" {
+		wrong = append(wrong, field.Required(path.Child("alert"), "name the alert, such as etcdInsufficientMembers"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
+		at := path.Child("labels").Key(name)
+		switch {
+		case !model.LegacyValidation.IsValidLabelName(name):
+			wrong = append(wrong, field.Invalid(at, name, "must be the name of a label: letters, digits and underscores, such as severity"))
+		case slices.Contains([]string{model.MetricNameLabel, model.AlertNameLabel, "alertstate"}, name):
+			wrong = append(wrong, field.Forbidden(at, "Prometheus sets it itself"))
+		case a.Labels[name] == "":
+			wrong = append(wrong, field.Required(at, "an empty label is as none"))
+		}
+	}
+	return wrong
+}
+
+// labels are those that Prometheus shows.
+func (a Alert) labels() model.Metric {
+	all := model.Metric{model.AlertNameLabel: model.LabelValue(a.Name)}
+	for name, value := range a.Labels {
+		all[model.LabelName(name)] = model.LabelValue(value)
+	}
+	return all
+}

@@ -1,0 +1,129 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package monitoring runs a real Prometheus and a real Alertmanager as child processes, on free loopback ports. Alerts
+// fire and are resolved at a word: Prometheus evaluates rules that are made of these words, once a second.
+//
+// It knows nothing of Kubernetes, nor what an alert means, and scrapes nothing.
+package monitoring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+// Options say where the programs are and where the state is kept.
+type Options struct {
+	// BinDir is the folder with prometheus and alertmanager. Empty means the bin folder of the Go module that the
+	// working directory is in.
+	BinDir string
+	// Dir is the folder for data, configuration and logs, which may be that of a control plane. It is created if it is
+	// missing; what an earlier monitoring left there is removed.
+	Dir string
+	// Spec says what is so from the start.
+	Spec Spec
+	// OnExit is told of a process that ends without being stopped; may be nil.
+	OnExit func(error)
+}
+
+// Monitoring is a running Prometheus that tells a running Alertmanager of alerts. Its methods may be called from several
+// goroutines.
+type Monitoring struct {
+	options Options
+
+	mu           sync.Mutex // held while processes are started and stopped, and alerts changed
+	prometheus   server
+	alertmanager server
+	alerts       []Alert // that fire
+}
+
+// Start returns once both are ready and the alerts of the Spec fire. The context bounds the start alone; Stop ends what
+// was started.
+func Start(ctx context.Context, options Options) (*Monitoring, error) {
+	if wrong := options.Spec.Validate(nil); len(wrong) > 0 {
+		return nil, fmt.Errorf("describing the monitoring: %w", wrong.ToAggregate())
+	}
+	if options.BinDir == "" {
+		dir, err := controlplane.FindBinDir()
+		if err != nil {
+			return nil, err
+		}
+		options.BinDir = dir
+	}
+	if err := controlplane.RequireBuilt(options.BinDir, "make bin/prometheus bin/alertmanager", "prometheus", "alertmanager"); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(options.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the state folder: %w", err)
+	}
+	options.Dir = dir
+	m := &Monitoring{options: options, alerts: []Alert{watchdog()}}
+	for _, alert := range options.Spec.Alerts {
+		m.alerts = with(m.alerts, alert)
+	}
+	if err := m.start(ctx); err != nil {
+		return nil, errors.Join(err, m.Stop())
+	}
+	return m, nil
+}
+
+func (m *Monitoring) start(ctx context.Context) error {
+	if err := os.MkdirAll(m.path("logs"), 0o750); err != nil {
+		return fmt.Errorf("creating the folder of the logs: %w", err)
+	}
+	for _, each := range []struct {
+		name   string
+		server *server
+	}{{"prometheus", &m.prometheus}, {"alertmanager", &m.alertmanager}} {
+		if err := os.RemoveAll(m.path(each.name)); err != nil {
+			return fmt.Errorf("clearing the state folder: %w", err)
+		}
+		if err := os.MkdirAll(m.path(each.name), 0o750); err != nil {
+			return fmt.Errorf("creating the state folder: %w", err)
+		}
+		port, err := controlplane.FreePort()
+		if err != nil {
+			return err
+		}
+		each.server.address = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	if err := m.StartAlertmanager(ctx); err != nil { // first, so that it misses nothing
+		return err
+	}
+	return m.StartPrometheus(ctx)
+}
+
+// PrometheusURL is where Prometheus is, or will be again.
+func (m *Monitoring) PrometheusURL() string { return m.prometheus.url() }
+
+// AlertmanagerURL is where Alertmanager is, or will be again.
+func (m *Monitoring) AlertmanagerURL() string { return m.alertmanager.url() }
+
+// PIDs returns the process ids of what is running, by the program's name.
+func (m *Monitoring) PIDs() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pids := map[string]int{}
+	for name, process := range map[string]*controlplane.Process{"prometheus": m.prometheus.process, "alertmanager": m.alertmanager.process} {
+		if process.Running() {
+			pids[name] = process.PID()
+		}
+	}
+	return pids
+}
+
+// Stop ends both. It may be called again.
+func (m *Monitoring) Stop() error {
+	return errors.Join(m.StopPrometheus(), m.StopAlertmanager())
+}
+
+func (m *Monitoring) path(elements ...string) string {
+	return filepath.Join(append([]string{m.options.Dir}, elements...)...)
+}

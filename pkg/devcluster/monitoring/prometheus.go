@@ -1,0 +1,80 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+const interval = "1s" // of evaluations, and at least that long between two words to Alertmanager of the same alert
+
+// lookback is for how long Prometheus knows a series that nothing is added to, such as an alert that was resolved while
+// Prometheus was down.
+const lookback = "10s"
+
+// StartPrometheus starts Prometheus with the address and the data that it had, and waits until it shows the alerts that
+// are to fire and no others. It does nothing if Prometheus is running.
+func (m *Monitoring) StartPrometheus(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.prometheus.process.Running() {
+		return nil
+	}
+	config, err := yaml.Marshal(map[string]any{
+		"global":     map[string]any{"evaluation_interval": interval},
+		"rule_files": []string{rulesFile},
+		"alerting": map[string]any{"alertmanagers": []any{
+			map[string]any{"static_configs": []any{map[string]any{"targets": []string{m.alertmanager.address}}}},
+		}},
+	})
+	if err == nil {
+		err = os.WriteFile(m.path("prometheus", "config.yaml"), config, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("configuring Prometheus: %w", err)
+	}
+	if err := m.writeRules(); err != nil {
+		return err
+	}
+	err = m.run(ctx, &m.prometheus, "prometheus",
+		"--storage.tsdb.path="+m.path("prometheus", "data"),
+		"--web.enable-lifecycle",
+		"--rules.alert.resend-delay="+interval,
+		"--query.lookback-delta="+lookback,
+	)
+	if err != nil {
+		return err
+	}
+	return m.settle(ctx)
+}
+
+// StopPrometheus stops Prometheus: clients get "connection refused" until StartPrometheus. It does nothing if Prometheus
+// is not running.
+func (m *Monitoring) StopPrometheus() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.prometheus.process.Stop(grace)
+}
+
+// reload has Prometheus read its rules again.
+func (m *Monitoring) reload(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.prometheus.url()+"/-/reload", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("reloading the rules: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("reloading the rules: Prometheus answers %s", response.Status)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	rulesFile      = "alerts.yaml"
+	settleTimeout  = 30 * time.Second
+	settleInterval = 100 * time.Millisecond
+)
+
+// Fire has an alert fire, and returns once Prometheus shows it. Several may have one name and differ by their labels.
+// While Prometheus is down, the alert is kept for when it is not.
+func (m *Monitoring) Fire(ctx context.Context, alert Alert) error {
+	if wrong := alert.Validate(nil); len(wrong) > 0 {
+		return fmt.Errorf("firing alert %q: %w", alert.Name, wrong.ToAggregate())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alerts = with(m.alerts, alert)
+	if err := m.apply(ctx); err != nil {
+		return fmt.Errorf("firing alert %q: %w", alert.Name, err)
+	}
+	return nil
+}
+
+// Resolve ends all alerts of a name, and returns once Prometheus does not show them any more. While Prometheus is down,
+// they end when it is not.
+func (m *Monitoring) Resolve(ctx context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(m.alerts), func(a Alert) bool { return a.Name == name })
+	if len(rest) == len(m.alerts) {
+		return fmt.Errorf("resolving alert %q: it does not fire", name)
+	}
+	m.alerts = rest
+	if err := m.apply(ctx); err != nil {
+		return fmt.Errorf("resolving alert %q: %w", name, err)
+	}
+	return nil
+}
+
+// with returns the alerts and one more, unless it is among them.
+func with(alerts []Alert, alert Alert) []Alert {
+	if slices.ContainsFunc(alerts, func(a Alert) bool { return a.labels().Equal(alert.labels()) }) {
+		return alerts
+	}
+	return append(alerts, alert)
+}
+
+func (m *Monitoring) apply(ctx context.Context) error {
+	if !m.prometheus.process.Running() {
+		return nil
+	}
+	if err := m.writeRules(); err != nil {
+		return err
+	}
+	if err := m.reload(ctx); err != nil {
+		return err
+	}
+	return m.settle(ctx)
+}
+
+func (m *Monitoring) writeRules() error {
+	rules := make([]any, 0, len(m.alerts))
+	for _, alert := range m.alerts {
+		rules = append(rules, map[string]any{"alert": alert.Name, "labels": alert.Labels, "expr": "vector(1)"})
+	}
+	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "devcluster", "rules": rules}}})
+	if err == nil {
+		err = os.WriteFile(m.path("prometheus", rulesFile), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the rules: %w", err)
+	}
+	return nil
+}
+
+// settle returns once Prometheus shows those alerts as firing that are to fire, and no others.
+func (m *Monitoring) settle(ctx context.Context) error {
+	wanted := make([]string, 0, len(m.alerts))
+	for _, alert := range m.alerts {
+		wanted = append(wanted, alert.labels().String())
+	}
+	slices.Sort(wanted)
+	client, err := api.NewClient(api.Config{Address: m.prometheus.url()})
+	if err != nil {
+		return fmt.Errorf("making a client of Prometheus: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	ticker := time.NewTicker(settleInterval)
+	defer ticker.Stop()
+	last := errors.New("it was not asked yet")
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until Prometheus shows what fires: %w; %w", context.Cause(ctx), last)
+		case <-m.prometheus.process.Exited():
+			return m.prometheus.process.Err()
+		case <-ticker.C:
+		}
+		shown, err := firing(ctx, prometheus.NewAPI(client))
+		if err == nil && slices.Equal(shown, wanted) {
+			return nil
+		}
+		if last = err; err == nil {
+			last = fmt.Errorf("it shows %v, not %v", shown, wanted)
+		}
+	}
+}
+
+// firing returns the labels of the alerts that Prometheus shows as firing, sorted.
+func firing(ctx context.Context, asked prometheus.API) ([]string, error) {
+	value, _, _, err := asked.Query(ctx, `ALERTS{alertstate="firing"}`, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	vector, is := value.(model.Vector)
+	if !is {
+		return nil, fmt.Errorf("it answers with a %s", value.Type())
+	}
+	shown := make([]string, 0, len(vector))
+	for _, sample := range vector {
+		delete(sample.Metric, model.MetricNameLabel)
+		delete(sample.Metric, "alertstate")
+		shown = append(shown, sample.Metric.String())
+	}
+	slices.Sort(shown)
+	return shown, nil
+}

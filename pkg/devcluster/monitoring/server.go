@@ -1,0 +1,47 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package monitoring
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+// server is a process that serves HTTP at an address that it keeps when it is started again.
+type server struct {
+	address string
+	process *controlplane.Process
+}
+
+// grace is how long a server may take to end. Alertmanager writes its silences then.
+const grace = 5 * time.Second
+
+func (s *server) url() string { return "http://" + s.address }
+
+// run starts a program as a server, unless it is running, and returns once it is ready.
+func (m *Monitoring) run(ctx context.Context, s *server, name string, args ...string) error {
+	process, err := controlplane.StartProcess(controlplane.Command{
+		Path: filepath.Join(m.options.BinDir, name),
+		Args: append(args,
+			"--config.file="+m.path(name, "config.yaml"),
+			"--web.listen-address="+s.address,
+			"--web.external-url="+s.url(),
+		),
+		Log:    m.path("logs", name+".log"),
+		OnExit: m.options.OnExit,
+	})
+	if err != nil {
+		return err
+	}
+	s.process = process
+	if err := controlplane.Await(ctx, process, &http.Transport{}, s.url()+"/-/ready"); err != nil {
+		return fmt.Errorf("waiting for %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,316 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+// Where our operator is deployed.
+const (
+	OperatorNamespace      = "managed-upgrade-operator"
+	OperatorServiceAccount = "managed-upgrade-operator"
+)
+
+const operatorGrace = 10 * time.Second
+
+// restartDelay is how long a replica stays down that ended by itself. A kubelet takes longer, the more often it happens.
+const restartDelay = 2 * time.Second
+
+// OperatorOptions say which operator to run, and how.
+type OperatorOptions struct {
+	// Program is the operator's executable; "operator" in the folder of the cluster's programs by default.
+	Program string
+	// Config is the text of the operator's configuration file. What it leaves out of "alerts" is as for an operator that is
+	// not in a pod: there is neither a Thanos, so that alerts are not checked, nor a file with authorities or a token.
+	Config string
+	// Replicas is how many are run, 1 by default. Several elect a leader.
+	Replicas int
+	// Restart starts a replica again that ends by itself, as its Deployment would. One that loses its leadership does.
+	Restart bool
+	// ServiceAccount is whose permissions it has; OperatorServiceAccount in OperatorNamespace by default.
+	ServiceAccount string
+}
+
+// Operator is our operator, running outside of the cluster with the permissions of its ServiceAccount. Its methods may
+// be called from several goroutines.
+type Operator struct {
+	replicas []*Replica
+	died     chan error
+}
+
+// Replica is one process of the operator, with ports and a log file of its own that it keeps when it is started again.
+type Replica struct {
+	program string
+	args    []string
+	log     string
+	metrics string
+	probes  string
+	died    func(error)
+	restart bool
+
+	mu      sync.Mutex
+	process *controlplane.Process
+	wanted  bool // it was started, and nobody stopped it
+}
+
+// StartOperator starts the operator. Deploy must have been called before.
+func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
+	o, err := c.PrepareOperator(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return o, o.Start()
+}
+
+// PrepareOperator returns an operator that is not started yet.
+func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
+	if options.Program == "" {
+		options.Program = filepath.Join(c.BinDir(), "operator")
+	}
+	if err := controlplane.RequireBuilt(filepath.Dir(options.Program), "make build", filepath.Base(options.Program)); err != nil {
+		return nil, err
+	}
+	if options.ServiceAccount == "" {
+		options.ServiceAccount = OperatorServiceAccount
+	}
+	account, err := c.ServiceAccountConfig(ctx, OperatorNamespace, options.ServiceAccount)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the operator: %w", err)
+	}
+	kubeconfig := c.Path("operator.kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
+		return nil, err
+	}
+	args := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--operator-namespace=" + OperatorNamespace,
+		"--metrics-secure=false",
+		"--leader-elect=" + strconv.FormatBool(options.Replicas > 1),
+	}
+	file := c.Path("operator.yaml")
+	if err := writeConfig(file, options.Config); err != nil {
+		return nil, fmt.Errorf("writing the operator's configuration: %w", err)
+	}
+	args = append(args, "--config="+file)
+	o := &Operator{died: make(chan error, 1)}
+	for i := range max(1, options.Replicas) {
+		replica, err := newReplica(options.Program, args, c.Path("logs", fmt.Sprintf("operator-%d.log", i)))
+		if err != nil {
+			return nil, err
+		}
+		replica.died, replica.restart = o.exited, options.Restart
+		o.replicas = append(o.replicas, replica)
+	}
+	return o, nil
+}
+
+// writeConfig writes a configuration that says of alerts what the given one does not.
+func writeConfig(file, given string) error {
+	var said map[string]any
+	if err := yaml.Unmarshal([]byte(given), &said); err != nil {
+		return err
+	}
+	text := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
+	maps.Copy(text, said)
+	alerts := map[string]any{"url": "", "caFile": "", "tokenFile": ""}
+	if given, is := text["alerts"].(map[string]any); is || text["alerts"] == nil { // else the operator tells what is wrong
+		maps.Copy(alerts, given)
+		text["alerts"] = alerts
+	}
+	whole, err := yaml.Marshal(text)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, whole, 0o600)
+}
+
+func newReplica(program string, args []string, log string) (*Replica, error) {
+	metrics, err := controlplane.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	probes, err := controlplane.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	r := &Replica{
+		program: program, log: log,
+		metrics: fmt.Sprintf("127.0.0.1:%d", metrics),
+		probes:  fmt.Sprintf("127.0.0.1:%d", probes),
+	}
+	r.args = append(append(r.args, args...),
+		"--metrics-bind-address="+r.metrics,
+		"--health-probe-bind-address="+r.probes,
+	)
+	return r, nil
+}
+
+func (o *Operator) exited(err error) {
+	select {
+	case o.died <- err:
+	default: // the first death is the one to tell of
+	}
+}
+
+// Died receives an error if a replica ends that nobody stopped, and that is not started again.
+func (o *Operator) Died() <-chan error { return o.died }
+
+// Replicas returns the processes of the operator.
+func (o *Operator) Replicas() []*Replica { return o.replicas }
+
+// Start starts all replicas that are not running.
+func (o *Operator) Start() error { return o.each((*Replica).Start) }
+
+// Stop asks all replicas to end, and waits until they have.
+func (o *Operator) Stop() error { return o.each((*Replica).Stop) }
+
+// Kill ends all replicas at once, as a node that loses power does.
+func (o *Operator) Kill() error { return o.each((*Replica).Kill) }
+
+// Restart kills all replicas and starts them again.
+func (o *Operator) Restart() error { return errors.Join(o.Kill(), o.Start()) }
+
+func (o *Operator) each(do func(*Replica) error) error {
+	var trouble []error
+	for _, replica := range o.replicas {
+		trouble = append(trouble, do(replica))
+	}
+	return errors.Join(trouble...)
+}
+
+// Start starts the replica, unless it is running.
+func (r *Replica) Start() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted = true
+	return r.start()
+}
+
+func (r *Replica) start() error {
+	if r.process.Running() {
+		return nil
+	}
+	process, err := controlplane.StartProcess(controlplane.Command{Path: r.program, Args: r.args, Log: r.log, OnExit: r.exited})
+	if err != nil {
+		return err
+	}
+	r.process = process
+	return nil
+}
+
+// exited is called when the replica has ended by itself.
+func (r *Replica) exited(err error) {
+	if !r.restart {
+		r.died(err)
+		return
+	}
+	time.AfterFunc(restartDelay, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.wanted {
+			return
+		}
+		if err := r.start(); err != nil {
+			r.died(err)
+		}
+	})
+}
+
+// Stop asks the replica to end, and kills it if it has not done so within 10 s.
+func (r *Replica) Stop() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted = false
+	return r.process.Stop(operatorGrace)
+}
+
+// Kill ends the replica at once.
+func (r *Replica) Kill() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted = false
+	return r.process.Kill()
+}
+
+// Running says whether the replica is.
+func (r *Replica) Running() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.process.Running()
+}
+
+// PID returns the id of the process that was started last; 0 if none was.
+func (r *Replica) PID() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.process == nil {
+		return 0
+	}
+	return r.process.PID()
+}
+
+// Log returns the path of the replica's log file.
+func (r *Replica) Log() string { return r.log }
+
+// Ready says whether the replica's readiness probe succeeds.
+func (r *Replica) Ready(ctx context.Context) bool {
+	_, err := get(ctx, "http://"+r.probes+"/readyz")
+	return err == nil
+}
+
+// Metrics returns the text of the replica's metrics.
+func (r *Replica) Metrics(ctx context.Context) (string, error) {
+	return get(ctx, "http://"+r.metrics+"/metrics")
+}
+
+// Leads says whether the replica is the elected leader, by its own metrics. One that runs alone is not elected.
+func (r *Replica) Leads(ctx context.Context) (bool, error) {
+	metrics, err := r.Metrics(ctx)
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(metrics) {
+		if strings.HasPrefix(line, "leader_election_master_status{") && strings.HasSuffix(strings.TrimSpace(line), " 1") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return string(body), nil
+}

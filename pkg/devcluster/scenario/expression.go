@@ -1,0 +1,64 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/ext"
+)
+
+// expression is a compiled CEL expression over an object.
+type expression struct{ program cel.Program }
+
+// compile compiles an expression over "object" and "now" that is true or false.
+func compile(text string) (expression, error) {
+	env, err := cel.NewEnv(
+		cel.Variable("object", cel.DynType),
+		cel.Variable("now", cel.TimestampType),
+		cel.OptionalTypes(),
+		ext.Strings(),
+	)
+	if err != nil {
+		return expression{}, fmt.Errorf("preparing CEL: %w", err)
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return expression{}, issues.Err()
+	}
+	if ast.OutputType() != cel.BoolType && ast.OutputType() != cel.DynType {
+		return expression{}, fmt.Errorf("it is of type %s", ast.OutputType())
+	}
+	program, err := env.Program(ast)
+	if err != nil {
+		return expression{}, err
+	}
+	return expression{program}, nil
+}
+
+// holds says whether the expression is true of an object. It is not of an object that lacks what it speaks of.
+func (e expression) holds(object map[string]any, now time.Time) (bool, error) {
+	value, _, err := e.program.Eval(map[string]any{"object": object, "now": now})
+	if err != nil {
+		if absent(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	holds, is := value.Value().(bool)
+	if !is {
+		return false, errors.New("it is neither true nor false")
+	}
+	return holds, nil
+}
+
+// absent says whether an expression failed for the lack of a field or a list element. CEL has no type for that.
+func absent(err error) bool {
+	return strings.Contains(err.Error(), "no such key") || strings.Contains(err.Error(), "index out of bounds") ||
+		strings.Contains(err.Error(), "no such overload")
+}

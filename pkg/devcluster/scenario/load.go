@@ -1,0 +1,377 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+)
+
+// Names returns the names of the scenarios in a folder.
+func Names(files fs.FS) ([]string, error) {
+	found, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		found[i] = strings.TrimSuffix(found[i], ".yaml")
+	}
+	return found, nil
+}
+
+// Load reads the scenario of that name in a folder, or, if there is none, of that path. It may be adjusted before what it
+// leaves out is filled in.
+func Load(files fs.FS, nameOrPath string, adjust ...func(*Scenario) error) (*Scenario, error) {
+	content, err := fs.ReadFile(files, nameOrPath+".yaml")
+	if err == nil {
+		return Decode(nameOrPath+".yaml", content, adjust...)
+	}
+	content, fileErr := os.ReadFile(nameOrPath) //nolint:gosec // it is what the user named
+	if fileErr != nil {
+		names, err := Names(files)
+		if err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: there is neither a scenario of that name nor such a file; there are %s", nameOrPath, strings.Join(names, ", "))
+	}
+	return Decode(nameOrPath, content, adjust...)
+}
+
+// Decode reads a scenario, fills in what it leaves out, and checks it. The file is named in what is wrong.
+func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scenario, error) {
+	s := &Scenario{}
+	if err := decode(content, s); err != nil {
+		return nil, inFile(file, err)
+	}
+	for _, change := range adjust {
+		if err := change(s); err != nil {
+			return nil, err
+		}
+	}
+	s.setDefaults()
+	wrong := s.validate(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), path.Ext(file)))
+	if len(wrong) == 0 {
+		return s, nil
+	}
+	return nil, inFile(file, wrong.ToAggregate().Errors()...)
+}
+
+// inFile puts the file's name before each line of what is wrong with it.
+func inFile(file string, wrong ...error) error {
+	var lines []error
+	for _, err := range wrong {
+		if joined, is := err.(interface{ Unwrap() []error }); is {
+			lines = append(lines, inFile(file, joined.Unwrap()...))
+			continue
+		}
+		lines = append(lines, fmt.Errorf("%s: %w", file, err))
+	}
+	return errors.Join(lines...)
+}
+
+func (s *Scenario) setDefaults() {
+	s.Cluster = s.Cluster.WithDefaults()
+	if len(s.UpgradeConfigs) == 0 {
+		s.UpgradeConfigs = []UpgradeConfig{{}}
+	}
+	for i := range s.UpgradeConfigs {
+		u := &s.UpgradeConfigs[i]
+		u.Name = cmp.Or(u.Name, defaultName)
+		u.Type = cmp.Or(u.Type, defaultType)
+		u.Version = cmp.Or(u.Version, highest(s.Cluster))
+		u.Channel = cmp.Or(u.Channel, s.Cluster.Channel)
+	}
+	for i := range s.Rules {
+		s.Rules[i].Times = cmp.Or(s.Rules[i].Times, 1)
+	}
+	e := &s.Expect
+	e.Within = cmp.Or(e.Within, 3*minute)
+	if len(e.UpgradeConfigs) == 0 {
+		for _, u := range s.UpgradeConfigs {
+			e.UpgradeConfigs = append(e.UpgradeConfigs, ExpectedUpgradeConfig{Name: u.Name})
+		}
+	}
+	for i := range e.UpgradeConfigs {
+		u := &e.UpgradeConfigs[i]
+		u.Name = cmp.Or(u.Name, defaultName)
+		u.Phase = cmp.Or(u.Phase, phaseUpgraded)
+	}
+	if e.ClusterVersion != nil {
+		e.ClusterVersion.State = cmp.Or(e.ClusterVersion.State, "Completed")
+	}
+}
+
+const minute = pace.Duration(60e9)
+
+func highest(cluster devcluster.Spec) string {
+	versions := []string{cluster.Version}
+	for _, release := range cluster.Releases {
+		versions = append(versions, release.Version)
+	}
+	slices.SortFunc(versions, func(a, b string) int {
+		left, err := semver.Parse(a)
+		right, otherErr := semver.Parse(b)
+		if err != nil || otherErr != nil {
+			return cmp.Compare(a, b) // the validation tells
+		}
+		return left.Compare(right)
+	})
+	return versions[len(versions)-1]
+}
+
+func (s *Scenario) validate(name string) field.ErrorList {
+	var wrong field.ErrorList
+	if s.Name != name {
+		wrong = append(wrong, field.Invalid(field.NewPath("name"), s.Name, fmt.Sprintf("must be the name of the file: %s", name)))
+	}
+	if s.Description == "" {
+		wrong = append(wrong, field.Required(field.NewPath("description"), "say in a sentence what happens"))
+	}
+	wrong = append(wrong, s.Cluster.Validate(field.NewPath("cluster"))...)
+	for i, object := range s.Objects {
+		wrong = append(wrong, validObject(field.NewPath("objects").Index(i), object)...)
+	}
+	wrong = append(wrong, s.validConfig()...)
+	seen := map[string]bool{}
+	for i, u := range s.UpgradeConfigs {
+		if seen[u.Name] {
+			wrong = append(wrong, field.Duplicate(field.NewPath("upgradeConfigs").Index(i).Child("name"), u.Name))
+		}
+		seen[u.Name] = true
+	}
+	for i, rule := range s.Rules {
+		wrong = append(wrong, rule.validate(field.NewPath("rules").Index(i))...)
+	}
+	wrong = append(wrong, s.validMonitoring()...)
+	return append(wrong, s.Expect.validate(field.NewPath("expect"), seen)...)
+}
+
+// validConfig asks the operator's own reader.
+func (s *Scenario) validConfig() field.ErrorList {
+	if s.Operator.Replicas < 0 {
+		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, "must be at least 1")}
+	}
+	const anywhere = "http://127.0.0.1:9090"
+	text, err := s.Operator.ConfigFile(anywhere, anywhere)
+	if err == nil {
+		_, err = config.Parse([]byte(text))
+	}
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("operator", "config"), field.OmitValueType{}, err.Error())}
+	}
+	return nil
+}
+
+// What stands for an address in the operator's configuration.
+const (
+	prometheusURL   = "${PROMETHEUS_URL}"
+	alertmanagerURL = "${ALERTMANAGER_URL}"
+)
+
+// ConfigFile returns the text of the operator's configuration file, given where Prometheus and Alertmanager are.
+func (o Operator) ConfigFile(prometheus, alertmanager string) (string, error) {
+	file := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
+	maps.Copy(file, o.Config)
+	text, err := json.Marshal(file)
+	return strings.NewReplacer(prometheusURL, prometheus, alertmanagerURL, alertmanager).Replace(string(text)), err
+}
+
+// validMonitoring says what there must be a monitoring for.
+func (s *Scenario) validMonitoring() field.ErrorList {
+	if s.Cluster.Monitoring != nil {
+		return nil
+	}
+	wanted := func(by *field.Path) *field.Error {
+		return field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s wants one: write monitoring: {}", by))
+	}
+	var wrong field.ErrorList
+	for i, rule := range s.Rules {
+		for j, action := range rule.Do {
+			if action.aboutMonitoring() {
+				wrong = append(wrong, wanted(field.NewPath("rules").Index(i).Child("do").Index(j)))
+			}
+		}
+	}
+	text, err := json.Marshal(s.Operator.Config)
+	if err == nil && (strings.Contains(string(text), prometheusURL) || strings.Contains(string(text), alertmanagerURL)) {
+		wrong = append(wrong, wanted(field.NewPath("operator", "config")))
+	}
+	return wrong
+}
+
+func (r Rule) validate(path *field.Path) field.ErrorList {
+	var wrong field.ErrorList
+	if r.Name == "" {
+		wrong = append(wrong, field.Required(path.Child("name"), "say what happens"))
+	}
+	if r.For != nil {
+		wrong = append(wrong, r.For.validate(path.Child("for"))...)
+	}
+	if r.For == nil && r.When != "" {
+		wrong = append(wrong, field.Required(path.Child("for"), "name the objects that the rule looks at, such as {kind: ClusterVersion}"))
+	}
+	wrong = append(wrong, validExpression(path.Child("when"), r.When)...)
+	if r.Times < 1 {
+		wrong = append(wrong, field.Invalid(path.Child("times"), r.Times, "must be at least 1"))
+	}
+	if len(r.Do) == 0 {
+		wrong = append(wrong, field.Required(path.Child("do"), "say what to do, such as [{apiServer: stop}]"))
+	}
+	for i, action := range r.Do {
+		wrong = append(wrong, action.validate(path.Child("do").Index(i), r.For != nil)...)
+	}
+	return wrong
+}
+
+func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
+	var wrong field.ErrorList
+	set := 0
+	for _, is := range []bool{a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil, a.Operator != "", a.APIServer != "", a.Fire != nil, a.Resolve != "", a.Prometheus != "", a.Alertmanager != ""} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		wrong = append(wrong, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+list(fieldsOf(Action{}))))
+	}
+	if a.Patch != nil {
+		wrong = append(wrong, a.Patch.validate(path.Child("patch"), hasObject)...)
+	}
+	if a.Apply != nil {
+		wrong = append(wrong, validObject(path.Child("apply"), a.Apply)...)
+	}
+	if a.Delete != nil && *a.Delete != (Object{}) {
+		wrong = append(wrong, validTarget(path.Child("delete"), a.Delete, hasObject)...)
+	} else if a.Delete != nil {
+		wrong = append(wrong, validTarget(path.Child("delete"), nil, hasObject)...)
+	}
+	if a.Release != nil {
+		wrong = append(wrong, devcluster.ValidRelease(path.Child("release"), *a.Release)...)
+	}
+	if a.Node != nil && a.Node.Name == "" {
+		wrong = append(wrong, field.Required(path.Child("node", "name"), "name the node, such as worker-0"))
+	}
+	if verbs := []string{"kill", "killLeader", "restart", "start", "stop"}; a.Operator != "" && !slices.Contains(verbs, a.Operator) {
+		wrong = append(wrong, field.NotSupported(path.Child("operator"), a.Operator, verbs))
+	}
+	for _, server := range []struct{ name, verb string }{{"apiServer", a.APIServer}, {"prometheus", a.Prometheus}, {"alertmanager", a.Alertmanager}} {
+		if verbs := []string{start, stop}; server.verb != "" && !slices.Contains(verbs, server.verb) {
+			wrong = append(wrong, field.NotSupported(path.Child(server.name), server.verb, verbs))
+		}
+	}
+	if a.Fire != nil {
+		wrong = append(wrong, a.Fire.Validate(path.Child("fire"))...)
+	}
+	return wrong
+}
+
+func (p Patch) validate(path *field.Path, hasObject bool) field.ErrorList {
+	wrong := validTarget(path.Child("for"), p.For, hasObject)
+	if len(p.With) == 0 && len(p.Conditions) == 0 {
+		wrong = append(wrong, field.Required(path.Child("with"), "give a JSON merge patch, such as {spec: {paused: true}}, or conditions"))
+	}
+	for kind, text := range p.Conditions {
+		wrong = append(wrong, validCondition(path.Child("conditions").Key(kind), text)...)
+	}
+	return wrong
+}
+
+func validTarget(path *field.Path, target *Object, hasObject bool) field.ErrorList {
+	switch {
+	case target == nil && hasObject:
+		return nil
+	case target == nil:
+		return field.ErrorList{field.Required(path, "name the object, such as {kind: Node, name: worker-0}: the rule is not about one")}
+	case target.Name == "":
+		return append(target.validate(path), field.Required(path.Child("name"), "name the object"))
+	default:
+		return target.validate(path)
+	}
+}
+
+func (o Object) validate(path *field.Path) field.ErrorList {
+	if o.Kind == "" {
+		return field.ErrorList{field.Required(path.Child("kind"), "name the kind, such as ClusterVersion")}
+	}
+	if _, known := kinds[o.Kind]; o.APIVersion == "" && !known {
+		return field.ErrorList{field.Required(path.Child("apiVersion"), fmt.Sprintf("of kind %s nobody knows it by heart", o.Kind))}
+	}
+	return nil
+}
+
+func validObject(path *field.Path, object map[string]any) field.ErrorList {
+	var wrong field.ErrorList
+	for _, name := range []string{"apiVersion", "kind"} {
+		if text, is := object[name].(string); !is || text == "" {
+			wrong = append(wrong, field.Required(path.Child(name), "give the whole object"))
+		}
+	}
+	metadata, is := object["metadata"].(map[string]any)
+	if name, isText := metadata["name"].(string); !is || !isText || name == "" {
+		wrong = append(wrong, field.Required(path.Child("metadata", "name"), "give the whole object"))
+	}
+	return wrong
+}
+
+func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorList {
+	var wrong field.ErrorList
+	for i, u := range e.UpgradeConfigs {
+		at := path.Child("upgradeConfigs").Index(i)
+		if !configs[u.Name] {
+			wrong = append(wrong, field.NotFound(at.Child("name"), u.Name))
+		}
+		for kind, text := range u.Conditions {
+			wrong = append(wrong, validCondition(at.Child("conditions").Key(kind), text)...)
+		}
+		for kind, text := range u.Steps {
+			wrong = append(wrong, validCondition(at.Child("steps").Key(kind), text)...)
+		}
+	}
+	for name, statements := range map[string][]Statement{"finally": e.Finally, "sometime": e.Sometime, "never": e.Never} {
+		for i, statement := range statements {
+			at := path.Child(name).Index(i)
+			wrong = append(wrong, statement.For.validate(at.Child("for"))...)
+			if statement.That == "" {
+				wrong = append(wrong, field.Required(at.Child("that"), "give a CEL expression, such as object.status.machineCount > 0"))
+			}
+			wrong = append(wrong, validExpression(at.Child("that"), statement.That)...)
+		}
+	}
+	return wrong
+}
+
+// validCondition checks "Status", "Status/Reason" and "Status/Reason: message".
+func validCondition(path *field.Path, text string) field.ErrorList {
+	status, _, _ := strings.Cut(text, "/")
+	if !slices.Contains([]string{"True", "False", "Unknown"}, status) {
+		return field.ErrorList{field.Invalid(path, text, "must be True, False or Unknown, and a reason after a slash if one is known, as in \"False/WindowMissed\" (in quotes)")}
+	}
+	return nil
+}
+
+func validExpression(path *field.Path, expression string) field.ErrorList {
+	if expression == "" {
+		return nil
+	}
+	if _, err := compile(expression); err != nil {
+		return field.ErrorList{field.Invalid(path, expression, fmt.Sprintf("must be a CEL expression that is true or false: %s", strings.ReplaceAll(err.Error(), "\n", " ")))}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package scenario_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+)
+
+const alerting = `
+name: alerting
+description: Alerts come and go, and Prometheus and Alertmanager do.
+cluster:
+  masters: 1
+  workers: 1
+  speed: 240
+  monitoring:
+    alerts: [{alert: Smoke, labels: {severity: critical}}]
+rules:
+  - name: all that can happen
+    do:
+      - fire: {alert: Fire, labels: {severity: critical, namespace: kitchen}}
+      - alertmanager: stop
+      - resolve: Smoke
+      - alertmanager: start
+      - prometheus: stop
+      - prometheus: start
+      - apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: all-happened, namespace: default}}
+expect:
+  finally:
+    - for: {kind: ConfigMap, namespace: default, name: all-happened}
+      that: "true"
+`
+
+func TestAScenarioWithMonitoring(t *testing.T) {
+	ctrl.SetLogger(logr.Discard()) // the players have a log file
+	story, err := scenario.Decode("alerting.yaml", []byte(alerting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	play, err := scenario.Start(ctx, story, scenario.Options{Dir: t.TempDir(), Repository: "../../..", Tell: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := play.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if problems := play.Wait(t.Context()); len(problems) > 0 {
+		t.Fatalf("not as expected:\n- %s", strings.Join(problems, "\n- "))
+	}
+	running := play.Cluster.Monitoring
+	if err := running.Resolve(t.Context(), "Smoke"); err == nil {
+		t.Error("an alert fires that was resolved")
+	}
+	if err := running.Resolve(t.Context(), "Fire"); err != nil {
+		t.Error(err)
+	}
+	pids := running.PIDs()
+	if len(pids) != 2 {
+		t.Errorf("got %v, want Prometheus and Alertmanager", pids)
+	}
+	if err := play.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for name, pid := range pids {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Offset is a time relative to another, such as "+5s" or "-1h".
+type Offset time.Duration
+
+// MarshalJSON writes the offset as it is read.
+func (o Offset) MarshalJSON() ([]byte, error) {
+	text := time.Duration(o).String()
+	if o >= 0 {
+		text = "+" + text
+	}
+	return json.Marshal(text)
+}
+
+// UnmarshalJSON reads "+5s" or "-1h".
+func (o *Offset) UnmarshalJSON(data []byte) error {
+	var text string
+	wrong := errors.New("is not an offset: write it like \"+5s\" or \"-1h\"")
+	if err := json.Unmarshal(data, &text); err != nil || text == "" || text[0] != '+' && text[0] != '-' {
+		return wrong
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return wrong
+	}
+	*o = Offset(parsed)
+	return nil
+}

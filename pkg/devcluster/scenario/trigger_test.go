@@ -1,0 +1,93 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestARuleAppliesEachTimeThatItsConditionBecomesTrue(t *testing.T) {
+	t.Parallel()
+	type state struct {
+		uid, phase string
+		deleted    bool
+	}
+	tests := map[string]struct {
+		when   string
+		times  int
+		states []state
+		want   int
+	}{
+		"not while it is false":                   {`object.phase == "b"`, 1, []state{{"1", "a", false}}, 0},
+		"not while what it speaks of is missing":  {`object.spec.phase == "b"`, 1, []state{{"1", "b", false}}, 0},
+		"when it is true at once":                 {`object.phase == "b"`, 1, []state{{"1", "b", false}}, 1},
+		"once while it stays true":                {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"1", "b", false}}, 1},
+		"again when it was false in between":      {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"1", "a", false}, {"1", "b", false}}, 2},
+		"no more often than it says":              {`object.phase == "b"`, 1, []state{{"1", "b", false}, {"1", "a", false}, {"1", "b", false}}, 1},
+		"of each object":                          {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"2", "b", false}}, 2},
+		"not of an object's end":                  {`object.phase == "b"`, 9, []state{{"1", "b", true}}, 0},
+		"without a condition, of what exists":     {"", 9, []state{{"1", "a", false}, {"1", "b", false}}, 1},
+		"without a condition, not of what is not": {"", 9, []state{{"1", "a", true}}, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fired := 0
+			trigger := &trigger{
+				rule: &Rule{Name: name}, held: map[types.UID]bool{}, left: test.times,
+				fire: func(*unstructured.Unstructured) { fired++ },
+				fail: func(err error) { t.Error(err) },
+			}
+			if test.when != "" {
+				compiled, err := compile(test.when)
+				if err != nil {
+					t.Fatal(err)
+				}
+				trigger.when = &compiled
+			}
+			for _, state := range test.states {
+				object := &unstructured.Unstructured{Object: map[string]any{"phase": state.phase}}
+				object.SetUID(types.UID(state.uid))
+				trigger.look(object, state.deleted)
+			}
+			if fired != test.want {
+				t.Errorf("it applied %d times, want %d", fired, test.want)
+			}
+		})
+	}
+}
+
+func TestExpectedConditionsMatchStatusReasonAndMessageAsFarAsTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	holder := map[string]any{"conditions": []any{
+		map[string]any{"type": "Succeeded", "status": "False", "reason": "WindowMissed", "message": "too late"},
+	}}
+	tests := map[string]struct {
+		expected string
+		fits     bool
+	}{
+		"the status":                  {"False", true},
+		"another status":              {"True", false},
+		"status and reason":           {"False/WindowMissed", true},
+		"another reason":              {"False/Superseded", false},
+		"status, reason and message":  {"False/WindowMissed: too late", true},
+		"another message":             {"False/WindowMissed: too early", false},
+		"a part of the reason's name": {"False/Window", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			problems := checkConditions("it", "condition", holder, map[string]string{"Succeeded": test.expected})
+			if fits := len(problems) == 0; fits != test.fits {
+				t.Errorf("got %v", problems)
+			}
+		})
+	}
+	if problems := checkConditions("it", "condition", nil, map[string]string{"Succeeded": "True"}); len(problems) != 1 {
+		t.Errorf("an absent condition counts as there: %v", problems)
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updategraph
+
+import (
+	"slices"
+	"strings"
+)
+
+// Graph is what the update service answers: the releases of a channel and the updates between them.
+// The format is https://github.com/openshift/cincinnati/blob/master/docs/design/cincinnati.md.
+type Graph struct {
+	Nodes            []Node            `json:"nodes"`
+	Edges            [][2]int          `json:"edges"`
+	ConditionalEdges []ConditionalEdge `json:"conditionalEdges,omitempty"`
+}
+
+// Node is a release.
+type Node struct {
+	Version  string            `json:"version"`
+	Payload  string            `json:"payload"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+// Keys of a node's metadata.
+const (
+	MetadataChannels = "io.openshift.upgrades.graph.release.channels"
+	MetadataURL      = "url"
+)
+
+// ConditionalEdge is an update with known risks.
+type ConditionalEdge struct {
+	Edges []Edge      `json:"edges"`
+	Risks []GraphRisk `json:"risks"`
+}
+
+// Edge is an update by the versions that it leads from and to.
+type Edge struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// GraphRisk is a risk as it is served.
+type GraphRisk struct {
+	URL           string         `json:"url"`
+	Name          string         `json:"name"`
+	Message       string         `json:"message"`
+	MatchingRules []MatchingRule `json:"matchingRules"`
+}
+
+// MatchingRule says how a cluster finds out whether a risk applies to it.
+type MatchingRule struct {
+	Type   string  `json:"type"`
+	PromQL *PromQL `json:"promql,omitempty"`
+}
+
+// PromQL is a query that returns 1 on a cluster that the risk applies to.
+type PromQL struct {
+	PromQL string `json:"promql"`
+}
+
+// Graph returns the releases of a channel and the updates between them.
+func (c *Catalogue) Graph(channel string) Graph {
+	var members []Release
+	for _, release := range c.sorted() {
+		if slices.Contains(release.Channels, channel) {
+			members = append(members, release)
+		}
+	}
+	graph := Graph{Nodes: []Node{}, Edges: [][2]int{}}
+	for _, release := range members {
+		graph.Nodes = append(graph.Nodes, Node{Version: release.Version, Payload: release.Image(), Metadata: map[string]string{
+			MetadataChannels: strings.Join(release.Channels, ","),
+			MetadataURL:      release.URL(),
+		}})
+	}
+	for t, to := range members {
+		for f, from := range members {
+			switch {
+			case !leads(from, to):
+			case len(to.Risks) == 0:
+				graph.Edges = append(graph.Edges, [2]int{f, t})
+			default:
+				graph.ConditionalEdges = append(graph.ConditionalEdges, ConditionalEdge{
+					Edges: []Edge{{From: from.Version, To: to.Version}},
+					Risks: served(to.Risks),
+				})
+			}
+		}
+	}
+	return graph
+}
+
+func served(risks []Risk) []GraphRisk {
+	graph := make([]GraphRisk, 0, len(risks))
+	for _, risk := range risks {
+		graph = append(graph, GraphRisk{
+			URL: risk.URL, Name: risk.Name, Message: risk.Message,
+			MatchingRules: []MatchingRule{{Type: "PromQL", PromQL: &PromQL{
+				PromQL: `max(devcluster_exposed{risk="` + risk.Name + `"}) or 0 * max(cluster_version)`,
+			}}},
+		})
+	}
+	return graph
+}

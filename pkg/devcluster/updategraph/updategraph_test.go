@@ -1,0 +1,127 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updategraph_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+func catalogue() *updategraph.Catalogue {
+	return updategraph.NewCatalogue(
+		updategraph.Release{Version: "4.20.10", Channels: []string{"stable-4.20"}, Risks: []updategraph.Risk{{Name: "SlowDisks"}}},
+		updategraph.Release{Version: "4.20.5", Channels: []string{"stable-4.20", "stable-4.21"}},
+		updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20", "fast-4.20"}},
+		updategraph.Release{Version: "4.22.0", Channels: []string{"stable-4.20"}},
+		updategraph.Release{Version: "4.21.0", Channels: []string{"stable-4.21"}, From: []string{"4.20.6"}},
+	)
+}
+
+func get(t *testing.T, url string) (int, updategraph.Graph) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var graph updategraph.Graph
+	if err := json.NewDecoder(response.Body).Decode(&graph); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, graph
+}
+
+func updates(graph updategraph.Graph) (plain, conditional []string) {
+	for _, edge := range graph.Edges {
+		plain = append(plain, graph.Nodes[edge[0]].Version+" "+graph.Nodes[edge[1]].Version)
+	}
+	for _, edges := range graph.ConditionalEdges {
+		for _, edge := range edges.Edges {
+			conditional = append(conditional, edge.From+" "+edge.To+" "+edges.Risks[0].Name)
+		}
+	}
+	return plain, conditional
+}
+
+func TestTheGraphOfAChannel(t *testing.T) {
+	t.Parallel()
+	server, err := updategraph.Serve(catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	tests := map[string]struct {
+		query              string
+		status             int
+		plain, conditional []string
+	}{
+		"leads to higher versions of the same and the next minor version, sorted as versions": {
+			query: "channel=stable-4.20&arch=amd64&id=1&version=4.20.5", status: http.StatusOK,
+			plain: []string{"4.20.5 4.20.6"}, conditional: []string{"4.20.5 4.20.10 SlowDisks", "4.20.6 4.20.10 SlowDisks"},
+		},
+		"leads only from the versions that a release names": {
+			query: "channel=stable-4.21&arch=amd64&id=1&version=4.20.5", status: http.StatusOK,
+		},
+		"of an unknown name is empty":                        {query: "channel=none&arch=amd64&id=1&version=4.20.5", status: http.StatusOK},
+		"is refused to those who do not say who they are":    {query: "channel=stable-4.20&arch=amd64&version=4.20.5", status: http.StatusBadRequest},
+		"is refused to those who do not say what version is": {query: "channel=stable-4.20&arch=amd64&id=1", status: http.StatusBadRequest},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, graph := get(t, server.URL()+"?"+test.query)
+			if status != test.status {
+				t.Fatalf("got status %d, want %d", status, test.status)
+			}
+			plain, conditional := updates(graph)
+			if diff := cmp.Diff(test.plain, plain); diff != "" {
+				t.Errorf("edges (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.conditional, conditional); diff != "" {
+				t.Errorf("conditional edges (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAReleaseIsFoundByItsImage(t *testing.T) {
+	t.Parallel()
+	known := catalogue()
+	release, _ := known.Version("4.20.6")
+	found, ok := known.Image(release.Image())
+	if !ok || found.Version != "4.20.6" {
+		t.Errorf("got %v, %v", found, ok)
+	}
+	if _, ok := known.Image("quay.io/nobody/knows@sha256:0"); ok {
+		t.Error("an unknown image was found")
+	}
+}
+
+func TestWhetherARiskApplies(t *testing.T) {
+	t.Parallel()
+	known := catalogue()
+	if got := known.Exposed("4.20.10", "SlowDisks"); got != updategraph.Yes {
+		t.Errorf("got %q, want yes unless something else is said", got)
+	}
+	known.Set(updategraph.Release{Version: "4.20.10", Risks: []updategraph.Risk{{Name: "SlowDisks", Applies: updategraph.No}}})
+	if got := known.Exposed("4.20.10", "SlowDisks"); got != updategraph.No {
+		t.Errorf("got %q after it was changed to no", got)
+	}
+	if got := known.Exposed("4.20.10", "Other"); got != updategraph.Unknown {
+		t.Errorf("got %q of a risk that nobody knows", got)
+	}
+}

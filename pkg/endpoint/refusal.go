@@ -1,0 +1,86 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// maxExcerpt bounds what is shown of an answer, in bytes.
+const maxExcerpt = 200
+
+// StatusError is an answer whose status says that the request was not carried out.
+type StatusError struct {
+	Code       int
+	RetryAfter time.Duration // as the server asks for, in whole seconds; 0 if it does not
+	Excerpt    string        // what it says, fit to be shown
+}
+
+// Error says the status and what came with it.
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("answered %d %s", e.Code, http.StatusText(e.Code))
+	if e.Excerpt != "" {
+		text += ": " + e.Excerpt
+	}
+	return text
+}
+
+func refusal(answer *http.Response, body []byte) *StatusError {
+	e := &StatusError{Code: answer.StatusCode, Excerpt: Printable(string(body))}
+	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode < 400 {
+		e.Excerpt = "redirects are not followed; this one leads to " + Printable(to)
+	}
+	const most = 24 * 60 * 60
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		e.RetryAfter = time.Duration(min(seconds, most)) * time.Second
+	}
+	return e
+}
+
+// Printable is a text of unknown origin made fit to be shown: on one line, each
+// character that cannot be printed replaced, shortened to 200 bytes and an ellipsis.
+func Printable(text string) string {
+	var out strings.Builder
+	space := false
+	for _, r := range strings.ToValidUTF8(text, string(unicode.ReplacementChar)) {
+		switch {
+		case unicode.IsSpace(r):
+			space = out.Len() > 0
+			continue
+		case !unicode.IsPrint(r):
+			r = unicode.ReplacementChar
+		}
+		if space {
+			out.WriteByte(' ')
+			space = false
+		}
+		if out.Len() > maxExcerpt {
+			out.WriteRune('…')
+			break
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// legible is an error without what differs from one time to the next, such as
+// the port of this end: messages are saved when they change.
+func legible(err error) error {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no full answer in time: %w", context.DeadlineExceeded)
+	case errors.As(err, &op):
+		return fmt.Errorf("%s: %w", op.Op, op.Err)
+	}
+	return err
+}

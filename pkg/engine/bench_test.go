@@ -1,0 +1,93 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// twenty is a table of 20 steps of which all are done at once but the last,
+// which answers last, and a clean-up of 5.
+func twenty(last engine.Result) engine.Runbook {
+	answers := func(result engine.Result) engine.UpgradeStep {
+		return func(context.Context, engine.Run) (engine.Result, error) { return result, nil }
+	}
+	no := func(context.Context) (bool, error) { return false, nil }
+	book := engine.Runbook{}
+	for i := range 20 {
+		book.Steps = append(book.Steps, engine.Step{
+			Name: fmt.Sprintf("Step%02d", i), Was: []string{fmt.Sprintf("OldStep%02d", i)}, Doc: "A step.",
+			Do: answers(engine.Done("it is so")), Reached: no, Commits: i == 9,
+			SlowAfter: time.Hour, FailAfter: 24 * time.Hour,
+		})
+	}
+	book.Steps[19].Do = answers(last)
+	for i := range 5 {
+		book.Cleanup = append(book.Cleanup, engine.Step{Name: fmt.Sprintf("Cleanup%02d", i), Doc: "A step.", Do: answers(engine.Done(""))})
+	}
+	return book
+}
+
+// BenchmarkSteadyPass is a look at an upgrade that waits in the last of 20 steps.
+func BenchmarkSteadyPass(b *testing.B) {
+	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	saves := 0
+	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.History) error { saves++; return nil }}
+	book := twenty(engine.Wait("Waiting", "for nodes"))
+	record, _, err := e.Pass(b.Context(), book, history.History{Version: "4.4.6"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	saves = 0
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := e.Pass(b.Context(), book, record); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if saves > 0 {
+		b.Fatalf("a pass in which nothing changed saved the record: %d saves in %d passes", saves, b.N)
+	}
+}
+
+// BenchmarkWholeUpgrade is one pass that takes 20 steps, each of which is ready.
+func BenchmarkWholeUpgrade(b *testing.B) {
+	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	saves := 0
+	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.History) error { saves++; return nil }}
+	book := twenty(engine.Done("it is so"))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, next, err := e.Pass(b.Context(), book, history.History{Version: "4.4.6"}); err != nil || !next.IsZero() {
+			b.Fatal(next, err)
+		}
+	}
+	b.ReportMetric(float64(saves)/float64(b.N), "saves/op")
+}
+
+// BenchmarkAssess reads the record of an upgrade that waits in the last of 20 steps.
+func BenchmarkAssess(b *testing.B) {
+	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.History) error { return nil }}
+	book := twenty(engine.Wait("Waiting", "for nodes"))
+	record, _, err := e.Pass(b.Context(), book, history.History{Version: "4.4.6"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if engine.Assess(book, record, clock.Now()).State != engine.Running {
+			b.Fatal("not running")
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// target is the version that the simulated cluster is upgraded to.
+const target = "4.4.6"
+
+// cluster is a world with a small cluster in it, and a runbook that upgrades it
+// within two hours.
+type cluster struct {
+	*world
+	window    time.Time
+	hold      string
+	cancelled string
+	facts
+	leases int // how often the silence was renewed
+	ready  bool
+}
+
+// facts are what an upgrade leaves behind.
+type facts struct {
+	Channel      string
+	Offered      bool
+	Unhealthy    string // what is wrong; empty: nothing
+	ExtraNode    bool
+	Desired      string
+	DesiredSet   int // how often somebody asked for the target
+	Accepted     bool
+	ControlPlane string
+	Workers      string
+	Told         []string
+}
+
+func newCluster(t tester) *cluster {
+	c := &cluster{world: newWorld(t), window: noon.Add(30 * time.Minute)}
+	c.ControlPlane, c.Workers = "4.4.5", "4.4.5"
+	c.book = c.runbook
+	return c
+}
+
+// tell is told at least once; a repeat is recognised.
+func (c *cluster) tell(what string) {
+	if !slices.Contains(c.Told, what) {
+		c.Told = append(c.Told, what)
+	}
+}
+
+// runbook is a table as a real one is: each step looks before it acts, and waits to see what it asked for.
+func (c *cluster) runbook() engine.Runbook {
+	notification := func(what string) engine.UpgradeStep {
+		return func(context.Context, engine.Run) (engine.Result, error) {
+			c.tell(what)
+			return engine.Done("told"), nil
+		}
+	}
+	healthy := func(context.Context, engine.Run) (engine.Result, error) {
+		if c.Unhealthy != "" {
+			return engine.Wait("Unhealthy", "%s", c.Unhealthy), nil
+		}
+		return engine.Done("all is well"), nil
+	}
+	is := func(so *string) func(context.Context) (bool, error) {
+		return func(context.Context) (bool, error) { return *so == target, nil }
+	}
+	return engine.Runbook{
+		CommitBy: c.window, Hold: c.hold, Cancelled: c.cancelled,
+		Steps: []engine.Step{
+			{Name: "StartedNotificationSent", Doc: "Tells that it begins.", Do: notification("started")},
+			{Name: "VersionPinned", Doc: "Sets the channel.", Do: c.pinVersion},
+			{Name: "PreHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailsAs: []string{"Unhealthy"}},
+			{Name: "ExtraNodeReady", Doc: "Adds a node.", Do: c.addNode, SlowAfter: 2 * time.Minute},
+			{
+				Name: "CommenceUpgrade", Doc: "Asks for the target.", Do: engine.Guarded(c.commence, healthy),
+				Reached: func(context.Context) (bool, error) { return c.Accepted, nil }, Commits: true,
+			},
+			{
+				Name: "ControlPlaneUpgraded", Doc: "Waits for the control plane.", Do: engine.Func(is(&c.ControlPlane)),
+				Reached: is(&c.ControlPlane), SlowAfter: time.Hour, FailAfter: 3 * time.Hour,
+			},
+			{Name: "WorkersUpgraded", Doc: "Waits for the workers.", Do: engine.Keeping(engine.Func(is(&c.Workers)), c.renew)},
+			{
+				Name: "PostHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailAfter: 2 * time.Hour, FailsAs: []string{"Unhealthy"},
+				Reached: func(context.Context) (bool, error) { return c.Unhealthy == "", nil },
+			},
+			{Name: "ExtraNodeRemoved", Doc: "Removes the node.", Do: c.removeNode},
+			{Name: "CompletedNotificationSent", Doc: "Tells that it is over.", Do: notification("completed")},
+		},
+		Cleanup: []engine.Step{
+			{Name: "TargetWithdrawn", Doc: "Asks for the target no more.", Do: c.withdraw},
+			{Name: "ExtraNodeGone", Doc: "Removes the node.", Do: c.removeNode},
+			{Name: "FailureNotificationSent", Doc: "Tells that it failed.", Do: notification("failed")},
+		},
+	}
+}
+
+func (c *cluster) pinVersion(context.Context, engine.Run) (engine.Result, error) {
+	if c.Channel == "" {
+		c.Channel = "stable-4.4"
+		c.after(2*time.Minute, func() { c.Offered = true })
+	}
+	if !c.Offered {
+		return engine.Wait("NotOffered", "%s is not offered yet", target), nil
+	}
+	return engine.Done("%s is offered", target), nil
+}
+
+func (c *cluster) addNode(context.Context, engine.Run) (engine.Result, error) {
+	if !c.ExtraNode {
+		c.ExtraNode, c.ready = true, false
+		c.after(3*time.Minute, func() { c.ready = true })
+	}
+	if !c.ready {
+		return engine.WaitFor(30*time.Second, "NodeComing", "the extra node is not ready yet"), nil
+	}
+	return engine.Done("the extra node is ready"), nil
+}
+
+func (c *cluster) removeNode(context.Context, engine.Run) (engine.Result, error) {
+	c.ExtraNode = false
+	return engine.Done("there is no extra node"), nil
+}
+
+func (c *cluster) commence(context.Context, engine.Run) (engine.Result, error) {
+	if c.Desired != target {
+		c.Desired = target
+		c.DesiredSet++
+		c.after(time.Minute, func() {
+			if c.Desired != target {
+				return // withdrawn meanwhile
+			}
+			c.Accepted = true
+			c.after(40*time.Minute, func() { c.ControlPlane = target })
+			c.after(100*time.Minute, func() { c.Workers = target })
+		})
+	}
+	if !c.Accepted {
+		return engine.Wait("Requested", "asked for %s", target), nil
+	}
+	return engine.Done("%s was accepted", target), nil
+}
+
+func (c *cluster) renew(context.Context, engine.Run) (engine.Result, error) {
+	c.leases++
+	return engine.WaitFor(4*time.Minute, "Renewed", "the silence was renewed"), nil
+}
+
+func (c *cluster) withdraw(context.Context, engine.Run) (engine.Result, error) {
+	if c.Accepted {
+		return engine.Skip("Accepted", "%s was accepted already", target), nil
+	}
+	c.Desired = ""
+	return engine.Done("withdrawn"), nil
+}
+
+// end is how an upgrade ended: what it left behind and what the record says.
+type end struct {
+	Facts  facts
+	Record []string
+}
+
+func (c *cluster) end() end { return end{c.facts, lines(c.store.load())} }
+
+// undisturbed is how an upgrade ends that nothing disturbs, with the saves and calls that it takes.
+func undisturbed(t *testing.T) (end end, saves, calls int) {
+	t.Helper()
+	c := newCluster(t)
+	c.play()
+	if c.Workers != target || len(c.calls) == 0 || fmt.Sprint(c.Told) != "[started completed]" {
+		t.Fatalf("an upgrade that nothing disturbs ends with %+v", c.end())
+	}
+	return c.end(), c.store.saves, len(c.calls)
+}

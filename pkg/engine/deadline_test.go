@@ -1,0 +1,291 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// deadlines are all ways in which a step can have one. Each brings a script to
+// where it waits in the step, and says when its time is up.
+var deadlines = map[string]struct {
+	step, reason string
+	set          func(w *world, s *script)
+}{
+	"the window, in a step before the committing one": {"First", "WindowMissed", func(_ *world, s *script) {
+		s.CommitBy = noon.Add(10 * time.Minute)
+	}},
+	"the window, in the committing step": {"Commit", "WindowMissed", func(_ *world, s *script) {
+		s.CommitBy = noon.Add(10 * time.Minute)
+	}},
+	"FailAfter, before the commit": {"First", "TimedOut", func(_ *world, s *script) {
+		s.CommitBy = noon.Add(48 * time.Hour)
+		s.at("First").FailAfter = 10 * time.Minute
+	}},
+	"FailAfter, after the commit and the window": {"Last", "TimedOut", func(_ *world, s *script) {
+		s.CommitBy = noon.Add(time.Minute)
+		s.at("Last").FailAfter = 10 * time.Minute
+	}},
+	"FailAfter, in the clean-up": {"FirstCleaned", "TimedOut", func(_ *world, s *script) {
+		s.says("First", engine.Fail("Broken", "it is broken"))
+		s.at("FirstCleaned").FailAfter = 10 * time.Minute
+	}},
+}
+
+func TestNothingIsDoneAfterItsDeadline(t *testing.T) {
+	t.Parallel()
+	reached := map[string]struct {
+		so     func(s *script, step string)
+		status metav1.ConditionStatus
+		reason string // empty: the deadline's
+		over   bool
+	}{
+		"not reached":               {func(s *script, step string) { s.reaches(step, false, nil) }, metav1.ConditionFalse, "", true},
+		"without Reached":           {func(s *script, step string) { s.at(step).Reached = nil }, metav1.ConditionFalse, "", true},
+		"reached":                   {func(s *script, step string) { s.reaches(step, true, nil) }, metav1.ConditionTrue, engine.ReasonDone, true},
+		"nobody knows if reached":   {func(s *script, step string) { s.reaches(step, false, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
+		"reached, yet nobody knows": {func(s *script, step string) { s.reaches(step, true, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
+	}
+	for name, deadline := range deadlines {
+		for how, is := range reached {
+			if deadline.step == "Commit" && how == "without Reached" {
+				continue // Validate refuses it
+			}
+			for _, off := range []time.Duration{-9 * time.Minute, -time.Second, -1, 0, 1, time.Second, 24 * time.Hour} {
+				t.Run(name+"/"+how+"/"+off.String(), func(t *testing.T) {
+					t.Parallel()
+					w, s := newScript(t, "First", "Commit", "Last")
+					deadline.set(w, s)
+					s.says(deadline.step, engine.Wait("NotYet", "a while"))
+					if _, err := w.pass(); err != nil {
+						t.Fatal(err)
+					}
+					is.so(s, deadline.step)
+					due := engine.Assess(s.book(), w.store.load(), w.clock.Now()).Deadline
+					if due.Before(noon.Add(9*time.Minute)) || due.After(noon.Add(11*time.Minute)) {
+						t.Fatalf("Assess says that the deadline is %s", due)
+					}
+					w.calls = nil
+					w.clock.SetTime(due.Add(off))
+					next, err := w.pass()
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := condition(w.store.load(), deadline.step)
+					if off < 0 {
+						if diff := cmp.Diff([]string{deadline.step}, w.calls); diff != "" || c.CompleteTime != nil {
+							t.Errorf("before the deadline (-want +got calls):\n%s%+v", diff, c)
+						}
+						if next.After(due) {
+							t.Errorf("the next look is at %s, after the deadline at %s", next, due)
+						}
+						return
+					}
+					for _, call := range w.calls {
+						if call == deadline.step {
+							t.Errorf("%s was called after its deadline", call)
+						}
+					}
+					want := is.reason
+					if want == "" {
+						want = deadline.reason
+					}
+					if c.Status != is.status || c.Reason != want || (c.CompleteTime != nil) != is.over {
+						t.Errorf("after the deadline: %+v, want %s %s", c, is.status, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestAnErrorAtTheDeadlineIsRetriedUntilItIsKnown(t *testing.T) {
+	t.Parallel()
+	for so, want := range map[bool]string{true: "Commit True Done", false: "Commit False WindowMissed"} {
+		w, s := newScript(t, "First", "Commit")
+		s.CommitBy = noon.Add(10 * time.Minute)
+		s.says("Commit", engine.Wait("Requested", "asked for it"))
+		asked := 0
+		s.reached["Commit"] = func() (bool, error) {
+			if w.clock.Now().Before(s.CommitBy) { // asked because there is no record
+				return false, nil
+			}
+			if asked++; w.clock.Now().After(noon.Add(time.Hour)) {
+				return so, nil
+			}
+			return false, errStore
+		}
+		w.play()
+		if got := lines(w.store.load())[1]; got != want {
+			t.Errorf("%q in the end, want %q", got, want)
+		}
+		if asked < 10 || asked > 60 {
+			t.Errorf("asked %d times in an hour, which is not with growing delays", asked)
+		}
+	}
+}
+
+func TestEveryDeadlineIsMetToTheMoment(t *testing.T) {
+	t.Parallel()
+	for name, deadline := range deadlines {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit", "Last")
+			deadline.set(w, s)
+			s.says(deadline.step, engine.WaitFor(7*time.Minute, "NotYet", "a while"))
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			due := engine.Assess(s.book(), w.store.load(), w.clock.Now()).Deadline
+			w.playUntil(func() bool { return condition(w.store.load(), deadline.step).CompleteTime != nil })
+			c := condition(w.store.load(), deadline.step)
+			if !c.CompleteTime.Equal(&metav1.Time{Time: due.Truncate(time.Second)}) {
+				t.Errorf("given up at %s, and the deadline was at %s", c.CompleteTime, due)
+			}
+			if !strings.HasSuffix(c.Message, "; it was waiting for: a while") {
+				t.Errorf("the message does not say what for it waited: %q", c.Message)
+			}
+		})
+	}
+}
+
+// Restarts are in every pass of every test: each has an engine of its own.
+func TestTheOperatorMayBeDownFromEveryMomentOn(t *testing.T) {
+	t.Parallel()
+	want, saves, _ := undisturbed(t)
+	for _, down := range []time.Duration{10 * time.Minute, 31 * time.Minute, 24 * time.Hour} {
+		t.Run("for "+down.String(), func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= saves; n++ {
+				c := newCluster(t)
+				c.store.plan = only(n, crashed)
+				c.playUntil(func() bool { return c.store.saves == n })
+				asked := c.Desired == target
+				c.pause(down)
+				c.play()
+				if asked || c.clock.Now().Before(c.window) || down == 10*time.Minute {
+					if diff := cmp.Diff(want, c.end()); diff != "" {
+						t.Errorf("down after save %d (-undisturbed +disturbed):\n%s", n, diff)
+					}
+					continue
+				}
+				c.isGivenUpAndCleanedUp("WindowMissed")
+			}
+		})
+	}
+}
+
+// isGivenUpAndCleanedUp checks that an upgrade ended so, before its commit.
+func (c *cluster) isGivenUpAndCleanedUp(reason string) {
+	c.t.Helper()
+	verdict := engine.Assess(c.book(), c.store.load(), c.clock.Now())
+	switch {
+	case verdict.State != engine.Failed || verdict.Committed || verdict.Failure.Reason != reason:
+		c.t.Errorf("the upgrade was to be given up for %s, and is: %v", reason, lines(c.store.load()))
+	case c.Desired != "" || c.ExtraNode || c.Accepted || c.Told[len(c.Told)-1] != "failed":
+		c.t.Errorf("not cleaned up: %+v", c.facts)
+	}
+}
+
+func TestTheClockMayJumpAtEverySave(t *testing.T) {
+	t.Parallel()
+	want, saves, _ := undisturbed(t)
+	for _, jump := range []time.Duration{-24 * time.Hour, -time.Hour, -2 * time.Second, -1, time.Second, 6 * time.Minute} {
+		t.Run("by "+jump.String(), func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= saves; n += 2 {
+				c := newCluster(t)
+				c.playUntil(func() bool { return c.store.saves >= n })
+				for i := range c.coming { // the cluster has no clock
+					c.coming[i].at = c.coming[i].at.Add(jump)
+				}
+				c.clock.SetTime(c.clock.Now().Add(jump))
+				c.play()
+				if diff := cmp.Diff(want, c.end()); diff != "" {
+					t.Errorf("a jump after save %d (-undisturbed +disturbed):\n%s", n, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestAClockThatJumpsBackDoesNotReviveWhatIsOver(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.CommitBy = noon.Add(10 * time.Minute)
+	s.says("First", engine.Wait("NotYet", "a while"))
+	s.says("FirstCleaned", engine.Wait("NotYet", "a while"))
+	w.playUntil(func() bool { return givenUp(s.book(), w.store.load()) })
+	w.clock.SetTime(noon)
+	s.says("FirstCleaned", engine.Done("clean"))
+	w.calls = nil
+	w.play()
+	if diff := cmp.Diff([]string{"FirstCleaned", "LastCleaned"}, w.calls); diff != "" {
+		t.Errorf("after the window was missed the clock jumped back into it; calls (-want +got):\n%s", diff)
+	}
+}
+
+// After a jump back, the record speaks of the future. It is renewed at once, and
+// errors are retried with delays that grow from now on.
+func TestAClockThatJumpsBackLeavesSignsOfLifeAndDelaysIntact(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.errs("First", errors.New("no answer"))
+	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(20 * time.Minute)) })
+	w.clock.SetTime(noon.Add(-10 * time.Hour))
+	saves := w.store.saves
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	c := condition(w.store.load(), "First")
+	if w.store.saves != saves+1 || c.LastProbeTime.After(w.clock.Now()) || c.LastTransitionTime.After(w.clock.Now()) {
+		t.Errorf("%d saves; the record still speaks of the future: %+v", w.store.saves-saves, c)
+	}
+	w.calls = nil
+	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(-9 * time.Hour)) })
+	if len(w.calls) > 50 {
+		t.Errorf("retried %d times within an hour", len(w.calls))
+	}
+}
+
+func TestASlowStepIsToldOfAndGoesOn(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.at("First").SlowAfter = 7 * time.Minute
+	s.says("First", engine.Wait("NotYet", "a while"))
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	slowAt := condition(w.store.load(), "First").StartTime.Add(7 * time.Minute)
+	w.playUntil(func() bool { return !w.clock.Now().Before(slowAt) })
+	if !w.clock.Now().Equal(slowAt) {
+		t.Errorf("the first look at a slow step is at %s, it was slow at %s", w.clock.Now(), slowAt)
+	}
+	saves := w.store.saves
+	for range 2 {
+		if _, err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.store.saves != saves+1 {
+		t.Errorf("that it is slow was saved %d times, want once", w.store.saves-saves)
+	}
+	record := w.store.load()
+	if !engine.Assess(s.book(), record, slowAt).Slow || engine.Assess(s.book(), record, slowAt.Add(-1)).Slow {
+		t.Error("Assess does not say that the step is slow from SlowAfter on")
+	}
+	s.says("First", engine.Done("at last"))
+	w.play()
+	if got := lines(w.store.load())[0]; got != "First True Done" {
+		t.Errorf("a slow step ends with %q", got)
+	}
+}

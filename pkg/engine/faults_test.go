@@ -1,0 +1,240 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func TestAnUpgradeThatNothingDisturbs(t *testing.T) {
+	t.Parallel()
+	end, _, _ := undisturbed(t)
+	want := []string{
+		"StartedNotificationSent True Done",
+		"VersionPinned True Done",
+		"PreHealthCheck True Done",
+		"ExtraNodeReady True Done",
+		"CommenceUpgrade True Done",
+		"ControlPlaneUpgraded True Done",
+		"WorkersUpgraded True Done",
+		"PostHealthCheck True Done",
+		"ExtraNodeRemoved True Done",
+		"CompletedNotificationSent True Done",
+	}
+	if diff := cmp.Diff(want, end.Record); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+	if end.Facts.DesiredSet != 1 || end.Facts.ExtraNode {
+		t.Errorf("left behind: %+v", end.Facts)
+	}
+}
+
+// Whatever becomes of any one save, the upgrade ends as if nothing had been:
+// the promises about each call are checked on the way (see world.check).
+func TestEverySaveMayFailInEveryWay(t *testing.T) {
+	t.Parallel()
+	want, saves, _ := undisturbed(t)
+	for name, fails := range map[string]fate{
+		"is refused":                                  refused,
+		"is refused, and so are all later ones":       cutOff,
+		"is applied, but answered with an error":      unanswered,
+		"is applied, and then the process crashes":    crashed,
+		"is not applied, because the process crashes": unheard,
+	} {
+		t.Run("a save "+name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= saves; n++ {
+				c := newCluster(t)
+				c.store.plan = only(n, fails)
+				c.play()
+				if diff := cmp.Diff(want, c.end()); diff != "" {
+					t.Errorf("save %d %s (-undisturbed +disturbed):\n%s", n, name, diff)
+				}
+			}
+		})
+	}
+}
+
+// Every second save fails, and every life ends after a few.
+func TestNoSaveIsEverToBeReliedOn(t *testing.T) {
+	t.Parallel()
+	want, _, _ := undisturbed(t)
+	for _, fails := range []fate{refused, cutOff, unanswered, crashed, unheard} {
+		c := newCluster(t)
+		c.store.plan = func(n int) fate {
+			if n%2 == 0 {
+				return fails
+			}
+			return kept
+		}
+		c.play()
+		if diff := cmp.Diff(want, c.end()); diff != "" {
+			t.Errorf("every second save meets fate %d (-undisturbed +disturbed):\n%s", fails, diff)
+		}
+	}
+}
+
+func TestTheProcessMayCrashInEveryCallOfAStep(t *testing.T) {
+	t.Parallel()
+	want, _, calls := undisturbed(t)
+	for name, when := range map[string]moment{"before it acts": beforeActing, "after it acted": afterActing} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; n <= calls; n++ {
+				c := newCluster(t)
+				c.atCall = func(call int) moment {
+					if call == n {
+						return when
+					}
+					return never
+				}
+				c.play()
+				if diff := cmp.Diff(want, c.end()); diff != "" {
+					t.Errorf("a crash in call %d (-undisturbed +disturbed):\n%s", n, diff)
+				}
+				if c.calls[n-1] != c.calls[n] { // at least once: it is tried again first of all
+					t.Errorf("after a crash in %s, %s was called", c.calls[n-1], c.calls[n])
+				}
+			}
+		})
+	}
+}
+
+// The record is lost at every save and at every call. Before the commit the
+// upgrade begins anew; after it, it goes on after the committing step, also if
+// the window has closed meanwhile.
+func TestTheRecordMayBeLostAtEveryMoment(t *testing.T) {
+	t.Parallel()
+	want, saves, calls := undisturbed(t)
+	lost := func(t *testing.T, name string, c *cluster, before *bool, callsThen *int) {
+		t.Helper()
+		c.play()
+		if diff := cmp.Diff(want.Facts, c.facts); diff != "" {
+			t.Errorf("%s: left behind (-undisturbed +disturbed):\n%s", name, diff)
+		}
+		record := lines(c.store.load())
+		if *before {
+			if diff := cmp.Diff(want.Record, record); diff != "" {
+				t.Errorf("%s, before the commit: the record (-undisturbed +disturbed):\n%s", name, diff)
+			}
+			return
+		}
+		commit := indexOfCommit(c.book())
+		for i, step := range c.book().Steps {
+			switch {
+			case i > commit && record[i] != want.Record[i]:
+				t.Errorf("%s, after the commit: %q in the record, want %q", name, record[i], want.Record[i])
+			case i <= commit && record[i] != step.Name+" True AlreadyReached":
+				t.Errorf("%s, after the commit: %q in the record, want it adopted", name, record[i])
+			case i <= commit && slices.Contains(c.calls[*callsThen:], step.Name):
+				t.Errorf("%s, after the commit: %s was called again", name, step.Name)
+			}
+		}
+		if c.store.load().StartTime == nil {
+			t.Errorf("%s: the adopted upgrade never started", name)
+		}
+	}
+	t.Run("at a save", func(t *testing.T) {
+		t.Parallel()
+		for n := 1; n <= saves; n++ {
+			c := newCluster(t)
+			before, callsThen := false, 0
+			c.store.plan = func(save int) fate {
+				if save == n {
+					before, callsThen = !c.Accepted, len(c.calls)
+					return wiped
+				}
+				return kept
+			}
+			lost(t, fmt.Sprintf("save %d", n), c, &before, &callsThen)
+		}
+	})
+	t.Run("in a call", func(t *testing.T) {
+		t.Parallel()
+		for n := 1; n <= calls; n++ {
+			c := newCluster(t)
+			before, callsThen := false, 0
+			c.atCall = func(call int) moment {
+				if call == n {
+					before, callsThen = !c.Accepted, call
+					c.store.lose()
+					return beforeActing
+				}
+				return never
+			}
+			lost(t, fmt.Sprintf("call %d", n), c, &before, &callsThen)
+		}
+	})
+}
+
+func TestALostRecordIsComparedWithTheClusterFirst(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.reaches("Commit", false, errStore)
+	if next, err := w.pass(); err == nil || !next.IsZero() {
+		t.Errorf("the cluster cannot be looked at: next look %s, error %v", next, err)
+	}
+	if _, err := engine.Committed(t.Context(), s.book(), w.store.load()); err == nil {
+		t.Error("the cluster cannot be looked at, yet Committed says something")
+	}
+	if w.store.saves > 0 || len(w.calls) > 0 {
+		t.Errorf("nothing is known of the upgrade, yet %d saves and calls of %v", w.store.saves, w.calls)
+	}
+
+	s.reaches("Commit", true, nil)
+	if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); err != nil || !committed {
+		t.Errorf("the empty record of a committed upgrade: committed %t, %v", committed, err)
+	}
+	w.play()
+	want := []string{"First True AlreadyReached", "Commit True AlreadyReached", "Last True Done"}
+	if diff := cmp.Diff(want, lines(w.store.load())); diff != "" {
+		t.Errorf("the adopted record (-want +got):\n%s", diff)
+	}
+	s.reaches("Commit", false, nil)
+	if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); err != nil || !committed {
+		t.Errorf("the record says committed, and counts: committed %t, %v", committed, err)
+	}
+}
+
+// Record first has an order within one pass too: the save that a step began,
+// its call, and the end of it in the save before the next call.
+func TestTheStoreKnowsBeforeTheStepIsCalled(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	var seen []string
+	for _, name := range []string{"First", "Commit", "Last"} {
+		s.does(name, func(engine.Run) (engine.Result, error) {
+			seen = append(seen, fmt.Sprintf("%s: %v", name, lines(w.store.load())))
+			return engine.Done(""), nil
+		})
+	}
+	w.play()
+	want := []string{
+		"First: [First False Started …]",
+		"Commit: [First True Done Commit False Started …]",
+		"Last: [First True Done Commit True Done Last False Started …]",
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("what the store held at each call (-want +got):\n%s", diff)
+	}
+	if w.store.saves != 4 || w.passes != 1 {
+		t.Errorf("three steps that are ready took %d saves in %d passes, want 4 in 1", w.store.saves, w.passes)
+	}
+}
+
+// only lets the n-th save meet its fate, and keeps all others.
+func only(n int, f fate) func(int) fate {
+	return func(save int) fate {
+		if save == n {
+			return f
+		}
+		return kept
+	}
+}

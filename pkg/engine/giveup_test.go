@@ -1,0 +1,266 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func TestGivenUpBeforeTheCommitEverythingIsUndone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.after(5*time.Minute, func() { c.Unhealthy = "etcd is degraded" }) // while the extra node comes
+	c.play()
+	want := []string{
+		"StartedNotificationSent True Done",
+		"VersionPinned True Done",
+		"PreHealthCheck True Done",
+		"ExtraNodeReady True Done",
+		"CommenceUpgrade False WindowMissed",
+		"TargetWithdrawn True Done",
+		"ExtraNodeGone True Done",
+		"FailureNotificationSent True Done",
+	}
+	if diff := cmp.Diff(want, lines(c.store.load())); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+	c.isGivenUpAndCleanedUp("WindowMissed")
+	if c.DesiredSet > 0 {
+		t.Error("commenced although the gate was closed")
+	}
+}
+
+func TestGivenUpAfterTheCommitTheCleanUpLeavesTheTargetAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.after(time.Hour, func() { c.Unhealthy = "etcd is degraded" })
+	c.play()
+	want := []string{
+		"WorkersUpgraded True Done",
+		"PostHealthCheck False Unhealthy",
+		"TargetWithdrawn True Accepted",
+		"ExtraNodeGone True Done",
+		"FailureNotificationSent True Done",
+	}
+	if diff := cmp.Diff(want, lines(c.store.load())[6:]); diff != "" {
+		t.Errorf("the end of the record (-want +got):\n%s", diff)
+	}
+	verdict := engine.Assess(c.book(), c.store.load(), c.clock.Now())
+	if verdict.State != engine.Failed || !verdict.Committed || verdict.Failure.Type != "PostHealthCheck" {
+		t.Errorf("the verdict is %+v", verdict)
+	}
+	if !strings.Contains(verdict.Failure.Message, "given up after 2h0m0s; it was waiting for: etcd is degraded") {
+		t.Errorf("the failure says %q", verdict.Failure.Message)
+	}
+}
+
+// The same, with each save failing and a crash in each call.
+func TestAnUpgradeThatIsGivenUpSurvivesEveryFault(t *testing.T) {
+	t.Parallel()
+	for name, when := range map[string]time.Duration{"before the commit": 5 * time.Minute, "after the commit": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := func(disturb func(*cluster)) *cluster {
+				c := newCluster(t)
+				c.after(when, func() { c.Unhealthy = "etcd is degraded" })
+				disturb(c)
+				c.play()
+				return c
+			}
+			smooth := run(func(*cluster) {})
+			want := smooth.end()
+			for n := 1; n <= smooth.store.saves; n++ {
+				for _, fails := range []fate{refused, cutOff, unanswered, crashed, unheard} {
+					if diff := cmp.Diff(want, run(func(c *cluster) { c.store.plan = only(n, fails) }).end()); diff != "" {
+						t.Errorf("save %d meets fate %d (-undisturbed +disturbed):\n%s", n, fails, diff)
+					}
+				}
+			}
+			for n := range smooth.calls {
+				disturb := func(c *cluster) {
+					c.atCall = func(call int) moment {
+						if call == n+1 {
+							return afterActing
+						}
+						return never
+					}
+				}
+				if diff := cmp.Diff(want, run(disturb).end()); diff != "" {
+					t.Errorf("a crash in call %d (-undisturbed +disturbed):\n%s", n+1, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatFailsInTheCleanUpIsRecordedAndItGoesOn(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.says("First", engine.Fail("Broken", "it is broken"))
+	s.says("FirstCleaned", engine.Fail("Stuck", "it is stuck"))
+	w.play()
+	want := []string{"First False Broken", "FirstCleaned False Stuck", "LastCleaned True Done"}
+	if diff := cmp.Diff(want, lines(w.store.load())); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"First", "FirstCleaned", "LastCleaned"}, w.calls); diff != "" || w.passes != 1 {
+		t.Errorf("calls, in %d passes (-want +got):\n%s", w.passes, diff)
+	}
+	if verdict := engine.Assess(s.book(), w.store.load(), w.clock.Now()); verdict.State != engine.Failed || verdict.Failure.Type != "First" {
+		t.Errorf("the verdict is %+v", verdict)
+	}
+}
+
+func TestAMissedDeadlineFailsAsWhatTheStepWasWaitingFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		last engine.Result
+		want string
+	}{
+		"a reason that says more than the deadline":  {engine.Wait("TargetRefused", "no such release"), "Commit False TargetRefused"},
+		"a reason that does not":                     {engine.Wait("Requested", "asked for it"), "Commit False WindowMissed"},
+		"no reason at all":                           {engine.Result{}, "Commit False WindowMissed"},
+		"a reason that is listed, and then one more": {engine.Wait("Unhealthy", "etcd is degraded"), "Commit False Unhealthy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "Commit")
+			s.CommitBy = noon.Add(10 * time.Minute)
+			s.at("Commit").FailsAs = []string{"TargetRefused", "Unhealthy"}
+			s.says("Commit", tc.last)
+			w.play()
+			record := w.store.load()
+			if got := lines(record)[0]; got != tc.want {
+				t.Errorf("%q in the end, want %q", got, tc.want)
+			}
+			ends := 0
+			for _, transition := range w.told {
+				if transition.To.Type == "Commit" && transition.To.CompleteTime != nil {
+					ends++
+				}
+			}
+			if ends != 1 {
+				t.Errorf("the observer was told %d times that the step is over", ends)
+			}
+			message := "not commenced by 2026-03-01T12:10:00Z, when the window closed"
+			if tc.last.Message() != "" {
+				message += "; it was waiting for: " + tc.last.Message()
+			}
+			if got := record.Conditions[0].Message; got != message {
+				t.Errorf("message %q, want %q", got, message)
+			}
+		})
+	}
+}
+
+func TestAStepThatWasNeverCalledWasWaitingForNothing(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.CommitBy = noon.Add(-time.Minute)
+	w.play()
+	if got, want := w.store.load().Conditions[0].Message, "not commenced by 2026-03-01T11:59:00Z, when the window closed"; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+}
+
+func TestAHoldHoldsBeforeTheCommitAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.after(4*time.Minute, func() { c.hold = "paused by an administrator" })
+	c.playUntil(func() bool { return c.clock.Now().After(noon.Add(25 * time.Minute)) })
+	verdict := engine.Assess(c.book(), c.store.load(), c.clock.Now())
+	if verdict.Committed || verdict.Current.Reason != "Paused" || verdict.Current.Message != c.hold {
+		t.Fatalf("held, and the current step is %+v", verdict.Current)
+	}
+	c.hold = ""
+	c.playUntil(func() bool { return c.Accepted })
+	c.hold = "paused by an administrator"
+	c.play()
+	want, _, _ := undisturbed(t)
+	if diff := cmp.Diff(want, c.end()); diff != "" {
+		t.Errorf("held before the commit and again after it (-undisturbed +disturbed):\n%s", diff)
+	}
+
+	missed := newCluster(t)
+	missed.hold = "paused by an administrator"
+	missed.play()
+	missed.isGivenUpAndCleanedUp("WindowMissed")
+	if slices.Contains(missed.Told, "started") || !strings.HasSuffix(missed.store.load().Conditions[0].Message, missed.hold) {
+		t.Errorf("held throughout the window: told %v, recorded %+v", missed.Told, missed.store.load().Conditions[0])
+	}
+}
+
+func TestWhatIsReachedAlreadyIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.says("Commit", engine.Wait("Requested", "asked for it"))
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	s.Hold = "paused by an administrator"
+	s.reaches("Commit", true, nil)
+	w.play()
+	if diff := cmp.Diff([]string{"First True Done", "Commit True Done", "Last True Done"}, lines(w.store.load())); diff != "" {
+		t.Errorf("held after the target was accepted (-want +got):\n%s", diff)
+	}
+}
+
+func TestACancellationGivesUpBeforeTheCommitAlone(t *testing.T) {
+	t.Parallel()
+	want, saves, _ := undisturbed(t)
+	for n := 1; n <= saves; n++ {
+		c := newCluster(t)
+		c.playUntil(func() bool { return c.store.saves >= n })
+		c.cancelled = "the object was deleted"
+		accepted := c.Accepted
+		c.play()
+		if accepted {
+			if diff := cmp.Diff(want, c.end()); diff != "" {
+				t.Errorf("cancelled after save %d, after the commit (-undisturbed +disturbed):\n%s", n, diff)
+			}
+			continue
+		}
+		c.isGivenUpAndCleanedUp("Cancelled")
+	}
+}
+
+func TestACancellationAsksFirstWhetherItIsTooLate(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.says("Commit", engine.Wait("Requested", "asked for it"))
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	s.Cancelled = "the object was deleted"
+	s.reaches("Commit", false, errStore)
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(w.store.load())[1]; got != "Commit Unknown CannotObserve …" {
+		t.Errorf("nobody knows whether it is too late: %q", got)
+	}
+	s.reaches("Commit", true, nil)
+	w.play()
+	if diff := cmp.Diff([]string{"First True Done", "Commit True Done", "Last True Done"}, lines(w.store.load())); diff != "" {
+		t.Errorf("cancelled when it was too late (-want +got):\n%s", diff)
+	}
+}
+
+func TestACancellationGoesBeforeAHoldAndAMissedWindow(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.Cancelled, s.Hold, s.CommitBy = "the object was deleted", "paused", noon.Add(-time.Hour)
+	w.play()
+	want := []string{"First False Cancelled", "FirstCleaned True Done", "LastCleaned True Done"}
+	if diff := cmp.Diff(want, lines(w.store.load())); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+}

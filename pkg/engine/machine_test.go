@@ -1,0 +1,91 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// Any trouble in any order: whatever happens, every call is as promised (see
+// world.check), what is over stays over, what is committed is not given up for
+// the window or a cancellation, and once the trouble is over, so is the upgrade.
+func TestAnyTroubleInAnyOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCluster(t)
+		var next time.Time
+		var before history.History
+		pass := func(*rapid.T) { next, _ = c.pass() }
+		fates := []fate{kept, refused, cutOff, unanswered, crashed, unheard}
+		t.Repeat(map[string]func(*rapid.T){
+			"a look that is due": func(*rapid.T) {
+				if next.After(c.clock.Now()) {
+					c.advance(next)
+				}
+				next, _ = c.pass()
+			},
+			"an event": pass,
+			"a save that meets its fate": func(t *rapid.T) {
+				c.store.plan = only(c.store.saves+rapid.IntRange(1, 3).Draw(t, "save"), rapid.SampledFrom(fates).Draw(t, "fate"))
+			},
+			"a crash in a call": func(t *rapid.T) {
+				n := len(c.calls) + rapid.IntRange(1, 3).Draw(t, "call")
+				when := rapid.SampledFrom([]moment{beforeActing, afterActing}).Draw(t, "moment")
+				c.atCall = func(call int) moment {
+					if call == n {
+						return when
+					}
+					return never
+				}
+			},
+			"a restart":     func(*rapid.T) { c.restart() },
+			"a lost record": func(*rapid.T) { c.store.lose(); before = history.History{} },
+			"nobody looks":  func(t *rapid.T) { c.pause(time.Duration(rapid.IntRange(1, 200).Draw(t, "minutes")) * time.Minute) },
+			"the clock jumps": func(t *rapid.T) {
+				c.clock.SetTime(c.clock.Now().Add(-time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second))
+			},
+			"the health changes": func(t *rapid.T) { c.Unhealthy = rapid.SampledFrom([]string{"", "etcd is degraded"}).Draw(t, "health") },
+			"a hold comes or goes": func(t *rapid.T) {
+				c.hold = rapid.SampledFrom([]string{"", "paused by an administrator"}).Draw(t, "hold")
+			},
+			"a cancellation": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "cancels") == 0 {
+					c.cancelled = "the object was deleted"
+				}
+			},
+			"": func(t *rapid.T) {
+				record := c.store.load()
+				keepsWhatIsOver(t, before, record)
+				verdict := engine.Assess(c.book(), record, c.clock.Now())
+				if f := verdict.Failure; f != nil && verdict.Committed && (f.Reason == "WindowMissed" || f.Reason == "Cancelled") {
+					t.Errorf("committed, and given up because of %+v", f)
+				}
+				before = record
+			},
+		})
+		c.Unhealthy, c.hold, c.atCall = "", "", func(int) moment { return never }
+		c.store.plan = func(int) fate { return kept }
+		c.restart()
+		c.play()
+		keepsWhatIsOver(t, before, c.store.load())
+		switch engine.Assess(c.book(), c.store.load(), c.clock.Now()).State {
+		case engine.Succeeded:
+			if c.Workers != target {
+				t.Errorf("said to be over, and left behind: %+v", c.facts)
+			}
+		case engine.Failed:
+			if c.ExtraNode || c.Desired == target && !c.Accepted {
+				t.Errorf("said to be cleaned up, and left behind: %+v", c.facts)
+			}
+		default:
+			t.Errorf("not over: %q", lines(c.store.load()))
+		}
+	})
+}

@@ -1,0 +1,132 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("A", 65)
+	for name, tc := range map[string]struct {
+		change func(s *script)
+		want   []string
+	}{
+		"nothing is wrong": {func(*script) {}, nil},
+		"a step without a name": {
+			func(s *script) { s.at("First").Name = "" },
+			[]string{`step name "" is not one CamelCase word of at most 64 letters and digits`},
+		},
+		"names that are not one CamelCase word": {
+			func(s *script) { s.at("First").Name, s.at("Last").Name = "first", "Last Step" },
+			[]string{
+				`step name "first" is not one CamelCase word of at most 64 letters and digits`,
+				`step name "Last Step" is not one CamelCase word of at most 64 letters and digits`,
+			},
+		},
+		"a name that is too long": {
+			func(s *script) { s.at("First").Name = long },
+			[]string{`step name "` + long + `" is not one CamelCase word of at most 64 letters and digits`},
+		},
+		"an old name that is none": {
+			func(s *script) { s.at("First").Was = []string{"was-first"} },
+			[]string{`step name "was-first" is not one CamelCase word of at most 64 letters and digits`},
+		},
+		"a name used twice": {
+			func(s *script) { s.at("Last").Name = "First" },
+			[]string{"step name First is used twice"},
+		},
+		"a name that the clean-up uses too": {
+			func(s *script) { s.at("LastCleaned").Name = "First" },
+			[]string{"step name First is used twice"},
+		},
+		"an old name that another step has now": {
+			func(s *script) { s.at("First").Was = []string{"Last"} },
+			[]string{"step name Last is used twice"},
+		},
+		"an old name that another step had too": {
+			func(s *script) { s.at("First").Was, s.at("Last").Was = []string{"Old"}, []string{"Old"} },
+			[]string{"step name Old is used twice"},
+		},
+		"a step that does nothing": {
+			func(s *script) { s.at("Last").Do = nil },
+			[]string{"step Last does nothing: Do is nil"},
+		},
+		"a step of the clean-up that does nothing": {
+			func(s *script) { s.at("LastCleaned").Do = nil },
+			[]string{"step LastCleaned does nothing: Do is nil"},
+		},
+		"a step that is not explained": {
+			func(s *script) { s.at("Last").Doc = "" },
+			[]string{"step Last has no Doc"},
+		},
+		"no step that commits": {
+			func(s *script) { s.at("Commit").Commits = false },
+			[]string{"0 steps commit, exactly one must"},
+		},
+		"two steps that commit": {
+			func(s *script) { s.at("Last").Commits = true },
+			[]string{"2 steps commit, exactly one must"},
+		},
+		"a clean-up that commits": {
+			func(s *script) { s.at("Commit").Commits, s.at("LastCleaned").Commits = false, true },
+			[]string{"step LastCleaned commits, but belongs to the clean-up"},
+		},
+		"a commit of which nobody can tell whether it happened": {
+			func(s *script) { s.at("Commit").Reached = nil },
+			[]string{"step Commit commits, but has no Reached to tell whether it did"},
+		},
+		"all at once": {
+			func(s *script) {
+				s.at("First").Do, s.at("First").Doc = nil, ""
+				s.at("Commit").Reached = nil
+				s.at("Last").Commits = true
+				s.at("FirstCleaned").Was = []string{"Last", "x"}
+			},
+			[]string{
+				"step First does nothing: Do is nil",
+				"step First has no Doc",
+				"step Commit commits, but has no Reached to tell whether it did",
+				"step name Last is used twice",
+				`step name "x" is not one CamelCase word of at most 64 letters and digits`,
+				"2 steps commit, exactly one must",
+			},
+		},
+		"no steps at all": {
+			func(s *script) { s.Runbook = engine.Runbook{} },
+			[]string{"0 steps commit, exactly one must"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, s := newScript(t, "First", "Commit", "Last")
+			tc.change(s)
+			var got []string
+			if err := s.Validate(); err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("what is wrong (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheTablesOfTheseTestsAreValid(t *testing.T) {
+	t.Parallel()
+	for name, book := range map[string]engine.Runbook{
+		"the cluster's":   newCluster(t).book(),
+		"the benchmarks'": twenty(engine.Done("")),
+	} {
+		if err := book.Validate(); err != nil {
+			t.Errorf("%s table: %v", name, err)
+		}
+	}
+}

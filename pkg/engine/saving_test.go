@@ -1,0 +1,282 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// eventEvery lets something happen every so often, for as long as that.
+func eventEvery(w *world, every, until time.Duration, do func()) {
+	for at := every; at <= until; at += every {
+		w.after(at, do)
+	}
+}
+
+func TestASteadyUpgradeSavesASignOfLifeEveryFiveMinutesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		result engine.Result
+		err    error
+	}{
+		"while it waits":          {result: engine.Wait("NotYet", "a while")},
+		"while it says nothing":   {},
+		"while it cannot observe": {err: errNoAnswer},
+		"while it asks for more":  {result: engine.WaitFor(10*time.Second, "NotYet", "a while")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			s.does("First", func(engine.Run) (engine.Result, error) { return tc.result, tc.err })
+			eventEvery(w, 7*time.Second, 2*time.Hour, func() {})
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			saves := w.store.saves
+			w.playUntil(func() bool {
+				if c := condition(w.store.load(), "First"); c.LastProbeTime.Add(5*time.Minute + 7*time.Second).Before(w.clock.Now()) {
+					t.Fatalf("at %s, the last sign of life is of %s", w.clock.Now(), c.LastProbeTime)
+				}
+				return w.clock.Now().After(noon.Add(time.Hour))
+			})
+			if got := w.store.saves - saves; got != 12 {
+				t.Errorf("%d saves in an hour in which nothing changed, want 12", got)
+			}
+			if got := len(w.told); got > 3 {
+				t.Errorf("%d transitions of which the observer was told, in an hour in which nothing changed: %v", got, w.told)
+			}
+		})
+	}
+}
+
+func TestAMessageAloneIsSavedAtMostOnceAMinuteAndNeverForgotten(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	nodes := 0
+	s.does("First", func(engine.Run) (engine.Result, error) {
+		return engine.Wait("NotYet", "%d nodes are ready", nodes), nil
+	})
+	eventEvery(w, 5*time.Second, 9*time.Minute+40*time.Second, func() { nodes++ })
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	saves := w.store.saves
+	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(9*time.Minute + 40*time.Second)) })
+	if got := w.store.saves - saves; got != 9 {
+		t.Errorf("%d saves in ten minutes in which the message changed every five seconds", got)
+	}
+	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(10*time.Minute + 40*time.Second)) })
+	if got := w.store.load().Conditions[0].Message; got != "116 nodes are ready" {
+		t.Errorf("a minute after the last change the record says %q", got)
+	}
+}
+
+func TestAnotherReasonIsSavedAtOnce(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.says("First", engine.Wait("NotYet", "a while"))
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.SetTime(noon.Add(130 * time.Second))
+	s.says("First", engine.Wait("Unhealthy", "etcd is degraded"))
+	next, err := w.pass()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.store.load().Conditions[0]
+	if c.Reason != "Unhealthy" || c.Message != "etcd is degraded" || !c.LastProbeTime.Equal(&metav1.Time{Time: w.clock.Now().Truncate(time.Second)}) {
+		t.Errorf("the record says %+v", c)
+	}
+	if !c.LastTransitionTime.Equal(c.StartTime) {
+		t.Errorf("the status did not change, yet the record says so: %+v", c)
+	}
+	if want := c.LastProbeTime.Add(longest); !next.Equal(want) {
+		t.Errorf("after a save the next look is at %s, want %s", next, want)
+	}
+}
+
+func TestErrorsAreRetriedWithGrowingDelays(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	var at []time.Time
+	s.does("First", func(run engine.Run) (engine.Result, error) {
+		at = append(at, run.Now)
+		return engine.Result{}, errors.New("no answer")
+	})
+	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(time.Hour)) })
+	if first := at[1].Sub(at[0]); first != time.Second {
+		t.Errorf("the first retry is after %s", first)
+	}
+	for i := 2; i < len(at); i++ {
+		delay, before := at[i].Sub(at[i-1]), at[i-1].Sub(at[i-2])
+		if delay < before && at[i].Sub(at[0]) < longest-time.Second || delay > longest { // a sign of life is a look of its own
+			t.Errorf("retry %d comes after %s, and the one before came after %s", i, delay, before)
+		}
+	}
+	if len(at) < 15 || len(at) > 40 {
+		t.Errorf("tried %d times in an hour", len(at))
+	}
+	c := w.store.load().Conditions[0]
+	if c.Status != "Unknown" || c.Reason != "CannotObserve" || !strings.HasSuffix(c.Message, "no answer") || c.CompleteTime != nil {
+		t.Errorf("the record says %+v", c)
+	}
+
+	s.says("First", engine.Done("at last"))
+	w.play()
+	if got := lines(w.store.load())[0]; got != "First True Done" {
+		t.Errorf("after the errors the step ends with %q", got)
+	}
+}
+
+func TestAStepMayAskToBeLookedAtSooner(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		after, want time.Duration
+	}{
+		"soon":                        {20 * time.Second, 20 * time.Second},
+		"later than anybody may wait": {time.Hour, longest},
+		"now":                         {0, time.Second},
+		"when that time is past":      {-time.Hour, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			w.clock.SetTime(noon.Truncate(time.Second))
+			s.says("First", engine.WaitFor(tc.after, "NotYet", "a while"))
+			next, err := w.pass()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := next.Sub(w.clock.Now()); got != tc.want {
+				t.Errorf("the next look is in %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheObserverIsToldOfWhatWasSaved(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.says("Commit", engine.Wait("Requested", "asked for it"))
+	next, err := w.pass()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.advance(next)
+	s.says("Commit", engine.Done("accepted"))
+	s.says("Last", engine.Fail("Broken", "it is broken"))
+	w.store.plan = only(w.store.saves+1, refused) // not saved, not told
+	w.play()
+	var told []string
+	for _, transition := range w.told {
+		from, to := transition.From, transition.To
+		told = append(told, fmt.Sprintf("%s: %s%s -> %s%s", to.Type, from.Status, from.Reason, to.Status, to.Reason))
+		if from.Type != "" && from.Type != to.Type {
+			t.Errorf("a transition of %s from %s", to.Type, from.Type)
+		}
+		if to.LastProbeTime == nil || to.LastProbeTime.Before(to.StartTime) {
+			t.Errorf("told of %+v, which was not saved so", to)
+		}
+	}
+	want := []string{
+		"First:  -> FalseStarted",
+		"First: FalseStarted -> TrueDone",
+		"Commit:  -> FalseStarted",
+		"Commit: FalseStarted -> FalseRequested",
+		"Commit: FalseRequested -> TrueDone",
+		"Last:  -> FalseStarted",
+		"Last: FalseStarted -> FalseBroken",
+		"FirstCleaned:  -> FalseStarted",
+		"FirstCleaned: FalseStarted -> TrueDone",
+		"LastCleaned:  -> FalseStarted",
+		"LastCleaned: FalseStarted -> TrueDone",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("the observer was told (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPassThatIsCancelledInACallRecordsNothingOfIt(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]engine.Result{
+		"the step says done":    engine.Done("so it is"),
+		"the step says failed":  engine.Fail("Broken", "it is broken"),
+		"the step says nothing": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			ctx, cancel := context.WithCancel(t.Context())
+			s.does("First", func(engine.Run) (engine.Result, error) { cancel(); return answer, nil })
+			e := &engine.Engine{Clock: w.clock, Save: w.store.save}
+			returned, next, err := e.Pass(ctx, s.book(), w.store.load())
+			if !errors.Is(err, context.Canceled) || !next.IsZero() {
+				t.Errorf("next look %s, error %v", next, err)
+			}
+			for _, record := range [][]string{lines(returned), lines(w.store.load())} {
+				if diff := cmp.Diff([]string{"First False Started …"}, record); diff != "" {
+					t.Errorf("the record (-want +got):\n%s", diff)
+				}
+			}
+			s.says("First", engine.Done("so it is"))
+			w.play()
+			if len(w.calls) == 0 || w.calls[0] != "First" {
+				t.Errorf("after the cancelled call, calls of %v", w.calls)
+			}
+		})
+	}
+}
+
+func TestALongOrBrokenMessageIsSavedSoThatItCanBeReadBack(t *testing.T) {
+	t.Parallel()
+	for name, message := range map[string]string{
+		"far too long":           strings.Repeat("é", 5000),
+		"not text":               "the proxy said \xff\xfe\x00",
+		"cut within a character": strings.Repeat("x", 2047) + "éé",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			s.says("First", engine.Wait("NotYet", "%s", message))
+			eventEvery(w, 10*time.Second, longest, func() {})
+			w.playUntil(func() bool { return w.clock.Now().After(noon.Add(4 * time.Minute)) })
+			if w.store.saves != 2 {
+				t.Errorf("%d saves of a message that does not change, want 2", w.store.saves)
+			}
+			if got := w.store.load().Conditions[0].Message; len(got) > 2100 || strings.HasSuffix(got, "\uFFFD…") {
+				t.Errorf("saved as %d bytes, ending with %q", len(got), got[len(got)-8:])
+			}
+		})
+	}
+}
+
+func TestPassChangesNeitherItsRecordNorWhatItGaveToSave(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.says("First", engine.Wait("NotYet", "a while"))
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	given := w.store.load()
+	w.clock.SetTime(noon.Add(time.Hour))
+	s.says("First", engine.Done("so it is"))
+	renameStep(s, "First")
+	if _, _, err := (&engine.Engine{Clock: w.clock, Save: w.store.save}).Pass(t.Context(), s.book(), given); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"First False NotYet …"}, lines(given)); diff != "" {
+		t.Errorf("the record that was handed in (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// script is a table whose steps answer what the test tells them, and "done"
+// until it does. The step named Commit commits.
+type script struct {
+	engine.Runbook
+	answers map[string]func(engine.Run) (engine.Result, error)
+	reached map[string]func() (bool, error)
+	asked   []string // whose Reached was asked, in order
+}
+
+// newScript is a world with that table, and with the clean-up First- and LastCleaned.
+func newScript(t tester, steps ...string) (*world, *script) {
+	s := &script{answers: map[string]func(engine.Run) (engine.Result, error){}, reached: map[string]func() (bool, error){}}
+	for _, name := range steps {
+		s.Steps = append(s.Steps, s.step(name))
+	}
+	for _, name := range []string{"FirstCleaned", "LastCleaned"} {
+		s.Cleanup = append(s.Cleanup, s.step(name))
+	}
+	w := newWorld(t)
+	w.book = s.book
+	return w, s
+}
+
+func (s *script) book() engine.Runbook { return s.Runbook }
+
+func (s *script) step(name string) engine.Step {
+	return engine.Step{
+		Name: name, Doc: "It is a step.", Commits: name == "Commit",
+		Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
+			if do := s.answers[name]; do != nil {
+				return do(run)
+			}
+			return engine.Done("so it is"), nil
+		},
+		Reached: func(context.Context) (bool, error) {
+			s.asked = append(s.asked, name)
+			if reached := s.reached[name]; reached != nil {
+				return reached()
+			}
+			return false, nil
+		},
+	}
+}
+
+// at is the step of that name, to be changed.
+func (s *script) at(name string) *engine.Step {
+	for _, steps := range [][]engine.Step{s.Steps, s.Cleanup} {
+		for i := range steps {
+			if steps[i].Name == name {
+				return &steps[i]
+			}
+		}
+	}
+	panic("no step " + name)
+}
+
+func (s *script) does(name string, do func(engine.Run) (engine.Result, error)) { s.answers[name] = do }
+
+func (s *script) says(name string, result engine.Result) {
+	s.does(name, func(engine.Run) (engine.Result, error) { return result, nil })
+}
+
+func (s *script) errs(name string, err error) {
+	s.does(name, func(engine.Run) (engine.Result, error) { return engine.Result{}, err })
+}
+
+func (s *script) reaches(name string, so bool, err error) {
+	s.reached[name] = func() (bool, error) { return so, err }
+}
+
+// is answers the same whenever it is asked.
+func is(so bool) func(context.Context) (bool, error) {
+	return func(context.Context) (bool, error) { return so, nil }
+}

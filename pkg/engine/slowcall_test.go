@@ -1,0 +1,106 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// bubble is the clock of synctest's bubbles, in which sleeping takes no time.
+var bubble = clock.RealClock{}
+
+// A step that is slow itself must not act after its deadline either, must not
+// hang the pass, and what fell due meanwhile is due at once.
+func TestASlowCallEndsAtItsDeadline(t *testing.T) {
+	t.Parallel()
+	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for name, tc := range map[string]struct {
+		set  func(b *engine.Runbook)
+		want time.Duration // how long the first call lasts
+		then string
+	}{
+		"the window closes during the call":    {func(b *engine.Runbook) { b.CommitBy = bubble.Now().Add(10 * time.Second) }, 10 * time.Second, "Commit False WindowMissed"},
+		"its time is up during the call":       {func(b *engine.Runbook) { b.Steps[0].FailAfter = 20 * time.Second }, 20 * time.Second, "Commit False TimedOut"},
+		"a call lasts a minute at the longest": {func(b *engine.Runbook) { b.Steps[0].FailAfter = 90 * time.Second }, time.Minute, "Commit False TimedOut"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var record history.History
+				e := &engine.Engine{Clock: bubble, Save: func(_ context.Context, r history.History) error { record = r; return nil }}
+				var lasted []time.Duration
+				book := engine.Runbook{Steps: []engine.Step{{
+					Name: "Commit", Commits: true, Doc: "It hangs.",
+					Reached: func(context.Context) (bool, error) { return false, nil },
+					Do: func(ctx context.Context, run engine.Run) (engine.Result, error) {
+						defer func() { lasted = append(lasted, bubble.Since(run.Now)) }()
+						return engine.Result{}, hang(ctx)
+					},
+				}}}
+				tc.set(&book)
+				for {
+					_, next, err := e.Pass(t.Context(), book, record)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if next.IsZero() {
+						break
+					}
+					if next.Before(bubble.Now()) {
+						t.Errorf("the next look is %s ago", bubble.Since(next))
+					}
+					bubble.Sleep(next.Sub(bubble.Now()))
+				}
+				if lasted[0] != tc.want {
+					t.Errorf("the first call lasted %s, want %s", lasted[0], tc.want)
+				}
+				if got := lines(record)[0]; got != tc.then {
+					t.Errorf("%q in the end, want %q", got, tc.then)
+				}
+			})
+		})
+	}
+}
+
+// The call takes half a minute and minds nothing; meanwhile the window closes.
+func TestWhatFellDueDuringACallIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.History) error { return nil }}
+		book := engine.Runbook{CommitBy: bubble.Now().Add(10 * time.Second), Steps: []engine.Step{{
+			Name: "Commit", Commits: true, Doc: "It is slow.",
+			Reached: is(false),
+			Do: func(context.Context, engine.Run) (engine.Result, error) {
+				bubble.Sleep(30 * time.Second)
+				return engine.Wait("NotYet", "a while"), nil
+			},
+		}}}
+		if _, next, err := e.Pass(t.Context(), book, history.History{}); err != nil || !next.Equal(bubble.Now()) {
+			t.Errorf("the next look is in %s, %v", next.Sub(bubble.Now()), err)
+		}
+	})
+}
+
+func TestAQuestionThatHangsIsGivenUpAfterAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := bubble.Now()
+		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.History) error { return nil }}
+		book := engine.Runbook{Steps: []engine.Step{{
+			Name: "Commit", Commits: true, Doc: "It hangs.",
+			Reached: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() },
+		}}}
+		if _, _, err := e.Pass(t.Context(), book, history.History{}); err == nil || bubble.Since(began) != time.Minute {
+			t.Errorf("after %s: %v", bubble.Since(began), err)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
+	t.Parallel()
+	wait := engine.Wait("NotYet", "a while")
+	for name, tc := range map[string]struct {
+		before    []string
+		waits     string // the step in which it waits as the table changes
+		fails     string // the step that fails before that
+		change    func(s *script)
+		calls     []string // after the change
+		recording []string
+	}{
+		"a step added before the furthest finished one is left out": {
+			before: []string{"First", "Commit", "Last"}, waits: "Last",
+			change:    func(s *script) { s.Steps = slices.Insert(s.Steps, 1, s.step("Added")) },
+			calls:     []string{"Last"},
+			recording: []string{"First True Done", "Added True AddedLater", "Commit True Done", "Last True Done"},
+		},
+		"a step added between the finished ones and the current one is taken": {
+			before: []string{"First", "Commit", "Last"}, waits: "Last",
+			change:    func(s *script) { s.Steps = slices.Insert(s.Steps, 2, s.step("Added")) },
+			calls:     []string{"Added", "Last"},
+			recording: []string{"First True Done", "Commit True Done", "Added True Done", "Last True Done"},
+		},
+		"a step added after the current one is taken in its turn": {
+			before: []string{"First", "Commit", "Last"}, waits: "Commit",
+			change:    func(s *script) { s.Steps = slices.Insert(s.Steps, 2, s.step("Added")) },
+			calls:     []string{"Commit", "Added", "Last"},
+			recording: []string{"First True Done", "Commit True Done", "Added True Done", "Last True Done"},
+		},
+		"a finished step that was renamed is not taken again": {
+			before: []string{"First", "Commit", "Last"}, waits: "Commit",
+			change:    func(s *script) { renameStep(s, "First") },
+			calls:     []string{"Commit", "Last"},
+			recording: []string{"Renamed True Done", "Commit True Done", "Last True Done"},
+		},
+		"the current step keeps its beginning when it is renamed": {
+			before: []string{"First", "Commit", "Last"}, waits: "First",
+			change:    func(s *script) { renameStep(s, "First") },
+			calls:     []string{"Renamed", "Commit", "Last"},
+			recording: []string{"Renamed True Done", "Commit True Done", "Last True Done"},
+		},
+		"a step may be renamed twice": {
+			before: []string{"First", "Commit", "Last"}, waits: "Commit",
+			change: func(s *script) {
+				renameStep(s, "First")
+				s.at("Renamed").Was = []string{"Between", "First"}
+			},
+			calls:     []string{"Commit", "Last"},
+			recording: []string{"Renamed True Done", "Commit True Done", "Last True Done"},
+		},
+		"the committing step may be renamed after the commit": {
+			before: []string{"First", "Commit", "Last"}, waits: "Last",
+			change: func(s *script) {
+				renameStep(s, "Commit")
+				s.at("Renamed").Commits = true
+				s.CommitBy = noon.Add(-time.Hour)
+			},
+			calls:     []string{"Last"},
+			recording: []string{"First True Done", "Renamed True Done", "Last True Done"},
+		},
+		"a finished step that was removed stays as history": {
+			before: []string{"First", "Second", "Commit", "Last"}, waits: "Commit",
+			change:    func(s *script) { s.Steps = slices.Delete(s.Steps, 1, 2) },
+			calls:     []string{"Commit", "Last"},
+			recording: []string{"First True Done", "Second True Done", "Commit True Done", "Last True Done"},
+		},
+		"the current step is closed when it is removed": {
+			before: []string{"First", "Second", "Commit", "Last"}, waits: "Second",
+			change:    func(s *script) { s.Steps = slices.Delete(s.Steps, 1, 2) },
+			calls:     []string{"Commit", "Last"},
+			recording: []string{"First True Done", "Second True RemovedFromRunbook", "Commit True Done", "Last True Done"},
+		},
+		"finished steps may be reordered": {
+			before: []string{"First", "Second", "Commit", "Last"}, waits: "Commit",
+			change:    func(s *script) { s.Steps[0], s.Steps[1] = s.Steps[1], s.Steps[0] },
+			calls:     []string{"Commit", "Last"},
+			recording: []string{"First True Done", "Second True Done", "Commit True Done", "Last True Done"},
+		},
+		"the current step waits for its new turn": {
+			before: []string{"First", "Second", "Commit", "Last"}, waits: "First",
+			change:    func(s *script) { s.Steps[0], s.Steps[1] = s.Steps[1], s.Steps[0] },
+			calls:     []string{"Second", "First", "Commit", "Last"},
+			recording: []string{"Second True Done", "First True Done", "Commit True Done", "Last True Done"},
+		},
+		"a step that was moved before the commit after the commit is not given up with the window": {
+			before: []string{"First", "Commit", "Last"}, waits: "Last",
+			change: func(s *script) {
+				s.Steps[1], s.Steps[2] = s.Steps[2], s.Steps[1]
+				s.CommitBy, s.Hold, s.Cancelled = noon.Add(time.Second), "paused", "deleted"
+			},
+			calls:     []string{"Last"},
+			recording: []string{"First True Done", "Commit True Done", "Last True Done"},
+		},
+		"once given up, an added step is not taken": {
+			before: []string{"First", "Commit", "Last"}, fails: "Commit", waits: "FirstCleaned",
+			change: func(s *script) {
+				s.Steps = append([]engine.Step{s.step("Added")}, append(s.Steps, s.step("AlsoAdded"))...)
+			},
+			calls:     []string{"FirstCleaned", "LastCleaned"},
+			recording: []string{"Added True AddedLater", "First True Done", "Commit False Broken", "FirstCleaned True Done", "LastCleaned True Done"},
+		},
+		"once given up, a step added to the clean-up is taken": {
+			before: []string{"First", "Commit", "Last"}, fails: "First", waits: "LastCleaned",
+			change:    func(s *script) { s.Cleanup = slices.Insert(s.Cleanup, 1, s.step("Added")) },
+			calls:     []string{"Added", "LastCleaned"},
+			recording: []string{"First False Broken", "FirstCleaned True Done", "Added True Done", "LastCleaned True Done"},
+		},
+		"once given up because of a step, it stays so without the step": {
+			before: []string{"First", "Commit", "Last"}, fails: "First", waits: "FirstCleaned",
+			change:    func(s *script) { s.Steps = s.Steps[1:] },
+			calls:     []string{"FirstCleaned", "LastCleaned"},
+			recording: []string{"First False Broken", "FirstCleaned True Done", "LastCleaned True Done"},
+		},
+		"a step of the clean-up may be renamed and removed": {
+			before: []string{"First", "Commit", "Last"}, fails: "First", waits: "LastCleaned",
+			change: func(s *script) {
+				renameStep(s, "FirstCleaned")
+				s.Cleanup = s.Cleanup[:1]
+			},
+			recording: []string{"First False Broken", "Renamed True Done", "LastCleaned True RemovedFromRunbook"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, tc.before...)
+			s.says(tc.waits, wait)
+			if tc.fails != "" {
+				s.says(tc.fails, engine.Fail("Broken", "it is broken"))
+			}
+			next, err := w.pass()
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := w.store.load()
+			w.calls = nil
+			w.advance(next)
+			tc.change(s)
+			if err := s.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			s.says(tc.waits, engine.Done("so it is"))
+			if assessed := engine.Assess(s.book(), w.store.load(), w.clock.Now()); assessed.Over() && len(tc.calls) > 0 {
+				t.Errorf("Assess says that it is over: %+v", assessed)
+			}
+			w.play()
+			record := w.store.load()
+			if diff := cmp.Diff(tc.recording, lines(record)); diff != "" {
+				t.Errorf("the record (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.calls, w.calls); diff != "" {
+				t.Errorf("calls after the change (-want +got):\n%s", diff)
+			}
+			for _, c := range record.Conditions {
+				if was := condition(began, c.Type); was != nil && !was.StartTime.Equal(c.StartTime) {
+					t.Errorf("%s began at %s, and now the record says %s", c.Type, was.StartTime, c.StartTime)
+				}
+			}
+			if began.StartTime == nil || !began.StartTime.Equal(record.StartTime) {
+				t.Errorf("the upgrade began at %s, and now the record says %s", began.StartTime, record.StartTime)
+			}
+		})
+	}
+}
+
+// renameStep gives a step the name Renamed, as a later release would: what it does stays.
+func renameStep(s *script, was string) {
+	step := s.at(was)
+	step.Name, step.Was = "Renamed", append(step.Was, was)
+}
+
+// A deadline is measured from when the step was first tried under its old name.
+func TestARenamedStepKeepsItsDeadline(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.at("First").FailAfter = 10 * time.Minute
+	s.says("First", engine.Wait("NotYet", "a while"))
+	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(4 * time.Minute)) })
+	renameStep(s, "First")
+	w.playUntil(func() bool { return givenUp(s.book(), w.store.load()) })
+	if took := w.clock.Now().Sub(noon); took > 10*time.Minute {
+		t.Errorf("a renamed step was given up after %s", took)
+	}
+}
+
+// The operator is replaced by another release at every save: one step renamed,
+// one removed, two added and two reordered.
+func TestTheOperatorMayBeUpgradedAtEverySave(t *testing.T) {
+	t.Parallel()
+	want, saves, _ := undisturbed(t)
+	for n := 1; n <= saves; n++ {
+		c := newCluster(t)
+		c.store.plan = only(n, crashed)
+		c.playUntil(func() bool { return c.store.saves == n })
+		c.book = func() engine.Runbook {
+			book, added := c.runbook(), func(name string) engine.Step {
+				return engine.Step{Name: name, Doc: "It is new.", Do: engine.Func(is(true))}
+			}
+			steps := book.Steps
+			steps[0], steps[1] = steps[1], steps[0]
+			steps[3].Name, steps[3].Was = "ExtraNodeAvailable", []string{"ExtraNodeReady"}
+			steps = slices.Delete(steps, 2, 3)
+			steps = slices.Insert(steps, 4, added("ControlPlaneNoticed"))
+			book.Steps = append(steps, added("Archived"))
+			return book
+		}
+		c.play()
+		if diff := cmp.Diff(want.Facts, c.facts); diff != "" {
+			t.Errorf("upgraded at save %d (-undisturbed +disturbed):\n%s", n, diff)
+		}
+		if state := engine.Assess(c.book(), c.store.load(), c.clock.Now()).State; state != engine.Succeeded {
+			t.Errorf("upgraded at save %d: %s, %v", n, state, lines(c.store.load()))
+		}
+	}
+}

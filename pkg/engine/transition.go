@@ -1,0 +1,17 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// ID identifies one thing that is told about an upgrade: the same whenever the
+// same is told again, so that whoever is told can recognise a repeat.
+func ID(uid string, attempt int32, step, status string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %q %q", uid, attempt, step, status))
+	return hex.EncodeToString(sum[:8])
+}

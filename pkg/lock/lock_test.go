@@ -1,0 +1,325 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+const namespace = "operator"
+
+var (
+	me    = lock.Holder{Kind: "UpgradeConfig", Namespace: "a", Name: "mine", UID: "1"}
+	other = lock.Holder{Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "2"}
+	noon  = time.Date(2020, 6, 20, 12, 0, 0, 0, time.UTC)
+
+	errDown = errors.New("no answer")
+)
+
+// world is an API server that holds the Lease, or none if identity is nil, and in which no holder is there but those named.
+type world struct {
+	lock.Lock
+	server client.Client
+	writes int
+}
+
+func newWorld(t *testing.T, identity *string, there ...lock.Holder) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	build := fake.NewClientBuilder().WithScheme(scheme)
+	if identity != nil {
+		build.WithObjects(lease(identity))
+	}
+	w := &world{server: build.Build()}
+	w.Lock = lock.Lock{
+		Client: w.counted(interceptor.Funcs{}), Namespace: namespace, Clock: clocktesting.NewFakePassiveClock(noon),
+		Exists: func(_ context.Context, h lock.Holder) (bool, error) {
+			return slices.Contains(there, h), nil
+		},
+	}
+	return w
+}
+
+// counted is the world's client, whose calls may go wrong, and whose writes are counted.
+func (w *world) counted(funcs interceptor.Funcs) client.Client {
+	c, ok := w.server.(client.WithWatch)
+	if !ok {
+		panic("the fake client can watch")
+	}
+	return interceptor.NewClient(interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			w.writes++
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			w.writes++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	}), funcs)
+}
+
+func lease(identity *string) *coordinationv1.Lease {
+	if identity != nil && *identity == "" {
+		identity = nil
+	}
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lock.Name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: identity},
+	}
+}
+
+// held is who holds the Lease: nobody if it is empty, and "none" if there is no Lease.
+func (w *world) held(t *testing.T) string {
+	t.Helper()
+	var l coordinationv1.Lease
+	err := w.server.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &l)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "none"
+	case err != nil:
+		t.Fatal(err)
+	case l.Spec.HolderIdentity == nil:
+		if l.Spec.AcquireTime != nil {
+			t.Errorf("a Lease that nobody holds was taken at %s", l.Spec.AcquireTime)
+		}
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+const (
+	mine   = "UpgradeConfig/a/mine/1"
+	theirs = "UpgradeConfig/b/theirs/2"
+)
+
+func TestAcquire(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		held   *string // nil: there is no Lease yet
+		there  []lock.Holder
+		want   *lock.Holder
+		after  string
+		writes int
+	}{
+		"a lock that was never taken is taken":                {after: mine, writes: 1},
+		"a lock that was given back is taken":                 {held: new(""), after: mine, writes: 1},
+		"a lock that is mine stays mine, without a write":     {held: new(mine), after: mine},
+		"a lock that is held is refused, and its holder told": {held: new(theirs), there: []lock.Holder{other}, want: &other, after: theirs},
+		"a lock whose holder is gone is taken":                {held: new(theirs), after: mine, writes: 1},
+		"a lock whose holder was made anew is taken":          {held: new(theirs), there: []lock.Holder{{Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "3"}}, after: mine, writes: 1},
+		"a lock of my own former self is taken":               {held: new("UpgradeConfig/a/mine/0"), after: mine, writes: 1},
+		"a lock with a holder that cannot be read is taken":   {held: new("somebody"), after: mine, writes: 1},
+		"a lock with a holder that cannot be read is refused if that is there": {
+			held: new("somebody"), there: []lock.Holder{{Kind: "somebody"}}, want: &lock.Holder{Kind: "somebody"}, after: "somebody",
+		},
+		"slashes after the name belong to the uid": {
+			held: new("Job/b/x/1/2"), there: []lock.Holder{{Kind: "Job", Namespace: "b", Name: "x", UID: "1/2"}},
+			want: &lock.Holder{Kind: "Job", Namespace: "b", Name: "x", UID: "1/2"}, after: "Job/b/x/1/2",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.held, tc.there...)
+			got, err := w.Acquire(t.Context(), me)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("the other holder (-want +got):\n%s", diff)
+			}
+			if held := w.held(t); held != tc.after || w.writes != tc.writes {
+				t.Errorf("it is held by %q after %d writes, want %q after %d", held, w.writes, tc.after, tc.writes)
+			}
+		})
+	}
+}
+
+func TestALockSaysSinceWhenItIsHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	if _, err := w.Acquire(t.Context(), me); err != nil {
+		t.Fatal(err)
+	}
+	var l coordinationv1.Lease
+	if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &l); err != nil {
+		t.Fatal(err)
+	}
+	if l.Spec.AcquireTime == nil || !l.Spec.AcquireTime.Time.Equal(noon) {
+		t.Errorf("it was taken at %v, want %s", l.Spec.AcquireTime, noon)
+	}
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		held   *string
+		after  string
+		writes int
+	}{
+		"my lock is given back":                     {held: new(mine), after: "", writes: 1},
+		"the lock of another stays as it is":        {held: new(theirs), after: theirs},
+		"the lock of my former self stays as it is": {held: new("UpgradeConfig/a/mine/0"), after: "UpgradeConfig/a/mine/0"},
+		"a lock that nobody holds stays as it is":   {held: new(""), after: ""},
+		"a lock that was never taken is not made":   {after: "none"},
+		"a holder that cannot be read stays":        {held: new("somebody"), after: "somebody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.held)
+			if err := w.Release(t.Context(), me); err != nil {
+				t.Fatal(err)
+			}
+			if held := w.held(t); held != tc.after || w.writes != tc.writes {
+				t.Errorf("it is held by %q after %d writes, want %q after %d", held, w.writes, tc.after, tc.writes)
+			}
+		})
+	}
+}
+
+// stale makes the cache answer with what the Lease was before: with that resource version, or that there is none.
+func stale(old *coordinationv1.Lease) interceptor.Funcs {
+	return interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+		if old == nil {
+			return apierrors.NewNotFound(coordinationv1.Resource("leases"), key.Name)
+		}
+		into, ok := obj.(*coordinationv1.Lease)
+		if !ok {
+			return errDown
+		}
+		old.DeepCopyInto(into)
+		return nil
+	}}
+}
+
+func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	read := func(w *world) *coordinationv1.Lease {
+		var l coordinationv1.Lease
+		if err := w.server.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &l); err != nil {
+			t.Fatal(err)
+		}
+		return &l
+	}
+	t.Run("a lock that another has taken meanwhile is not taken over", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, new(""), other)
+		before := read(w)
+		if _, err := w.Acquire(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		w.Client = w.counted(stale(before))
+		if _, err := w.Acquire(t.Context(), me); !apierrors.IsConflict(err) {
+			t.Errorf("got %v, want a conflict", err)
+		}
+		if held := w.held(t); held != theirs {
+			t.Errorf("it is held by %q", held)
+		}
+	})
+	t.Run("a lock that another has made meanwhile is not taken over", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, new(theirs), other)
+		w.Client = w.counted(stale(nil))
+		if _, err := w.Acquire(t.Context(), me); !apierrors.IsAlreadyExists(err) {
+			t.Errorf("got %v, want that it exists already", err)
+		}
+		if held := w.held(t); held != theirs {
+			t.Errorf("it is held by %q", held)
+		}
+	})
+	t.Run("a lock that was given back and taken by another is not given back again", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, new(mine), other)
+		before := read(w)
+		if err := w.Release(t.Context(), me); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Acquire(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		w.Client = w.counted(stale(before))
+		if err := w.Release(t.Context(), me); !apierrors.IsConflict(err) {
+			t.Errorf("got %v, want a conflict", err)
+		}
+		if held := w.held(t); held != theirs {
+			t.Errorf("it is held by %q", held)
+		}
+	})
+}
+
+func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	get := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errDown
+	}}
+	create := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return errDown }}
+	patch := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return errDown
+	}}
+	acquire := func(ctx context.Context, w *world) error { _, err := w.Acquire(ctx, me); return err }
+	release := func(ctx context.Context, w *world) error { return w.Release(ctx, me) }
+	for name, tc := range map[string]struct {
+		held  *string
+		funcs interceptor.Funcs
+		do    func(context.Context, *world) error
+		says  string
+	}{
+		"reading before taking":       {new(""), get, acquire, "getting the lease cluster-upgrade: no answer"},
+		"reading before giving back":  {new(mine), get, release, "getting the lease cluster-upgrade: no answer"},
+		"making":                      {nil, create, acquire, "creating the lease cluster-upgrade: no answer"},
+		"taking":                      {new(""), patch, acquire, "taking the lease cluster-upgrade: no answer"},
+		"taking from one who is gone": {new(theirs), patch, acquire, "taking the lease cluster-upgrade: no answer"},
+		"giving back":                 {new(mine), patch, release, "releasing the lease cluster-upgrade: no answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.held)
+			before := w.held(t)
+			w.Client = w.counted(tc.funcs)
+			err := tc.do(t.Context(), w)
+			if !errors.Is(err, errDown) || err.Error() != tc.says {
+				t.Errorf("got %v, want %s", err, tc.says)
+			}
+			if after := w.held(t); after != before {
+				t.Errorf("it was held by %q, and is by %q", before, after)
+			}
+			w.Client = w.counted(interceptor.Funcs{})
+			if err := tc.do(t.Context(), w); err != nil {
+				t.Errorf("once everything works again: %v", err)
+			}
+		})
+	}
+}
+
+func TestWhileItCannotBeFoundOutWhetherTheHolderIsThereTheLockStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, new(theirs))
+	w.Exists = func(context.Context, lock.Holder) (bool, error) { return false, errDown }
+	got, err := w.Acquire(t.Context(), me)
+	const want = "finding out whether UpgradeConfig b/theirs, which holds the lease cluster-upgrade, still exists: no answer"
+	if got != nil || err == nil || err.Error() != want {
+		t.Errorf("got %v and %v, want an error: %s", got, err, want)
+	}
+	if held := w.held(t); held != theirs || w.writes != 0 {
+		t.Errorf("it is held by %q after %d writes", held, w.writes)
+	}
+}

@@ -1,0 +1,170 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
+
+// The lease of the leader election.
+const leaderLease = "managed-upgrade-operator-leader"
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=managed-upgrade-operator-leader,verbs=get;update
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// Run runs the operator until the context ends. Options, configuration and
+// upgraders are checked before anything is done.
+func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, clk clock.Clock, upgraders Upgraders) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	cfg, err := o.config()
+	if err != nil {
+		return err
+	}
+	tools, err := outside(cfg, clk)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(access, o.managerOptions(log))
+	if err != nil {
+		return fmt.Errorf("asking the API server %s: %w", access.Host, err)
+	}
+	if err := addController(mgr, o, tools, clk, upgraders); err != nil {
+		return err
+	}
+	if err := addProbes(mgr); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+func addController(mgr ctrl.Manager, o Options, tools Tools, clk clock.Clock, upgraders Upgraders) error {
+	events := &telemetry.Events{Client: mgr.GetClient(), Clock: clk}
+	tools.Client, tools.Live, tools.Notifier = mgr.GetClient(), mgr.GetAPIReader(), events
+	made := upgraders(tools)
+	if err := check(made); err != nil {
+		return fmt.Errorf("checking the upgraders: %w", err)
+	}
+	measures, err := telemetry.NewMetrics(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("registering the metrics: %w", err)
+	}
+	controller := &upgradeconfig.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk,
+		Namespace: o.Namespace, Config: tools.Config, Events: events, Metrics: measures,
+		Upgraders: made,
+	}
+	if err := controller.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("making the controller of UpgradeConfigs: %w", err)
+	}
+	return nil
+}
+
+// addProbes makes the probes say the truth: the operator is ready once its
+// caches are synced, and until then the log says which one is not.
+func addProbes(mgr ctrl.Manager) error {
+	log := mgr.GetLogger().WithName("readyz")
+	ready := func(req *http.Request) error {
+		err := synced(req.Context(), mgr.GetCache())
+		if err != nil {
+			log.Info("not ready", "reason", err.Error())
+		}
+		return err
+	}
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", ready))
+}
+
+// synced says which of the kinds that are read from the cache is not there yet.
+func synced(ctx context.Context, from cache.Cache) error {
+	for _, kind := range cached() {
+		informer, err := from.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+		if !informer.HasSynced() {
+			return fmt.Errorf("the cache of %T is not synced yet", kind)
+		}
+	}
+	return nil
+}
+
+// cached are the kinds that are read from the cache. No other is.
+func cached() []client.Object {
+	return []client.Object{
+		&v1alpha1.UpgradeConfig{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{},
+		&mcfgv1.MachineConfigPool{}, &corev1.Node{}, &coordinationv1.Lease{},
+	}
+}
+
+func (o *Options) managerOptions(log logr.Logger) ctrl.Options {
+	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, CertDir: o.MetricsCerts}
+	if o.MetricsSecure {
+		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return ctrl.Options{
+		Scheme:  Scheme(),
+		Logger:  log,
+		Metrics: metricsOptions,
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true,
+			DefaultTransform:            cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Transform: upgradeconfig.TrimNode},
+				&coordinationv1.Lease{}: {
+					Namespaces: map[string]cache.Config{o.Namespace: {}},
+					Field:      fields.OneTermEqualSelector("metadata.name", lock.Name),
+				},
+			},
+		},
+		Controller:                    ctrlconfig.Controller{EnableWarmup: new(true)},
+		HealthProbeBindAddress:        o.HealthBind,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              leaderLease,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+	}
+}
+
+// Scheme knows the kinds that the operator reads and writes.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, configv1.Install, mcfgv1.Install,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}

@@ -1,0 +1,216 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+)
+
+// table is an upgrader that always has the same steps.
+type table []engine.Step
+
+func (t table) Runbook(*v1alpha1.UpgradeConfig) engine.Runbook { return engine.Runbook{Steps: t} }
+
+func step(name string) engine.Step {
+	return engine.Step{
+		Name: name, Doc: "It does nothing.",
+		Do: func(context.Context, engine.Run) (engine.Result, error) { return engine.Done("done"), nil },
+	}
+}
+
+func commits(name string) engine.Step {
+	s := step(name)
+	s.Commits, s.Reached = true, func(context.Context) (bool, error) { return false, nil }
+	return s
+}
+
+// cluster is an API server that knows which kinds there are, and nothing else.
+func cluster(t *testing.T) *rest.Config {
+	t.Helper()
+	answers := map[string]string{
+		"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "nodes", "kind": "Node"}]}`,
+		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "coordination.k8s.io",
+			"versions": [{"groupVersion": "coordination.k8s.io/v1", "version": "v1"}],
+			"preferredVersion": {"groupVersion": "coordination.k8s.io/v1", "version": "v1"}}]}`,
+		"/apis/coordination.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "coordination.k8s.io/v1",
+			"resources": [{"name": "leases", "kind": "Lease", "namespaced": true}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := w.Write([]byte(answer)); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	access := cluster(t)
+	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+	twice := table{step("Ready"), step("Ready"), commits("Commence")}
+	for name, tc := range map[string]struct {
+		upgraders map[string]upgradeconfig.ClusterUpgrader
+		want      []string
+	}{
+		"there are none":        {nil, []string{"there are none, so nothing could be upgraded: register at least one"}},
+		"one has no name":       {map[string]upgradeconfig.ClusterUpgrader{"": table{commits("Commence")}}, []string{`upgrader "": its name is a spec.type, of 1 to 63 characters`}},
+		"one has a long name":   {map[string]upgradeconfig.ClusterUpgrader{strings.Repeat("a", 64): table{commits("Commence")}}, []string{"its name is a spec.type, of 1 to 63 characters"}},
+		"one is nil":            {map[string]upgradeconfig.ClusterUpgrader{"OSD": nil}, []string{`upgrader "OSD" is nil`}},
+		"a step is there twice": {map[string]upgradeconfig.ClusterUpgrader{"OSD": twice}, []string{`the runbook of upgrader "OSD": step name Ready is used twice`}},
+		"no step commits":       {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{step("Ready")}}, []string{`the runbook of upgrader "OSD": 0 steps commit, exactly one must`}},
+		"two steps commit":      {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("One"), commits("Two")}}, []string{"2 steps commit, exactly one must"}},
+		"a step does nothing":   {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{{Name: "Idle", Doc: "It idles."}, commits("Commence")}}, []string{"step Idle does nothing: Do is nil"}},
+		"several are wrong": {
+			map[string]upgradeconfig.ClusterUpgrader{"ARO": nil, "OSD": twice, "ROSA": table{commits("Commence")}},
+			[]string{"upgrader \"ARO\" is nil\nthe runbook of upgrader \"OSD\": step name Ready"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upgraders := func(operator.Tools) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
+			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, upgraders)
+			if err == nil || !strings.HasPrefix(err.Error(), "checking the upgraders: ") {
+				t.Fatalf("got %v, want a refusal of the upgraders", err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("it does not say %q: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
+	t.Parallel()
+	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+	var given operator.Tools
+	upgraders := func(tools operator.Tools) map[string]upgradeconfig.ClusterUpgrader {
+		given = tools
+		return nil
+	}
+	if err := operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
+		t.Fatal("an operator without upgraders ran")
+	}
+	if given.Client == nil || given.Live == nil || given.Notifier == nil || given.Dependencies == nil || given.Config.UpgradeWindow.Duration == 0 {
+		t.Errorf("given were %+v", given)
+	}
+	if given.Alerts == nil || given.Alerts.Unchecked || given.Alerts.Source == nil || given.Alerts.Clock == nil || given.Alerts.Interval != time.Minute {
+		t.Errorf("by default alerts are asked for once a minute; given was %+v", given.Alerts)
+	}
+	book := runbooks.OSD{Client: given.Client, Notifier: given.Notifier, Alerts: given.Alerts, Dependencies: given.Dependencies, Config: given.Config}.Runbook(&v1alpha1.UpgradeConfig{})
+	if err := book.Validate(); err != nil {
+		t.Errorf("the upgrader OSD: %v", err)
+	}
+}
+
+// configured are options with a configuration file that has these lines.
+func configured(t *testing.T, lines string) operator.Options {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return operator.Options{Namespace: "upgrades", ConfigFile: file, MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+}
+
+func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
+	t.Parallel()
+	for lines, unchecked := range map[string]bool{
+		"":                                false,
+		"alerts: {interval: 2s}\n":        false,
+		"alerts: {url: \"\"}\n":           true,
+		"alerts: {url: 'https://here'}\n": false,
+	} {
+		var given operator.Tools
+		upgraders := func(tools operator.Tools) map[string]upgradeconfig.ClusterUpgrader {
+			given = tools
+			return nil
+		}
+		if err := operator.Run(t.Context(), configured(t, lines), cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
+			t.Fatal("an operator without upgraders ran")
+		}
+		if given.Alerts == nil || given.Alerts.Unchecked != unchecked || (given.Alerts.Source == nil) != unchecked {
+			t.Errorf("%q: given was %+v, want them unchecked: %t", lines, given.Alerts, unchecked)
+		}
+	}
+}
+
+func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
+	t.Parallel()
+	nobody := &rest.Config{Host: "http://127.0.0.1:1"}
+	for lines, want := range map[string]string{
+		"alerts: {url: thanos}\n":                                          `--config: alerts.url: the URL of Prometheus is "thanos", must begin with https://`,
+		"alerts: {url: 'https://u:p@thanos'}\n":                            "--config: alerts.url: the URL of Prometheus must be a URL without user",
+		"alerts: {url: 'http://thanos'}\n":                                 "--config: alerts.url: the URL of Prometheus is \"http://thanos\", must begin with https://: a token",
+		"externalDependencies: {urls: ['https://quay.io/', quay.io, x]}\n": "--config: externalDependencies.urls: checking the external dependencies: the URL in place 2 must be",
+	} {
+		err := operator.Run(t.Context(), configured(t, lines), nobody, logr.Discard(), clock.RealClock{}, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want one line that begins with %s", err, want)
+		}
+	}
+}
+
+func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) {
+	t.Parallel()
+	unasked := func(operator.Tools) map[string]upgradeconfig.ClusterUpgrader {
+		t.Error("the upgraders were made")
+		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}
+	}
+	right := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+	loud, lost, badConfig := right, right, right
+	loud.LogLevel = "loud"
+	lost.Kubeconfig = "/nowhere/kubeconfig"
+	badConfig.ConfigFile = "/nowhere/config.yaml"
+	endless := right
+	endless.ConfigFile = "/dev/zero"
+	nobody := &rest.Config{Host: "http://127.0.0.1:1"}
+	for want, run := range map[string]func() error{
+		"--log-level: is \"loud\"":               func() error { return operator.Main(t.Context(), loud, clock.RealClock{}, unasked) },
+		"--kubeconfig \"/nowhere/kubeconfig\": ": func() error { return operator.Main(t.Context(), lost, clock.RealClock{}, unasked) },
+		"--log-level: is \"loud\", must": func() error {
+			return operator.Run(t.Context(), loud, nobody, logr.Discard(), clock.RealClock{}, unasked)
+		},
+		"--config: stat /nowhere/config.yaml": func() error {
+			return operator.Run(t.Context(), badConfig, nobody, logr.Discard(), clock.RealClock{}, unasked)
+		},
+		"--config /dev/zero: must be a file": func() error {
+			return operator.Run(t.Context(), endless, nobody, logr.Discard(), clock.RealClock{}, unasked)
+		},
+		"asking the API server http://127.0.0.1": func() error {
+			return operator.Run(t.Context(), right, nobody, logr.Discard(), clock.RealClock{}, unasked)
+		},
+	} {
+		if err := run(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want an error that begins with %s", err, want)
+		}
+	}
+}

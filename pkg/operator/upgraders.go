@@ -1,0 +1,58 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/dependencies"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
+)
+
+// Tools are what upgraders are made with.
+type Tools struct {
+	Client       client.Client // reads from the cache, writes to the API server
+	Live         client.Reader // reads from the API server
+	Notifier     notify.Notifier
+	Alerts       *gate.Alerts
+	Dependencies *dependencies.Dependencies
+	Config       config.Config
+}
+
+// Upgraders makes the ways to upgrade, by spec.type. They are registered
+// explicitly: an unknown type is shown on the UpgradeConfig, there is no default.
+type Upgraders func(Tools) map[string]upgradeconfig.ClusterUpgrader
+
+// longestType is how long spec.type may be.
+const longestType = 63
+
+// check says what is wrong with the upgraders, all of it.
+func check(upgraders map[string]upgradeconfig.ClusterUpgrader) error {
+	if len(upgraders) == 0 {
+		return errors.New("there are none, so nothing could be upgraded: register at least one")
+	}
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(upgraders)) {
+		if name == "" || len(name) > longestType {
+			wrong = append(wrong, fmt.Errorf("upgrader %q: its name is a spec.type, of 1 to %d characters", name, longestType))
+		}
+		if upgraders[name] == nil {
+			wrong = append(wrong, fmt.Errorf("upgrader %q is nil", name))
+			continue
+		}
+		if err := upgraders[name].Runbook(&v1alpha1.UpgradeConfig{}).Validate(); err != nil {
+			wrong = append(wrong, fmt.Errorf("the runbook of upgrader %q: %w", name, err))
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,58 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runbooks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
+)
+
+// target is the release that the UpgradeConfig asks for.
+func target(cfg *v1alpha1.UpgradeConfig) cluster.Target {
+	to := cfg.Spec.Desired
+	return cluster.Target{Version: to.Version, Image: to.Image, Channel: to.Channel, AcceptedRisks: to.AcceptedRisks}
+}
+
+// about makes notifications about one attempt.
+type about struct {
+	notifier notify.Notifier
+	cfg      *v1alpha1.UpgradeConfig
+	attempt  int32
+}
+
+func (o OSD) about(cfg *v1alpha1.UpgradeConfig) about {
+	a := about{notifier: o.Notifier, cfg: cfg}
+	if len(cfg.Status.History) > 0 {
+		a.attempt = cfg.Status.History[0].Attempt
+	}
+	return a
+}
+
+func (a about) sent(reason, message string) engine.UpgradeStep {
+	return a.send(notify.Normal, reason, message)
+}
+
+// ended tells that the upgrade was given up, and why: it failed, or it was called off.
+func (a about) ended(ctx context.Context, run engine.Run) (engine.Result, error) {
+	eventType, reason, message := notify.Warning, "UpgradeFailed", "the upgrade to %s has failed"
+	if run.Failure != nil {
+		if run.Failure.Reason == engine.ReasonCancelled {
+			eventType, reason, message = notify.Normal, "UpgradeCancelled", "the upgrade to %s was cancelled"
+		}
+		message += ": " + strings.ReplaceAll(run.Failure.Type+": "+run.Failure.Message, "%", "%%")
+	}
+	return a.send(eventType, reason, message)(ctx, run)
+}
+
+func (a about) send(eventType, reason, message string) engine.UpgradeStep {
+	version := a.cfg.Spec.Desired.Version
+	id := engine.ID(string(a.cfg.UID), a.attempt, version, reason)
+	return notify.Sent(a.notifier, notify.About(v1alpha1.GroupVersion.String(), "UpgradeConfig", a.cfg), id, eventType, reason, fmt.Sprintf(message, version))
+}

@@ -1,0 +1,374 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
+)
+
+const (
+	image446  = "quay.io/openshift-release-dev/ocp-release@sha256:446"
+	other446  = "quay.io/openshift-release-dev/ocp-release@sha256:64e"
+	mirror446 = "mirror.example.com/ocp-release@sha256:446"
+)
+
+// target is where all the tests want to go.
+var target = cluster.Target{Version: "4.4.6", Channel: "fast-4.4"}
+
+// change makes one thing of a cluster version different.
+type change func(*configv1.ClusterVersion)
+
+// at is a cluster that runs 4.4.5 and is offered 4.4.6, with changes.
+func at(changes ...change) *configv1.ClusterVersion {
+	version := &configv1.ClusterVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: "version", Generation: 3},
+		Spec:       configv1.ClusterVersionSpec{Channel: "fast-4.4"},
+		Status: configv1.ClusterVersionStatus{
+			ObservedGeneration: 3,
+			History:            []configv1.UpdateHistory{{Version: "4.4.5", State: configv1.CompletedUpdate}},
+			AvailableUpdates:   []configv1.Release{{Version: "4.4.6", Image: image446}},
+		},
+	}
+	for _, change := range changes {
+		change(version)
+	}
+	return version
+}
+
+func history(state configv1.UpdateState, version string) change {
+	return func(v *configv1.ClusterVersion) {
+		v.Status.History = append([]configv1.UpdateHistory{{Version: version, Image: "x@sha256:" + strings.ReplaceAll(version, ".", ""), State: state}}, v.Status.History...)
+	}
+}
+
+func moving(version string) change    { return history(configv1.PartialUpdate, version) }
+func installed(version string) change { return history(configv1.CompletedUpdate, version) }
+
+func asked(version string) change {
+	return func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &configv1.Update{Version: version} }
+}
+
+func condition(name configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string) change {
+	return func(v *configv1.ClusterVersion) {
+		v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{
+			Type: name, Status: status, Reason: reason, Message: message,
+		})
+	}
+}
+
+func channel(name string) change {
+	return func(v *configv1.ClusterVersion) { v.Spec.Channel = name }
+}
+
+func unobserved(v *configv1.ClusterVersion) { v.Status.ObservedGeneration = 2 }
+func offersNothing(v *configv1.ClusterVersion) {
+	v.Status.AvailableUpdates, v.Status.ConditionalUpdates = nil, nil
+}
+func saysNothing(v *configv1.ClusterVersion) { v.Status = configv1.ClusterVersionStatus{} }
+
+func offersWithRisks(names ...string) change {
+	return func(v *configv1.ClusterVersion) {
+		offersNothing(v)
+		update := configv1.ConditionalUpdate{Release: configv1.Release{Version: "4.4.6", Image: image446}}
+		for _, name := range names {
+			update.Risks = append(update.Risks, configv1.ConditionalUpdateRisk{Name: name, Message: "it is slow", URL: "https://example.com/" + name})
+		}
+		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{update}
+	}
+}
+
+// answer is what a step has said and sent.
+type answer struct {
+	Outcome string // done, skipped, failed or waiting; nothing is the zero Result
+	Reason  string
+	Message string
+	Patch   string // without the resource version, which is always there
+}
+
+// recorder is a client that keeps the patches.
+type recorder struct {
+	client.Client
+	patches []string
+}
+
+// testCluster has the objects, and fails, if it is told to, when it is patched.
+func testCluster(t *testing.T, patchErr error, objects ...client.Object) *recorder {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &recorder{}
+	r.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			data, err := patch.Data(object)
+			if err != nil {
+				return err
+			}
+			r.patches = append(r.patches, string(data))
+			if patchErr != nil {
+				return patchErr
+			}
+			return c.Patch(ctx, object, patch, opts...)
+		},
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			return errors.New("a whole-object update")
+		},
+	}).Build()
+	return r
+}
+
+// ask takes the step once.
+func ask(t *testing.T, r *recorder, step engine.UpgradeStep) (answer, error) {
+	t.Helper()
+	now := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+	result, err := step(t.Context(), engine.Run{Started: now, Since: now, Now: now})
+	got := answer{Outcome: "waiting", Reason: result.Reason(), Message: result.Message()}
+	switch {
+	case result == engine.Result{}:
+		got.Outcome = ""
+	case result.Failed():
+		got.Outcome = "failed"
+	case result.Passed() && result.Reason() == engine.ReasonDone:
+		got.Outcome = "done"
+	case result.Passed():
+		got.Outcome = "skipped"
+	}
+	for _, patch := range r.patches {
+		got.Patch += withoutResourceVersion(t, patch)
+	}
+	return got, err
+}
+
+func withoutResourceVersion(t *testing.T, patch string) string {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal([]byte(patch), &object); err != nil {
+		t.Fatal(err)
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	if version, _ := metadata["resourceVersion"].(string); version == "" || len(metadata) != 1 {
+		t.Errorf("a patch that does not have just the resource version as its precondition: %s", patch)
+	}
+	delete(object, "metadata")
+	rest, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(rest)
+}
+
+// scene is a cluster and what a step has to say about it.
+type scene struct {
+	version *configv1.ClusterVersion
+	pools   []client.Object
+	target  *cluster.Target // if it is not the usual one
+	want    answer
+}
+
+func play(t *testing.T, scenes map[string]scene, step func(client.Client, cluster.Target) engine.UpgradeStep) {
+	t.Helper()
+	for name, s := range scenes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			to := target
+			if s.target != nil {
+				to = *s.target
+			}
+			r := testCluster(t, nil, append([]client.Object{s.version}, s.pools...)...)
+			got, err := ask(t, r, step(r, to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(s.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryStepSaysThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	r := testCluster(t, nil)
+	steps := map[string]engine.UpgradeStep{
+		"Pinned":      controlplane.Pinned(r, target),
+		"Offered":     controlplane.Offered(r, target),
+		"Upgradeable": controlplane.Upgradeable(r, target),
+		"Accepted":    controlplane.Accepted(r, target),
+		"Request":     controlplane.Request(r, target),
+		"Upgraded":    controlplane.Upgraded(r, r, target),
+		"StillOurs":   controlplane.StillOurs(r, r, target),
+		"Withdrawn":   controlplane.Withdrawn(r, target),
+		"Settled":     controlplane.Settled(r, target),
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := step(t.Context(), engine.Run{})
+			if !apierrors.IsNotFound(err) || !strings.HasPrefix(err.Error(), "getting the cluster version: ") {
+				t.Errorf("got %v, %v", result, err)
+			}
+		})
+	}
+	for name, reached := range map[string]func(context.Context) (bool, error){
+		"Commenced":   controlplane.Commenced(r, r, target),
+		"HasUpgraded": controlplane.HasUpgraded(r, target),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if yes, err := reached(t.Context()); !apierrors.IsNotFound(err) || yes {
+				t.Errorf("got %t, %v", yes, err)
+			}
+		})
+	}
+}
+
+func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	bare := func() *recorder {
+		return testCluster(t, nil, &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}})
+	}
+	for name, step := range map[string]func(client.Client, cluster.Target) engine.UpgradeStep{
+		"Pinned":    controlplane.Pinned,
+		"Offered":   reading(controlplane.Offered),
+		"Accepted":  reading(controlplane.Accepted),
+		"Upgraded":  confirming(controlplane.Upgraded),
+		"StillOurs": confirming(controlplane.StillOurs),
+		"Request":   controlplane.Request,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, to := range []cluster.Target{target, {}} {
+				r := bare()
+				got, err := ask(t, r, step(r, to))
+				if err != nil || got.Outcome != "waiting" && got.Outcome != "" {
+					t.Errorf("to %v: got %v, %v", to, got, err)
+				}
+			}
+		})
+	}
+	t.Run("Upgradeable", func(t *testing.T) {
+		t.Parallel()
+		r := bare()
+		if got, err := ask(t, r, controlplane.Upgradeable(r, target)); err == nil || !strings.Contains(err.Error(), `version ""`) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+// reading is a step that needs no more than a reader.
+func reading(step func(client.Reader, cluster.Target) engine.UpgradeStep) func(client.Client, cluster.Target) engine.UpgradeStep {
+	return func(c client.Client, to cluster.Target) engine.UpgradeStep { return step(c, to) }
+}
+
+// confirming is reading for a step that is sure before it ends the upgrade.
+func confirming(step func(cached, live client.Reader, target cluster.Target) engine.UpgradeStep) func(client.Client, cluster.Target) engine.UpgradeStep {
+	return func(c client.Client, to cluster.Target) engine.UpgradeStep { return step(c, c, to) }
+}
+
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("it was modified"))
+	refused := errors.New("the connection was refused")
+	writes := map[string]struct {
+		step    func(client.Client, cluster.Target) engine.UpgradeStep
+		version *configv1.ClusterVersion
+		doing   string
+	}{
+		"of the channel":   {controlplane.Pinned, at(channel("stable-4.4")), "setting the channel to fast-4.4: "},
+		"of a request":     {controlplane.Request, at(), "asking the cluster version operator for 4.4.6: "},
+		"of a withdrawal":  {controlplane.Withdrawn, at(asked("4.4.6")), "withdrawing 4.4.6: "},
+		"that change none": {controlplane.Withdrawn, at(), "withdrawing 4.4.6: "},
+	}
+	for name, write := range writes {
+		t.Run(name+" look again after a conflict", func(t *testing.T) {
+			t.Parallel()
+			r := testCluster(t, conflict, write.version)
+			result, err := write.step(r, target)(t.Context(), engine.Run{})
+			want := engine.WaitFor(time.Second, "Retrying", "the cluster version has changed meanwhile; looking at it again")
+			if err != nil || result != want {
+				t.Errorf("got %v, %v", result, err)
+			}
+		})
+		t.Run(name+" say that they cannot be made", func(t *testing.T) {
+			t.Parallel()
+			r := testCluster(t, refused, write.version)
+			result, err := write.step(r, target)(t.Context(), engine.Run{})
+			if !errors.Is(err, refused) || !strings.HasPrefix(err.Error(), write.doing) {
+				t.Errorf("got %v, %v", result, err)
+			}
+		})
+	}
+}
+
+// stale is a cache that still shows an earlier cluster version.
+type stale struct {
+	client.Client
+	shows *configv1.ClusterVersion
+}
+
+func (s stale) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if version, ok := object.(*configv1.ClusterVersion); ok {
+		s.shows.DeepCopyInto(version)
+		return nil
+	}
+	return s.Client.Get(ctx, key, object, opts...)
+}
+
+func TestNothingIsDecidedOnAStaleCache(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]func(client.Client, cluster.Target) engine.UpgradeStep{
+		"not a request":    controlplane.Request,
+		"not a withdrawal": controlplane.Withdrawn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := testCluster(t, nil, at())
+			var before configv1.ClusterVersion
+			if err := r.Get(t.Context(), cluster.VersionKey, &before); err != nil {
+				t.Fatal(err)
+			}
+			now := before.DeepCopy()
+			now.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.7"}
+			if err := r.Patch(t.Context(), now, client.MergeFromWithOptions(&before, client.MergeFromWithOptimisticLock{})); err != nil {
+				t.Fatal(err)
+			}
+
+			result, err := step(stale{Client: r, shows: &before}, target)(t.Context(), engine.Run{})
+			if err != nil || result.Reason() != "Retrying" {
+				t.Errorf("got %v, %v", result, err)
+			}
+			var after configv1.ClusterVersion
+			if err := r.Get(t.Context(), cluster.VersionKey, &after); err != nil {
+				t.Fatal(err)
+			}
+			if after.Spec.DesiredUpdate == nil || after.Spec.DesiredUpdate.Version != "4.4.7" {
+				t.Errorf("somebody else's request is gone: %v", after.Spec.DesiredUpdate)
+			}
+		})
+	}
+}

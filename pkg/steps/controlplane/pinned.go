@@ -1,0 +1,45 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// Pinned sets the update channel and waits until the target is offered in it.
+func Pinned(c client.Client, target cluster.Target) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		read, version, err := get(ctx, c)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		switch {
+		case version.Current.Is(target):
+			return offered(version, target), nil // a cluster on its way is left alone
+		case target.Channel != "" && version.Channel != target.Channel:
+			return setChannel(ctx, c, read, target.Channel)
+		case !version.Observed && !version.ReleaseAccepted.IsFalse(): // while it refuses a release it observes nothing
+			return engine.Wait("ChannelSet", "waiting for the cluster version operator to look at channel %s", version.Channel), nil
+		}
+		return offered(version, target), nil
+	}
+}
+
+func setChannel(ctx context.Context, c client.Client, read *configv1.ClusterVersion, channel string) (engine.Result, error) {
+	fresh, err := patch(ctx, c, read, func(spec *configv1.ClusterVersionSpec) { spec.Channel = channel })
+	switch {
+	case err != nil:
+		return engine.Result{}, fmt.Errorf("setting the channel to %s: %w", channel, err)
+	case !fresh:
+		return lookAgain(), nil
+	}
+	return engine.Wait("ChannelSet", "set the channel to %s; waiting for the cluster version operator to look at it", channel), nil
+}

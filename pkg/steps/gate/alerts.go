@@ -1,0 +1,66 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// fresh is how old an answer may be by which a gate opens.
+const fresh = 5 * time.Second
+
+// Alerts is what gates know about alerts. All gates share one, and are asked
+// far more often than alerts are to be asked for. So there are two rules:
+//
+//   - Alerts are asked for once in an interval at most, whoever wants to know. In
+//     between the last answer counts, also one that they could not be found out.
+//   - No gate opens by an answer that is older than a few seconds. If nothing
+//     else is in its way, it waits until the interval is over and asks again.
+type Alerts struct {
+	// Unchecked says that alerts are not to be asked for, and close no gate.
+	Unchecked bool
+	// Source names the alerts that are firing now. Without one nothing is
+	// known about them, and no gate opens.
+	Source interface {
+		Firing(context.Context) ([]string, error)
+	}
+	Clock    clock.PassiveClock
+	Interval time.Duration
+
+	mutex sync.Mutex
+	asked time.Time // zero: never
+	names []string
+	err   error
+}
+
+// look names the alerts that are firing. If again is not zero, the answer
+// does not open a gate, and there is another one to be had after that time.
+func (a *Alerts) look(ctx context.Context) (firing []string, again time.Duration, err error) {
+	switch {
+	case a != nil && a.Unchecked:
+		return nil, 0, nil
+	case a == nil || a.Source == nil:
+		return nil, 0, errors.New("no source of alerts is given")
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	now := a.Clock.Now()
+	age := now.Sub(a.asked)
+	if a.asked.IsZero() || age < 0 || age >= a.Interval {
+		names, err := a.Source.Firing(ctx)
+		if ctx.Err() != nil { // it was not waited for
+			return nil, 0, ctx.Err()
+		}
+		a.asked, a.names, a.err, age = now, names, err, 0
+	}
+	if age > fresh || len(a.names) > 0 {
+		again = a.Interval - age
+	}
+	return a.names, again, a.err
+}

@@ -1,0 +1,65 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+)
+
+// check looks for one kind of trouble and says what it has found, one sentence
+// for each group, in a fixed order. Nothing found is health.
+type check func(context.Context, client.Reader) ([]string, error)
+
+// checks are what is asked, in the order of the message.
+var checks = []check{
+	of(cluster.ReadVersion, versionTroubles),
+	of(cluster.ReadOperators, operatorTroubles),
+	of(cluster.ReadPools, poolTroubles),
+	of(cluster.ReadNodes, nodeTroubles),
+}
+
+// of makes a check of facts and of what is wrong with them.
+func of[Facts any](read func(context.Context, client.Reader) (Facts, error), troubles func(Facts) []string) check {
+	return func(ctx context.Context, r client.Reader) ([]string, error) {
+		facts, err := read(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return troubles(facts), nil
+	}
+}
+
+// look asks all checks and for the alerts. What cannot be found out is all named
+// too. See Alerts for again.
+func look(ctx context.Context, r client.Reader, alerts *Alerts) (found []string, again time.Duration, err error) {
+	var unknown []error
+	for _, ask := range checks {
+		troubles, err := ask(ctx, r)
+		found = append(found, troubles...)
+		unknown = append(unknown, err)
+	}
+	firing, again, err := alerts.look(ctx)
+	found = append(found, group("alerts firing", firing)...)
+	unknown = append(unknown, err)
+	if err = errors.Join(unknown...); err != nil && len(found) > 0 {
+		err = fmt.Errorf("%w; found so far: %s", err, strings.Join(found, "; "))
+	}
+	return found, again, err
+}
+
+// group is what is wrong with several things in the same way.
+func group(what string, names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{what + ": " + cluster.Names(names)}
+}

@@ -1,0 +1,51 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// stale is what a gate waits for if it waits for nothing else.
+const stale = "nothing is found to be wrong, but alerts must be asked for again before the upgrade goes on"
+
+// Healthy waits, with the given reason, until no check finds anything and no
+// alert fires. All that is found is in the message.
+func Healthy(r client.Reader, reason string, alerts *Alerts) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		found, again, err := look(ctx, r, alerts)
+		message := strings.Join(found, "; ")
+		switch {
+		case err != nil:
+			return engine.Result{}, fmt.Errorf("checking the health of the cluster: %w", err)
+		case again > 0:
+			return engine.WaitFor(again, reason, "%s", cmp.Or(message, stale)), nil
+		case message != "":
+			return engine.Wait(reason, "%s", message), nil
+		}
+		return engine.Done("the cluster is healthy"), nil
+	}
+}
+
+// IsHealthy says whether no check finds anything and no alert fires.
+func IsHealthy(r client.Reader, alerts *Alerts) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		found, again, err := look(ctx, r, alerts)
+		if err == nil && len(found) == 0 && again > 0 {
+			err = errors.New(stale)
+		}
+		if err != nil {
+			return false, fmt.Errorf("checking the health of the cluster: %w", err)
+		}
+		return len(found) == 0, nil
+	}
+}

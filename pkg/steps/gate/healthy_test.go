@@ -1,0 +1,255 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
+)
+
+func version(conditions ...configv1.ClusterOperatorStatusCondition) client.Object {
+	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
+	v.Status.Conditions = conditions
+	return v
+}
+
+func operator(name string, conditions ...configv1.ClusterOperatorStatusCondition) client.Object {
+	o := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	o.Status.Conditions = conditions
+	return o
+}
+
+func says(name configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string) configv1.ClusterOperatorStatusCondition {
+	return configv1.ClusterOperatorStatusCondition{Type: name, Status: status, Reason: reason, Message: message}
+}
+
+func sound(name string) client.Object {
+	return operator(name, says("Available", "True", "", ""), says("Degraded", "False", "", ""), says("Progressing", "True", "", ""))
+}
+
+func pool(name string, paused bool, conditions ...mcfgv1.MachineConfigPoolCondition) client.Object {
+	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Paused = paused
+	p.Status.Conditions = conditions
+	return p
+}
+
+func degraded(message string) mcfgv1.MachineConfigPoolCondition {
+	return mcfgv1.MachineConfigPoolCondition{Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue, Message: message}
+}
+
+func node(name string, changes ...func(*corev1.Node)) client.Object {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for _, change := range changes {
+		change(n)
+	}
+	return n
+}
+
+func notReady(n *corev1.Node) { n.Status.Conditions = nil }
+func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+func draining(n *corev1.Node) {
+	n.Annotations = map[string]string{"machineconfiguration.openshift.io/desiredDrain": "drain-rendered-2"}
+}
+
+func pressed(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeDiskPressure}, {Key: corev1.TaintNodeMemoryPressure}}
+}
+
+func reader(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Reader {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+}
+
+func TestHealthy(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		objects []client.Object // beside a cluster version, if there is none among them
+		want    string          // empty: healthy
+	}{
+		"nothing is wrong": {
+			objects: []client.Object{sound("dns"), pool("worker", false), node("a")},
+		},
+		"the cluster version operator is failing": {
+			objects: []client.Object{version(says("Failing", "True", "ClusterOperatorNotAvailable", "operator dns\nis not available"))},
+			want:    "the cluster version operator is failing: operator dns is not available",
+		},
+		"the cluster version operator says that it is not failing": {
+			objects: []client.Object{version(says("Failing", "False", "", "")), sound("dns")},
+		},
+		"a condition that cluster versions do not have is none": {
+			objects: []client.Object{version(says("Degraded", "True", "", ""))},
+		},
+		"an operator is unavailable": {
+			objects: []client.Object{sound("etcd"), operator("dns", says("Available", "False", "NoPods", ""), says("Degraded", "False", "", ""))},
+			want:    "cluster operators unavailable: dns (NoPods)",
+		},
+		"an operator is degraded": {
+			objects: []client.Object{sound("etcd"), operator("dns", says("Available", "True", "", ""), says("Degraded", "True", "", ""))},
+			want:    "cluster operators degraded: dns",
+		},
+		"an operator does not know whether it is well": {
+			objects: []client.Object{operator("dns", says("Available", "Unknown", "", ""), says("Degraded", "Unknown", "", ""))},
+			want:    "cluster operators unavailable: dns; cluster operators degraded: dns",
+		},
+		"an operator says nothing": {
+			objects: []client.Object{operator("dns")},
+			want:    "cluster operators unavailable: dns; cluster operators degraded: dns",
+		},
+		"a pool is degraded and another one paused": {
+			objects: []client.Object{pool("worker", false, degraded("node x is stuck")), pool("infra", true), pool("master", false)},
+			want:    "machine config pools degraded: worker (node x is stuck); machine config pools paused: infra",
+		},
+		"a node is not ready": {
+			objects: []client.Object{node("a"), node("b", notReady)},
+			want:    "nodes not ready: b",
+		},
+		"a node is cordoned by hand": {
+			objects: []client.Object{node("a"), node("b", cordoned)},
+			want:    "nodes cordoned by hand: b",
+		},
+		"a node is cordoned to be updated": {
+			objects: []client.Object{node("a"), node("b", cordoned, draining)},
+		},
+		"a node is under pressure": {
+			objects: []client.Object{node("a"), node("b", pressed)},
+			want:    "nodes under pressure: b (disk and memory)",
+		},
+		"everything is wrong": {
+			objects: []client.Object{
+				node("e", notReady), node("d", notReady, cordoned), node("c", notReady), node("b", notReady), node("a", notReady, pressed),
+				pool("worker", true, degraded("x")), operator("dns"),
+				version(says("Failing", "True", "", "y")),
+			},
+			want: "the cluster version operator is failing: y; cluster operators unavailable: dns; cluster operators degraded: dns; " +
+				"machine config pools degraded: worker (x); machine config pools paused: worker; " +
+				"nodes not ready: a, b, c and 2 more; nodes cordoned by hand: d; nodes under pressure: a (disk and memory)",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := tc.objects
+			if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == "version" }) {
+				objects = append(objects, version())
+			}
+			r := reader(t, interceptor.Funcs{}, objects...)
+			want := engine.Done("the cluster is healthy")
+			if tc.want != "" {
+				want = engine.Wait("ClusterUnhealthy", "%s", tc.want)
+			}
+			got, err := gate.Healthy(r, "ClusterUnhealthy", unchecked())(t.Context(), engine.Run{})
+			if err != nil || got != want {
+				t.Errorf("got %v; (-want +got):\n%s", err, cmp.Diff(want.Message(), got.Message()))
+			}
+			healthy, err := gate.IsHealthy(r, unchecked())(t.Context())
+			if err != nil || healthy != (tc.want == "") {
+				t.Errorf("is healthy: got %t, %v", healthy, err)
+			}
+		})
+	}
+}
+
+func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the connection was refused")
+	healthy := []client.Object{version(), sound("dns"), pool("worker", false), node("a")}
+	for name, fails := range map[string]func(any) bool{
+		"the cluster version":      func(o any) bool { _, is := o.(*configv1.ClusterVersion); return is },
+		"the cluster operators":    func(o any) bool { _, is := o.(*configv1.ClusterOperatorList); return is },
+		"the machine config pools": func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is },
+		"the nodes":                func(o any) bool { _, is := o.(*corev1.NodeList); return is },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := reader(t, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+					if fails(object) {
+						return broken
+					}
+					return c.Get(ctx, key, object, opts...)
+				},
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if fails(list) {
+						return broken
+					}
+					return c.List(ctx, list, opts...)
+				},
+			}, healthy...)
+			result, err := gate.Healthy(r, "ClusterUnhealthy", unchecked())(t.Context(), engine.Run{})
+			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) || result != (engine.Result{}) {
+				t.Errorf("got %v, %v", result, err)
+			}
+			if yes, err := gate.IsHealthy(r, unchecked())(t.Context()); !errors.Is(err, broken) || yes {
+				t.Errorf("is healthy: got %t, %v", yes, err)
+			}
+		})
+	}
+}
+
+// The step is asked again with every change in the cluster, and shares what it
+// reads with the cache.
+func BenchmarkHealthy(b *testing.B) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			b.Fatal(err)
+		}
+	}
+	shared := cache{version: version().(*configv1.ClusterVersion)}
+	for i := range 500 {
+		shared.nodes = append(shared.nodes, *node(fmt.Sprintf("worker-%03d", i), cordoned).(*corev1.Node))
+	}
+	step := gate.Healthy(shared, "ClusterUnhealthy", unchecked())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := step(b.Context(), engine.Run{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// cache hands out what it has without copying it.
+type cache struct {
+	version *configv1.ClusterVersion
+	nodes   []corev1.Node
+}
+
+func (c cache) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	*object.(*configv1.ClusterVersion) = *c.version
+	return nil
+}
+
+func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if nodes, ok := list.(*corev1.NodeList); ok {
+		nodes.Items = c.nodes
+	}
+	return nil
+}
+
+func unchecked() *gate.Alerts { return &gate.Alerts{Unchecked: true} }

@@ -1,0 +1,41 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// patience is for how long delivery is tried before the upgrade goes on without it.
+const patience = 5 * time.Minute
+
+// Notifier delivers a notification about an object. It may be called more than
+// once with the same id, and then delivers at most one to the eye of the
+// receiver. The eventType is that of a Kubernetes Event, Normal or Warning.
+type Notifier interface {
+	Notify(ctx context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error
+}
+
+// Sent delivers one notification. While that does not work it tries again,
+// each time after half as long as it has been trying for; after five minutes
+// it leaves it.
+func Sent(n Notifier, subject corev1.ObjectReference, id, eventType, reason, message string) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		err := n.Notify(ctx, subject, id, eventType, reason, message)
+		if err == nil {
+			return engine.Done("told: %s", message), nil
+		}
+		tried := run.Now.Sub(run.Since)
+		if tried >= patience {
+			return engine.Skip("NotDelivered", "not told in %s of trying: %v", patience, err), nil
+		}
+		again := min(max(tried/2, time.Second), patience-tried)
+		return engine.WaitFor(again, "NotDelivered", "not told yet: %v", err), nil
+	}
+}

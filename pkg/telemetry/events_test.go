@@ -1,0 +1,266 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
+
+var (
+	noon    = time.Date(2020, 6, 20, 12, 0, 0, 0, time.UTC)
+	subject = corev1.ObjectReference{
+		APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig",
+		Namespace: "upgrades", Name: "example", UID: types.UID("1-2-3"),
+	}
+	errDown = errors.New("no answer")
+)
+
+// receiver keeps the Events that it is sent, in order, and may be down for some of them.
+type receiver struct {
+	client.Client
+	arrived []corev1.Event
+	tries   int
+	down    func(corev1.Event) bool
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{}
+	r.Client = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			r.tries++
+			event, ok := obj.(*corev1.Event)
+			if !ok || r.down != nil && r.down(*event) {
+				return errDown
+			}
+			if err := c.Create(ctx, event, opts...); err != nil {
+				return err
+			}
+			r.arrived = append(r.arrived, *event)
+			return nil
+		},
+	}).Build()
+	return r
+}
+
+func (r *receiver) events() *telemetry.Events {
+	return &telemetry.Events{Client: r.Client, Clock: clocktesting.NewFakePassiveClock(noon)}
+}
+
+// messages are the messages of what has arrived, each with its type and reason.
+func (r *receiver) messages() []string {
+	var all []string
+	for _, event := range r.arrived {
+		all = append(all, event.Type+" "+event.Reason+" "+event.Message)
+	}
+	return all
+}
+
+// upgrade is a record with a step of each kind.
+func upgrade(version string, attempt int32) history.History {
+	over := new(metav1.NewTime(noon))
+	return history.History{Version: version, Attempt: attempt, Conditions: []history.StepCondition{
+		{Type: "Done", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "done", CompleteTime: over},
+		{Type: "Skipped", Status: metav1.ConditionTrue, Reason: "NotAsked", Message: "left out", CompleteTime: over},
+		{Type: "Failed", Status: metav1.ConditionFalse, Reason: "TooLate", Message: "given up", CompleteTime: over},
+		{Type: "Unseen", Status: metav1.ConditionUnknown, Reason: "CannotObserve", Message: "no answer"},
+		{Type: "Waiting", Status: metav1.ConditionFalse, Reason: "NotYet", Message: "2 of 3"},
+		{Type: "Begun", Status: metav1.ConditionFalse, Reason: engine.ReasonStarted, Message: "begins"},
+	}}
+}
+
+var told = []string{
+	"Normal StepDone Done: done (upgrade to 4.4.6)",
+	"Normal StepSkipped Skipped: left out (upgrade to 4.4.6)",
+	"Warning StepFailed Failed: given up (upgrade to 4.4.6)",
+	"Warning StepUnknown Unseen: no answer (upgrade to 4.4.6)",
+	"Normal StepWaiting Waiting: 2 of 3 (upgrade to 4.4.6)",
+}
+
+func tell(t *testing.T, events *telemetry.Events, record history.History) {
+	t.Helper()
+	if err := events.Tell(t.Context(), subject, record); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachStepIsToldInTheOrderOfTheRecord(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	tell(t, r.events(), upgrade("4.4.6", 1))
+	if diff := cmp.Diff(told, r.messages()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	first := r.arrived[0]
+	if diff := cmp.Diff(subject, first.InvolvedObject); diff != "" {
+		t.Errorf("told about (-want +got):\n%s", diff)
+	}
+	at := metav1.NewTime(noon)
+	if first.Namespace != subject.Namespace || first.Source.Component != telemetry.Component || first.Count != 1 ||
+		!first.FirstTimestamp.Equal(&at) || !first.LastTimestamp.Equal(&at) {
+		t.Errorf("the Event is not what kubectl would show: %+v", first)
+	}
+}
+
+func TestWhatWasToldIsNotToldAgain(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	events := r.events()
+	tell(t, events, upgrade("4.4.6", 1))
+	tries := r.tries
+
+	t.Log("in a steady state nothing is asked of the API server")
+	tell(t, events, upgrade("4.4.6", 1))
+	if r.tries != tries {
+		t.Errorf("%d requests in a steady state", r.tries-tries)
+	}
+
+	t.Log("another message alone is no news")
+	changed := upgrade("4.4.6", 1)
+	changed.Conditions[4].Message, changed.Conditions[4].Reason = "3 of 3", "AlmostThere"
+	tell(t, events, changed)
+	if r.tries != tries {
+		t.Errorf("%d requests for another message", r.tries-tries)
+	}
+
+	t.Log("after a crash the ids are the same, and what exists already counts as told")
+	tell(t, r.events(), upgrade("4.4.6", 1))
+	if diff := cmp.Diff(told, r.messages()); diff != "" {
+		t.Errorf("told after a crash (-want +got):\n%s", diff)
+	}
+
+	t.Log("what is forgotten is asked for again, and is there already")
+	events.Forget(string(subject.UID))
+	tries = r.tries
+	tell(t, events, upgrade("4.4.6", 1))
+	if r.tries == tries || len(r.arrived) != len(told) {
+		t.Errorf("%d requests and %d Events after it was forgotten, want some and %d", r.tries-tries, len(r.arrived), len(told))
+	}
+}
+
+func TestWhatIsNewIsTold(t *testing.T) {
+	t.Parallel()
+	another := subject
+	another.UID = "4-5-6"
+	for name, again := range map[string]func(*telemetry.Events) error{
+		"another attempt":                   func(e *telemetry.Events) error { return e.Tell(t.Context(), subject, upgrade("4.4.6", 2)) },
+		"another version":                   func(e *telemetry.Events) error { return e.Tell(t.Context(), subject, upgrade("4.4.7", 1)) },
+		"an object of that name, made anew": func(e *telemetry.Events) error { return e.Tell(t.Context(), another, upgrade("4.4.6", 1)) },
+	} {
+		r := newReceiver(t)
+		events := r.events()
+		tell(t, events, upgrade("4.4.6", 1))
+		if err := again(events); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.arrived) != 2*len(told) {
+			t.Errorf("%s: %d Events arrived, want %d", name, len(r.arrived), 2*len(told))
+		}
+	}
+
+	r := newReceiver(t)
+	events := r.events()
+	record := upgrade("4.4.6", 1)
+	tell(t, events, record)
+	record.Conditions[4] = history.StepCondition{Type: "Waiting", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "3 of 3", CompleteTime: new(metav1.NewTime(noon))}
+	tell(t, events, record)
+	if diff := cmp.Diff(append(told[:len(told):len(told)], "Normal StepDone Waiting: 3 of 3 (upgrade to 4.4.6)"), r.messages()); diff != "" {
+		t.Errorf("told of a step that went on (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatCouldNotBeToldIsToldLaterInOrder(t *testing.T) {
+	t.Parallel()
+	for lost := range told {
+		r := newReceiver(t)
+		events := r.events()
+		r.down = func(event corev1.Event) bool { return strings.Contains(told[lost], event.Message) }
+		err := events.Tell(t.Context(), subject, upgrade("4.4.6", 1))
+		if !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "writing the event Step") || !strings.Contains(err.Error(), "UpgradeConfig example") {
+			t.Errorf("got %v, want to hear which event could not be written", err)
+		}
+		if diff := cmp.Diff(told[:lost], r.messages()[:len(r.arrived):len(r.arrived)], cmp.Transformer("nil", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+			t.Errorf("told before one that was lost (-want +got):\n%s", diff)
+		}
+		r.down = nil
+		tell(t, events, upgrade("4.4.6", 1))
+		if diff := cmp.Diff(told, r.messages()); diff != "" {
+			t.Errorf("told in the end (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestAnEventIsOneThatTheAPITakes(t *testing.T) {
+	t.Parallel()
+	for name, named := range map[string]string{
+		"a short name":                    "a",
+		"the longest name":                strings.Repeat("a", 253),
+		"a name that is cut at a hyphen":  strings.Repeat("a", 235) + "-" + strings.Repeat("b", 17),
+		"a name that is cut at a dot":     strings.Repeat("a", 235) + "." + strings.Repeat("b", 17),
+		"a name that is cut among dashes": strings.Repeat("a", 200) + strings.Repeat("-", 52) + "b",
+	} {
+		r := newReceiver(t)
+		about := subject
+		about.Name, about.Namespace = named, ""
+		id := engine.ID("uid", 1, "step", "what")
+		message := strings.Repeat("ü", 2000)
+		if err := r.events().Notify(t.Context(), about, id, corev1.EventTypeNormal, "Reason", message); err != nil {
+			t.Fatal(err)
+		}
+		event := r.arrived[0]
+		if wrong := validation.IsDNS1123Subdomain(event.Name); len(wrong) > 0 || !strings.HasSuffix(event.Name, "."+id) {
+			t.Errorf("%s: the Event's name is %q: %v", name, event.Name, wrong)
+		}
+		if len(event.Message) > 1024 || !strings.HasSuffix(event.Message, "ü…") {
+			t.Errorf("%s: the message has %d bytes and ends with %q", name, len(event.Message), event.Message[len(event.Message)-5:])
+		}
+		if event.Namespace != metav1.NamespaceDefault {
+			t.Errorf("%s: an Event about what has no namespace is in %q", name, event.Namespace)
+		}
+	}
+}
+
+func TestAnIDIsTheSameForTheSameAndAnotherForAnother(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for name, id := range map[string]string{
+		"the first":       engine.ID("u", 1, "s", "x"),
+		"another uid":     engine.ID("v", 1, "s", "x"),
+		"another attempt": engine.ID("u", 2, "s", "x"),
+		"another step":    engine.ID("u", 1, "t", "x"),
+		"another status":  engine.ID("u", 1, "s", "y"),
+		"moved quotes":    engine.ID("u", 1, `s" "x`, ""),
+	} {
+		if former, taken := seen[id]; taken {
+			t.Errorf("%s has the id of %s", name, former)
+		}
+		seen[id] = name
+	}
+	if again := engine.ID("u", 1, "s", "x"); seen[again] != "the first" {
+		t.Error("the same has two ids")
+	}
+}

@@ -1,0 +1,133 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
+)
+
+// How long the receiver is left alone after a try that failed: twice as long
+// each time, and no less than it asks for.
+const (
+	shortestPause = time.Second
+	longestPause  = 5 * time.Minute
+)
+
+// Start delivers what is queued until the context ends.
+func (w *Webhook) Start(ctx context.Context) error {
+	for {
+		if n, ok := w.first(); ok {
+			if !w.deliver(ctx, n) {
+				return nil
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.woken:
+		}
+	}
+}
+
+// NeedLeaderElection says that only the leader delivers: it is the one who tells.
+func (w *Webhook) NeedLeaderElection() bool { return true }
+
+func (w *Webhook) first() (notification, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		return notification{}, false
+	}
+	return w.queue[0], true
+}
+
+// deliver tries until the receiver has taken the first notification, or has
+// refused it in a way that will not change: then the next ones must not wait
+// for it. It returns false if the context has ended.
+func (w *Webhook) deliver(ctx context.Context, n notification) bool {
+	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
+		err := w.post(ctx, n)
+		if ctx.Err() != nil {
+			return false
+		}
+		if w.tried(err) {
+			return true
+		}
+		timer := w.clock.NewTimer(max(pause, min(asksFor(err), longestPause)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C():
+		}
+	}
+}
+
+// post tries once.
+func (w *Webhook) post(ctx context.Context, n notification) error {
+	source, err := w.source(ctx)
+	if err != nil {
+		return fmt.Errorf("finding out from which cluster the event comes: %w", err)
+	}
+	body, err := n.encode(source)
+	if err != nil {
+		return err
+	}
+	_, err = w.receiver.Do(ctx, endpoint.Request{
+		Method: http.MethodPost, ContentType: event.ApplicationCloudEventsJSON + "; charset=UTF-8", Body: body,
+	})
+	return err
+}
+
+// tried takes note of what came of a try, and says whether the first
+// notification is done with.
+func (w *Webhook) tried(err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+	switch {
+	case err == nil:
+		w.count.delivered++
+	case hopeless(err):
+		w.count.failures++
+		w.count.refused++
+	default:
+		w.count.failures++
+		return false
+	}
+	w.queue[0] = notification{} // the texts are not held any longer
+	w.queue = w.queue[1:]
+	return true
+}
+
+// hopeless says whether the receiver would refuse this notification each time.
+func hopeless(err error) bool {
+	var refused *endpoint.StatusError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.Code {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// asksFor is how long the receiver wants to be left alone.
+func asksFor(err error) time.Duration {
+	var refused *endpoint.StatusError
+	if errors.As(err, &refused) {
+		return refused.RetryAfter
+	}
+	return 0
+}

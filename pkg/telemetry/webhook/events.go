@@ -1,0 +1,172 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// The types of the events. Those about steps have a step in their data.
+const (
+	TypeStarted     = "io.openshift.managed.upgrade.started"      // the upgrade begins
+	TypeDelayed     = "io.openshift.managed.upgrade.delayed"      // it has waited for long and has not commenced
+	TypeCompleted   = "io.openshift.managed.upgrade.completed"    // it is complete
+	TypeFailed      = "io.openshift.managed.upgrade.failed"       // it was given up
+	TypeNotice      = "io.openshift.managed.upgrade.notice"       // anything else about it; the reason says what
+	TypeStepWaiting = "io.openshift.managed.upgrade.step.waiting" // a step waits; the reason says for what
+	TypeStepUnknown = "io.openshift.managed.upgrade.step.unknown" // a step cannot find out how things are
+	TypeStepDone    = "io.openshift.managed.upgrade.step.done"    // what the step is named for holds
+	TypeStepSkipped = "io.openshift.managed.upgrade.step.skipped" // a step was left out; the reason says why
+	TypeStepFailed  = "io.openshift.managed.upgrade.step.failed"  // because of this step the upgrade is given up
+)
+
+// Types are all types of events with what they say, in the order of an upgrade.
+func Types() [][2]string {
+	return [][2]string{
+		{TypeStarted, "The upgrade begins."},
+		{TypeDelayed, "The upgrade has waited for long and has not commenced."},
+		{TypeStepWaiting, "A step waits; the reason says for what."},
+		{TypeStepUnknown, "A step cannot find out how things are."},
+		{TypeStepDone, "What the step is named for holds."},
+		{TypeStepSkipped, "A step was left out; the reason says why."},
+		{TypeStepFailed, "The upgrade is given up because of this step."},
+		{TypeCompleted, "The upgrade is complete."},
+		{TypeFailed, "The upgrade has failed, and what it had left behind was cleaned up."},
+		{TypeNotice, "Anything else about the upgrade; the reason says what."},
+	}
+}
+
+// milestones are the steps that tell of the upgrade as a whole, and what their
+// notification is.
+var milestones = map[string]string{
+	"StartedNotificationSent":   "UpgradeStarted",
+	"CompletedNotificationSent": "UpgradeCompleted",
+	"FailureNotificationSent":   "UpgradeFailed",
+}
+
+// typesByReason are the types of the notifications about the upgrade as a whole.
+var typesByReason = map[string]string{
+	"UpgradeStarted": TypeStarted, "UpgradeDelayed": TypeDelayed, "UpgradeCompleted": TypeCompleted, "UpgradeFailed": TypeFailed,
+}
+
+// Data is the data of an event.
+type Data struct {
+	// Object is the object that the upgrade was asked for by.
+	Object Object `json:"object"`
+	// Severity is Normal or Warning, as in Kubernetes Events.
+	Severity string `json:"severity"`
+	// Reason is one CamelCase word for machines, Message is for people.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Version, Attempt and Step say what of the upgrade the event is about;
+	// they are missing where it is about none.
+	Version string `json:"version,omitempty"`
+	Attempt int32  `json:"attempt,omitempty"`
+	Step    string `json:"step,omitempty"`
+}
+
+// Object names an object of Kubernetes.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// notification is an event that is to be delivered.
+type notification struct {
+	id, eventType string
+	at            time.Time
+	data          Data
+}
+
+// maxMessage bounds a message, in bytes.
+const maxMessage = 2048
+
+func objectOf(ref corev1.ObjectReference) Object {
+	return Object{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: string(ref.UID)}
+}
+
+// derive makes the notifications that the record says: one for each step that
+// has said something. Their ids are those of the Events about the same.
+func derive(subject corev1.ObjectReference, record history.History) []notification {
+	var all []notification
+	for _, c := range record.Conditions {
+		n := notification{at: timeOf(c), data: Data{
+			Object: objectOf(subject), Version: record.Version, Attempt: record.Attempt,
+			Severity: corev1.EventTypeNormal, Reason: c.Reason, Message: c.Message,
+		}}
+		about, status := record.Version+" "+c.Type, ""
+		reason, over := milestones[c.Type], c.CompleteTime != nil
+		switch {
+		case over && reason != "":
+			about, status, n.eventType = record.Version, reason, typesByReason[reason]
+			n.data.Reason, n.data.Message = reason, strings.TrimPrefix(c.Message, "told: ")
+			if n.eventType == TypeFailed {
+				n.data.Severity = corev1.EventTypeWarning
+			}
+		case over && c.Status == metav1.ConditionFalse:
+			status, n.eventType, n.data.Severity = "StepFailed", TypeStepFailed, corev1.EventTypeWarning
+		case over && c.Reason == engine.ReasonDone:
+			status, n.eventType = "StepDone", TypeStepDone
+		case over:
+			status, n.eventType = "StepSkipped", TypeStepSkipped
+		case c.Status == metav1.ConditionUnknown:
+			status, n.eventType, n.data.Severity = "StepUnknown", TypeStepUnknown, corev1.EventTypeWarning
+		case c.Reason == engine.ReasonStarted:
+			continue
+		default:
+			status, n.eventType = "StepWaiting", TypeStepWaiting
+		}
+		if about != record.Version {
+			n.data.Step = c.Type
+		}
+		n.id = engine.ID(string(subject.UID), record.Attempt, about, status)
+		all = append(all, n)
+	}
+	return all
+}
+
+// timeOf is when what the condition says came about.
+func timeOf(c history.StepCondition) time.Time {
+	switch {
+	case c.CompleteTime != nil:
+		return c.CompleteTime.Time
+	case c.LastTransitionTime != nil:
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// encode writes the notification as a CloudEvent.
+func (n notification) encode(source string) ([]byte, error) {
+	e := event.New()
+	e.SetID(n.id)
+	e.SetType(n.eventType)
+	e.SetSource(source)
+	e.SetSubject(fmt.Sprintf("%s/%s/%s", n.data.Object.Kind, n.data.Object.Namespace, n.data.Object.Name))
+	if !n.at.IsZero() {
+		e.SetTime(n.at.UTC())
+	}
+	data := n.data
+	data.Message = engine.Clip(data.Message, maxMessage)
+	if err := e.SetData(event.ApplicationJSON, data); err != nil {
+		return nil, fmt.Errorf("writing the data: %w", err)
+	}
+	if err := e.Validate(); err != nil {
+		return nil, fmt.Errorf("writing the event: %w", err)
+	}
+	return json.Marshal(e)
+}

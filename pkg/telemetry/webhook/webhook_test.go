@@ -1,0 +1,633 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+)
+
+// wall is the real clock: deliveries are made by another goroutine.
+var wall clock.RealClock
+
+var (
+	noon    = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+	subject = corev1.ObjectReference{
+		APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster", UID: "u-1",
+	}
+)
+
+// receiver keeps the events that it takes.
+type receiver struct {
+	mu     sync.Mutex
+	tries  int
+	answer func(try int, w http.ResponseWriter) bool // whether it was answered; nil: take all
+	taken  []event.Event
+	wrong  []string
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tries++
+	body, _ := io.ReadAll(req.Body)
+	if r.answer != nil && r.answer(r.tries, w) {
+		return
+	}
+	var e event.Event
+	if err := errors.Join(json.Unmarshal(body, &e), e.Validate()); err != nil {
+		r.wrong = append(r.wrong, err.Error())
+	}
+	if got := req.Header.Get("Content-Type"); got != "application/cloudevents+json; charset=UTF-8" || req.Method != http.MethodPost {
+		r.wrong = append(r.wrong, req.Method+" "+got)
+	}
+	r.taken = append(r.taken, e)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (r *receiver) reasons() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, e := range r.taken {
+		var data webhook.Data
+		_ = e.DataAs(&data)
+		all = append(all, data.Reason)
+	}
+	return all
+}
+
+func (r *receiver) tried() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tries
+}
+
+// world is a receiver and a webhook, whose clock goes on when nothing else does.
+type world struct {
+	t        *testing.T
+	receiver *receiver
+	url      string
+	clock    *testclock.FakeClock
+	hook     *webhook.Webhook
+	stop     func()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, receiver: &receiver{}, clock: testclock.NewFakeClock(noon)}
+	server := httptest.NewServer(w.receiver)
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	w.hook = w.made(endpoint.Options{URL: server.URL, Timeout: time.Second})
+	t.Cleanup(func() {
+		if w.stop != nil {
+			w.stop()
+		}
+		for _, wrong := range w.receiver.wrong {
+			t.Error(wrong)
+		}
+	})
+	return w
+}
+
+func (w *world) made(o endpoint.Options) *webhook.Webhook {
+	w.t.Helper()
+	source := func(context.Context) (string, error) { return "urn:uuid:cluster", nil }
+	hook, err := webhook.New(webhook.Options{Receiver: o, Source: source, Clock: w.clock})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return hook
+}
+
+func (w *world) start() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error)
+	go func() { done <- w.hook.Start(ctx) }()
+	w.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+		w.stop = nil
+	}
+}
+
+// until lets time pass while the webhook waits for it, until it is so.
+func (w *world) until(what string, so func() bool) {
+	w.t.Helper()
+	for range 20000 {
+		if so() {
+			return
+		}
+		if w.clock.HasWaiters() {
+			w.clock.Step(time.Second)
+		}
+		wall.Sleep(100 * time.Microsecond)
+	}
+	w.t.Fatalf("it never was so: %s; %d tries, trouble: %v", what, w.receiver.tried(), w.hook.Trouble())
+}
+
+func (w *world) delivered() {
+	w.t.Helper()
+	w.until("all was delivered", func() bool { return w.hook.Delivered("u-1") == nil })
+}
+
+func (w *world) notify(n ...int) {
+	w.t.Helper()
+	for _, i := range n {
+		if err := w.hook.Notify(w.t.Context(), subject, fmt.Sprint("id", i), corev1.EventTypeNormal, fmt.Sprint("R", i), "why"); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func step(name string, status metav1.ConditionStatus, reason, message string, over bool) history.StepCondition {
+	at := metav1.NewTime(noon)
+	c := history.StepCondition{Type: name, Status: status, Reason: reason, Message: message, StartTime: &at, LastTransitionTime: &at}
+	if over {
+		c.CompleteTime = &at
+	}
+	return c
+}
+
+var record = history.History{Version: "4.4.6", Attempt: 2, Conditions: []history.StepCondition{
+	step("StartedNotificationSent", metav1.ConditionTrue, "Done", "told: the upgrade to 4.4.6 begins", true),
+	step("VersionPinned", metav1.ConditionTrue, "Done", "pinned", true),
+	step("ControlPlaneMaintWindow", metav1.ConditionTrue, "NotSilenced", "the alerts are not silenced", true),
+	step("PreHealthCheck", metav1.ConditionUnknown, "CannotObserve", "no answer", false),
+	step("CommenceUpgrade", metav1.ConditionFalse, "WindowMissed", "too late", true),
+	step("TargetWithdrawn", metav1.ConditionFalse, "Started", "Takes back.", false),
+	step("ClusterSettled", metav1.ConditionFalse, "Settling", "not yet", false),
+	step("FailureNotificationSent", metav1.ConditionTrue, "Done", "told: the upgrade to 4.4.6 has failed", true),
+	step("CompletedNotificationSent", metav1.ConditionTrue, "NotDelivered", "not told in 5m", true),
+}}
+
+func TestWhatTheRecordSaysIsToldInItsOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	for range 3 { // a steady upgrade is told of once
+		if err := w.hook.Tell(t.Context(), subject, record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.delivered()
+	var got []string
+	for _, e := range w.receiver.taken {
+		var data webhook.Data
+		if err := e.DataAs(&data); err != nil {
+			t.Error(err)
+		}
+		got = append(got, strings.TrimPrefix(e.Type(), "io.openshift.managed.upgrade.")+"|"+data.Step+"|"+data.Severity+"|"+data.Reason+"|"+data.Message)
+	}
+	want := []string{
+		"started||Normal|UpgradeStarted|the upgrade to 4.4.6 begins",
+		"step.done|VersionPinned|Normal|Done|pinned",
+		"step.skipped|ControlPlaneMaintWindow|Normal|NotSilenced|the alerts are not silenced",
+		"step.unknown|PreHealthCheck|Warning|CannotObserve|no answer",
+		"step.failed|CommenceUpgrade|Warning|WindowMissed|too late",
+		"step.waiting|ClusterSettled|Normal|Settling|not yet",
+		"failed||Warning|UpgradeFailed|the upgrade to 4.4.6 has failed",
+		"completed||Normal|UpgradeCompleted|not told in 5m",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnEventAsItIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	one := record
+	one.Conditions = one.Conditions[1:2]
+	_ = w.hook.Tell(t.Context(), subject, one)
+	w.delivered()
+	got, err := json.MarshalIndent(w.receiver.taken[0], "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+  "specversion": "1.0",
+  "id": "` + engine.ID("u-1", 2, "4.4.6 VersionPinned", "StepDone") + `",
+  "source": "urn:uuid:cluster",
+  "type": "io.openshift.managed.upgrade.step.done",
+  "subject": "UpgradeConfig/ns/cluster",
+  "datacontenttype": "application/json",
+  "time": "2020-05-01T12:00:00Z",
+  "data": {
+    "object": {
+      "apiVersion": "upgrade.managed.openshift.io/v1alpha1",
+      "kind": "UpgradeConfig",
+      "namespace": "ns",
+      "name": "cluster",
+      "uid": "u-1"
+    },
+    "severity": "Normal",
+    "reason": "Done",
+    "message": "pinned",
+    "version": "4.4.6",
+    "attempt": 2,
+    "step": "VersionPinned"
+  }
+}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	id := engine.ID("u-1", 2, "4.4.6", "UpgradeStarted") // as a notification step has it
+	_ = w.hook.Notify(t.Context(), subject, id, corev1.EventTypeNormal, "UpgradeStarted", "the upgrade to 4.4.6 begins")
+	one := record
+	one.Conditions = one.Conditions[:1]
+	_ = w.hook.Tell(t.Context(), subject, one)
+	w.delivered()
+	if len(w.receiver.taken) != 1 || w.receiver.taken[0].Type() != webhook.TypeStarted || w.receiver.taken[0].ID() != id {
+		t.Errorf("taken: %v", w.receiver.taken)
+	}
+}
+
+func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	steps := record
+	steps.Conditions = steps.Conditions[1:7]
+	c := fake.NewClientBuilder().Build()
+	events := &telemetry.Events{Client: c, Clock: w.clock}
+	both := telemetry.Telling{Events: events, Webhook: w.hook}
+	if err := both.Tell(t.Context(), subject, steps); err != nil {
+		t.Fatal(err)
+	}
+	w.until("all was delivered", func() bool { return both.Delivered("u-1") == nil })
+	var list corev1.EventList
+	if err := c.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, e := range list.Items {
+		want = append(want, strings.TrimPrefix(e.Name, "cluster."))
+	}
+	for _, e := range w.receiver.taken {
+		got = append(got, e.ID())
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 5 {
+		t.Errorf("ids (-events +webhook):\n%s", diff)
+	}
+}
+
+func TestEachTryMayFailInEachWayAndTheOrderIsKept(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"it is out of order":    func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"it does not know us":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
+		"it is not there":       func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) },
+		"it has too much to do": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
+		"it has moved":          func(w http.ResponseWriter) { w.Header().Set("Location", "/x"); w.WriteHeader(http.StatusFound) },
+		"it hangs up":           func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.receiver.answer = func(try int, rw http.ResponseWriter) bool {
+				if try%3 == 0 {
+					return false
+				}
+				answer(rw)
+				return true
+			}
+			w.notify(1, 2, 3)
+			w.start()
+			w.notify(4, 5, 3)
+			w.delivered()
+			if diff := cmp.Diff([]string{"R1", "R2", "R3", "R4", "R5"}, w.receiver.reasons()); diff != "" {
+				t.Errorf("taken (-want +got):\n%s", diff)
+			}
+			if err := w.hook.Trouble(); err != nil {
+				t.Errorf("there is trouble still: %v", err)
+			}
+		})
+	}
+}
+
+func TestWhatTheReceiverWillNeverTakeIsNotInTheWayOfTheRest(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{400, 413, 415, 422} {
+		w := newWorld(t)
+		w.receiver.answer = func(try int, rw http.ResponseWriter) bool {
+			if try == 2 {
+				rw.WriteHeader(code)
+			}
+			return try == 2
+		}
+		w.notify(1, 2, 3)
+		w.start()
+		w.delivered()
+		if diff := cmp.Diff([]string{"R1", "R3"}, w.receiver.reasons()); diff != "" || w.receiver.tried() != 3 {
+			t.Errorf("%d: taken (-want +got):\n%s", code, diff)
+		}
+		must(t, w.hook, 2, 1, 1, 0)
+	}
+}
+
+// must compares the metrics.
+func must(t *testing.T, hook *webhook.Webhook, delivered, failures, refused, pending float64) {
+	t.Helper()
+	got := map[string]float64{}
+	for _, family := range gathered(t, hook) {
+		m := family.GetMetric()[0]
+		got[family.GetName()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	want := map[string]float64{
+		"managed_upgrade_notifications_delivered_total": delivered,
+		"managed_upgrade_notification_failures_total":   failures,
+		"managed_upgrade_notifications_refused_total":   refused,
+		"managed_upgrade_notifications_pending":         pending,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+func gathered(t *testing.T, hook *webhook.Webhook) []*dto.MetricFamily {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(hook)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+func TestTheMetricsAreNamedWell(t *testing.T) {
+	t.Parallel()
+	problems, err := promlint.NewWithMetricFamilies(gathered(t, newWorld(t).hook)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+func TestADeadReceiverHoldsUpNobodyAndIsSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receiver.answer = func(_ int, rw http.ResponseWriter) bool {
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(rw, "\x1b[31mmaintenance")
+		return true
+	}
+	w.start()
+	began := wall.Now()
+	w.notify(1, 2)
+	if took := wall.Since(began); took > 100*time.Millisecond {
+		t.Errorf("to be told took %s", took)
+	}
+	w.until("it was tried", func() bool { return w.hook.Trouble() != nil })
+	const want = "2 notifications are not delivered yet: asking %s/: answered 503 Service Unavailable: �[31mmaintenance"
+	if err := w.hook.Delivered("u-1"); err == nil || err.Error() != fmt.Sprintf(want, strings.TrimPrefix(w.url, "http://")) {
+		t.Errorf("got %v", err)
+	}
+	if err := w.hook.Delivered("u-2"); err != nil {
+		t.Errorf("nothing was told about another: %v", err)
+	}
+}
+
+func TestTheReceiverIsLeftAloneForLongerEachTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var at []time.Duration
+	w.receiver.answer = func(try int, rw http.ResponseWriter) bool {
+		at = append(at, w.clock.Now().Sub(noon))
+		if try == 3 {
+			rw.Header().Set("Retry-After", "60")
+		}
+		if try == 4 {
+			rw.Header().Set("Retry-After", "86400")
+		}
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
+	w.notify(1)
+	w.start()
+	w.until("there were 12 tries", func() bool { return w.receiver.tried() >= 12 })
+	w.stop()
+	s := time.Second
+	want := []time.Duration{0, s, 3 * s, 63 * s, 363 * s, 379 * s, 411 * s, 475 * s, 603 * s, 859 * s, 1159 * s, 1459 * s}
+	if diff := cmp.Diff(want, at); diff != "" {
+		t.Errorf("tried at (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheQueueIsBoundedAndWhatDoesNotFitIsToldLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := history.History{Version: "4.4.6", Attempt: 1}
+	for i := range 300 {
+		long.Conditions = append(long.Conditions, step(fmt.Sprintf("Step%03d", i), metav1.ConditionTrue, "Done", "done", true))
+	}
+	for range 3 {
+		if err := w.hook.Tell(t.Context(), subject, long); err == nil {
+			t.Error("it took them all")
+		}
+	}
+	must(t, w.hook, 0, 0, 0, 256)
+	w.start()
+	w.delivered()
+	if err := w.hook.Tell(t.Context(), subject, long); err != nil {
+		t.Error(err)
+	}
+	w.delivered()
+	var got []string
+	for _, e := range w.receiver.taken {
+		var data webhook.Data
+		_ = e.DataAs(&data)
+		got = append(got, data.Step)
+	}
+	if len(got) != 300 || !slices.IsSorted(got) {
+		t.Errorf("%d were taken: %v", len(got), got)
+	}
+}
+
+func TestAnotherProcessTellsEverythingAgainWithTheSameIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.receiver.answer = func(try int, rw http.ResponseWriter) bool {
+		if try > 3 && try < 6 {
+			rw.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+		return false
+	}
+	_ = w.hook.Tell(t.Context(), subject, record)
+	w.start()
+	w.until("some were tried", func() bool { return w.receiver.tried() >= 4 })
+	w.stop() // the process dies, and what was queued is lost
+	w.hook = w.made(endpoint.Options{URL: w.url})
+	_ = w.hook.Tell(t.Context(), subject, record)
+	w.start()
+	w.delivered()
+	seen := map[string]bool{}
+	var order []string
+	for _, e := range w.receiver.taken {
+		if !seen[e.ID()] {
+			order = append(order, strings.TrimPrefix(e.Type(), "io.openshift.managed.upgrade."))
+		}
+		seen[e.ID()] = true
+	}
+	want := []string{"started", "step.done", "step.skipped", "step.unknown", "step.failed", "step.waiting", "failed", "completed"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("taken, each once (-want +got):\n%s", diff)
+	}
+}
+
+func TestForgottenIsToldAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.notify(1, 1)
+	w.hook.Forget("u-1")
+	w.notify(1)
+	w.delivered()
+	if got := w.receiver.reasons(); len(got) != 2 {
+		t.Errorf("taken: %v", got)
+	}
+}
+
+func TestWhileTheSourceIsNotKnownNothingIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asked := 0
+	source := func(context.Context) (string, error) {
+		if asked++; asked < 3 {
+			return "", errors.New("no cluster version")
+		}
+		return "urn:uuid:late", nil
+	}
+	var err error
+	w.hook, err = webhook.New(webhook.Options{Receiver: endpoint.Options{URL: w.url}, Source: source, Clock: w.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.notify(1)
+	w.start()
+	w.delivered()
+	if w.receiver.tried() != 1 || w.receiver.taken[0].Source() != "urn:uuid:late" {
+		t.Errorf("taken: %v", w.receiver.taken)
+	}
+}
+
+func TestTheReceiverIsReachedOverTLSWithAToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var token string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		token = r.Header.Get("Authorization")
+		w.receiver.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	file := func(data []byte) string {
+		name := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	w.hook = w.made(endpoint.Options{URL: server.URL, CAFile: file(ca), TokenFile: file([]byte("secret"))})
+	w.notify(1)
+	w.start()
+	w.delivered()
+	if token != "Bearer secret" {
+		t.Errorf("the token was %q", token)
+	}
+}
+
+func TestTextsThatAreNoTextArriveAsText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	_ = w.hook.Notify(t.Context(), subject, "id", corev1.EventTypeWarning, "R", "a\x00\xff"+strings.Repeat("x", 5000))
+	w.delivered()
+	var data webhook.Data
+	if err := w.receiver.taken[0].DataAs(&data); err != nil || len(data.Message) > 2060 || !strings.HasPrefix(data.Message, "a\x00\uFFFDx") {
+		t.Errorf("%v: %q", err, data.Message)
+	}
+}
+
+func TestEachTypeIsDocumentedOnce(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, row := range webhook.Types() {
+		if seen[row[0]] || row[1] == "" {
+			t.Errorf("%v", row)
+		}
+		seen[row[0]] = true
+	}
+	for _, one := range []string{
+		webhook.TypeStarted, webhook.TypeDelayed, webhook.TypeCompleted, webhook.TypeFailed, webhook.TypeNotice,
+		webhook.TypeStepWaiting, webhook.TypeStepUnknown, webhook.TypeStepDone, webhook.TypeStepSkipped, webhook.TypeStepFailed,
+	} {
+		if !seen[one] {
+			t.Errorf("%s is not documented", one)
+		}
+	}
+}
+
+func TestThereIsAnExampleOfEachType(t *testing.T) {
+	t.Parallel()
+	ids := map[string]bool{}
+	for _, row := range webhook.Types() {
+		data, err := webhook.Example(row[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e event.Event
+		var d webhook.Data
+		if err := errors.Join(json.Unmarshal(data, &e), e.Validate(), e.DataAs(&d)); err != nil {
+			t.Errorf("%s: %v", row[0], err)
+		}
+		if isStep := strings.Contains(row[0], ".step."); e.Type() != row[0] || ids[e.ID()] || isStep != (d.Step != "") || d.Reason == "" {
+			t.Errorf("%s: %s", row[0], data)
+		}
+		ids[e.ID()] = true
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+)
+
+// checkAftermath fails unless what must hold after any story does: the lock is held and the finalizer set exactly while
+// an upgrade is under way, each notification was sent once, the ServiceAccount's permissions were enough, no request was
+// wrong, and the operator did not panic.
+func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) {
+	t.Helper()
+	people := users(t, cluster)
+	eventually(t, 2*time.Minute, "nothing is left behind", func(ctx context.Context) error {
+		var configs v1alpha1.UpgradeConfigList
+		if err := people.List(ctx, &configs); err != nil {
+			return err
+		}
+		var events corev1.EventList
+		if err := people.List(ctx, &events); err != nil {
+			return err
+		}
+		wrong := []error{wrongLock(ctx, people, configs.Items)}
+		for i := range configs.Items {
+			wrong = append(wrong, unfinished(&configs.Items[i]), wrongFinalizer(&configs.Items[i]), wrongNotifications(&configs.Items[i], events.Items))
+		}
+		return errors.Join(wrong...)
+	})
+	for _, r := range audited(t, cluster) {
+		switch r.Response.Code {
+		case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
+			t.Errorf("the operator was refused: %d for %s (%s)", r.Response.Code, r.what(), r.URI)
+		}
+	}
+	for _, replica := range operator.Replicas() {
+		log, err := os.ReadFile(replica.Log())
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // one that was never started wrote none
+			t.Error(err)
+		}
+		if bytes.Contains(log, []byte("panic")) {
+			t.Errorf("the operator panicked: see %s", replica.Log())
+		}
+	}
+}
+
+// underWay is the attempt that has begun and is not over; nil if there is none.
+func underWay(config *v1alpha1.UpgradeConfig) *history.History {
+	i := slices.IndexFunc(config.Status.History, func(h history.History) bool { return h.StartTime != nil && h.CompleteTime == nil })
+	if i < 0 {
+		return nil
+	}
+	return &config.Status.History[i]
+}
+
+// unfinished says that an upgrade has failed and is still being cleaned up after.
+func unfinished(config *v1alpha1.UpgradeConfig) error {
+	if current := underWay(config); current != nil && current.Phase == history.PhaseFailed {
+		return fmt.Errorf("UpgradeConfig %s: the clean-up of %s is not over", config.Name, current.Version)
+	}
+	return nil
+}
+
+func wrongFinalizer(config *v1alpha1.UpgradeConfig) error {
+	has := slices.Contains(config.Finalizers, v1alpha1.Finalizer)
+	if want := underWay(config) != nil; has != want {
+		return fmt.Errorf("UpgradeConfig %s: that it has a finalizer is %t, and that an upgrade is under way is %t", config.Name, has, want)
+	}
+	return nil
+}
+
+func wrongLock(ctx context.Context, people client.Client, configs []v1alpha1.UpgradeConfig) error {
+	want := ""
+	for i := range configs {
+		if c := &configs[i]; underWay(c) != nil {
+			want = strings.Join([]string{"UpgradeConfig", c.Namespace, c.Name, string(c.UID)}, "/")
+		}
+	}
+	var lease coordinationv1.Lease
+	err := people.Get(ctx, client.ObjectKey{Namespace: devcluster.OperatorNamespace, Name: "cluster-upgrade"}, &lease)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	got := ""
+	if lease.Spec.HolderIdentity != nil {
+		got = *lease.Spec.HolderIdentity
+	}
+	if got != want {
+		return fmt.Errorf("the lock is held by %q, want %q", got, want)
+	}
+	return nil
+}
+
+// wrongNotifications compares the notifications about each version with its history: at most one of each kind in each
+// attempt, and at least one of what has come true.
+func wrongNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) error {
+	var wrong []error
+	for _, h := range config.Status.History {
+		ended := h.StartTime != nil && h.CompleteTime != nil
+		for reason, due := range map[string]bool{
+			"UpgradeStarted":   h.StartTime != nil && len(h.Conditions) > 1,
+			"UpgradeCompleted": ended && h.Phase == history.PhaseUpgraded,
+			"UpgradeFailed":    ended && h.Phase == history.PhaseFailed,
+		} {
+			got, most := notifications(config, events, reason, h.Version), int(max(1, h.Attempt))
+			if got > most || due && got == 0 {
+				wrong = append(wrong, fmt.Errorf("UpgradeConfig %s: %d notifications %s of %s in %d attempts (due: %t)",
+					config.Name, got, reason, h.Version, most, due))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// notifications counts the distinct ones about a version. The same one twice would be one Event with a count.
+func notifications(config *v1alpha1.UpgradeConfig, events []corev1.Event, reason, version string) int {
+	n := 0
+	for _, event := range events {
+		if event.InvolvedObject.UID == config.UID && event.Reason == reason && strings.Contains(event.Message, "to "+version+" ") {
+			n += int(max(1, event.Count))
+		}
+	}
+	return n
+}

@@ -1,0 +1,191 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+)
+
+// repository is the checkout, seen from here.
+const repository = "../.."
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // what clients log about an API server that is down belongs to no test
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// stateFolder is removed in the end, unless the test failed: then it tells where it is. No process that names it in its
+// arguments, as all of a cluster do, may outlive the test.
+func stateFolder(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "e2e-") //nolint:usetesting // it stays if the test fails
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		for _, process := range processesOf(tb, dir) {
+			tb.Errorf("left behind: process %s", process)
+		}
+		if tb.Failed() {
+			tb.Logf("the logs are in %s, the audit log in %s", filepath.Join(dir, "logs"), dir)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
+// processesOf are those that name the folder in their arguments, by id and arguments. Only Linux can tell.
+func processesOf(tb testing.TB, dir string) []string {
+	tb.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var found []string
+	for _, file := range lines {
+		line, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(line, []byte(dir+"/")) { // one that has ended meanwhile has no arguments
+			found = append(found, filepath.Base(filepath.Dir(file))+": "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// startCluster starts a cluster to which the operator is deployed; it is stopped in the end.
+func startCluster(tb testing.TB, spec devcluster.Spec) *devcluster.Cluster {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
+	defer cancel()
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: stateFolder(tb), Spec: spec})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	describeOnFailure(tb, cluster)
+	if err := cluster.Deploy(ctx, repository); err != nil {
+		tb.Fatal(err)
+	}
+	return cluster
+}
+
+// startOperator returns once the operator is ready; it is stopped in the end.
+func startOperator(tb testing.TB, cluster *devcluster.Cluster) *devcluster.Operator {
+	tb.Helper()
+	operator, err := cluster.StartOperator(tb.Context(), devcluster.OperatorOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		select {
+		case err := <-operator.Died():
+			tb.Error(err)
+		default:
+		}
+		if err := operator.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	awaitReady(tb, operator)
+	return operator
+}
+
+func awaitReady(tb testing.TB, operator *devcluster.Operator) {
+	tb.Helper()
+	for _, replica := range operator.Replicas() {
+		eventually(tb, time.Minute, "the operator is ready", func(ctx context.Context) error {
+			if !replica.Ready(ctx) {
+				return errors.New("the readiness probe fails")
+			}
+			return nil
+		})
+	}
+}
+
+// eventually asks every 50 ms until what is asked for holds. The limit is generous: it is there for what never will.
+func eventually(tb testing.TB, limit time.Duration, what string, holds func(context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), limit)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := holds(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil { // otherwise it was not answered
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("waiting until %s: %v (after %s)", what, last, limit)
+		case <-ticker.C:
+		}
+	}
+}
+
+// describeOnFailure prints what people would look at, if the test has failed by the time the cluster is stopped.
+func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		if !tb.Failed() {
+			return
+		}
+		kubeconfig := cluster.Path("kubeconfig")
+		if err := cluster.Kubeconfig(kubeconfig); err != nil {
+			tb.Error(err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 30*time.Second)
+		defer cancel()
+		kubectl := exec.CommandContext(ctx, filepath.Join(cluster.BinDir(), "kubectl"), "--kubeconfig", kubeconfig,
+			"--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs,leases,clusterversions")
+		printed, err := kubectl.CombinedOutput()
+		tb.Logf("kubectl describe (%v):\n%s", err, printed)
+	})
+}
+
+// users returns a client that knows UpgradeConfigs beside the kinds of OpenShift, and may do everything.
+func users(tb testing.TB, cluster *devcluster.Cluster) client.WithWatch {
+	tb.Helper()
+	scheme, err := devcluster.Scheme()
+	if err == nil {
+		err = v1alpha1.AddToScheme(scheme)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c, err := client.NewWithWatch(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}

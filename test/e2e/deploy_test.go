@@ -1,0 +1,494 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+)
+
+const (
+	deployFolder = "../../deploy"
+	home         = "managed-upgrade-operator" // the operator's namespace, and the name of most of what is in it
+)
+
+// notServed are the kinds that a cluster without OpenShift's monitoring does not know.
+var notServed = []string{"ServiceMonitor", "PrometheusRule"}
+
+// server is an API server on which nobody acts, and how a person would speak to it.
+type server struct {
+	*controlplane.ControlPlane
+	client     client.Client // does everything, strictly
+	kubeconfig string
+}
+
+func startServer(t *testing.T) *server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	running, err := controlplane.Start(ctx, controlplane.Options{Dir: stateFolder(t), Bare: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := running.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &server{ControlPlane: running, kubeconfig: filepath.Join(running.Dir(), "kubeconfig")}
+	if err := running.Kubeconfig(s.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	access := running.RESTConfig()
+	access.WarningHandlerWithContext = rest.NoWarnings{}
+	if s.client, err = client.New(access, client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	s.client = client.WithFieldValidation(s.client, "Strict")
+	return s
+}
+
+// kubectl runs kubectl and returns what it prints.
+func (s *server) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.BinDir(), "kubectl"), append([]string{"--kubeconfig", s.kubeconfig}, args...)...)
+	printed, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, printed)
+	}
+	return string(printed)
+}
+
+// apply applies objects strictly.
+func (s *server) apply(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	if err := manifests.Apply(t.Context(), s.client, objects, notServed...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kustomized is what "kubectl apply --kustomize deploy" applies.
+func kustomized(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	bin, err := controlplane.FindBinDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var complaints strings.Builder
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "kustomize", deployFolder)
+	cmd.Stderr = &complaints
+	built, err := cmd.Output()
+	if err != nil || complaints.Len() > 0 {
+		t.Fatalf("kubectl kustomize: %v\n%s", err, complaints.String())
+	}
+	objects, err := manifests.Decode(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func read(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifests.Read(os.DirFS(folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(objects) == 0 {
+		t.Fatalf("%s: no manifests there", folder)
+	}
+	return objects
+}
+
+func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []T {
+	t.Helper()
+	var picked []T
+	for _, object := range objects {
+		if object.GetKind() != kind {
+			continue
+		}
+		var one T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &one); err != nil {
+			t.Fatal(err)
+		}
+		picked = append(picked, one)
+	}
+	return picked
+}
+
+func deployment(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+	all := pick[appsv1.Deployment](t, kustomized(t), "Deployment")
+	if len(all) != 1 {
+		t.Fatalf("got %d Deployments, want 1", len(all))
+	}
+	return &all[0]
+}
+
+func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
+	t.Parallel()
+	name := func(object *unstructured.Unstructured) string {
+		return fmt.Sprintf("%s %s/%s", object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+	}
+	var want, got []string
+	for _, folder := range []string{"crds", "operator"} {
+		for _, object := range read(t, path.Join(deployFolder, folder)) {
+			want = append(want, name(object))
+		}
+	}
+	for _, object := range kustomized(t) {
+		got = append(got, name(object))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kustomize deploy (-files +built):\n%s", diff)
+	}
+}
+
+func TestWhatIsDeployed(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	server.apply(t, kustomized(t))
+
+	t.Run("the deployed namespace admits restricted pods only", func(t *testing.T) {
+		t.Parallel()
+		var namespace corev1.Namespace
+		if err := server.client.Get(t.Context(), client.ObjectKey{Name: home}, &namespace); err != nil {
+			t.Fatal(err)
+		}
+		if got := namespace.Labels["pod-security.kubernetes.io/enforce"]; got != "restricted" {
+			t.Errorf("pod security is %q, want restricted", got)
+		}
+	})
+	t.Run("the operator's pod is admitted there", func(t *testing.T) {
+		t.Parallel()
+		if err := server.client.Create(t.Context(), operatorPod(t, "admitted")); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, loosen := range map[string]func(*corev1.Pod){
+		"root":       func(pod *corev1.Pod) { pod.Spec.SecurityContext.RunAsNonRoot = nil },
+		"seccomp":    func(pod *corev1.Pod) { pod.Spec.SecurityContext.SeccompProfile = nil },
+		"privileges": func(pod *corev1.Pod) { pod.Spec.Containers[0].SecurityContext = nil },
+		"hostpath": func(pod *corev1.Pod) {
+			pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}}
+		},
+	} {
+		t.Run("the operator's pod would not be admitted without its restrictions: "+name, func(t *testing.T) {
+			t.Parallel()
+			pod := operatorPod(t, "refused-"+name)
+			loosen(pod)
+			err := server.client.Create(t.Context(), pod)
+			if err == nil || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
+				t.Errorf("got %v, want a violation of restricted pod security", err)
+			}
+		})
+	}
+	for _, file := range files(t, path.Join(deployFolder, "samples")) {
+		t.Run("the sample "+filepath.Base(file)+" applies as it stands", func(t *testing.T) {
+			t.Parallel()
+			server.kubectl(t, "apply", "--validate=strict", "--filename", file)
+		})
+	}
+	t.Run("the manifest that the design prints applies as it stands", func(t *testing.T) {
+		t.Parallel()
+		server.kubectl(t, "create", "namespace", "anywhere")
+		server.kubectl(t, "--namespace=anywhere", "apply", "--validate=strict", "--filename=testdata/design/upgradeconfig.yaml")
+		server.kubectl(t, "--namespace=anywhere", "patch", "upgradeconfig", "example-upgrade-config", "--subresource=status",
+			"--type=merge", "--patch-file=testdata/design/upgradeconfig-status.yaml")
+		got := server.kubectl(t, "--namespace=anywhere", "get", "upgradeconfig", "example-upgrade-config", "--output=yaml")
+		if diff := cmp.Diff(recorded(t, readFile(t, "testdata/design/upgradeconfig-status.yaml")), recorded(t, got)); diff != "" {
+			t.Errorf("the status that the design prints (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("the UpgradeConfig that Hive distributes applies", func(t *testing.T) {
+		t.Parallel()
+		for _, resource := range distributed(t) {
+			if err := server.client.Create(t.Context(), resource); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// operatorPod is a pod as the Deployment makes them.
+func operatorPod(t *testing.T, name string) *corev1.Pod {
+	t.Helper()
+	made := deployment(t)
+	pod := &corev1.Pod{Spec: made.Spec.Template.Spec}
+	pod.Namespace, pod.Name, pod.Labels = made.Namespace, name, made.Spec.Template.Labels
+	return pod
+}
+
+func files(t *testing.T, folder string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("looking for manifests in %s: %v, found %d", folder, err, len(found))
+	}
+	return found
+}
+
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// recorded is the history in an object.
+func recorded(t *testing.T, text string) any {
+	t.Helper()
+	var object struct {
+		Status struct {
+			History any `json:"history"`
+		} `json:"status"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object.Status.History
+}
+
+func TestTheOperatorTakesTheFlagsAndTheConfigurationThatItIsDeployedWith(t *testing.T) {
+	t.Parallel()
+	pod := deployment(t).Spec.Template.Spec
+	container := pod.Containers[0]
+	var args []string
+	for _, arg := range container.Args {
+		args = append(args, strings.ReplaceAll(arg, "$(NAMESPACE)", home))
+	}
+	var options operator.Options
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	options.Bind(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if err := options.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if left := flags.Args(); len(left) > 0 {
+		t.Errorf("arguments that are no flags: %v", left)
+	}
+	if options.Namespace != home {
+		t.Errorf("the operator's namespace is %q, want %q", options.Namespace, home)
+	}
+	if !options.LeaderElect || !options.MetricsSecure {
+		t.Errorf("leader election is %t and secure metrics are %t, want both", options.LeaderElect, options.MetricsSecure)
+	}
+	for name, bind := range map[string]string{"metrics": options.MetricsBind, "probes": options.HealthBind} {
+		i := slices.IndexFunc(container.Ports, func(port corev1.ContainerPort) bool { return port.Name == name })
+		if i < 0 || fmt.Sprintf(":%d", container.Ports[i].ContainerPort) != bind {
+			t.Errorf("the port %s of %v is not where the operator serves it, %s", name, container.Ports, bind)
+		}
+	}
+
+	configs := pick[corev1.ConfigMap](t, kustomized(t), "ConfigMap")
+	i := slices.IndexFunc(configs, func(m corev1.ConfigMap) bool { return m.Name == pod.Volumes[0].ConfigMap.Name })
+	if i < 0 {
+		t.Fatalf("the ConfigMap %s is not deployed", pod.Volumes[0].ConfigMap.Name)
+	}
+	folder, key := path.Split(options.ConfigFile)
+	if path.Clean(folder) != container.VolumeMounts[0].MountPath {
+		t.Errorf("the configuration is looked for in %s and mounted at %s", folder, container.VolumeMounts[0].MountPath)
+	}
+	if _, err := config.Parse([]byte(configs[i].Data[key])); err != nil {
+		t.Errorf("the configuration that is deployed: %v", err)
+	}
+}
+
+func TestTheOperatorMayAskTheThanosQuerierForAlerts(t *testing.T) {
+	t.Parallel()
+	alerts, pod := config.Default().Alerts, deployment(t).Spec.Template.Spec
+	folder := path.Dir(alerts.CAFile)
+	mounts := pod.Containers[0].VolumeMounts
+	m := slices.IndexFunc(mounts, func(mount corev1.VolumeMount) bool { return mount.MountPath == folder })
+	if m < 0 {
+		t.Fatalf("nothing is mounted at %s", folder)
+	}
+	v := slices.IndexFunc(pod.Volumes, func(volume corev1.Volume) bool { return volume.Name == mounts[m].Name })
+	if v < 0 || pod.Volumes[v].ConfigMap == nil {
+		t.Fatalf("no ConfigMap is mounted at %s", folder)
+	}
+	configs := pick[corev1.ConfigMap](t, kustomized(t), "ConfigMap")
+	i := slices.IndexFunc(configs, func(m corev1.ConfigMap) bool { return m.Name == pod.Volumes[v].ConfigMap.Name })
+	if i < 0 || configs[i].Annotations["service.beta.openshift.io/inject-cabundle"] != "true" {
+		t.Errorf("the service CA is not asked to put its certificate into ConfigMap %s", pod.Volumes[v].ConfigMap.Name)
+	}
+	bindings := pick[rbacv1.ClusterRoleBinding](t, kustomized(t), "ClusterRoleBinding")
+	if !slices.ContainsFunc(bindings, func(b rbacv1.ClusterRoleBinding) bool {
+		return b.RoleRef.Name == "cluster-monitoring-view" && len(b.Subjects) == 1 && b.Subjects[0].Name == pod.ServiceAccountName && b.Subjects[0].Namespace == home
+	}) {
+		t.Errorf("the ServiceAccount %s may not read what is monitored", pod.ServiceAccountName)
+	}
+	at, err := url.Parse(alerts.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := pick[networkingv1.NetworkPolicy](t, kustomized(t), "NetworkPolicy")
+	if len(policies) != 1 || !slices.ContainsFunc(policies[0].Spec.Egress[0].Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.String() == at.Port() }) {
+		t.Errorf("the operator may not reach port %s", at.Port())
+	}
+}
+
+func TestWhateverSelectsTheOperatorFindsItsPods(t *testing.T) {
+	t.Parallel()
+	pod := labels.Set(deployment(t).Spec.Template.Labels)
+	found := map[string]bool{}
+	for _, object := range kustomized(t) {
+		var selector map[string]string
+		switch object.GetKind() {
+		case "Service":
+			selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector")
+		case "NetworkPolicy":
+			selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "podSelector", "matchLabels")
+		case "Deployment", "PodDisruptionBudget":
+			selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
+		default:
+			continue
+		}
+		found[object.GetKind()] = true
+		if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(pod) {
+			t.Errorf("%s %s selects %v, and the pods have %v", object.GetKind(), object.GetName(), selector, pod)
+		}
+	}
+	for _, kind := range []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy"} {
+		if !found[kind] {
+			t.Errorf("no %s is deployed", kind)
+		}
+	}
+}
+
+// template is the part of an OpenShift Template that matters here.
+type template struct {
+	Parameters []struct {
+		Name     string `json:"name"`
+		Value    string `json:"value"`
+		Required bool   `json:"required"`
+	} `json:"parameters"`
+	Objects []map[string]any `json:"objects"`
+}
+
+var (
+	asText  = regexp.MustCompile(`\$\{([A-Z_]+)\}`)
+	asValue = regexp.MustCompile(`^\$\{\{([A-Z_]+)\}\}$`)
+)
+
+// fill replaces ${NAME} by a value's text, in keys too, and a whole ${{NAME}} by the value itself, as "oc process" does.
+func fill(t *testing.T, node any, values map[string]string) any {
+	t.Helper()
+	lookup := func(name string) string {
+		value, ok := values[name]
+		if !ok {
+			t.Errorf("the template has no parameter %s", name)
+		}
+		return value
+	}
+	switch node := node.(type) {
+	case map[string]any:
+		filled := map[string]any{}
+		for key, value := range node {
+			filled[fill(t, key, values).(string)] = fill(t, value, values)
+		}
+		return filled
+	case []any:
+		var filled []any
+		for _, value := range node {
+			filled = append(filled, fill(t, value, values))
+		}
+		return filled
+	case string:
+		if whole := asValue.FindStringSubmatch(node); whole != nil {
+			var value any
+			if err := yaml.Unmarshal([]byte(lookup(whole[1])), &value); err != nil {
+				t.Error(err)
+			}
+			if number, ok := value.(float64); ok {
+				return int64(number)
+			}
+			return value
+		}
+		return asText.ReplaceAllStringFunc(node, func(found string) string { return lookup(asText.FindStringSubmatch(found)[1]) })
+	}
+	return node
+}
+
+// distributed are the objects that the SelectorSyncSet of Hive brings to a cluster.
+func distributed(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	var tpl template
+	if err := yaml.Unmarshal([]byte(readFile(t, path.Join(deployFolder, "hive/selectorsyncset.yaml"))), &tpl); err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]string{"NAME": "4-18-9", "VERSION": "4.18.9", "CHANNEL": "stable-4.18", "UPGRADE_AT": "2026-11-21T01:00:00Z"}
+	values := maps.Clone(given)
+	for _, parameter := range tpl.Parameters {
+		if _, ok := given[parameter.Name]; ok != parameter.Required {
+			t.Errorf("parameter %s: required is %t, and that it is given here is %t", parameter.Name, parameter.Required, ok)
+		}
+		if !parameter.Required {
+			values[parameter.Name] = parameter.Value
+		}
+	}
+	var brought []*unstructured.Unstructured
+	for _, object := range tpl.Objects {
+		set := fill(t, object, values).(map[string]any)
+		chosen, _, err := unstructured.NestedStringMap(set, "spec", "clusterDeploymentSelector", "matchLabels")
+		if err != nil || len(chosen) == 0 {
+			t.Fatalf("the SelectorSyncSet chooses %v: %v", chosen, err)
+		}
+		for key, value := range chosen {
+			for _, wrong := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
+				t.Errorf("the label %s=%s: %s", key, value, wrong)
+			}
+		}
+		resources, _, err := unstructured.NestedSlice(set, "spec", "resources")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, resource := range resources {
+			brought = append(brought, &unstructured.Unstructured{Object: resource.(map[string]any)})
+		}
+	}
+	if len(brought) != 1 {
+		t.Fatalf("the template brings %d objects, want an UpgradeConfig", len(brought))
+	}
+	return brought
+}

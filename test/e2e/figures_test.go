@@ -1,0 +1,442 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+)
+
+// The figures to reach. Each is measured by a test, in short, and by a benchmark, which takes its time and prints it.
+const (
+	mostMemory       = 80 << 10 // KiB resident, with 50 nodes and 500 pods after five idle minutes
+	mostWrites       = 2        // status writes for each transition of a step
+	mostRecordMedian = time.Second
+	signOfLife       = 5 * time.Minute
+)
+
+func TestAPassInWhichNothingChangesMakesNoRequest(t *testing.T) {
+	t.Parallel()
+	measureIdle(t, devcluster.Spec{}, 20*time.Second)
+}
+
+func BenchmarkIdle(b *testing.B) {
+	b.Log("Method: requests in the API server's audit log while an upgrade is Pending, and while it waits for an unhealthy cluster;" +
+		" meanwhile nodes, operators and pools change in ways that do not matter. VmRSS is read at the end of it.")
+	for b.Loop() {
+		f := measureIdle(b, devcluster.Spec{Masters: 3, Workers: 47}, 5*time.Minute+10*time.Second)
+		b.ReportMetric(0, "ns/op") // is of no interest
+		b.ReportMetric(float64(f.pending), "requests-pending")
+		b.ReportMetric(float64(f.waiting), "requests-waiting")
+		b.ReportMetric(float64(f.passes), "passes")
+		b.ReportMetric(float64(f.memory)/1024, "MiB")
+		if f.memory > mostMemory {
+			b.Errorf("%d KiB are resident, want at most %d", f.memory, mostMemory)
+		}
+	}
+}
+
+func TestAWholeUpgradeWritesLittleAndReadsNothing(t *testing.T) {
+	t.Parallel()
+	measureUpgrade(t)
+}
+
+func BenchmarkUpgrade(b *testing.B) {
+	b.Log("Method: requests in the API server's audit log from the creation of an UpgradeConfig to the end of its upgrade.")
+	for b.Loop() {
+		f := measureUpgrade(b)
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(f.writes), "status-writes")
+		b.ReportMetric(float64(f.transitions), "transitions")
+		b.ReportMetric(float64(f.reads), "reads")
+	}
+}
+
+func TestWhatEndsAStepIsRecordedAtOnce(t *testing.T) {
+	t.Parallel()
+	measureRecording(t, 3)
+}
+
+func BenchmarkRecording(b *testing.B) {
+	b.Log("Method: one process watches the cluster and the UpgradeConfig; from the event that shows the change which ends a step to the one that shows its record.")
+	for b.Loop() {
+		delays := measureRecording(b, 10)
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(len(delays)), "samples")
+		b.ReportMetric(median(delays).Seconds()*1000, "ms-median")
+		b.ReportMetric(slices.Max(delays).Seconds()*1000, "ms-max")
+	}
+}
+
+type idleFigures struct {
+	pending, waiting int // requests
+	passes           int
+	memory           int // KiB
+}
+
+// measureIdle leaves an upgrade Pending for that long, and then as long waiting in a step.
+func measureIdle(tb testing.TB, spec devcluster.Spec, idle time.Duration) idleFigures {
+	tb.Helper()
+	cluster := startCluster(tb, spec)
+	people := users(tb, cluster)
+	createPods(tb, people, 10*(cluster.Spec().Masters+cluster.Spec().Workers))
+	operator := startOperator(tb, cluster)
+	var f idleFigures
+
+	config := upgradeTo("4.20.6")
+	config.Spec.UpgradeAt = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	ask(tb, people, config)
+	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool {
+		return len(c.Status.History) > 0 && c.Status.History[0].Phase == history.PhasePending
+	})
+	passes, made := disturb(tb, cluster, people, operator, idle)
+	tb.Logf("Pending for %s, %d passes:\n%s", idle, passes, tally(made))
+	f.pending, f.passes = len(made), passes
+	if len(made) > 0 {
+		tb.Errorf("a Pending upgrade made %d requests, want none", len(made))
+	}
+
+	setDegraded(tb, people, configv1.ConditionTrue)
+	ask(tb, people, upgradeTo("4.20.6"))
+	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return waitsForHealth(c) })
+	passes, made = disturb(tb, cluster, people, operator, idle)
+	tb.Logf("Waiting for %s, %d passes:\n%s", idle, passes, tally(made))
+	f.waiting, f.passes = len(made), f.passes+passes
+	if signs := int(idle / signOfLife); len(made) != count(made, "patch upgradeconfigs/status") || len(made) > signs {
+		tb.Errorf("an upgrade that waits made %d requests, want none but %d signs of life", len(made), signs)
+	}
+
+	f.memory = resident(tb, operator.Replicas()[0].PID())
+	tb.Logf("Resident: %d KiB", f.memory)
+	return f
+}
+
+// disturb changes the cluster in ways that do not matter, again and again, and returns how many passes that led to and the
+// requests that the operator made.
+func disturb(tb testing.TB, cluster *devcluster.Cluster, people client.Client, operator *devcluster.Operator, idle time.Duration) (int, []request) {
+	tb.Helper()
+	const settles = 3 * time.Second // what has just changed is written and told
+	linger(tb, settles)
+	began, before := time.Now(), reconciled(tb, operator)
+	changes := 0
+	for round := 0; time.Since(began) < idle; round++ {
+		for _, object := range []client.Object{
+			&configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}},
+			&configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "etcd"}},
+			&mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}},
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0"}},
+		} {
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/round":"%d"}}}`, round)
+			if err := people.Patch(tb.Context(), object, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+				tb.Fatal(err)
+			}
+			changes++
+		}
+		linger(tb, min(2*time.Second, idle/4))
+	}
+	made := requests(tb, cluster, began)
+	passes := reconciled(tb, operator) - before
+	if passes < changes/4 { // several changes may lead to one pass
+		tb.Errorf("%d changes led to %d passes: nothing was measured", changes, passes)
+	}
+	return passes, made
+}
+
+type upgradeFigures struct{ transitions, writes, reads int }
+
+// measureUpgrade counts what a whole upgrade asks the API server.
+func measureUpgrade(tb testing.TB) upgradeFigures {
+	tb.Helper()
+	cluster := startCluster(tb, devcluster.Spec{Speed: 120})
+	people := users(tb, cluster)
+	startOperator(tb, cluster)
+	began := time.Now()
+	config := ask(tb, people, upgradeTo("4.20.6"))
+	var f upgradeFigures
+	last := map[string]string{}
+	follow(tb, people, config, func(record *history.History) {
+		for _, c := range record.Conditions {
+			now := fmt.Sprint(c.Status, c.Reason, c.CompleteTime != nil)
+			if last[c.Type] != now {
+				f.transitions++
+			}
+			last[c.Type] = now
+		}
+	})
+	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return len(c.Finalizers) == 0 })
+
+	made := requests(tb, cluster, began)
+	tb.Logf("A whole upgrade of %d steps and %d transitions:\n%s", len(last), f.transitions, tally(made))
+	f.writes = count(made, "patch upgradeconfigs/status")
+	if f.writes > mostWrites*len(last)+mostWrites {
+		tb.Errorf("%d status writes for %d steps, want at most %d for the beginning of the upgrade and for each step", f.writes, len(last), mostWrites)
+	}
+	for _, r := range made {
+		if r.Verb == "get" || r.Verb == "list" {
+			f.reads++
+		}
+	}
+	if get := count(made, "get upgradeconfigs"); f.reads != get || get > 1 {
+		tb.Errorf("the operator read %d times, want the UpgradeConfig once, when it is seen for the first time", f.reads)
+	}
+	return f
+}
+
+// sighting is an object that a watch has shown, and when.
+type sighting struct {
+	at     time.Time
+	object client.Object
+}
+
+// measureRecording measures how long it takes until the end of a step is recorded, from the moment at which the cluster
+// shows what ends it.
+func measureRecording(tb testing.TB, upgrades int) []time.Duration {
+	tb.Helper()
+	cluster := startCluster(tb, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
+	people := users(tb, cluster)
+	startOperator(tb, cluster)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Duration(upgrades)*2*time.Minute)
+	defer cancel()
+	seen := sightings(ctx, tb, people)
+	var delays []time.Duration
+	byStep := map[string][]time.Duration{}
+	for _, release := range releases(upgrades) {
+		setDegraded(tb, people, configv1.ConditionTrue)
+		config := ask(tb, people, upgradeTo(release.Version))
+		for step, delay := range recordingOf(tb, people, config, seen) {
+			delays = append(delays, delay)
+			byStep[step] = append(byStep[step], delay)
+		}
+	}
+	for _, step := range slices.Sorted(maps.Keys(byStep)) {
+		tb.Logf("%s: %v", step, byStep[step])
+	}
+	middle := median(delays)
+	tb.Logf("%d samples: median %s, longest %s", len(delays), middle, slices.Max(delays))
+	if middle > mostRecordMedian {
+		tb.Errorf("the median is %s, want at most %s", middle, mostRecordMedian)
+	}
+	return delays
+}
+
+// recordingOf follows one upgrade, which waits for an unhealthy cluster operator that it heals. The cluster shows what
+// ends a step before the record does, on another connection; so a delay may be measured as nothing, and never as less.
+func recordingOf(tb testing.TB, people client.Client, config *v1alpha1.UpgradeConfig, seen <-chan sighting) map[string]time.Duration {
+	tb.Helper()
+	target := config.Spec.Desired.Version
+	ends := map[string]time.Time{} // when the cluster showed what ends the step
+	delays := map[string]time.Duration{}
+	healed := false
+	for s := range seen {
+		switch object := s.object.(type) {
+		case *configv1.ClusterVersion:
+			newest := object.Status.History[0]
+			if newest.Version == target && ends["CommenceUpgrade"].IsZero() {
+				ends["CommenceUpgrade"] = s.at
+			}
+			if newest.Version == target && newest.State == configv1.CompletedUpdate && ends["ControlPlaneUpgraded"].IsZero() {
+				ends["ControlPlaneUpgraded"] = s.at
+			}
+		case *configv1.ClusterOperator:
+			if object.Name == degradable && healed && ends["PreHealthCheck"].IsZero() {
+				ends["PreHealthCheck"] = s.at
+			}
+			if object.Name == cvo.MachineConfig {
+				ends["AllWorkerNodesUpgraded"] = s.at // whatever it or a pool shows last
+			}
+		case *mcfgv1.MachineConfigPool:
+			ends["AllWorkerNodesUpgraded"] = s.at
+		case *v1alpha1.UpgradeConfig:
+			if waitsForHealth(object) && !healed {
+				healed = true
+				setDegraded(tb, people, configv1.ConditionFalse)
+			}
+			for _, c := range object.Status.History[:min(1, len(object.Status.History))] {
+				record(c, target, ends, s.at, delays)
+			}
+			if len(delays) > 0 && over(object, target) {
+				return delays
+			}
+		}
+	}
+	tb.Fatalf("the upgrade to %s was not seen to its end", target)
+	return nil
+}
+
+func record(h history.History, target string, ends map[string]time.Time, at time.Time, delays map[string]time.Duration) {
+	for _, c := range h.Conditions {
+		_, known := delays[c.Type]
+		if end := ends[c.Type]; h.Version == target && c.CompleteTime != nil && !known && !end.IsZero() {
+			delays[c.Type] = max(0, at.Sub(end)).Round(time.Millisecond)
+		}
+	}
+}
+
+func over(config *v1alpha1.UpgradeConfig, version string) bool {
+	return slices.ContainsFunc(config.Status.History, func(h history.History) bool { return h.Version == version && h.CompleteTime != nil })
+}
+
+// sightings merges the watches of all that matters.
+func sightings(ctx context.Context, tb testing.TB, people client.WithWatch) <-chan sighting {
+	tb.Helper()
+	merged := make(chan sighting, 1000)
+	for _, kind := range []client.ObjectList{
+		&configv1.ClusterVersionList{}, &configv1.ClusterOperatorList{}, &mcfgv1.MachineConfigPoolList{}, &v1alpha1.UpgradeConfigList{},
+	} {
+		events, err := people.Watch(ctx, kind)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		go func() {
+			for event := range events.ResultChan() {
+				if object, is := event.Object.(client.Object); is {
+					merged <- sighting{time.Now(), object}
+				}
+			}
+		}()
+	}
+	return merged
+}
+
+func median(all []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// degradable is a cluster operator that these tests make sick.
+const degradable = "network"
+
+func setDegraded(tb testing.TB, people client.Client, status configv1.ConditionStatus) {
+	tb.Helper()
+	operator := &configv1.ClusterOperator{}
+	if err := people.Get(tb.Context(), client.ObjectKey{Name: degradable}, operator); err != nil {
+		tb.Fatal(err)
+	}
+	before := operator.DeepCopy()
+	cvo.SetCondition(operator, configv1.OperatorDegraded, status, "RolloutHung", "a daemon is not available", time.Now())
+	if err := people.Status().Patch(tb.Context(), operator, client.MergeFrom(before)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func waitsForHealth(config *v1alpha1.UpgradeConfig) bool {
+	progressing := meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionProgressing)
+	return progressing != nil && progressing.Reason == "PreHealthCheck" && strings.Contains(progressing.Message, degradable)
+}
+
+func awaitCondition(tb testing.TB, people client.Client, config *v1alpha1.UpgradeConfig, holds func(*v1alpha1.UpgradeConfig) bool) {
+	tb.Helper()
+	eventually(tb, time.Minute, "the UpgradeConfig is as wanted", func(ctx context.Context) error {
+		var current v1alpha1.UpgradeConfig
+		if err := people.Get(ctx, client.ObjectKeyFromObject(config), &current); err != nil {
+			return err
+		}
+		if !holds(&current) {
+			return fmt.Errorf("its status is %+v", current.Status)
+		}
+		return nil
+	})
+}
+
+func createPods(tb testing.TB, people client.Client, replicas int) {
+	tb.Helper()
+	labels := map[string]string{"app": "shop"}
+	shop := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "shop", Image: "shop"}},
+		}},
+	}}
+	if err := people.Create(tb.Context(), shop); err != nil {
+		tb.Fatal(err)
+	}
+	eventually(tb, 5*time.Minute, "the pods are ready", func(ctx context.Context) error {
+		if err := people.Get(ctx, client.ObjectKeyFromObject(shop), shop); err != nil {
+			return err
+		}
+		if int(shop.Status.ReadyReplicas) != replicas {
+			return fmt.Errorf("%d of %d are", shop.Status.ReadyReplicas, replicas)
+		}
+		return nil
+	})
+}
+
+// reconciled is how often the operator has looked at UpgradeConfigs, by its metrics.
+func reconciled(tb testing.TB, operator *devcluster.Operator) int {
+	tb.Helper()
+	text, err := operator.Replicas()[0].Metrics(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	total := 0.0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, `controller_runtime_reconcile_total{controller="upgradeconfig"`) {
+			value, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:len(line)-1], 64)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			total += value
+		}
+	}
+	return int(total)
+}
+
+// resident is the memory of a process that is in RAM, in KiB.
+func resident(tb testing.TB, pid int) int {
+	tb.Helper()
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if errors.Is(err, os.ErrNotExist) {
+		tb.Skip("only Linux tells how much memory is resident")
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "VmRSS:" {
+			size, err := strconv.Atoi(fields[1])
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return size
+		}
+	}
+	tb.Fatal("the process has no VmRSS")
+	return 0
+}
+
+func linger(tb testing.TB, d time.Duration) {
+	tb.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-tb.Context().Done():
+		tb.Fatal(context.Cause(tb.Context()))
+	}
+}

@@ -1,0 +1,261 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+const (
+	installed = "4.20.5"
+	channel   = "stable-4.20"
+	fast      = 600 // so fast is a cluster of which many upgrades are wanted: one takes it some ten seconds
+)
+
+// releases are those of as many versions after the installed one.
+func releases(n int) []updategraph.Release {
+	var all []updategraph.Release
+	for i := range n {
+		all = append(all, updategraph.Release{Version: fmt.Sprintf("4.20.%d", 6+i), Channels: []string{channel}})
+	}
+	return all
+}
+
+// upgradeTo is an UpgradeConfig whose time has come.
+func upgradeTo(version string) *v1alpha1.UpgradeConfig {
+	config := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "example-upgrade-config"}}
+	config.Spec = v1alpha1.UpgradeConfigSpec{
+		Type:                 "OSD",
+		UpgradeAt:            time.Now().UTC().Format(time.RFC3339),
+		PDBForceDrainTimeout: new(int32(60)),
+		Desired:              v1alpha1.Update{Version: version, Channel: channel},
+	}
+	return config
+}
+
+// ask applies an UpgradeConfig, or changes the spec of the one that is there, and returns what the API server holds.
+func ask(tb testing.TB, people client.Client, config *v1alpha1.UpgradeConfig) *v1alpha1.UpgradeConfig {
+	tb.Helper()
+	there := config.DeepCopy()
+	err := people.Get(tb.Context(), client.ObjectKeyFromObject(config), there)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+	case err != nil:
+		err = people.Create(tb.Context(), config)
+		there = config
+	default:
+		before := there.DeepCopy()
+		there.Spec = config.Spec
+		err = people.Patch(tb.Context(), there, client.MergeFrom(before))
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return there
+}
+
+// TestTenUpgradesInARow upgrades one cluster ten times while the operator is killed: in the first upgrade whenever a step
+// begins or ends, in the others at random moments, and in all as soon as it has done what must not be done twice. In
+// each, the cluster is asked once and people are told once.
+func TestTenUpgradesInARow(t *testing.T) {
+	t.Parallel()
+	const upgrades = 10
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("the moments come from the seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+
+	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
+	operator := startOperator(t, cluster)
+	people := users(t, cluster)
+	killAtDeeds(t, people, operator)
+	for i, release := range releases(upgrades) {
+		began := time.Now()
+		generation := clusterVersion(t, people).Generation
+		config := ask(t, people, upgradeTo(release.Version))
+		var kills int
+		if i == 0 {
+			kills = killAtEachStep(t, people, config, operator)
+		} else {
+			kills = killAtRandom(t, people, config, operator, random)
+		}
+		t.Logf("%s after %s and %d kills", release.Version, time.Since(began).Round(time.Second), kills)
+
+		// A request of an operator that was killed meanwhile may have been carried out, and is audited as answered to nobody.
+		asked := count(requests(t, cluster, began), "patch clusterversions")
+		if changed := clusterVersion(t, people).Generation - generation; asked > 1 || changed != 1 {
+			t.Errorf("%s: the operator patched the ClusterVersion %d times, want at most 1, and its spec changed %d times, want 1", release.Version, asked, changed)
+		}
+		var events corev1.EventList
+		if err := people.List(t.Context(), &events); err != nil {
+			t.Fatal(err)
+		}
+		for _, reason := range []string{"UpgradeStarted", "UpgradeCompleted"} {
+			if got := notifications(config, events.Items, reason, release.Version); got != 1 {
+				t.Errorf("%s: %d notifications %s, want 1", release.Version, got, reason)
+			}
+		}
+		checkAftermath(t, cluster, operator)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// killAtEachStep kills and restarts the operator each time that a step has begun or ended which it was not killed at
+// before, until the upgrade is over.
+func killAtEachStep(t *testing.T, people client.WithWatch, config *v1alpha1.UpgradeConfig, operator *devcluster.Operator) int {
+	t.Helper()
+	seen := map[string]bool{}
+	kills := 0
+	follow(t, people, config, func(record *history.History) {
+		fresh := false
+		for _, c := range record.Conditions {
+			boundary := fmt.Sprintf("%s over: %t", c.Type, c.CompleteTime != nil)
+			fresh = fresh || !seen[boundary]
+			seen[boundary] = true
+		}
+		if fresh {
+			kills++
+			if err := operator.Restart(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if kills < 9 {
+		t.Errorf("the operator was killed %d times, and there are at least 9 boundaries between steps to see: %v", kills, seen)
+	}
+	return kills
+}
+
+// killAtDeeds kills and restarts the operator, until the test ends, each time that it has told of the beginning or the end
+// of an upgrade, or asked the cluster for a version: often before it has recorded that.
+func killAtDeeds(t *testing.T, people client.WithWatch, operator *devcluster.Operator) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	events, err := people.Watch(ctx, &corev1.EventList{}, client.InNamespace(devcluster.OperatorNamespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, err := people.Watch(ctx, &configv1.ClusterVersionList{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := clusterVersion(t, people).Generation
+	var killer sync.WaitGroup
+	t.Cleanup(func() { end(); killer.Wait() })
+	killer.Go(func() {
+		for {
+			deed := false
+			select {
+			case <-ctx.Done():
+				return
+			case seen := <-events.ResultChan():
+				event, is := seen.Object.(*corev1.Event)
+				deed = is && seen.Type == watch.Added && (event.Reason == "UpgradeStarted" || event.Reason == "UpgradeCompleted")
+			case seen := <-versions.ResultChan():
+				version, is := seen.Object.(*configv1.ClusterVersion)
+				if deed = is && version.Generation > asked; deed {
+					asked = version.Generation
+				}
+			}
+			if !deed {
+				continue
+			}
+			if err := operator.Restart(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// killAtRandom kills and restarts the operator some times while the upgrade lasts.
+func killAtRandom(t *testing.T, people client.WithWatch, config *v1alpha1.UpgradeConfig, operator *devcluster.Operator, random *rand.Rand) int {
+	t.Helper()
+	var moments []time.Duration
+	for range 3 + random.IntN(4) {
+		moments = append(moments, time.Duration(random.Int64N(int64(3*time.Second))))
+	}
+	over, end := context.WithCancel(t.Context())
+	kills := 0
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for _, moment := range moments {
+			timer := time.NewTimer(moment)
+			select {
+			case <-over.Done():
+				timer.Stop()
+				return
+			case <-timer.C:
+			}
+			kills++
+			if err := operator.Restart(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	follow(t, people, config, func(*history.History) {})
+	end()
+	killer.Wait()
+	return kills
+}
+
+// follow calls look with each state of the attempt until it is over, and then requires it to be Upgraded.
+func follow(tb testing.TB, people client.WithWatch, config *v1alpha1.UpgradeConfig, look func(*history.History)) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
+	defer cancel()
+	states, err := people.Watch(ctx, &v1alpha1.UpgradeConfigList{}, client.InNamespace(config.Namespace))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer states.Stop()
+	for state := range states.ResultChan() {
+		current, is := state.Object.(*v1alpha1.UpgradeConfig)
+		if !is || current.Name != config.Name || state.Type == watch.Deleted {
+			continue
+		}
+		i := slices.IndexFunc(current.Status.History, func(h history.History) bool { return h.Version == config.Spec.Desired.Version })
+		if i < 0 {
+			continue
+		}
+		record := &current.Status.History[i]
+		look(record)
+		if record.CompleteTime == nil {
+			continue
+		}
+		if record.Phase != history.PhaseUpgraded {
+			tb.Fatalf("the upgrade to %s ended %s", record.Version, record.Phase)
+		}
+		return
+	}
+	tb.Fatalf("the upgrade to %s did not end: %v", config.Spec.Desired.Version, context.Cause(ctx))
+}
+
+func clusterVersion(tb testing.TB, people client.Client) *configv1.ClusterVersion {
+	tb.Helper()
+	var version configv1.ClusterVersion
+	if err := people.Get(tb.Context(), client.ObjectKey{Name: "version"}, &version); err != nil {
+		tb.Fatal(err)
+	}
+	return &version
+}

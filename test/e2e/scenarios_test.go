@@ -1,0 +1,56 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
+)
+
+// TestScenarios plays each story, on a cluster of its own.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	names, err := scenario.Names(scenarios.Files)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("looking for scenarios: %v, found %d", err, len(names))
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story, err := scenario.Load(scenarios.Files, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			play(t, story)
+		})
+	}
+}
+
+// play plays a story to its end, and fails with what is not as expected.
+func play(t *testing.T, story *scenario.Scenario) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	playing, err := scenario.Start(ctx, story, scenario.Options{Dir: stateFolder(t), Repository: repository, Tell: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := playing.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	describeOnFailure(t, playing.Cluster)
+	if problems := playing.Wait(t.Context()); len(problems) > 0 {
+		t.Fatalf("%s\nNot as expected:\n- %s", story.Description, strings.Join(problems, "\n- "))
+	}
+	checkAftermath(t, playing.Cluster, playing.Operator)
+}
