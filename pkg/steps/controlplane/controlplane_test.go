@@ -216,7 +216,9 @@ func TestEveryStepSaysThatItCannotRead(t *testing.T) {
 	r := testCluster(t, nil)
 	steps := map[string]engine.UpgradeStep{
 		"Pinned":      controlplane.Pinned(r, target),
+		"Foreseen":    controlplane.Foreseen(r, target),
 		"Offered":     controlplane.Offered(r, target),
+		"Free":        controlplane.Free(r, target),
 		"Upgradeable": controlplane.Upgradeable(r, target),
 		"Accepted":    controlplane.Accepted(r, target),
 		"Request":     controlplane.Request(r, target),
@@ -271,13 +273,18 @@ func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
 			}
 		})
 	}
-	t.Run("Upgradeable", func(t *testing.T) {
-		t.Parallel()
-		r := bare()
-		if got, err := ask(t, r, controlplane.Upgradeable(r, target)); err == nil || !strings.Contains(err.Error(), `version ""`) {
-			t.Errorf("got %v, %v", got, err)
-		}
-	})
+	for name, step := range map[string]func(client.Reader, cluster.Target) engine.UpgradeStep{
+		"Free":        controlplane.Free,
+		"Upgradeable": controlplane.Upgradeable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := bare()
+			if got, err := ask(t, r, step(r, target)); err == nil || !strings.Contains(err.Error(), `version ""`) {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
 }
 
 // reading is a step that needs no more than a reader.

@@ -28,7 +28,7 @@ func Offered(r client.Reader, target cluster.Target) engine.UpgradeStep {
 
 func offered(version cluster.Version, target cluster.Target) engine.Result {
 	if version.Current.Is(target) { // then it is no longer offered
-		return engine.Done("the cluster is at %s or on its way to it", target.Version)
+		return onItsWay(target)
 	}
 	offer := version.Offer(target.Version)
 	if !offer.Offered {

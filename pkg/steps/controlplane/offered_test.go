@@ -82,9 +82,36 @@ func TestOffered(t *testing.T) {
 	play(t, offers, reading(controlplane.Offered))
 }
 
+// channels are the scenes that looking ahead and the step that pins have in
+// common beside offers: nothing is to be set.
+var channels = map[string]scene{
+	"the channel is set, and what is offered is still of the one before": {
+		version: at(unobserved),
+		want:    answer{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to look at channel fast-4.4"},
+	},
+	"the channel is set, and nothing is said yet": {
+		version: at(saysNothing),
+		want:    answer{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to look at channel fast-4.4"},
+	},
+	"the spec is not observed, because a release is refused": {
+		version: at(unobserved, condition("ReleaseAccepted", "False", "", "")),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel fast-4.4"},
+	},
+	"the channel of a cluster on its way is left alone": {
+		version: at(channel("stable-4.4"), moving("4.4.6"), unobserved),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
+	},
+	"no channel is asked for": {
+		version: at(channel("stable-4.4")),
+		target:  &cluster.Target{Version: "4.4.6"},
+		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel stable-4.4"},
+	},
+}
+
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	scenes := maps.Clone(offers)
+	maps.Copy(scenes, channels)
 	maps.Copy(scenes, map[string]scene{
 		"the channel is another one": {
 			version: at(channel("stable-4.4")),
@@ -100,40 +127,97 @@ func TestPinned(t *testing.T) {
 				Message: "set the channel to fast-4.4; waiting for the cluster version operator to look at it",
 			},
 		},
-		"the channel is set, and what is offered is still of the one before": {
-			version: at(unobserved),
-			want:    answer{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to look at channel fast-4.4"},
-		},
-		"the spec is not observed, because a release is refused": {
-			version: at(unobserved, condition("ReleaseAccepted", "False", "", "")),
-			want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel fast-4.4"},
-		},
-		"the channel of a cluster on its way is left alone": {
-			version: at(channel("stable-4.4"), moving("4.4.6")),
-			want:    answer{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
-		},
-		"no channel is asked for": {
-			version: at(channel("stable-4.4")),
-			target:  &cluster.Target{Version: "4.4.6"},
-			want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel stable-4.4"},
-		},
 	})
 	play(t, scenes, controlplane.Pinned)
 }
 
+func TestForeseen(t *testing.T) {
+	t.Parallel()
+	scenes := maps.Clone(offers)
+	maps.Copy(scenes, channels)
+	maps.Copy(scenes, map[string]scene{
+		"the channel is another one, whatever is offered in it": {
+			version: at(channel("stable-4.4"), offersNothing),
+			want: answer{
+				Outcome: "skipped", Reason: "ChannelWillBeSet",
+				Message: `the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then will it be known whether 4.4.6 is offered in it`,
+			},
+		},
+		"there is no channel": {
+			version: at(channel("")),
+			want: answer{
+				Outcome: "skipped", Reason: "ChannelWillBeSet",
+				Message: `the channel is ""; the upgrade sets it to fast-4.4 when it begins, and only then will it be known whether 4.4.6 is offered in it`,
+			},
+		},
+	})
+	play(t, scenes, reading(controlplane.Foreseen))
+}
+
+// blocked is a cluster that says that it is not upgradeable.
+var blocked = condition("Upgradeable", "False", "AdminAckRequired", "an administrator has to agree")
+
+// others are the scenes about other updates.
+var others = map[string]scene{
+	"nothing is in the way": {
+		version: at(),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
+	},
+	"a patch update passes a cluster that is not upgradeable": {
+		version: at(blocked),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
+	},
+	"another update is being installed": {
+		version: at(moving("4.4.7"), asked("4.4.7")),
+		want:    answer{Outcome: "waiting", Reason: "AnotherUpdateInProgress", Message: "the cluster is being updated to 4.4.7"},
+	},
+	"another update is asked for": {
+		version: at(asked("4.4.7")),
+		want: answer{
+			Outcome: "waiting", Reason: "AnotherUpdateInProgress",
+			Message: "somebody has asked for 4.4.7 in spec.desiredUpdate of the cluster version, and it is not at it yet",
+		},
+	},
+	"another image is asked for": {
+		version: at(func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &configv1.Update{Image: "x@sha256:1"} }),
+		want: answer{
+			Outcome: "waiting", Reason: "AnotherUpdateInProgress",
+			Message: "somebody has asked for x@sha256:1 in spec.desiredUpdate of the cluster version, and it is not at it yet",
+		},
+	},
+	"what was asked for long ago is installed": {
+		version: at(asked("4.4.5")),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
+	},
+	"the target itself is asked for": {
+		version: at(asked("4.4.6")),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
+	},
+	"the target itself is being installed": {
+		version: at(moving("4.4.6"), blocked),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
+	},
+	"a later version was installed meanwhile": {
+		version: at(installed("4.4.7")),
+		want:    answer{Outcome: "waiting", Reason: "Downgrade", Message: "4.4.6 is older than 4.4.7, which is installed"},
+	},
+}
+
+func TestFree(t *testing.T) {
+	t.Parallel()
+	scenes := maps.Clone(others)
+	scenes["whether the cluster is upgradeable is not asked"] = scene{
+		version: at(blocked), target: &cluster.Target{Version: "4.5.0"},
+		want: answer{Outcome: "done", Reason: "Done", Message: "4.5.0 is a minor update from 4.4.5"},
+	}
+	play(t, scenes, reading(controlplane.Free))
+}
+
 func TestUpgradeable(t *testing.T) {
 	t.Parallel()
-	blocked := condition("Upgradeable", "False", "AdminAckRequired", "an administrator has to agree")
 	minor := cluster.Target{Version: "4.5.0"}
-	play(t, map[string]scene{
-		"nothing is in the way": {
-			version: at(),
-			want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
-		},
-		"a patch update passes a cluster that is not upgradeable": {
-			version: at(blocked),
-			want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
-		},
+	scenes := maps.Clone(others)
+	maps.Copy(scenes, map[string]scene{
 		"a minor update does not": {
 			version: at(blocked), target: &minor,
 			want: answer{
@@ -152,39 +236,10 @@ func TestUpgradeable(t *testing.T) {
 			version: at(), target: &minor,
 			want: answer{Outcome: "done", Reason: "Done", Message: "4.5.0 is a minor update from 4.4.5"},
 		},
-		"another update is being installed": {
-			version: at(moving("4.4.7"), asked("4.4.7")),
-			want:    answer{Outcome: "waiting", Reason: "AnotherUpdateInProgress", Message: "the cluster is being updated to 4.4.7"},
+		"another update is in the way of a minor update": {
+			version: at(moving("4.4.7"), blocked), target: &minor,
+			want: answer{Outcome: "waiting", Reason: "AnotherUpdateInProgress", Message: "the cluster is being updated to 4.4.7"},
 		},
-		"another update is asked for": {
-			version: at(asked("4.4.7")),
-			want: answer{
-				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-				Message: "somebody has asked for 4.4.7 in spec.desiredUpdate of the cluster version, and it is not at it yet",
-			},
-		},
-		"another image is asked for": {
-			version: at(func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &configv1.Update{Image: "x@sha256:1"} }),
-			want: answer{
-				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-				Message: "somebody has asked for x@sha256:1 in spec.desiredUpdate of the cluster version, and it is not at it yet",
-			},
-		},
-		"what was asked for long ago is installed": {
-			version: at(asked("4.4.5")),
-			want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
-		},
-		"the target itself is asked for": {
-			version: at(asked("4.4.6")),
-			want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
-		},
-		"the target itself is being installed": {
-			version: at(moving("4.4.6"), blocked),
-			want:    answer{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
-		},
-		"a later version was installed meanwhile": {
-			version: at(installed("4.4.7")),
-			want:    answer{Outcome: "waiting", Reason: "Downgrade", Message: "4.4.6 is older than 4.4.7, which is installed"},
-		},
-	}, reading(controlplane.Upgradeable))
+	})
+	play(t, scenes, reading(controlplane.Upgradeable))
 }

@@ -21,16 +21,26 @@ func Pinned(c client.Client, target cluster.Target) engine.UpgradeStep {
 		if err != nil {
 			return engine.Result{}, err
 		}
-		switch {
-		case version.Current.Is(target):
-			return offered(version, target), nil // a cluster on its way is left alone
-		case target.Channel != "" && version.Channel != target.Channel:
+		if setsChannel(version, target) {
 			return setChannel(ctx, c, read, target.Channel)
-		case !version.Observed && !version.ReleaseAccepted.IsFalse(): // while it refuses a release it observes nothing
-			return engine.Wait("ChannelSet", "waiting for the cluster version operator to look at channel %s", version.Channel), nil
 		}
-		return offered(version, target), nil
+		return offeredInChannel(version, target), nil
 	}
+}
+
+// setsChannel says whether another channel is wanted. That of a cluster which
+// is on its way is left alone.
+func setsChannel(version cluster.Version, target cluster.Target) bool {
+	return !version.Current.Is(target) && target.Channel != "" && version.Channel != target.Channel
+}
+
+// offeredInChannel waits until what is offered is that of the channel, and then for the target.
+func offeredInChannel(version cluster.Version, target cluster.Target) engine.Result {
+	settled := version.Observed || version.ReleaseAccepted.IsFalse() // while it refuses a release it observes nothing
+	if !settled && !version.Current.Is(target) {
+		return engine.Wait("ChannelSet", "waiting for the cluster version operator to look at channel %s", version.Channel)
+	}
+	return offered(version, target)
 }
 
 func setChannel(ctx context.Context, c client.Client, read *configv1.ClusterVersion, channel string) (engine.Result, error) {

@@ -26,6 +26,6 @@ func StillOurs(r, live client.Reader, target cluster.Target) engine.UpgradeStep 
 		if !version.Current.Is(target) {
 			return engine.Wait("NoHistory", "the cluster version says nothing about %s, nor about any other release", target.Version), nil
 		}
-		return engine.Done("the cluster is at %s or on its way to it", target.Version), nil
+		return onItsWay(target), nil
 	}
 }
