@@ -216,9 +216,9 @@ func TestEveryStepSaysThatItCannotRead(t *testing.T) {
 	r := testCluster(t, nil)
 	steps := map[string]engine.UpgradeStep{
 		"Pinned":      controlplane.Pinned(r, target),
-		"Foreseen":    controlplane.Foreseen(r, target),
+		"Offerable":   controlplane.Offerable(r, target),
 		"Offered":     controlplane.Offered(r, target),
-		"Free":        controlplane.Free(r, target),
+		"Undisturbed": controlplane.Undisturbed(r, target),
 		"Upgradeable": controlplane.Upgradeable(r, target),
 		"Accepted":    controlplane.Accepted(r, target),
 		"Request":     controlplane.Request(r, target),
@@ -274,7 +274,7 @@ func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
 		})
 	}
 	for name, step := range map[string]func(client.Reader, cluster.Target) engine.UpgradeStep{
-		"Free":        controlplane.Free,
+		"Undisturbed": controlplane.Undisturbed,
 		"Upgradeable": controlplane.Upgradeable,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -131,7 +131,7 @@ func TestPinned(t *testing.T) {
 	play(t, scenes, controlplane.Pinned)
 }
 
-func TestForeseen(t *testing.T) {
+func TestOfferable(t *testing.T) {
 	t.Parallel()
 	scenes := maps.Clone(offers)
 	maps.Copy(scenes, channels)
@@ -151,7 +151,7 @@ func TestForeseen(t *testing.T) {
 			},
 		},
 	})
-	play(t, scenes, reading(controlplane.Foreseen))
+	play(t, scenes, reading(controlplane.Offerable))
 }
 
 // blocked is a cluster that says that it is not upgradeable.
@@ -203,14 +203,14 @@ var others = map[string]scene{
 	},
 }
 
-func TestFree(t *testing.T) {
+func TestUndisturbed(t *testing.T) {
 	t.Parallel()
 	scenes := maps.Clone(others)
 	scenes["whether the cluster is upgradeable is not asked"] = scene{
 		version: at(blocked), target: &cluster.Target{Version: "4.5.0"},
 		want: answer{Outcome: "done", Reason: "Done", Message: "4.5.0 is a minor update from 4.4.5"},
 	}
-	play(t, scenes, reading(controlplane.Free))
+	play(t, scenes, reading(controlplane.Undisturbed))
 }
 
 func TestUpgradeable(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // Upgradeable waits until no other update is in the way, and until the cluster
 // says that it can be taken to the next minor version, if the target is one.
 func Upgradeable(r client.Reader, target cluster.Target) engine.UpgradeStep {
-	return engine.Guarded(agreed(r, target), Free(r, target))
+	return engine.Guarded(agreed(r, target), Undisturbed(r, target))
 }
 
 // agreed waits until the cluster does not object to leaving its minor version.

@@ -13,9 +13,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Free waits until no other update is in the way of the target: none is being
-// installed or asked for, and none has led the cluster past it.
-func Free(r client.Reader, target cluster.Target) engine.UpgradeStep {
+// Undisturbed waits until no other update is in the way of the target: none is
+// being installed or asked for, and none has led the cluster past it.
+func Undisturbed(r client.Reader, target cluster.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := cluster.ReadVersion(ctx, r)
 		if err != nil {
@@ -50,7 +50,7 @@ func compare(version cluster.Version, target cluster.Target) (cluster.Change, er
 	return change, nil
 }
 
-// onItsWay is the answer to who asks what may become of a cluster that has begun.
+// onItsWay is the answer about a cluster that has begun with the target.
 func onItsWay(target cluster.Target) engine.Result {
 	return engine.Done("the cluster is at %s or on its way to it", target.Version)
 }

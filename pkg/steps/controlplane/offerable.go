@@ -12,11 +12,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Foreseen is Pinned as far as it can be told without setting the channel, so
+// Offerable is Pinned as far as it can be told without setting the channel, so
 // that it can be asked long before the upgrade may begin. What another channel
 // offers nobody knows before it is set: that is said, and is not in the way.
 // The other gates set nothing, and can be asked ahead of time as they are.
-func Foreseen(r client.Reader, target cluster.Target) engine.UpgradeStep {
+func Offerable(r client.Reader, target cluster.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := cluster.ReadVersion(ctx, r)
 		if err != nil {
