@@ -24,57 +24,56 @@ const (
 
 // Start delivers what is queued until the context ends.
 func (w *Webhook) Start(ctx context.Context) error {
-	for {
-		if n, ok := w.first(); ok {
-			if !w.deliver(ctx, n) {
-				return nil
-			}
+	for ctx.Err() == nil {
+		if n, to := w.first(); n != nil {
+			w.deliver(ctx, n, to)
 			continue
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-w.woken:
 		}
 	}
+	return nil
 }
 
 // NeedLeaderElection says that only the leader delivers: it is the one who tells.
 func (w *Webhook) NeedLeaderElection() bool { return true }
 
-func (w *Webhook) first() (notification, bool) {
+// first is what is to be delivered next, and to whom; nil if there is nothing.
+func (w *Webhook) first() (*notification, *receiver) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) == 0 {
-		return notification{}, false
+		return nil, nil
 	}
-	return w.queue[0], true
+	return w.queue[0], w.receiver
 }
 
 // deliver tries until the receiver has taken the first notification, or has
 // refused it in a way that will not change: then the next ones must not wait
-// for it. It returns false if the context has ended.
-func (w *Webhook) deliver(ctx context.Context, n notification) bool {
+// for it. It ends early if another receiver is to be told, or the context has ended.
+func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
-		err := w.post(ctx, n)
-		if ctx.Err() != nil {
-			return false
-		}
-		if w.tried(err) {
-			return true
+		err := w.post(ctx, n, to)
+		if ctx.Err() != nil || w.tried(n, to, err) {
+			return
 		}
 		timer := w.clock.NewTimer(max(pause, min(asksFor(err), longestPause)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return false
+			return
+		case <-to.replaced:
+			timer.Stop()
+			return
 		case <-timer.C():
 		}
 	}
 }
 
 // post tries once.
-func (w *Webhook) post(ctx context.Context, n notification) error {
+func (w *Webhook) post(ctx context.Context, n *notification, to *receiver) error {
 	source, err := w.source(ctx)
 	if err != nil {
 		return fmt.Errorf("finding out from which cluster the event comes: %w", err)
@@ -83,17 +82,22 @@ func (w *Webhook) post(ctx context.Context, n notification) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.receiver.Do(ctx, endpoint.Request{
+	_, err = to.Do(ctx, endpoint.Request{
 		Method: http.MethodPost, ContentType: event.ApplicationCloudEventsJSON + "; charset=UTF-8", Body: body,
 	})
 	return err
 }
 
-// tried takes note of what came of a try, and says whether the first
-// notification is done with.
-func (w *Webhook) tried(err error) bool {
+// tried takes note of what came of a try, and says whether there is nothing
+// more to try with this receiver. What one says who is replaced is not held
+// against the new one.
+func (w *Webhook) tried(n *notification, to *receiver, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	dropped := len(w.queue) == 0 || w.queue[0] != n
+	if dropped || err != nil && w.receiver != to {
+		return true
+	}
 	w.err = err
 	switch {
 	case err == nil:
@@ -105,7 +109,7 @@ func (w *Webhook) tried(err error) bool {
 		w.count.failures++
 		return false
 	}
-	w.queue[0] = notification{} // the texts are not held any longer
+	w.queue[0] = nil // the texts are not held any longer
 	w.queue = w.queue[1:]
 	return true
 }

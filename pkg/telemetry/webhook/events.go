@@ -23,6 +23,7 @@ const (
 	TypeDelayed     = "io.openshift.managed.upgrade.delayed"      // it has waited for long and has not commenced
 	TypeCompleted   = "io.openshift.managed.upgrade.completed"    // it is complete
 	TypeFailed      = "io.openshift.managed.upgrade.failed"       // it was given up
+	TypeCancelled   = "io.openshift.managed.upgrade.cancelled"    // it was called off before it had commenced
 	TypeNotice      = "io.openshift.managed.upgrade.notice"       // anything else about it; the reason says what
 	TypeStepWaiting = "io.openshift.managed.upgrade.step.waiting" // a step waits; the reason says for what
 	TypeStepUnknown = "io.openshift.managed.upgrade.step.unknown" // a step cannot find out how things are
@@ -42,22 +43,61 @@ func Types() [][2]string {
 		{TypeStepSkipped, "A step was left out; the reason says why."},
 		{TypeStepFailed, "The upgrade is given up because of this step."},
 		{TypeCompleted, "The upgrade is complete."},
-		{TypeFailed, "The upgrade has failed, and what it had left behind was cleaned up."},
+		{TypeFailed, "The upgrade has failed, and what it had left behind was cleaned up; the message says why."},
+		{TypeCancelled, "The upgrade was called off before it had commenced, and what it had left behind was cleaned up."},
 		{TypeNotice, "Anything else about the upgrade; the reason says what."},
 	}
 }
 
-// milestones are the steps that tell of the upgrade as a whole, and what their
-// notification is.
-var milestones = map[string]string{
-	"StartedNotificationSent":   "UpgradeStarted",
-	"CompletedNotificationSent": "UpgradeCompleted",
-	"FailureNotificationSent":   "UpgradeFailed",
-}
+// The reasons of the notifications about the upgrade as a whole.
+const (
+	started   = "UpgradeStarted"
+	delayed   = "UpgradeDelayed"
+	completed = "UpgradeCompleted"
+	failed    = "UpgradeFailed"
+	cancelled = "UpgradeCancelled"
+)
+
+// notDelivered is the reason of a step whose notification reached nobody.
+const notDelivered = "NotDelivered"
 
 // typesByReason are the types of the notifications about the upgrade as a whole.
 var typesByReason = map[string]string{
-	"UpgradeStarted": TypeStarted, "UpgradeDelayed": TypeDelayed, "UpgradeCompleted": TypeCompleted, "UpgradeFailed": TypeFailed,
+	started: TypeStarted, delayed: TypeDelayed, completed: TypeCompleted, failed: TypeFailed, cancelled: TypeCancelled,
+}
+
+// milestone is the reason of the notification about the upgrade as a whole that
+// was sent by a step, or that could not be; empty if the step sent none: it is
+// none of those that do, or there was nothing to tell, or it did not get that far.
+func milestone(record history.History, c history.StepCondition) string {
+	if c.CompleteTime == nil || c.Status != metav1.ConditionTrue || c.Reason != engine.ReasonDone && c.Reason != notDelivered {
+		return ""
+	}
+	switch c.Type {
+	case "StartedNotificationSent":
+		return started
+	case "DelayedNotificationSent":
+		return delayed
+	case "CompletedNotificationSent":
+		return completed
+	case "FailureNotificationSent":
+		return givenUp(record)
+	}
+	return ""
+}
+
+// givenUp tells an upgrade that was called off from one that failed: by the
+// first step that failed, since what fails after it is part of the clean-up.
+func givenUp(record history.History) string {
+	for _, c := range record.Conditions {
+		if c.CompleteTime != nil && c.Status == metav1.ConditionFalse {
+			if c.Reason == engine.ReasonCancelled {
+				return cancelled
+			}
+			break
+		}
+	}
+	return failed
 }
 
 // Data is the data of an event.
@@ -101,20 +141,20 @@ func objectOf(ref corev1.ObjectReference) Object {
 
 // derive makes the notifications that the record says: one for each step that
 // has said something. Their ids are those of the Events about the same.
-func derive(subject corev1.ObjectReference, record history.History) []notification {
-	var all []notification
+func derive(subject corev1.ObjectReference, record history.History) []*notification {
+	var all []*notification
 	for _, c := range record.Conditions {
-		n := notification{at: timeOf(c), data: Data{
+		n := &notification{at: timeOf(c), data: Data{
 			Object: objectOf(subject), Version: record.Version, Attempt: record.Attempt,
 			Severity: corev1.EventTypeNormal, Reason: c.Reason, Message: c.Message,
 		}}
 		about, status := record.Version+" "+c.Type, ""
-		reason, over := milestones[c.Type], c.CompleteTime != nil
+		reason, over := milestone(record, c), c.CompleteTime != nil
 		switch {
-		case over && reason != "":
+		case reason != "":
 			about, status, n.eventType = record.Version, reason, typesByReason[reason]
 			n.data.Reason, n.data.Message = reason, strings.TrimPrefix(c.Message, "told: ")
-			if n.eventType == TypeFailed {
+			if reason == failed || reason == delayed {
 				n.data.Severity = corev1.EventTypeWarning
 			}
 		case over && c.Status == metav1.ConditionFalse:
@@ -151,7 +191,7 @@ func timeOf(c history.StepCondition) time.Time {
 }
 
 // encode writes the notification as a CloudEvent.
-func (n notification) encode(source string) ([]byte, error) {
+func (n *notification) encode(source string) ([]byte, error) {
 	e := event.New()
 	e.SetID(n.id)
 	e.SetType(n.eventType)

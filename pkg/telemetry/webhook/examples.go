@@ -27,13 +27,16 @@ func Example(eventType string) ([]byte, error) {
 	d, about, status := &n.data, version, ""
 	switch eventType {
 	case TypeStarted:
-		d.Reason, d.Message = "UpgradeStarted", "the upgrade to 4.4.6 begins"
+		d.Reason, d.Message = started, "the upgrade to 4.4.6 begins"
 	case TypeDelayed:
-		d.Severity, d.Reason, d.Message = corev1.EventTypeWarning, "UpgradeDelayed", "the upgrade to 4.4.6 has not commenced within 30m"
+		d.Severity, d.Reason, d.Message = corev1.EventTypeWarning, delayed, "the upgrade to 4.4.6 has not commenced within 30m"
 	case TypeCompleted:
-		d.Reason, d.Message = "UpgradeCompleted", "the upgrade to 4.4.6 is complete"
+		d.Reason, d.Message = completed, "the upgrade to 4.4.6 is complete"
 	case TypeFailed:
-		d.Severity, d.Reason, d.Message = corev1.EventTypeWarning, "UpgradeFailed", "the upgrade to 4.4.6 has failed; its steps say why"
+		d.Severity, d.Reason, d.Message = corev1.EventTypeWarning, failed,
+			"the upgrade to 4.4.6 has failed: CommenceUpgrade: not commenced by 2020-06-20T12:30:00Z, when the window closed"
+	case TypeCancelled:
+		d.Reason, d.Message = cancelled, "the upgrade to 4.4.6 was cancelled: PreHealthCheck: the UpgradeConfig was deleted before the upgrade had commenced"
 	case TypeStepWaiting:
 		d.Step, d.Reason, d.Message, status = "PreHealthCheck", "ClusterUnhealthy", "nodes not ready: worker-2", "StepWaiting"
 	case TypeStepUnknown:

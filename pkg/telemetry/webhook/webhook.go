@@ -16,10 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
 )
 
-// Options say who is told, and by whom.
+// Options say by whom the receiver is told, and when.
 type Options struct {
-	// Receiver is who is told.
-	Receiver endpoint.Options
 	// Source says from which cluster the events come, as a URI reference. It is
 	// asked for each delivery; while it fails, so does the delivery.
 	Source func(context.Context) (string, error)
@@ -27,18 +25,24 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Webhook tells one receiver.
+// Webhook tells one receiver, who may change.
 type Webhook struct {
-	receiver *endpoint.Endpoint
-	source   func(context.Context) (string, error)
-	clock    clock.Clock
-	woken    chan struct{} // holds a token if there may be something to deliver
+	source func(context.Context) (string, error)
+	clock  clock.Clock
+	woken  chan struct{} // holds a token if there may be something to deliver
 
-	mu    sync.Mutex
-	queue []notification             // in order; the first one is being delivered
-	told  map[string]map[string]bool // subject's uid → ids that were queued
-	count counts
-	err   error // why the last try failed; nil if it did not
+	mu       sync.Mutex
+	receiver *receiver                  // nil: there is none
+	queue    []*notification            // in order; the first one is being delivered
+	told     map[string]map[string]bool // subject's uid → ids that were queued
+	count    counts
+	err      error // why the last try failed; nil if it did not
+}
+
+// receiver is who is told.
+type receiver struct {
+	*endpoint.Endpoint
+	replaced chan struct{} // closed once another one is told
 }
 
 // counts are what the metrics show.
@@ -49,23 +53,43 @@ const maxQueue = 256
 
 var errFull = errors.New("too many notifications wait for the receiver")
 
-// New makes a Webhook, or says what is wrong with the receiver. Nothing is
-// delivered before Start.
-func New(o Options) (*Webhook, error) {
-	receiver, err := endpoint.New(o.Receiver)
-	if err != nil {
-		return nil, err
-	}
+// New makes a Webhook that has no receiver yet.
+func New(o Options) *Webhook {
 	return &Webhook{
-		receiver: receiver, source: o.Source, clock: o.Clock,
+		source: o.Source, clock: o.Clock,
 		woken: make(chan struct{}, 1), told: map[string]map[string]bool{},
-	}, nil
+	}
+}
+
+// Direct says who is told from now on, or says what is wrong with the receiver,
+// and then all stays as it was. What waits is delivered to the new one, at once.
+// Nil means that nobody is: what waits is dropped, and nothing is queued any more.
+func (w *Webhook) Direct(options *endpoint.Options) error {
+	var next *receiver
+	if options != nil {
+		to, err := endpoint.New(*options)
+		if err != nil {
+			return err
+		}
+		next = &receiver{to, make(chan struct{})}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.receiver != nil {
+		close(w.receiver.replaced)
+	}
+	w.receiver, w.err = next, nil
+	if next == nil {
+		w.queue, w.told = nil, map[string]map[string]bool{}
+	}
+	return nil
 }
 
 // Notify queues a notification about the subject as a whole, unless one with
-// this id was queued before. It never waits; there is an error if the queue is full.
+// this id was queued before or there is no receiver. It never waits; there is an
+// error if the queue is full.
 func (w *Webhook) Notify(_ context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error {
-	n := notification{id: id, eventType: typesByReason[reason], at: w.clock.Now(), data: Data{
+	n := &notification{id: id, eventType: typesByReason[reason], at: w.clock.Now(), data: Data{
 		Object: objectOf(subject), Severity: eventType, Reason: reason, Message: message,
 	}}
 	if n.eventType == "" {
@@ -75,8 +99,8 @@ func (w *Webhook) Notify(_ context.Context, subject corev1.ObjectReference, id, 
 }
 
 // Tell queues what the record says of each step, in order, unless that was
-// queued before. It never waits; if the queue is full, there is an error, and
-// what is left is queued the next time.
+// queued before or there is no receiver. It never waits; if the queue is full,
+// there is an error, and what is left is queued the next time.
 func (w *Webhook) Tell(_ context.Context, subject corev1.ObjectReference, record history.History) error {
 	for _, n := range derive(subject, record) {
 		if err := w.add(n); err != nil {
@@ -121,11 +145,11 @@ func (w *Webhook) Trouble() error {
 	return w.err
 }
 
-func (w *Webhook) add(n notification) error {
+func (w *Webhook) add(n *notification) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uid := n.data.Object.UID
-	if w.told[uid][n.id] {
+	if w.receiver == nil || w.told[uid][n.id] {
 		return nil
 	}
 	if len(w.queue) >= maxQueue {

@@ -32,8 +32,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
@@ -88,6 +90,29 @@ func (r *receiver) reasons() []string {
 	return all
 }
 
+// heard is an event as a test compares it.
+type heard struct {
+	id, eventType string
+	data          webhook.Data
+}
+
+func (h heard) said() string {
+	return h.eventType + " " + h.data.Severity + " " + h.data.Reason + ": " + h.data.Message
+}
+
+// last is the event that was taken last.
+func (r *receiver) last(t *testing.T) heard {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.taken[len(r.taken)-1]
+	h := heard{id: e.ID(), eventType: e.Type()}
+	if err := e.DataAs(&h.data); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func (r *receiver) tried() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,11 +147,12 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+func (w *world) source(context.Context) (string, error) { return "urn:uuid:cluster", nil }
+
 func (w *world) made(o endpoint.Options) *webhook.Webhook {
 	w.t.Helper()
-	source := func(context.Context) (string, error) { return "urn:uuid:cluster", nil }
-	hook, err := webhook.New(webhook.Options{Receiver: o, Source: source, Clock: w.clock})
-	if err != nil {
+	hook := webhook.New(webhook.Options{Source: w.source, Clock: w.clock})
+	if err := hook.Direct(&o); err != nil {
 		w.t.Fatal(err)
 	}
 	return hook
@@ -271,16 +297,84 @@ func TestAnEventAsItIsSent(t *testing.T) {
 
 func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start()
-	id := engine.ID("u-1", 2, "4.4.6", "UpgradeStarted") // as a notification step has it
-	_ = w.hook.Notify(t.Context(), subject, id, corev1.EventTypeNormal, "UpgradeStarted", "the upgrade to 4.4.6 begins")
-	one := record
-	one.Conditions = one.Conditions[:1]
-	_ = w.hook.Tell(t.Context(), subject, one)
-	w.delivered()
-	if len(w.receiver.taken) != 1 || w.receiver.taken[0].Type() != webhook.TypeStarted || w.receiver.taken[0].ID() != id {
-		t.Errorf("taken: %v", w.receiver.taken)
+	failure := step("VersionPinned", metav1.ConditionFalse, "WindowMissed", "too late", true)
+	cancellation := step("VersionPinned", metav1.ConditionFalse, engine.ReasonCancelled, "it was deleted", true)
+	for name, tc := range map[string]struct {
+		step    string
+		failure *history.StepCondition
+		want    string
+	}{
+		"it began":         {"StartedNotificationSent", nil, webhook.TypeStarted + " Normal UpgradeStarted: the upgrade to 4.4.6 begins"},
+		"it is complete":   {"CompletedNotificationSent", nil, webhook.TypeCompleted + " Normal UpgradeCompleted: the upgrade to 4.4.6 is complete"},
+		"it failed":        {"FailureNotificationSent", &failure, webhook.TypeFailed + " Warning UpgradeFailed: the upgrade to 4.4.6 has failed: VersionPinned: too late"},
+		"it was cancelled": {"FailureNotificationSent", &cancellation, webhook.TypeCancelled + " Normal UpgradeCancelled: the upgrade to 4.4.6 was cancelled: VersionPinned: it was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			upgrade := history.History{Version: "4.4.6", Attempt: 2}
+			cfg := &v1alpha1.UpgradeConfig{}
+			cfg.Namespace, cfg.Name, cfg.UID = subject.Namespace, subject.Name, subject.UID
+			cfg.Spec.Desired.Version, cfg.Status.History = upgrade.Version, []history.History{upgrade}
+			book := runbooks.OSD{Notifier: w.hook}.Runbook(cfg)
+			steps := slices.Concat(book.Steps, book.Cleanup)
+			sends := steps[slices.IndexFunc(steps, func(s engine.Step) bool { return s.Name == tc.step })]
+
+			result, err := sends.Do(t.Context(), engine.Run{Failure: tc.failure})
+			if err != nil || !result.Passed() {
+				t.Fatalf("%s answered %v, %v", tc.step, result, err)
+			}
+			if tc.failure != nil {
+				upgrade.Conditions = append(upgrade.Conditions, *tc.failure)
+			}
+			upgrade.Conditions = append(upgrade.Conditions, step(tc.step, metav1.ConditionTrue, result.Reason(), result.Message(), true))
+			w.start()
+			w.delivered()
+			direct := w.receiver.last(t)
+			w.hook.Forget("u-1") // as the next process knows nothing of it
+			if err := w.hook.Tell(t.Context(), subject, upgrade); err != nil {
+				t.Fatal(err)
+			}
+			w.delivered()
+			derived := w.receiver.last(t)
+			if direct.said() != tc.want || derived.said() != tc.want || direct.id != derived.id {
+				t.Errorf("the step told\n%+v\nand the record\n%+v\nwant both to tell\n%s\nby the same id", direct, derived, tc.want)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatWasToldIsAMilestone(t *testing.T) {
+	t.Parallel()
+	const told, no = metav1.ConditionTrue, metav1.ConditionFalse
+	for name, tc := range map[string]struct {
+		steps []history.StepCondition
+		want  string // of the last one
+	}{
+		"the delay was told":             {[]history.StepCondition{step("DelayedNotificationSent", told, "Done", "told: it has not commenced", true)}, "delayed Warning UpgradeDelayed: it has not commenced"},
+		"the delay could not be told":    {[]history.StepCondition{step("DelayedNotificationSent", told, "NotDelivered", "not told", true)}, "delayed Warning UpgradeDelayed: not told"},
+		"there was no delay":             {[]history.StepCondition{step("DelayedNotificationSent", told, "NotDelayed", "in time", true)}, "step.skipped Normal NotDelayed: in time"},
+		"the step was added later":       {[]history.StepCondition{step("DelayedNotificationSent", told, "AddedLater", "passed", true)}, "step.skipped Normal AddedLater: passed"},
+		"the start was never told":       {[]history.StepCondition{step("StartedNotificationSent", no, "WindowMissed", "too late", true)}, "step.failed Warning WindowMissed: too late"},
+		"cancelled before it was told":   {[]history.StepCondition{step("StartedNotificationSent", no, engine.ReasonCancelled, "deleted", true)}, "step.failed Warning Cancelled: deleted"},
+		"nobody knows whether":           {[]history.StepCondition{step("StartedNotificationSent", told, "AlreadyReached", "no record", true)}, "step.skipped Normal AlreadyReached: no record"},
+		"it is being told":               {[]history.StepCondition{step("StartedNotificationSent", no, "NotDelivered", "not told yet", false)}, "step.waiting Normal NotDelivered: not told yet"},
+		"the end could not be told":      {[]history.StepCondition{step("PreHealthCheck", no, engine.ReasonCancelled, "deleted", true), step("FailureNotificationSent", told, "NotDelivered", "not told", true)}, "cancelled Normal UpgradeCancelled: not told"},
+		"the clean-up of a failure fell": {[]history.StepCondition{step("PreHealthCheck", no, "WindowMissed", "too late", true), step("ClusterSettled", no, engine.ReasonCancelled, "odd", true), step("FailureNotificationSent", told, "Done", "told: failed", true)}, "failed Warning UpgradeFailed: failed"},
+		"what failed is not on record":   {[]history.StepCondition{step("FailureNotificationSent", told, "Done", "told: failed", true)}, "failed Warning UpgradeFailed: failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.start()
+			if err := w.hook.Tell(t.Context(), subject, history.History{Version: "4.4.6", Attempt: 1, Conditions: tc.steps}); err != nil {
+				t.Fatal(err)
+			}
+			w.delivered()
+			if got := strings.TrimPrefix(w.receiver.last(t).said(), "io.openshift.managed.upgrade."); got != tc.want {
+				t.Errorf("told %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 
@@ -542,9 +636,8 @@ func TestWhileTheSourceIsNotKnownNothingIsSent(t *testing.T) {
 		}
 		return "urn:uuid:late", nil
 	}
-	var err error
-	w.hook, err = webhook.New(webhook.Options{Receiver: endpoint.Options{URL: w.url}, Source: source, Clock: w.clock})
-	if err != nil {
+	w.hook = webhook.New(webhook.Options{Source: source, Clock: w.clock})
+	if err := w.hook.Direct(&endpoint.Options{URL: w.url}); err != nil {
 		t.Fatal(err)
 	}
 	w.notify(1)
@@ -603,7 +696,7 @@ func TestEachTypeIsDocumentedOnce(t *testing.T) {
 		seen[row[0]] = true
 	}
 	for _, one := range []string{
-		webhook.TypeStarted, webhook.TypeDelayed, webhook.TypeCompleted, webhook.TypeFailed, webhook.TypeNotice,
+		webhook.TypeStarted, webhook.TypeDelayed, webhook.TypeCompleted, webhook.TypeFailed, webhook.TypeCancelled, webhook.TypeNotice,
 		webhook.TypeStepWaiting, webhook.TypeStepUnknown, webhook.TypeStepDone, webhook.TypeStepSkipped, webhook.TypeStepFailed,
 	} {
 		if !seen[one] {
