@@ -63,8 +63,9 @@ func flagError(_ *cobra.Command, err error) error {
 }
 
 // upgraders are the ways to upgrade a cluster, by spec.type.
-func upgraders(t operator.Tools) map[string]upgradeconfig.ClusterUpgrader {
+func upgraders(t runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
 	return map[string]upgradeconfig.ClusterUpgrader{
-		"OSD": runbooks.OSD(t), // made of these tools, all of them
+		"OSD": runbooks.OSD{Tools: t},
+		"ARO": runbooks.ARO{Tools: t},
 	}
 }

@@ -10,13 +10,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
 const banner = "<!-- Generated from the code by `make update`. -->\n\n"
 
 func main() {
 	pages := map[string]func() (string, error){
-		"docs/runbooks/OSD.md":            osd,
+		"docs/runbooks/OSD.md": runbook("OSD", func(t runbooks.Tools) upgrader { return runbooks.OSD{Tools: t} }),
+		"docs/runbooks/ARO.md": runbook("ARO", func(t runbooks.Tools) upgrader { return runbooks.ARO{Tools: t} }),
 		"docs/reference/configuration.md": always(configuration),
 		"docs/reference/metrics.md":       metrics,
 		"docs/reference/operator.md":      always(flags),

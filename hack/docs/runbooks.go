@@ -14,18 +14,26 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
-func osd() (string, error) {
-	book := runbooks.OSD{Config: config.Default()}.Runbook(&v1alpha1.UpgradeConfig{})
-	if err := book.Validate(); err != nil {
-		return "", err
+// upgrader is a way to upgrade.
+type upgrader interface {
+	Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook
+}
+
+func runbook(name string, of func(runbooks.Tools) upgrader) func() (string, error) {
+	return func() (string, error) {
+		tools := runbooks.Tools{Config: config.Default()}
+		book := of(tools).Runbook(&v1alpha1.UpgradeConfig{})
+		if err := book.Validate(); err != nil {
+			return "", err
+		}
+		var page strings.Builder
+		fmt.Fprintf(&page, "# Runbook %s\n\nThe steps of an UpgradeConfig of type `%s`, in order. Each is a condition in the status history.\n"+
+			"Times are those of the [default configuration](../reference/configuration.md).\n\n", name, name)
+		table(&page, book.Steps, committing(book))
+		page.WriteString("\n## If it is given up\n\nThese are taken instead of the rest.\n\n")
+		table(&page, book.Cleanup, -1)
+		return page.String(), nil
 	}
-	var page strings.Builder
-	page.WriteString("# Runbook OSD\n\nThe steps of an UpgradeConfig of type `OSD`, in order. Each is a condition in the status history.\n" +
-		"Times are those of the [default configuration](../reference/configuration.md).\n\n")
-	table(&page, book.Steps, committing(book))
-	page.WriteString("\n## If it is given up\n\nThese are taken instead of the rest.\n\n")
-	table(&page, book.Cleanup, -1)
-	return page.String(), nil
 }
 
 func committing(book engine.Runbook) int {

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -53,6 +54,18 @@ func ReadVersion(ctx context.Context, r client.Reader) (Version, error) {
 		return Version{}, fmt.Errorf("getting the cluster version: %w", err)
 	}
 	return VersionOf(&version), nil
+}
+
+// ReadID reads the cluster's own ID, a UUID.
+func ReadID(ctx context.Context, r client.Reader) (string, error) {
+	var version configv1.ClusterVersion
+	if err := r.Get(ctx, VersionKey, &version); err != nil {
+		return "", fmt.Errorf("getting the cluster version: %w", err)
+	}
+	if version.Spec.ClusterID == "" {
+		return "", errors.New("the cluster version has no spec.clusterID")
+	}
+	return string(version.Spec.ClusterID), nil
 }
 
 // VersionOf are the facts of a ClusterVersion that was read already.

@@ -33,8 +33,13 @@ type Config struct {
 	Cleanup         Cleanup         `json:"cleanup"`
 	Cancellation    Cancellation    `json:"cancellation"`
 
+	EarlyCheck           EarlyCheck           `json:"earlyCheck"`
 	Alerts               Alerts               `json:"alerts"`
 	ExternalDependencies ExternalDependencies `json:"externalDependencies"`
+	Alertmanager         Alertmanager         `json:"alertmanager"`
+	Maintenance          Maintenance          `json:"maintenance"`
+	Notifications        Notifications        `json:"notifications"`
+	Webhook              Webhook              `json:"webhook"`
 }
 
 // Patience is how long a step may take before people are told.
@@ -57,6 +62,11 @@ type Cancellation struct {
 	Timeout Duration `json:"timeout"`
 }
 
+// EarlyCheck is how long before an upgrade people are told what is in its way.
+type EarlyCheck struct {
+	LeadTime Duration `json:"leadTime"`
+}
+
 // Alerts is where firing alerts are asked for, and which of them count.
 type Alerts struct {
 	URL              string   `json:"url"`
@@ -73,6 +83,36 @@ type Alerts struct {
 type ExternalDependencies struct {
 	URLs    []string `json:"urls"`
 	Timeout Duration `json:"timeout"`
+}
+
+// Alertmanager is where alerts are silenced.
+type Alertmanager struct {
+	URL       string   `json:"url"`
+	CAFile    string   `json:"caFile"`
+	TokenFile string   `json:"tokenFile"`
+	Timeout   Duration `json:"timeout"`
+}
+
+// Maintenance is which alerts are silenced while a cluster is upgraded, and how.
+type Maintenance struct {
+	Lease              Duration `json:"lease"`
+	Patience           Duration `json:"patience"`
+	Severities         []string `json:"severities"`
+	Namespaces         []string `json:"namespaces"`
+	ControlPlaneAlerts []string `json:"controlPlaneAlerts"`
+}
+
+// Notifications is when people are told of what takes long.
+type Notifications struct {
+	DelayedAfter Duration `json:"delayedAfter"`
+}
+
+// Webhook is who is told of upgrades beside the cluster's Events.
+type Webhook struct {
+	URL       string   `json:"url"`
+	CAFile    string   `json:"caFile"`
+	TokenFile string   `json:"tokenFile"`
+	Timeout   Duration `json:"timeout"`
 }
 
 // Setting is one key of the file.
@@ -100,16 +140,31 @@ func (c *Config) Settings() []Setting {
 		{"postHealthCheck.timeout", "How long the cluster may take to be healthy after its upgrade before the upgrade counts as failed.", Span{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
 		{"cleanup.settleTimeout", "For how long an upgrade that was given up after it had commenced keeps other upgrades waiting until the cluster has settled.", Span{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
 		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its clean-up.", Span{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
+		{"earlyCheck.leadTime", "How long before upgradeAt the cluster is checked and people are told what would be in the way. 0s: it is not.", Span{&c.EarlyCheck.LeadTime, 2 * time.Hour, 0, 7 * day}},
 		{"alerts.url", "Where the API of Prometheus is that is asked for firing alerts. Empty: alerts are not checked.", Text{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", longestURL}},
 		{"alerts.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", Text{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", longestPath}},
 		{"alerts.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", Text{&c.Alerts.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", longestPath}},
 		{"alerts.timeout", "How long its answer may take.", Span{&c.Alerts.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
 		{"alerts.interval", "How long it is not asked again.", Span{&c.Alerts.Interval, time.Minute, time.Second, 5 * time.Minute}},
 		{"alerts.watchdog", "An alert that always fires, without which an answer is not believed. Empty: there is none.", Text{&c.Alerts.Watchdog, "Watchdog", longestName}},
-		{"alerts.ignoreAlerts", "Names of alerts that hold up no upgrade.", List{&c.Alerts.IgnoreAlerts, mostNames, longestName}},
-		{"alerts.ignoreNamespaces", "Namespaces whose alerts hold up no upgrade.", List{&c.Alerts.IgnoreNamespaces, mostNames, longestName}},
-		{"externalDependencies.urls", "What must answer before an upgrade commences, with a status below 400.", List{&c.ExternalDependencies.URLs, 20, longestURL}},
+		{"alerts.ignoreAlerts", "Names of alerts that hold up no upgrade.", List{&c.Alerts.IgnoreAlerts, nil, mostNames, longestName}},
+		{"alerts.ignoreNamespaces", "Namespaces whose alerts hold up no upgrade.", List{&c.Alerts.IgnoreNamespaces, nil, mostNames, longestName}},
+		{"externalDependencies.urls", "What must answer before an upgrade commences, with a status below 400.", List{&c.ExternalDependencies.URLs, nil, 20, longestURL}},
 		{"externalDependencies.timeout", "How long each of three tries to reach one may take.", Span{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
+		{"alertmanager.url", "Where the Alertmanager is that is asked to silence alerts. Empty: none are silenced.", Text{&c.Alertmanager.URL, "https://alertmanager-main.openshift-monitoring.svc:9094", longestURL}},
+		{"alertmanager.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", Text{&c.Alertmanager.CAFile, "/etc/service-ca/service-ca.crt", longestPath}},
+		{"alertmanager.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", Text{&c.Alertmanager.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", longestPath}},
+		{"alertmanager.timeout", "How long its answer may take.", Span{&c.Alertmanager.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"maintenance.lease", "How long alerts stay silenced if the operator is gone. A silence is prolonged when half of it is over.", Span{&c.Maintenance.Lease, 30 * time.Minute, 2 * time.Minute, 4 * time.Hour}},
+		{"maintenance.patience", "For how long an upgrade waits for an Alertmanager that does not answer, before it goes on without.", Span{&c.Maintenance.Patience, 2 * time.Minute, time.Second, 30 * time.Minute}},
+		{"maintenance.severities", "Severities of the alerts that are silenced while a cluster is upgraded.", List{&c.Maintenance.Severities, []string{"info", "warning"}, mostNames, longestName}},
+		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk stands for any characters. Empty: every one.", List{&c.Maintenance.Namespaces, []string{"default", "kube-*", "openshift-*"}, mostNames, longestName}},
+		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced whatever their severity while the control plane is upgraded.", List{&c.Maintenance.ControlPlaneAlerts, nil, mostNames, longestName}},
+		{"notifications.delayedAfter", "How long after its beginning people are told that an upgrade has not commenced.", Span{&c.Notifications.DelayedAfter, 15 * time.Minute, time.Second, 7 * day}},
+		{"webhook.url", "Who is told of upgrades by CloudEvents. Empty: nobody is.", Text{&c.Webhook.URL, "", longestURL}},
+		{"webhook.caFile", "The file with the authorities that may vouch for the receiver. Empty: those of the system.", Text{&c.Webhook.CAFile, "", longestPath}},
+		{"webhook.tokenFile", "The file with the bearer token for the receiver, sent over https only. Empty: none is sent.", Text{&c.Webhook.TokenFile, "", longestPath}},
+		{"webhook.timeout", "How long the receiver's answer may take.", Span{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
 	}
 }
 

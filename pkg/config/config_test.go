@@ -46,8 +46,8 @@ func TestWhatIsNotSetHasItsDefault(t *testing.T) {
 				t.Errorf("%s is %q by default, want %q, of %d bytes at most", s.Path, *v.Value, v.Default, v.Longest)
 			}
 		case config.List:
-			if *v.Value == nil || len(*v.Value) > 0 {
-				t.Errorf("%s is %v by default, want an empty list", s.Path, *v.Value)
+			if *v.Value == nil || !slices.Equal(*v.Value, v.Default) {
+				t.Errorf("%s is %v by default, want %v, and never nil", s.Path, *v.Value, v.Default)
 			}
 		}
 	}
@@ -108,6 +108,9 @@ func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
 			"":                                    `is "", ` + unit,
 			"[1h]":                                `is "a list", ` + unit,
 		} {
+			if s.Least == 0 && (value == "0" || value == "0s") {
+				continue
+			}
 			_, err := config.Parse([]byte(set(setting.Path, value)))
 			refused(t, err, setting.Path+": ", want)
 		}

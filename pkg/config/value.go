@@ -73,22 +73,23 @@ func (t Text) read(e entry) error {
 	return nil
 }
 
-// List is a list of strings, none of which is empty. Unset, it is empty itself.
+// List is a list of strings, none of which is empty.
 type List struct {
 	Value   *[]string
+	Default []string
 	Most    int // items
 	Longest int // in bytes, each
 }
 
-// Unset is the empty list.
-func (List) Unset() string { return "[]" }
+// Unset is the default.
+func (l List) Unset() string { return "[" + strings.Join(l.Default, ", ") + "]" }
 
 // Bounds are how many there may be, and how long.
 func (l List) Bounds() string {
 	return fmt.Sprintf("up to %d, each of 1 to %d bytes", l.Most, l.Longest)
 }
 
-func (l List) reset() { *l.Value = []string{} }
+func (l List) reset() { *l.Value = append([]string{}, l.Default...) }
 
 func (l List) read(e entry) error {
 	switch {

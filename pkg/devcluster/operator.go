@@ -38,8 +38,9 @@ const restartDelay = 2 * time.Second
 type OperatorOptions struct {
 	// Program is the operator's executable; "operator" in the folder of the cluster's programs by default.
 	Program string
-	// Config is the text of the operator's configuration file. What it leaves out of "alerts" is as for an operator that is
-	// not in a pod: there is neither a Thanos, so that alerts are not checked, nor a file with authorities or a token.
+	// Config is the text of the operator's configuration file. What it leaves out of "alerts" and "alertmanager" is as for an
+	// operator that is not in a pod: there is nobody to ask, so that alerts are neither checked nor silenced, and there is no
+	// file with authorities or a token.
 	Config string
 	// Replicas is how many are run, 1 by default. Several elect a leader.
 	Replicas int
@@ -122,7 +123,7 @@ func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) 
 	return o, nil
 }
 
-// writeConfig writes a configuration that says of alerts what the given one does not.
+// writeConfig writes a configuration that says of alerts and of Alertmanager what the given one does not.
 func writeConfig(file, given string) error {
 	var said map[string]any
 	if err := yaml.Unmarshal([]byte(given), &said); err != nil {
@@ -130,10 +131,12 @@ func writeConfig(file, given string) error {
 	}
 	text := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
 	maps.Copy(text, said)
-	alerts := map[string]any{"url": "", "caFile": "", "tokenFile": ""}
-	if given, is := text["alerts"].(map[string]any); is || text["alerts"] == nil { // else the operator tells what is wrong
-		maps.Copy(alerts, given)
-		text["alerts"] = alerts
+	for _, section := range []string{"alerts", "alertmanager"} {
+		keys := map[string]any{"url": "", "caFile": "", "tokenFile": ""}
+		if given, is := text[section].(map[string]any); is || text[section] == nil { // else the operator tells what is wrong
+			maps.Copy(keys, given)
+			text[section] = keys
+		}
 	}
 	whole, err := yaml.Marshal(text)
 	if err != nil {

@@ -23,6 +23,9 @@ type Step struct {
 	Doc string
 	// Do does the step, or says why it cannot yet.
 	Do UpgradeStep
+	// Early says, without changing anything, what Do would wait for if the
+	// upgrade began now. It is asked ahead of time; nil if nothing can be known then.
+	Early UpgradeStep
 	// Reached says, without changing anything, whether what the step is named
 	// for holds already, for this very target. It is asked where Do may no
 	// longer be called. Nil means no.

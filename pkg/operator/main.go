@@ -19,7 +19,7 @@ import (
 )
 
 // Main is Run with the access to the cluster and the log that the options name.
-func Main(ctx context.Context, o Options, clk clock.Clock, upgraders Upgraders) error {
+func Main(ctx context.Context, o Options, clk clock.WithTicker, upgraders Upgraders) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}

@@ -23,15 +23,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
 // The lease of the leader election.
@@ -43,7 +47,7 @@ const leaderLease = "managed-upgrade-operator-leader"
 
 // Run runs the operator until the context ends. Options, configuration and
 // upgraders are checked before anything is done.
-func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, clk clock.Clock, upgraders Upgraders) error {
+func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -51,15 +55,14 @@ func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, c
 	if err != nil {
 		return err
 	}
-	tools, err := outside(cfg, clk)
-	if err != nil {
-		return err
+	if err := usable(cfg, clk); err != nil { // before anybody is asked
+		return fmt.Errorf("--config: %s", oneLine(err))
 	}
 	mgr, err := ctrl.NewManager(access, o.managerOptions(log))
 	if err != nil {
 		return fmt.Errorf("asking the API server %s: %w", access.Host, err)
 	}
-	if err := addController(mgr, o, tools, clk, upgraders); err != nil {
+	if err := addController(mgr, o, cfg, clk, upgraders); err != nil {
 		return err
 	}
 	if err := addProbes(mgr); err != nil {
@@ -71,26 +74,57 @@ func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, c
 	return nil
 }
 
-func addController(mgr ctrl.Manager, o Options, tools Tools, clk clock.Clock, upgraders Upgraders) error {
-	events := &telemetry.Events{Client: mgr.GetClient(), Clock: clk}
-	tools.Client, tools.Live, tools.Notifier = mgr.GetClient(), mgr.GetAPIReader(), events
-	made := upgraders(tools)
-	if err := check(made); err != nil {
-		return fmt.Errorf("checking the upgraders: %w", err)
+// usable says what is wrong with a configuration beside its form.
+func usable(cfg config.Config, clk clock.Clock) error {
+	_, err := outside(cfg, clk)
+	return errors.Join(err, direct(webhook.New(webhook.Options{Clock: clk}), cfg.Webhook))
+}
+
+func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.WithTicker, upgraders Upgraders) error {
+	hook := webhook.New(webhook.Options{Clock: clk, Source: func(ctx context.Context) (string, error) {
+		id, err := cluster.ReadID(ctx, mgr.GetClient())
+		return "urn:uuid:" + id, err
+	}})
+	telling := telemetry.Telling{Events: &telemetry.Events{Client: mgr.GetClient(), Clock: clk}, Webhook: hook}
+	current := &setups{
+		read:    o.config,
+		show:    func(bool) {},
+		clock:   clk,
+		log:     mgr.GetLogger().WithName("configuration"),
+		changed: make(chan event.GenericEvent, 1),
 	}
+	current.make = func(cfg config.Config) (upgradeconfig.Setup, error) {
+		tools, err := outside(cfg, clk)
+		if err != nil {
+			return upgradeconfig.Setup{}, err
+		}
+		tools.Client, tools.Live, tools.Notifier = mgr.GetClient(), mgr.GetAPIReader(), telling
+		made := upgraders(tools)
+		if err := check(made); err != nil {
+			return upgradeconfig.Setup{}, fmt.Errorf("checking the upgraders: %w", err)
+		}
+		return upgradeconfig.Setup{Upgraders: made, Config: cfg}, direct(hook, cfg.Webhook)
+	}
+	first, err := current.make(cfg)
+	if err != nil {
+		return err
+	}
+	current.take(first)
 	measures, err := telemetry.NewMetrics(metrics.Registry)
 	if err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}
+	if err := metrics.Registry.Register(hook); err != nil {
+		return fmt.Errorf("registering the metrics of the webhook: %w", err)
+	}
 	controller := &upgradeconfig.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk,
-		Namespace: o.Namespace, Config: tools.Config, Events: events, Metrics: measures,
-		Upgraders: made,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk, Namespace: o.Namespace,
+		Setup: current.Current, SetupChanged: current.changed, Telling: telling, Metrics: measures,
 	}
 	if err := controller.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("making the controller of UpgradeConfigs: %w", err)
 	}
-	return nil
+	return errors.Join(mgr.Add(current), mgr.Add(hook))
 }
 
 // addProbes makes the probes say the truth: the operator is ready once its

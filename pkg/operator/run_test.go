@@ -94,7 +94,7 @@ func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			upgraders := func(operator.Tools) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
+			upgraders := func(runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
 			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, upgraders)
 			if err == nil || !strings.HasPrefix(err.Error(), "checking the upgraders: ") {
 				t.Fatalf("got %v, want a refusal of the upgraders", err)
@@ -111,8 +111,8 @@ func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 	t.Parallel()
 	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
-	var given operator.Tools
-	upgraders := func(tools operator.Tools) map[string]upgradeconfig.ClusterUpgrader {
+	var given runbooks.Tools
+	upgraders := func(tools runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
 		given = tools
 		return nil
 	}
@@ -125,9 +125,16 @@ func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 	if given.Alerts == nil || given.Alerts.Unchecked || given.Alerts.Source == nil || given.Alerts.Clock == nil || given.Alerts.Interval != time.Minute {
 		t.Errorf("by default alerts are asked for once a minute; given was %+v", given.Alerts)
 	}
-	book := runbooks.OSD{Client: given.Client, Notifier: given.Notifier, Alerts: given.Alerts, Dependencies: given.Dependencies, Config: given.Config}.Runbook(&v1alpha1.UpgradeConfig{})
-	if err := book.Validate(); err != nil {
-		t.Errorf("the upgrader OSD: %v", err)
+	if given.Silencer == nil || given.Silencer.Alertmanager == nil {
+		t.Errorf("by default alerts are silenced; given was %+v", given.Silencer)
+	}
+	for name, book := range map[string]engine.Runbook{
+		"OSD": runbooks.OSD{Tools: given}.Runbook(&v1alpha1.UpgradeConfig{}),
+		"ARO": runbooks.ARO{Tools: given}.Runbook(&v1alpha1.UpgradeConfig{}),
+	} {
+		if err := book.Validate(); err != nil {
+			t.Errorf("the upgrader %s: %v", name, err)
+		}
 	}
 }
 
@@ -149,8 +156,8 @@ func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
 		"alerts: {url: \"\"}\n":           true,
 		"alerts: {url: 'https://here'}\n": false,
 	} {
-		var given operator.Tools
-		upgraders := func(tools operator.Tools) map[string]upgradeconfig.ClusterUpgrader {
+		var given runbooks.Tools
+		upgraders := func(tools runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
 			given = tools
 			return nil
 		}
@@ -170,6 +177,8 @@ func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
 		"alerts: {url: thanos}\n":                                          `--config: alerts.url: the URL of Prometheus is "thanos", must begin with https://`,
 		"alerts: {url: 'https://u:p@thanos'}\n":                            "--config: alerts.url: the URL of Prometheus must be a URL without user",
 		"alerts: {url: 'http://thanos'}\n":                                 "--config: alerts.url: the URL of Prometheus is \"http://thanos\", must begin with https://: a token",
+		"alertmanager: {url: 'https://u:p@am'}\n":                         "--config: alertmanager.url: the URL of Alertmanager must be a URL without user",
+		"webhook: {url: 'http://here', tokenFile: /token}\n":              "--config: webhook.url: the URL of the receiver is \"http://here\", must begin with https://: a token",
 		"externalDependencies: {urls: ['https://quay.io/', quay.io, x]}\n": "--config: externalDependencies.urls: checking the external dependencies: the URL in place 2 must be",
 	} {
 		err := operator.Run(t.Context(), configured(t, lines), nobody, logr.Discard(), clock.RealClock{}, nil)
@@ -181,7 +190,7 @@ func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
 
 func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
-	unasked := func(operator.Tools) map[string]upgradeconfig.ClusterUpgrader {
+	unasked := func(runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
 		t.Error("the upgraders were made")
 		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}
 	}

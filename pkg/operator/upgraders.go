@@ -9,29 +9,15 @@ import (
 	"maps"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/dependencies"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
-
-// Tools are what upgraders are made with.
-type Tools struct {
-	Client       client.Client // reads from the cache, writes to the API server
-	Live         client.Reader // reads from the API server
-	Notifier     notify.Notifier
-	Alerts       *gate.Alerts
-	Dependencies *dependencies.Dependencies
-	Config       config.Config
-}
 
 // Upgraders makes the ways to upgrade, by spec.type. They are registered
 // explicitly: an unknown type is shown on the UpgradeConfig, there is no default.
-type Upgraders func(Tools) map[string]upgradeconfig.ClusterUpgrader
+// They are made anew when the configuration changes.
+type Upgraders func(runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader
 
 // longestType is how long spec.type may be.
 const longestType = 63

@@ -7,10 +7,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
 
@@ -25,10 +28,11 @@ type about struct {
 	notifier notify.Notifier
 	cfg      *v1alpha1.UpgradeConfig
 	attempt  int32
+	late     time.Duration // so long after its beginning an upgrade should have commenced
 }
 
-func (o OSD) about(cfg *v1alpha1.UpgradeConfig) about {
-	a := about{notifier: o.Notifier, cfg: cfg}
+func (t Tools) about(cfg *v1alpha1.UpgradeConfig) about {
+	a := about{notifier: t.Notifier, cfg: cfg, late: t.Config.Notifications.DelayedAfter.Duration}
 	if len(cfg.Status.History) > 0 {
 		a.attempt = cfg.Status.History[0].Attempt
 	}
@@ -51,8 +55,28 @@ func (a about) ended(ctx context.Context, run engine.Run) (engine.Result, error)
 	return a.send(eventType, reason, message)(ctx, run)
 }
 
+// delayed is what is told of an upgrade that takes long to commence.
+func (a about) delayed() notify.Notification {
+	return a.notification(notify.Warning, "UpgradeDelayed", "the upgrade to %s did not commence within "+config.Duration{Duration: a.late}.String()+" of its beginning")
+}
+
 func (a about) send(eventType, reason, message string) engine.UpgradeStep {
+	return notify.Sent(a.notifier, a.notification(eventType, reason, message))
+}
+
+func (a about) notification(eventType, reason, message string) notify.Notification {
 	version := a.cfg.Spec.Desired.Version
-	id := engine.ID(string(a.cfg.UID), a.attempt, version, reason)
-	return notify.Sent(a.notifier, notify.About(v1alpha1.GroupVersion.String(), "UpgradeConfig", a.cfg), id, eventType, reason, fmt.Sprintf(message, version))
+	return notify.Notification{
+		Subject: notify.About(v1alpha1.GroupVersion.String(), "UpgradeConfig", a.cfg),
+		ID:      engine.ID(string(a.cfg.UID), a.attempt, version, reason),
+		Type:    eventType, Reason: reason, Words: fmt.Sprintf(message, version),
+	}
+}
+
+// silences is whose the silences of this attempt are.
+func (a about) silences() maintenance.Subject {
+	return maintenance.Subject{
+		UID: string(a.cfg.UID), Namespace: a.cfg.Namespace, Name: a.cfg.Name,
+		Attempt: a.attempt, Version: a.cfg.Spec.Desired.Version,
+	}
 }

@@ -44,7 +44,7 @@ func TestPeopleAreToldHowAnUpgradeEndedAndWhy(t *testing.T) {
 			var got told
 			cfg := &v1alpha1.UpgradeConfig{}
 			cfg.Spec.Desired.Version = "4.4.6"
-			book := OSD{Notifier: &got}.Runbook(cfg)
+			book := OSD{Tools{Notifier: &got}}.Runbook(cfg)
 			last := book.Cleanup[len(book.Cleanup)-1]
 			result, err := last.Do(t.Context(), engine.Run{Failure: tc.failure})
 			if err != nil || !result.Passed() {

@@ -24,6 +24,12 @@ const (
 	ConditionSucceeded = "Succeeded"
 	// ConditionStalled says that a step takes longer than it should.
 	ConditionStalled = "Stalled"
+	// ConditionEarlyCheckPassed says, some time before the upgrade begins, whether
+	// anything would be in its way. It is absent at other times.
+	ConditionEarlyCheckPassed = "EarlyCheckPassed"
+	// ConditionDegraded says that the operator works by another configuration
+	// than the one that is written, which has an error. It is absent if not.
+	ConditionDegraded = "Degraded"
 )
 
 // UpgradeConfig says to which version this cluster is upgraded, when, and by
@@ -146,7 +152,8 @@ type Update struct {
 
 // UpgradeConfigStatus is what was observed and done.
 type UpgradeConfigStatus struct {
-	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled.
+	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled;
+	// before it, EarlyCheckPassed; and Degraded if the operator is.
 	//
 	// +optional
 	// +listType=map

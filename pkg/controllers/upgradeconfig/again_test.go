@@ -96,14 +96,14 @@ func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWaySaysSo(t *testing.T)
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.reach("ControlPlaneUpgraded")
-	known := w.operator.Upgraders
-	w.operator.Upgraders = nil // an older release
+	known := w.setup.Upgraders
+	w.setup.Upgraders = nil // an older release
 	w.play(10 * time.Minute)
 	w.expect(outcome{phase: history.PhaseUnknown, condition: "Accepted=False UnknownType", says: "OSD"})
 	if w.holder() == "" {
 		t.Error("the lock was let go of")
 	}
-	w.operator.Upgraders = known
+	w.setup.Upgraders = known
 	w.upgraded()
 }
 

@@ -19,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
@@ -47,6 +49,18 @@ type ClusterUpgrader interface {
 	Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook
 }
 
+// Setup is what upgrades are carried out with. It follows from the operator's
+// configuration, and is replaced as a whole when that changes.
+type Setup struct {
+	// Upgraders are the ways to upgrade, by spec.type.
+	Upgraders map[string]ClusterUpgrader
+	// Config is the configuration in force.
+	Config config.Config
+	// Trouble says why the configuration as it is written is not the one in
+	// force; empty if it is.
+	Trouble string
+}
+
 // Reconciler carries out UpgradeConfigs.
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
@@ -57,15 +71,16 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Namespace is where the cluster's lock is.
 	Namespace string
-	// Upgraders are the ways to upgrade, by spec.type.
-	Upgraders map[string]ClusterUpgrader
-	// Config is the operator's configuration.
-	Config config.Config
-	// Events and Metrics tell of upgrades.
-	Events  *telemetry.Events
+	// Setup returns what upgrades are carried out with now; each look takes one.
+	Setup func() Setup
+	// SetupChanged has a token whenever Setup returns another one; nil: it never does.
+	SetupChanged chan event.GenericEvent
+	// Telling and Metrics tell of upgrades.
+	Telling telemetry.Telling
 	Metrics *telemetry.Metrics
 
 	store    *store
+	foresight foresight
 	lock     *lock.Lock
 	sureLock *lock.Lock // the same lock, read from the API server
 }
@@ -86,7 +101,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.init()
 	all := handler.EnqueueRequestsFromMapFunc(r.unfinished)
-	return ctrl.NewControllerManagedBy(mgr).
+	controlled := ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeconfig").
 		For(&v1alpha1.UpgradeConfig{}).
 		Watches(&configv1.ClusterVersion{}, all).
@@ -96,8 +111,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&coordinationv1.Lease{}, all).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
-		}).
-		Complete(r)
+		})
+	if r.SetupChanged != nil {
+		controlled.WatchesRawSource(source.Channel(r.SetupChanged, all))
+	}
+	return controlled.Complete(r)
 }
 
 func (r *Reconciler) init() {
@@ -116,6 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	case cfg == nil:
 		r.Metrics.Forget(req.Namespace, req.Name)
+		r.foresight.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 

@@ -31,6 +31,7 @@ import (
 type look struct {
 	*Reconciler
 
+	setup     Setup
 	cfg       *v1alpha1.UpgradeConfig // as it is kept
 	record    history.History         // of the attempt that is looked at
 	upgrader  ClusterUpgrader         // nil if the type is unknown
@@ -41,7 +42,8 @@ type look struct {
 }
 
 func (r *Reconciler) look(cfg *v1alpha1.UpgradeConfig, log logr.Logger) *look {
-	l := &look{Reconciler: r, cfg: cfg, upgrader: r.Upgraders[cfg.Spec.Type], now: r.Clock.Now(), log: log}
+	l := &look{Reconciler: r, setup: r.Setup(), cfg: cfg, now: r.Clock.Now(), log: log}
+	l.upgrader = l.setup.Upgraders[cfg.Spec.Type]
 	l.upgradeAt, _ = time.Parse(time.RFC3339, cfg.Spec.UpgradeAt) // zero is dealt with where it matters
 	l.record = attemptOf(cfg, l.upgradeAt)
 	if underWay(l.record) && l.record.UpgradeAt != nil {
@@ -80,7 +82,7 @@ func (l *look) run(ctx context.Context) (time.Time, error) {
 		return l.cancel(ctx)
 	case !underWay(l.record):
 		if s := l.mayStart(ctx); s != nil {
-			return s.next, l.stay(ctx, *s)
+			return s.wake(), l.stay(ctx, *s)
 		}
 	}
 	return l.proceed(ctx)
@@ -91,6 +93,7 @@ func (l *look) stay(ctx context.Context, s summary) error {
 	if err := l.show(ctx, l.record, s); err != nil {
 		return err
 	}
+	l.tellEarly(ctx, s.early)
 	switch {
 	case s.over:
 		return l.leave(ctx)
@@ -166,7 +169,7 @@ func (l *look) save(ctx context.Context, record history.History) error {
 // show writes the status, if it differs. The record is then the one that is kept.
 func (l *look) show(ctx context.Context, record history.History, s summary) error {
 	after := l.cfg.DeepCopy()
-	after.Status = statusOf(l.cfg, record, s, l.Clock.Now())
+	after.Status = statusOf(l.cfg, record, s, l.setup.Trouble, l.Clock.Now())
 	if !equality.Semantic.DeepEqual(l.cfg.Status, after.Status) {
 		if err := l.store.patchStatus(ctx, l.cfg, after); err != nil {
 			return fmt.Errorf("saving the status: %w", err)
@@ -177,6 +180,7 @@ func (l *look) show(ctx context.Context, record history.History, s summary) erro
 	}
 	l.cfg = after
 	l.record = *after.Status.History[0].DeepCopy()
+	l.tellTrouble(ctx)
 	return nil
 }
 
@@ -226,7 +230,7 @@ func (l *look) cancel(ctx context.Context) (time.Time, error) {
 	if !l.hasFinalizer() {
 		return time.Time{}, l.letGo(ctx)
 	}
-	last := l.cfg.DeletionTimestamp.Add(l.Config.Cancellation.Timeout.Duration)
+	last := l.cfg.DeletionTimestamp.Add(l.setup.Config.Cancellation.Timeout.Duration)
 	var reason, message string
 	switch committed, err := engine.Committed(ctx, l.book, l.record); {
 	case l.upgrader == nil:
@@ -259,7 +263,7 @@ func (l *look) letGo(ctx context.Context) error {
 	if err := l.sureLock.Release(ctx, l.holder()); err != nil {
 		return err
 	}
-	l.Events.Forget(string(l.cfg.UID))
+	l.Telling.Forget(string(l.cfg.UID))
 	return client.IgnoreNotFound(l.setFinalizer(ctx, false))
 }
 
@@ -305,7 +309,7 @@ func (l *look) windowEnd() time.Time {
 	if l.upgradeAt.IsZero() {
 		return time.Time{}
 	}
-	return l.upgradeAt.Add(l.Config.UpgradeWindow.Duration)
+	return l.upgradeAt.Add(l.setup.Config.UpgradeWindow.Duration)
 }
 
 func (l *look) holder() lock.Holder {

@@ -50,7 +50,7 @@ func (l *look) mayStart(ctx context.Context) *summary {
 	if reason, message := unreachable(version.Installed, l.record.Version); reason != "" {
 		return l.refused(reason, message)
 	}
-	return l.schedule()
+	return l.schedule(ctx)
 }
 
 // unreachable says why a version cannot be upgraded to, whenever.
@@ -66,12 +66,14 @@ func unreachable(installed, desired string) (reason, message string) {
 }
 
 // schedule waits for the time, and knows when it is too late.
-func (l *look) schedule() *summary {
+func (l *look) schedule(ctx context.Context) *summary {
 	switch {
 	case l.upgradeAt.IsZero():
 		return l.refused(reasonInvalidTime, fmt.Sprintf("spec.upgradeAt is %q, which is no time; write it as in 2020-05-01T12:00:00Z", l.cfg.Spec.UpgradeAt))
 	case l.now.Before(l.upgradeAt):
-		return l.pending(reasonScheduled, "the upgrade begins at "+clockTime(l.upgradeAt), l.upgradeAt)
+		s := l.pending(reasonScheduled, "the upgrade begins at "+clockTime(l.upgradeAt), l.upgradeAt)
+		s.early, s.again = l.foresee(ctx)
+		return s
 	case !l.now.Before(l.windowEnd()):
 		return l.missed()
 	case l.paused():
@@ -156,7 +158,7 @@ func (s *summary) fail(reason, message string) {
 }
 
 func (l *look) unknownType() string {
-	known := slices.Sorted(maps.Keys(l.Upgraders))
+	known := slices.Sorted(maps.Keys(l.setup.Upgraders))
 	return fmt.Sprintf("spec.type %q is not known; this operator knows %s", l.cfg.Spec.Type, strings.Join(known, ", "))
 }
 

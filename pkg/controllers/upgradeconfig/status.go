@@ -33,6 +33,9 @@ const (
 	reasonUpgraded         = "Upgraded"
 	reasonFailed           = "Failed"
 	reasonOnTime           = "OnTime"
+	reasonNothingFound     = "NothingFound"
+
+	reasonConfigurationInvalid = "ConfigurationInvalid"
 )
 
 // workersStep is the step whose times are also the times of the worker nodes.
@@ -55,8 +58,18 @@ type summary struct {
 	progressing condition
 	succeeded   condition
 	stalled     condition
+	early       condition // what the early check has found
 	next        time.Time // the next thing to happen on its own
+	again       time.Time // when to look again before that; zero: there is no need
 	over        bool
+}
+
+// wake is when to look again.
+func (s summary) wake() time.Time {
+	if !s.again.IsZero() && (s.next.IsZero() || s.again.Before(s.next)) {
+		return s.again
+	}
+	return s.next
 }
 
 // summarize says what the record of an upgrade that has begun means.
@@ -100,7 +113,7 @@ func summarize(record history.History, verdict engine.Verdict, paused bool) summ
 }
 
 // statusOf is the status that shows the record and its summary.
-func statusOf(cfg *v1alpha1.UpgradeConfig, record history.History, s summary, now time.Time) v1alpha1.UpgradeConfigStatus {
+func statusOf(cfg *v1alpha1.UpgradeConfig, record history.History, s summary, trouble string, now time.Time) v1alpha1.UpgradeConfigStatus {
 	status := *cfg.Status.DeepCopy()
 	status.ObservedGeneration = cfg.Generation
 	status.NextTime = nil
@@ -126,10 +139,21 @@ func statusOf(cfg *v1alpha1.UpgradeConfig, record history.History, s summary, no
 		{v1alpha1.ConditionProgressing, s.progressing},
 		{v1alpha1.ConditionSucceeded, s.succeeded},
 		{v1alpha1.ConditionStalled, s.stalled},
+		{v1alpha1.ConditionEarlyCheckPassed, s.early},
+		{v1alpha1.ConditionDegraded, degraded(s, trouble)},
 	} {
 		setCondition(&status.Conditions, c.name, c.condition, cfg.Generation, now)
 	}
 	return status
+}
+
+// degraded says that the operator works by another configuration than the one
+// that is written. What is over is over.
+func degraded(s summary, trouble string) condition {
+	if trouble == "" || s.over {
+		return condition{}
+	}
+	return condition{metav1.ConditionTrue, reasonConfigurationInvalid, "the operator's configuration is not taken, and the last good one stays in force: " + trouble}
 }
 
 // setCondition sets or removes a condition. The time of the last transition is

@@ -156,7 +156,7 @@ func TestStatusOfShowsTheTimesOfTheWorkers(t *testing.T) {
 	t.Parallel()
 	from, to := stamp(noon), stamp(noon.Add(time.Hour))
 	record := history.History{Version: desired, Conditions: []history.StepCondition{{Type: workersStep, StartTime: from, CompleteTime: to}}}
-	status := statusOf(upgradeConfig(upgrade), record, summary{phase: history.PhaseUpgrading}, noon)
+	status := statusOf(upgradeConfig(upgrade), record, summary{phase: history.PhaseUpgrading}, "", noon)
 	got := status.History[0]
 	if !got.WorkerStartTime.Equal(from) || !got.WorkerCompleteTime.Equal(to) {
 		t.Errorf("the workers took from %s to %s", got.WorkerStartTime, got.WorkerCompleteTime)

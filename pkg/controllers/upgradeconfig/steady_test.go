@@ -43,7 +43,7 @@ func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
 		},
 		"while its type is not known": func(w *world) {
 			w.reach("ControlPlaneUpgraded")
-			w.operator.Upgraders = nil
+			w.setup.Upgraders = nil
 			w.play(time.Minute)
 		},
 	} {

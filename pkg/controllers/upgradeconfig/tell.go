@@ -5,6 +5,7 @@ package upgradeconfig
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ const tellTimeout = 10 * time.Second
 func (l *look) tellSteps(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	if err := l.Events.Tell(ctx, l.subject(), l.record); err != nil {
+	if err := l.Telling.Tell(ctx, l.subject(), l.record); err != nil {
 		l.log.Error(err, "an event could not be written, it is tried again")
 	}
 }
@@ -37,21 +38,52 @@ func (l *look) tellEnd(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
 	end := meta.FindStatusCondition(l.cfg.Status.Conditions, v1alpha1.ConditionSucceeded)
+	var err error
 	switch {
 	case l.record.StartTime != nil:
-		return l.Events.Tell(ctx, l.subject(), l.record)
+		err = l.Telling.Tell(ctx, l.subject(), l.record)
 	case end == nil || l.cfg.Status.History[0].Version != l.record.Version: // the summary is not about this attempt
-		return nil
 	case end.Status == metav1.ConditionTrue:
-		return l.tell(ctx, corev1.EventTypeNormal, end.Reason, end.Message)
+		err = l.tell(ctx, corev1.EventTypeNormal, end.Reason, end.Message)
+	default:
+		err = l.tell(ctx, corev1.EventTypeWarning, end.Reason, end.Message)
 	}
-	return l.tell(ctx, corev1.EventTypeWarning, end.Reason, end.Message)
+	return errors.Join(err, l.Telling.Delivered(string(l.cfg.UID)))
+}
+
+// tellEarly tells what the early check has found: once for each set of steps
+// that are in the way, whatever they say.
+func (l *look) tellEarly(ctx context.Context, early condition) {
+	switch early.status {
+	case metav1.ConditionTrue:
+		l.tryToTell(ctx, corev1.EventTypeNormal, "EarlyCheckPassed", early.reason, early.message)
+	case metav1.ConditionFalse, metav1.ConditionUnknown:
+		l.tryToTell(ctx, corev1.EventTypeWarning, "EarlyCheckFailed", early.reason, early.message)
+	}
+}
+
+// tellTrouble tells that the configuration is not the one that is written.
+func (l *look) tellTrouble(ctx context.Context) {
+	if c := meta.FindStatusCondition(l.cfg.Status.Conditions, v1alpha1.ConditionDegraded); c != nil {
+		l.tryToTell(ctx, corev1.EventTypeWarning, c.Reason, c.Message, c.Message)
+	}
+}
+
+// tryToTell tells something once; what makes it another thing is told again. If
+// it cannot be told now it is with the next look.
+func (l *look) tryToTell(ctx context.Context, eventType, reason, what, message string) {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	id := engine.ID(string(l.cfg.UID), l.record.Attempt, l.record.Version+" "+what, reason)
+	if err := l.Telling.Notify(ctx, l.subject(), id, eventType, reason, message); err != nil {
+		l.log.Error(err, "an event could not be written, it is tried again")
+	}
 }
 
 // tell writes an Event about the upgrade as a whole.
 func (l *look) tell(ctx context.Context, eventType, reason, message string) error {
 	id := engine.ID(string(l.cfg.UID), l.record.Attempt, l.record.Version, reason)
-	return l.Events.Notify(ctx, l.subject(), id, eventType, reason, message)
+	return l.Telling.Notify(ctx, l.subject(), id, eventType, reason, message)
 }
 
 // observe is told by the engine of each transition that was saved.

@@ -45,6 +45,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/dependencies"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 )
 
@@ -65,6 +66,7 @@ type world struct {
 	cluster script
 
 	operator *Reconciler // of this life of the process
+	setup    Setup
 	lives    int
 
 	// plan decides what becomes of the operator's n-th write, from 1; nil means that all are applied.
@@ -193,12 +195,17 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	live := interceptor.NewClient(w.api, interceptor.Funcs{Get: w.liveGet})
+	tools := runbooks.Tools{
+		Client: c, Live: live, Notifier: events, Alerts: &gate.Alerts{Unchecked: true}, Dependencies: needed,
+		Silencer: &maintenance.Silencer{}, Config: config.Default(),
+	}
+	w.setup = Setup{
+		Upgraders: map[string]ClusterUpgrader{"OSD": watched{w: w, upgrader: runbooks.OSD{Tools: tools}}},
+		Config:    config.Default(),
+	}
 	w.operator = &Reconciler{
-		Client: c, Live: live, Clock: w.clock,
-		Namespace: operatorNamespace, Config: config.Default(), Events: events, Metrics: metrics,
-		Upgraders: map[string]ClusterUpgrader{"OSD": watched{w: w, upgrader: runbooks.OSD{
-			Client: c, Live: live, Notifier: events, Alerts: &gate.Alerts{Unchecked: true}, Dependencies: needed, Config: config.Default(),
-		}}},
+		Client: c, Live: live, Clock: w.clock, Namespace: operatorNamespace,
+		Setup: func() Setup { return w.setup }, Telling: telemetry.Telling{Events: events}, Metrics: metrics,
 	}
 	w.operator.init()
 	w.ready, w.due, w.failures = nil, map[client.ObjectKey]time.Time{}, map[client.ObjectKey]int{}

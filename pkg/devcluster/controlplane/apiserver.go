@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // auditPolicy records who did what with which object and how it ended, once per request, watches included.
@@ -18,6 +19,7 @@ rules:
 `
 
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+	began := time.Now()
 	process, err := c.run("kube-apiserver",
 		"--etcd-servers=https://"+address(c.etcdPort),
 		"--etcd-cafile="+c.authority.caFile,
@@ -47,5 +49,6 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err := c.await(ctx, process, "https://"+address(c.apiPort)+"/readyz"); err != nil {
 		return fmt.Errorf("waiting for the API server: %w", err)
 	}
+	c.startups = append(c.startups, startup{began, time.Now()})
 	return nil
 }

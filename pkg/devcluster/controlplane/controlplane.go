@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -61,9 +62,13 @@ type ControlPlane struct {
 	etcd              *Process
 	apiServer         *Process
 	controllerManager *Process
+	startups          []startup // of the API server
 
 	died chan error
 }
+
+// startup is the time from the start of an API server until it was ready.
+type startup struct{ began, ready time.Time }
 
 // Start returns once the API server is ready (and the controller manager, unless bare). The context bounds the start
 // alone; Stop ends what was started.
@@ -140,6 +145,14 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 		return nil
 	}
 	return c.startAPIServer(ctx)
+}
+
+// WasStarting says whether the API server was not ready yet at that time. It answers before it is, and then refuses what it
+// has not yet read that it may allow; a real one stands behind a load balancer, which waits.
+func (c *ControlPlane) WasStarting(at time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.startups, func(s startup) bool { return !at.Before(s.began) && !at.After(s.ready) })
 }
 
 // Stop ends every process, the API server before etcd, which it could otherwise not leave in peace. It may be called

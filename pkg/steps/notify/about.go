@@ -14,6 +14,14 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
+// Notification is what is told. Its ID is the same whenever the same is told.
+// The type is that of a Kubernetes Event, Normal or Warning.
+type Notification struct {
+	Subject             corev1.ObjectReference
+	ID                  string
+	Type, Reason, Words string
+}
+
 // About is the object that a notification is about.
 func About(apiVersion, kind string, obj metav1.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{

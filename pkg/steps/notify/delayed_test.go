@@ -15,6 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
 
+var late = notify.Notification{Subject: subject, ID: "id-1", Type: notify.Warning, Reason: "UpgradeDelayed", Words: "it is late"}
+
 func TestDelayed(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
@@ -43,7 +45,7 @@ func TestDelayed(t *testing.T) {
 			t.Parallel()
 			r := &receiver{err: tc.err}
 			do := func(context.Context, engine.Run) (engine.Result, error) { return tc.does, nil }
-			step := engine.Keeping(do, notify.Delayed(r, 30*time.Minute, subject, "id-1", notify.Warning, "UpgradeDelayed", "it is late"))
+			step := engine.Keeping(do, notify.Delayed(r, 30*time.Minute, late))
 			got, err := step(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon.Add(tc.after)})
 			if err != nil {
 				t.Fatal(err)
@@ -57,6 +59,36 @@ func TestDelayed(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, r.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestADelayIsInTheRecord(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		before, since time.Duration // from the beginning to the step, and from there to now
+		err           error
+		want          engine.Result
+		told          int
+	}{
+		"it commenced in time":                      {29 * time.Minute, 0, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
+		"it did, and the operator was down since":   {29 * time.Minute, time.Hour, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
+		"it did not":                                {30 * time.Minute, 0, nil, engine.Done("told: it is late"), 1},
+		"it did not, and nobody can be told of it":  {time.Hour, 0, errors.New("down"), engine.WaitFor(time.Second, "NotDelivered", "not told yet: down"), 1},
+		"nobody could be told of it for five hours": {time.Hour, 5 * time.Hour, errors.New("down"), engine.Skip("NotDelivered", "not told in 5m0s of trying: down"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &receiver{err: tc.err}
+			since := noon.Add(tc.before)
+			got, err := notify.DelayedSent(r, 30*time.Minute, late)(t.Context(), engine.Run{Started: noon, Since: since, Now: since.Add(tc.since)})
+			if err != nil || got != tc.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
+			}
+			if len(r.told) != tc.told {
+				t.Errorf("told %v, want it told %d times", r.told, tc.told)
 			}
 		})
 	}

@@ -25,11 +25,11 @@ type Notifier interface {
 // Sent delivers one notification. While that does not work it tries again,
 // each time after half as long as it has been trying for; after five minutes
 // it leaves it.
-func Sent(n Notifier, subject corev1.ObjectReference, id, eventType, reason, message string) engine.UpgradeStep {
+func Sent(to Notifier, what Notification) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		err := n.Notify(ctx, subject, id, eventType, reason, message)
+		err := what.tell(ctx, to)
 		if err == nil {
-			return engine.Done("told: %s", message), nil
+			return engine.Done("told: %s", what.Words), nil
 		}
 		tried := run.Now.Sub(run.Since)
 		if tried >= patience {
@@ -38,4 +38,8 @@ func Sent(n Notifier, subject corev1.ObjectReference, id, eventType, reason, mes
 		again := min(max(tried/2, time.Second), patience-tried)
 		return engine.WaitFor(again, "NotDelivered", "not told yet: %v", err), nil
 	}
+}
+
+func (n Notification) tell(ctx context.Context, to Notifier) error {
+	return to.Notify(ctx, n.Subject, n.ID, n.Type, n.Reason, n.Words)
 }

@@ -59,7 +59,7 @@ func TestSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &receiver{err: tc.err}
-			step := notify.Sent(r, subject, "id-1", corev1.EventTypeNormal, "UpgradeStarted", "the upgrade has begun")
+			step := notify.Sent(r, notify.Notification{Subject: subject, ID: "id-1", Type: corev1.EventTypeNormal, Reason: "UpgradeStarted", Words: "the upgrade has begun"})
 			got, err := step(t.Context(), engine.Run{Started: since.Add(-time.Hour), Since: since, Now: since.Add(tc.after)})
 			if err != nil || got != tc.want {
 				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)

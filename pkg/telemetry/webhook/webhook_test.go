@@ -316,7 +316,7 @@ func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
 			cfg := &v1alpha1.UpgradeConfig{}
 			cfg.Namespace, cfg.Name, cfg.UID = subject.Namespace, subject.Name, subject.UID
 			cfg.Spec.Desired.Version, cfg.Status.History = upgrade.Version, []history.History{upgrade}
-			book := runbooks.OSD{Notifier: w.hook}.Runbook(cfg)
+			book := runbooks.OSD{Tools: runbooks.Tools{Notifier: w.hook}}.Runbook(cfg)
 			steps := slices.Concat(book.Steps, book.Cleanup)
 			sends := steps[slices.IndexFunc(steps, func(s engine.Step) bool { return s.Name == tc.step })]
 
