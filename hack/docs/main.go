@@ -18,8 +18,8 @@ const banner = "<!-- Generated from the code by `make update`. -->\n\n"
 
 func main() {
 	pages := map[string]func() (string, error){
-		"docs/runbooks/OSD.md": runbook("OSD", func(t runbooks.Tools) upgrader { return runbooks.OSD{Tools: t} }),
-		"docs/runbooks/ARO.md": runbook("ARO", func(t runbooks.Tools) upgrader { return runbooks.ARO{Tools: t} }),
+		"docs/runbooks/OSD.md":            runbook("OSD", func(t runbooks.Tools) upgrader { return runbooks.OSD{Tools: t} }),
+		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Tools) upgrader { return runbooks.ARO{Tools: t} }),
 		"docs/reference/configuration.md": always(configuration),
 		"docs/reference/metrics.md":       metrics,
 		"docs/reference/operator.md":      always(flags),

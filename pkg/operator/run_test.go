@@ -177,8 +177,8 @@ func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
 		"alerts: {url: thanos}\n":                                          `--config: alerts.url: the URL of Prometheus is "thanos", must begin with https://`,
 		"alerts: {url: 'https://u:p@thanos'}\n":                            "--config: alerts.url: the URL of Prometheus must be a URL without user",
 		"alerts: {url: 'http://thanos'}\n":                                 "--config: alerts.url: the URL of Prometheus is \"http://thanos\", must begin with https://: a token",
-		"alertmanager: {url: 'https://u:p@am'}\n":                         "--config: alertmanager.url: the URL of Alertmanager must be a URL without user",
-		"webhook: {url: 'http://here', tokenFile: /token}\n":              "--config: webhook.url: the URL of the receiver is \"http://here\", must begin with https://: a token",
+		"alertmanager: {url: 'https://u:p@am'}\n":                          "--config: alertmanager.url: the URL of Alertmanager must be a URL without user",
+		"webhook: {url: 'http://here', tokenFile: /token}\n":               "--config: webhook.url: the URL of the receiver is \"http://here\", must begin with https://: a token",
 		"externalDependencies: {urls: ['https://quay.io/', quay.io, x]}\n": "--config: externalDependencies.urls: checking the external dependencies: the URL in place 2 must be",
 	} {
 		err := operator.Run(t.Context(), configured(t, lines), nobody, logr.Discard(), clock.RealClock{}, nil)

@@ -79,10 +79,10 @@ type Reconciler struct {
 	Telling telemetry.Telling
 	Metrics *telemetry.Metrics
 
-	store    *store
+	store     *store
 	foresight foresight
-	lock     *lock.Lock
-	sureLock *lock.Lock // the same lock, read from the API server
+	lock      *lock.Lock
+	sureLock  *lock.Lock // the same lock, read from the API server
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=get;list;watch;patch

@@ -4,11 +4,13 @@
 package upgradeconfig
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -372,5 +374,43 @@ func TestNothingIsAskedForWithALockThatWasGivenBack(t *testing.T) {
 	}
 	if err := w.api.Get(t.Context(), upgrade, &v1alpha1.UpgradeConfig{}); apierrors.IsNotFound(err) {
 		t.Error(err)
+	}
+}
+
+// slow is a webhook whose receiver takes nothing until so long after the end of the upgrade.
+type slow struct {
+	w    *world
+	down time.Duration
+}
+
+func (slow) Notify(context.Context, corev1.ObjectReference, string, string, string, string) error {
+	return nil
+}
+func (slow) Tell(context.Context, corev1.ObjectReference, history.History) error { return nil }
+func (slow) Forget(string)                                                       {}
+func (s slow) Delivered(string) error {
+	if s.w.clock.Now().Before(s.w.record().CompleteTime.Add(s.down)) {
+		return errors.New("the receiver is down")
+	}
+	return nil
+}
+
+func TestAReceiverThatIsDownHoldsUpNoUpgradeAndForAWhileTheNextOne(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ down, held time.Duration }{
+		"it is there":             {-time.Second, 0},
+		"it is back in a while":   {2 * time.Minute, 2 * time.Minute},
+		"it is down for too long": {24 * time.Hour, tellFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.operator.Telling.Webhook = slow{w, tc.down}
+			w.upgraded()
+			held := w.clock.Now().Sub(w.record().CompleteTime.Time)
+			if held < tc.held || held > tc.held+2*time.Minute {
+				t.Errorf("the lock was held for %s after the end, want %s or a little longer", held, tc.held)
+			}
+		})
 	}
 }

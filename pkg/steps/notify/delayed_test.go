@@ -73,9 +73,9 @@ func TestADelayIsInTheRecord(t *testing.T) {
 		want          engine.Result
 		told          int
 	}{
-		"it commenced in time":                      {29 * time.Minute, 0, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
-		"it did, and the operator was down since":   {29 * time.Minute, time.Hour, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
-		"it did not":                                {30 * time.Minute, 0, nil, engine.Done("told: it is late"), 1},
+		"it commenced in time":                    {29 * time.Minute, 0, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
+		"it did, and the operator was down since": {29 * time.Minute, time.Hour, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
+		"it did not": {30 * time.Minute, 0, nil, engine.Done("told: it is late"), 1},
 		"it did not, and nobody can be told of it":  {time.Hour, 0, errors.New("down"), engine.WaitFor(time.Second, "NotDelivered", "not told yet: down"), 1},
 		"nobody could be told of it for five hours": {time.Hour, 5 * time.Hour, errors.New("down"), engine.Skip("NotDelivered", "not told in 5m0s of trying: down"), 1},
 	} {

@@ -1,0 +1,179 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// early is what the early check shows: its status, reason and message; empty if it is not shown.
+func (w *world) early() string {
+	c := apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionEarlyCheckPassed)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + " " + c.Reason + ": " + c.Message
+}
+
+// nodeReady lets a node become ready or not.
+func (w *world) nodeReady(is corev1.ConditionStatus) {
+	var node corev1.Node
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "worker-0"}, &node); err != nil {
+		w.t.Fatal(err)
+	}
+	node.Status.Conditions[0].Status = is
+	if err := w.api.Status().Update(w.t.Context(), &node); err != nil {
+		w.t.Fatal(err)
+	}
+	w.dirty[kindOf(&node)] = true
+}
+
+func TestWhatWouldBeInTheWayIsShownTwoHoursAhead(t *testing.T) {
+	t.Parallel()
+	const ill, well = "False PreHealthCheck: PreHealthCheck: nodes not ready: worker-0", "True NothingFound: nothing would be in the way of the upgrade now"
+	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = tenPast.Add(3 * time.Hour).Format(time.RFC3339) }))
+	w.nodeReady(corev1.ConditionFalse)
+	for _, moment := range []struct {
+		before time.Duration // the upgrade
+		do     func()
+		want   string
+	}{
+		{2*time.Hour + 6*time.Second, nil, ""},
+		{2*time.Hour - 6*time.Second, nil, ill},
+		{2*time.Hour - 7*time.Minute, func() { w.nodeReady(corev1.ConditionTrue) }, ill},
+		{2*time.Hour - 9*time.Minute, nil, well},
+		{2*time.Hour - 10*time.Minute, func() { w.nodeReady(corev1.ConditionFalse) }, well},
+		{2*time.Hour - 10*time.Minute - 10*time.Second, func() { w.nodeReady(corev1.ConditionTrue) }, ill},
+		{2*time.Hour - 11*time.Minute - 20*time.Second, nil, well}, // it was not to be asked again before
+		{time.Minute, nil, well},
+		{-time.Minute, nil, ""}, // it has begun
+	} {
+		w.at(3*time.Hour - moment.before)
+		if got := w.early(); got != moment.want {
+			t.Errorf("%s before the upgrade it shows %q, want %q", moment.before, got, moment.want)
+		}
+		if moment.do != nil {
+			moment.do()
+		}
+	}
+	if n := w.events("EarlyCheckFailed"); n != 1 {
+		t.Errorf("%d Events tell of the one thing that was in the way", n)
+	}
+	if n := w.events("EarlyCheckPassed"); n != 1 {
+		t.Errorf("%d Events tell that nothing is in the way", n)
+	}
+}
+
+func TestTheEarlyCheckAsksOnceAMinuteHoweverMuchChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	asked := 0
+	w.setup.Upgraders = map[string]ClusterUpgrader{"OSD": counted{w.setup.Upgraders["OSD"], &asked}}
+	for range 9 * 60 {
+		w.queue(upgrade)
+		w.play(time.Second)
+		if w.early() == "" {
+			t.Fatal("nothing is shown")
+		}
+	}
+	if asked < 9 || asked > 10 {
+		t.Errorf("in nine minutes the health was asked for %d times", asked)
+	}
+}
+
+// counted is an upgrader whose health check is counted while it is early.
+type counted struct {
+	ClusterUpgrader
+	n *int
+}
+
+func (c counted) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+	book := c.ClusterUpgrader.Runbook(cfg)
+	for i := range book.Steps {
+		if early := book.Steps[i].Early; book.Steps[i].Name == "PreHealthCheck" {
+			book.Steps[i].Early = func(ctx context.Context, run engine.Run) (engine.Result, error) {
+				*c.n++
+				return early(ctx, run)
+			}
+		}
+	}
+	return book
+}
+
+func TestThereIsNoEarlyCheckIfNoneIsWanted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.setup.Config.EarlyCheck.LeadTime.Duration = 0
+	w.at(-time.Second)
+	if got := w.early(); got != "" {
+		t.Errorf("it shows %q", got)
+	}
+}
+
+func TestAChangedUpgradeConfigIsCheckedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.play(time.Second)
+	w.nodeReady(corev1.ConditionFalse)
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.PDBForceDrainTimeout = new(int32(1)) })
+	w.play(time.Second)
+	if got := w.early(); got != "False PreHealthCheck: PreHealthCheck: nodes not ready: worker-0" {
+		t.Errorf("it shows %q", got)
+	}
+}
+
+func TestSeveralThingsInTheWayAreAllNamed(t *testing.T) {
+	t.Parallel()
+	got := verdictOf([]engine.Obstacle{{Step: "VersionPinned", Reason: "NotOffered", Message: "it is not offered"}, {Step: "PreHealthCheck", Reason: "ClusterUnhealthy", Message: "a node is ill"}})
+	want := condition{"False", "VersionPinned,PreHealthCheck", "VersionPinned: it is not offered; PreHealthCheck: a node is ill"}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestAConfigurationThatIsNotTakenIsShownWhileItIsAndNotAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	degraded := func(w *world) string {
+		c := apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionDegraded)
+		if c == nil {
+			return ""
+		}
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+	const kept = "True ConfigurationInvalid: the operator's configuration is not taken, and the last good one stays in force: "
+	w := newWorld(t, upgradeConfig(upgrade))
+	for _, moment := range []struct {
+		trouble, want string
+		events        int
+	}{
+		{"", "", 0},
+		{"alerts.url: is wrong", kept + "alerts.url: is wrong", 1},
+		{"webhook.url: is wrong", kept + "webhook.url: is wrong", 2},
+		{"", "", 2},
+		{"alerts.url: is wrong", kept + "alerts.url: is wrong", 2}, // that was told
+	} {
+		w.setup.Trouble = moment.trouble
+		w.queue(upgrade)
+		w.play(time.Second)
+		if got := degraded(w); got != moment.want {
+			t.Errorf("with %q it shows %q, want %q", moment.trouble, got, moment.want)
+		}
+		if n := w.events(reasonConfigurationInvalid); n != moment.events {
+			t.Errorf("with %q there are %d Events, want %d", moment.trouble, n, moment.events)
+		}
+	}
+	w.upgraded()
+	if got := degraded(w); got != "" {
+		t.Errorf("after the upgrade it shows %q", got)
+	}
+}

@@ -1,0 +1,66 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestForeseeAsksWhatCanBeAskedUpToTheCommit(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	says := func(name string, result Result, err error) Step {
+		return Step{
+			Name: name, Doc: "It is asked.",
+			Do: func(context.Context, Run) (Result, error) {
+				t.Errorf("%s was done", name)
+				return Result{}, nil
+			},
+			Early: func(ctx context.Context, run Run) (Result, error) {
+				if _, bounded := ctx.Deadline(); !bounded || !run.Now.Equal(time.Unix(7, 0)) {
+					t.Errorf("%s is asked at %s, bounded: %t", name, run.Now, bounded)
+				}
+				asked = append(asked, name)
+				return result, err
+			},
+		}
+	}
+	mute := says("Mute", Done(""), nil)
+	mute.Early = nil
+	commit := says("Commit", Wait("NotYet", "it is not time"), nil)
+	commit.Commits = true
+	book := Runbook{
+		Steps: []Step{
+			says("Well", Done("all is well"), nil),
+			says("Ill", Wait("Unhealthy", "a node is ill"), nil),
+			mute,
+			says("Dark", Result{}, errors.New("nobody answers")),
+			says("Odd", Result{}, nil),
+			says("Left", Skip("NotConfigured", "nothing to do"), nil),
+			says("Hopeless", Fail("Never", "it cannot be"), nil),
+			commit,
+			says("Later", Wait("NotYet", "it is too early to ask"), nil),
+		},
+		Cleanup: []Step{says("Clean", Wait("NotYet", "it is not dirty"), nil)},
+	}
+	got := Foresee(t.Context(), book, Run{Now: time.Unix(7, 0)})
+	want := []Obstacle{
+		{"Ill", "Unhealthy", "a node is ill"},
+		{"Dark", "CannotObserve", "nobody answers"},
+		{"Odd", "Waiting", ""},
+		{"Hopeless", "Never", "it cannot be"},
+		{"Commit", "NotYet", "it is not time"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("obstacles (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Well", "Ill", "Dark", "Odd", "Left", "Hopeless", "Commit"}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+}

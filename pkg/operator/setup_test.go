@@ -1,0 +1,124 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+)
+
+// window is a configuration with that window.
+func window(d time.Duration) config.Config {
+	c := config.Default()
+	c.UpgradeWindow.Duration = d
+	return c
+}
+
+// written is what stands in the configuration file.
+type written struct {
+	config config.Config
+	err    error
+}
+
+func newSetups(file *written, made *int) *setups {
+	s := &setups{
+		read: func() (config.Config, error) { return file.config, file.err },
+		make: func(c config.Config) (upgradeconfig.Setup, error) {
+			*made++
+			if c.UpgradeWindow.Duration == 13*time.Minute {
+				return upgradeconfig.Setup{}, errors.New("alerts.url: is wrong\nwebhook.url: is wrong")
+			}
+			return upgradeconfig.Setup{Config: c}, nil
+		},
+		clock: testingclock.NewFakeClock(time.Unix(0, 0)), log: logr.Discard(), changed: make(chan event.GenericEvent, 1),
+	}
+	s.show = func(bool) {}
+	s.setup = upgradeconfig.Setup{Config: file.config}
+	return s
+}
+
+func TestTheLastGoodConfigurationStaysInForce(t *testing.T) {
+	t.Parallel()
+	file, made := &written{config: window(time.Minute)}, 0
+	s := newSetups(file, &made)
+	var valid []bool
+	s.show = func(v bool) { valid = append(valid, v) }
+	for i, moment := range []struct {
+		file    written
+		window  time.Duration
+		trouble string
+		made    int // in all
+		changed bool
+	}{
+		{written{config: window(time.Minute)}, time.Minute, "", 0, false},
+		{written{config: window(2 * time.Minute)}, 2 * time.Minute, "", 1, true},
+		{written{err: errors.New("upgradeWindow: is 5")}, 2 * time.Minute, "upgradeWindow: is 5", 1, true},
+		{written{err: errors.New("upgradeWindow: is 5")}, 2 * time.Minute, "upgradeWindow: is 5", 1, false},
+		{written{config: window(13 * time.Minute)}, 2 * time.Minute, "alerts.url: is wrong; webhook.url: is wrong", 2, true},
+		{written{config: window(2 * time.Minute)}, 2 * time.Minute, "", 2, true},
+		{written{config: window(3 * time.Minute)}, 3 * time.Minute, "", 3, true},
+	} {
+		*file = moment.file
+		s.follow()
+		got := s.Current()
+		if got.Config.UpgradeWindow.Duration != moment.window || got.Trouble != moment.trouble || made != moment.made {
+			t.Errorf("moment %d: in force is a window of %s, trouble %q, made %d; want %s, %q, %d",
+				i, got.Config.UpgradeWindow, got.Trouble, made, moment.window, moment.trouble, moment.made)
+		}
+		select {
+		case <-s.changed:
+			if !moment.changed {
+				t.Errorf("moment %d: it is told that something has changed", i)
+			}
+		default:
+			if moment.changed {
+				t.Errorf("moment %d: it is not told that something has changed", i)
+			}
+		}
+	}
+	if diff := cmp.Diff([]bool{true, false, false, true, true}, valid); diff != "" {
+		t.Errorf("shown as valid (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheConfigurationIsFollowedUntilTheOperatorEnds(t *testing.T) {
+	t.Parallel()
+	file, made := &written{config: window(time.Minute)}, 0
+	s := newSetups(file, &made)
+	file.config = window(time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Start(ctx) }()
+	clock := s.clock.(*testingclock.FakeClock)
+	for !clock.HasWaiters() {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended at once: %v", err)
+		default:
+		}
+	}
+	clock.Step(readInterval)
+	select {
+	case <-s.changed:
+	case <-time.After(10 * time.Second): //nolint:forbidigo // A bound on a failing test.
+		t.Fatal("it was not read again")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if s.Current().Config.UpgradeWindow.Duration != time.Hour || s.NeedLeaderElection() {
+		t.Errorf("in force is %+v", s.Current())
+	}
+}
