@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Copies OpenShift's own CRDs out of the github.com/openshift/api that go.mod names, for the dev cluster. Where there is
-# one for each feature set, the default one is taken.
+# one for each feature set, the default one is taken. That of the File Integrity Operator comes from its own module.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,3 +27,6 @@ for resource in \
   fi
   cat "${found[0]}" >"$target/$name.yaml" # files of the module cache are read-only; these are not
 done
+
+integrity=$(go mod download -json github.com/openshift/file-integrity-operator@v1.3.6 | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+cat "$integrity/config/crd/bases/fileintegrity.openshift.io_fileintegrities.yaml" >"$target/fileintegrities.yaml"

@@ -40,6 +40,7 @@ type Config struct {
 	Maintenance          Maintenance          `json:"maintenance"`
 	Notifications        Notifications        `json:"notifications"`
 	Webhook              Webhook              `json:"webhook"`
+	PostUpgrade          PostUpgrade          `json:"postUpgrade"`
 }
 
 // Patience is how long a step may take before people are told.
@@ -115,6 +116,11 @@ type Webhook struct {
 	Timeout   Duration `json:"timeout"`
 }
 
+// PostUpgrade is what is left to do once a cluster has been upgraded.
+type PostUpgrade struct {
+	Procedures []string `json:"procedures"`
+}
+
 // Setting is one key of the file.
 type Setting struct {
 	Path  string // as in upgradeWindow or controlPlane.slowAfter
@@ -165,6 +171,7 @@ func (c *Config) Settings() []Setting {
 		{"webhook.caFile", "The file with the authorities that may vouch for the receiver. Empty: those of the system.", Text{&c.Webhook.CAFile, "", longestPath}},
 		{"webhook.tokenFile", "The file with the bearer token for the receiver, sent over https only. Empty: none is sent.", Text{&c.Webhook.TokenFile, "", longestPath}},
 		{"webhook.timeout", "How long the receiver's answer may take.", Span{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"postUpgrade.procedures", "What is done once a cluster has been upgraded, in this order.", Choice{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
 	}
 }
 

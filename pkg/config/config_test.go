@@ -212,6 +212,43 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 	}
 }
 
+func TestEveryChoiceIsTakenOutOfItsNamesAlone(t *testing.T) {
+	t.Parallel()
+	choices := 0
+	for i, setting := range new(config.Config).Settings() {
+		s, ok := setting.Value.(config.Choice)
+		if !ok {
+			continue
+		}
+		choices++
+		for text, value := range map[string][]string{"[]": {}, "[" + strings.Join(s.Of, ", ") + "]": s.Of} {
+			got, err := config.Parse([]byte(set(setting.Path, text)))
+			if err != nil {
+				t.Errorf("%s: %s is refused: %v", setting.Path, text, err)
+				continue
+			}
+			want := config.Default()
+			*want.Settings()[i].Value.(config.Choice).Value = value
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", setting.Path, text, diff)
+			}
+		}
+		for value, want := range map[string]string{
+			"[Dance]":                            `item 1 is "Dance", must be one of ` + strings.Join(s.Of, ", "),
+			"[" + strings.ToLower(s.Of[0]) + "]": "must be one of " + strings.Join(s.Of, ", "),
+			s.Of[0]:                              "must be a list, such as",
+			"[30]":                               `item 1 is "30", must be a text`,
+			"[" + strings.Repeat("x,", len(s.Of)+1) + "]": fmt.Sprintf("must have %d at most", len(s.Of)),
+		} {
+			_, err := config.Parse([]byte(set(setting.Path, value)))
+			refused(t, err, setting.Path+": ", want)
+		}
+	}
+	if choices < 1 {
+		t.Fatalf("there are %d choices", choices)
+	}
+}
+
 func refused(t *testing.T, err error, says ...string) {
 	t.Helper()
 	if err == nil {

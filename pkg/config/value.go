@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,6 +111,38 @@ func (l List) read(e entry) error {
 		return errors.New(strings.Join(wrong, "; "))
 	}
 	*l.Value = values
+	return nil
+}
+
+// Choice is a list of names out of a given set. Unset, it is empty.
+type Choice struct {
+	Value *[]string
+	Of    []string
+}
+
+// Unset is the empty list.
+func (Choice) Unset() string { return "[]" }
+
+// Bounds are the names.
+func (c Choice) Bounds() string { return "any of " + strings.Join(c.Of, ", ") }
+
+func (c Choice) reset() { *c.Value = []string{} }
+
+func (c Choice) read(e entry) error {
+	var chosen []string
+	if err := (List{Value: &chosen, Most: len(c.Of), Longest: longestName}).read(e); err != nil {
+		return err
+	}
+	var wrong []string
+	for i, name := range chosen {
+		if !slices.Contains(c.Of, name) {
+			wrong = append(wrong, fmt.Sprintf("item %d is %q, must be one of %s", i+1, name, strings.Join(c.Of, ", ")))
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "; "))
+	}
+	*c.Value = chosen
 	return nil
 }
 
