@@ -80,3 +80,8 @@ func (a about) silences() maintenance.Subject {
 		Attempt: a.attempt, Version: a.cfg.Spec.Desired.Version,
 	}
 }
+
+// unique names this attempt among all upgrades of the cluster.
+func (a about) unique() string {
+	return fmt.Sprintf("%s/%s/%d", a.cfg.UID, a.cfg.Spec.Desired.Version, a.attempt)
+}

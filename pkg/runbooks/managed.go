@@ -13,6 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/procedures"
 )
 
 // steps are the lines of the tables of managed clusters, for one UpgradeConfig:
@@ -200,6 +201,16 @@ func (s steps) PostClusterHealthCheck() engine.Step {
 		Reached:   gate.IsHealthy(s.Client, s.Alerts),
 		FailAfter: s.Config.PostHealthCheck.Timeout.Duration,
 		FailsAs:   []string{"UnhealthyAfterUpgrade"},
+	}
+}
+
+// PostUpgradeProcedures is what is left to do.
+func (s steps) PostUpgradeProcedures() engine.Step {
+	on := procedures.Cluster{Live: s.Live, Writer: s.Client}
+	return engine.Step{
+		Name: "PostUpgradeProcedures",
+		Doc:  "Carries out the procedures that are configured. It goes on without what cannot be done.",
+		Do:   procedures.Done(on, s.about.unique(), s.Config.PostUpgrade.Procedures),
 	}
 }
 

@@ -30,6 +30,7 @@ func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			m.AllWorkerNodesUpgraded(),
 			m.RemoveMaintWindow(),
 			m.PostClusterHealthCheck(),
+			m.PostUpgradeProcedures(),
 			m.CompletedNotificationSent(),
 		),
 		Cleanup: m.cleanup(),
