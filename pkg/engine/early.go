@@ -8,16 +8,20 @@ import (
 	"context"
 )
 
-// Obstacle is something that an upgrade would wait for.
-type Obstacle struct {
+// Prospect is what a step says ahead of time.
+type Prospect struct {
 	Step, Reason, Message string
+	// InTheWay says that the upgrade would wait for it. If not, it is left out
+	// for now, and the message says why.
+	InTheWay bool
 }
 
 // Foresee asks each step up to the committing one that can be asked ahead of
-// time what it would wait for, and returns what they say, in the order of the
-// runbook. Nothing is changed. What could not be found out is an obstacle too.
-func Foresee(ctx context.Context, book Runbook, run Run) []Obstacle {
-	var found []Obstacle
+// time what it would wait for, and returns what those say that are not well, in
+// the order of the runbook. Nothing is changed. What could not be found out is in
+// the way too.
+func Foresee(ctx context.Context, book Runbook, run Run) []Prospect {
+	var found []Prospect
 	for i := range book.Steps[:min(book.commit()+1, len(book.Steps))] {
 		step := &book.Steps[i]
 		if step.Early == nil {
@@ -26,9 +30,9 @@ func Foresee(ctx context.Context, book Runbook, run Run) []Obstacle {
 		result, err := early(ctx, step.Early, run)
 		switch {
 		case err != nil:
-			found = append(found, Obstacle{step.Name, reasonUnobservable, err.Error()})
-		case !result.Passed():
-			found = append(found, Obstacle{step.Name, cmp.Or(result.reason, reasonWaiting), result.message})
+			found = append(found, Prospect{step.Name, reasonUnobservable, err.Error(), true})
+		case result.outcome != done:
+			found = append(found, Prospect{step.Name, cmp.Or(result.reason, reasonWaiting), result.message, !result.Passed()})
 		}
 	}
 	return found

@@ -50,15 +50,16 @@ func TestForeseeAsksWhatCanBeAskedUpToTheCommit(t *testing.T) {
 		Cleanup: []Step{says("Clean", Wait("NotYet", "it is not dirty"), nil)},
 	}
 	got := Foresee(t.Context(), book, Run{Now: time.Unix(7, 0)})
-	want := []Obstacle{
-		{"Ill", "Unhealthy", "a node is ill"},
-		{"Dark", "CannotObserve", "nobody answers"},
-		{"Odd", "Waiting", ""},
-		{"Hopeless", "Never", "it cannot be"},
-		{"Commit", "NotYet", "it is not time"},
+	want := []Prospect{
+		{"Ill", "Unhealthy", "a node is ill", true},
+		{"Dark", "CannotObserve", "nobody answers", true},
+		{"Odd", "Waiting", "", true},
+		{"Left", "NotConfigured", "nothing to do", false},
+		{"Hopeless", "Never", "it cannot be", true},
+		{"Commit", "NotYet", "it is not time", true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("obstacles (-want +got):\n%s", diff)
+		t.Errorf("prospects (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"Well", "Ill", "Dark", "Odd", "Left", "Hopeless", "Commit"}, asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)

@@ -96,7 +96,7 @@ func (s steps) PreHealthCheck() engine.Step {
 		Name:  "PreHealthCheck",
 		Doc:   "Waits until operators, machine config pools and nodes are healthy and no critical alert fires.",
 		Do:    s.healthy,
-		Early: s.healthy,
+		Early: gate.LooksHealthy(s.Client, "ClusterUnhealthy", s.Alerts),
 	}
 }
 

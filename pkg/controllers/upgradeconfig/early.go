@@ -49,23 +49,26 @@ func (l *look) foresee(ctx context.Context) (condition, time.Time) {
 	return known.verdict, known.at.Add(earlyInterval)
 }
 
-// verdictOf puts in a sentence what was found. The reason names the step, if it is one.
-func verdictOf(found []engine.Obstacle) condition {
-	switch len(found) {
-	case 0:
-		return condition{metav1.ConditionTrue, reasonNothingFound, "nothing would be in the way of the upgrade now"}
-	case 1:
-		return condition{metav1.ConditionFalse, found[0].Step, sentence(found[0])}
-	}
-	var names, sentences []string
+// verdictOf puts in a sentence what was found. The reason names the steps that
+// would be in the way. What can only be known later is said, but for steps that
+// have nothing to do.
+func verdictOf(found []engine.Prospect) condition {
+	var steps, obstacles, remarks []string
 	for _, f := range found {
-		names = append(names, f.Step)
-		sentences = append(sentences, sentence(f))
+		sentence := f.Step + ": " + f.Message
+		switch {
+		case f.InTheWay:
+			steps, obstacles = append(steps, f.Step), append(obstacles, sentence)
+		case f.Reason != reasonNotConfigured:
+			remarks = append(remarks, sentence)
+		}
 	}
-	return condition{metav1.ConditionFalse, strings.Join(names, ","), strings.Join(sentences, "; ")}
+	if len(steps) == 0 {
+		remarks = append([]string{"nothing would be in the way of the upgrade now"}, remarks...)
+		return condition{metav1.ConditionTrue, reasonNothingFound, strings.Join(remarks, "; ")}
+	}
+	return condition{metav1.ConditionFalse, strings.Join(steps, ","), strings.Join(append(obstacles, remarks...), "; ")}
 }
-
-func sentence(o engine.Obstacle) string { return o.Step + ": " + o.Message }
 
 func (f *foresight) recall(key client.ObjectKey) foreseen {
 	f.mu.Lock()

@@ -38,9 +38,15 @@ func (w *world) nodeReady(is corev1.ConditionStatus) {
 	w.dirty[kindOf(&node)] = true
 }
 
+// What the early check shows of a cluster that has an ill node, and of one that has not.
+const (
+	pinned = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then will it be known whether 4.4.6 is offered in it`
+	ill    = "False PreHealthCheck: PreHealthCheck: nodes not ready: worker-0" + pinned
+	well   = "True NothingFound: nothing would be in the way of the upgrade now" + pinned
+)
+
 func TestWhatWouldBeInTheWayIsShownTwoHoursAhead(t *testing.T) {
 	t.Parallel()
-	const ill, well = "False PreHealthCheck: PreHealthCheck: nodes not ready: worker-0", "True NothingFound: nothing would be in the way of the upgrade now"
 	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = tenPast.Add(3 * time.Hour).Format(time.RFC3339) }))
 	w.nodeReady(corev1.ConditionFalse)
 	for _, moment := range []struct {
@@ -127,17 +133,36 @@ func TestAChangedUpgradeConfigIsCheckedAtOnce(t *testing.T) {
 	w.nodeReady(corev1.ConditionFalse)
 	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.PDBForceDrainTimeout = new(int32(1)) })
 	w.play(time.Second)
-	if got := w.early(); got != "False PreHealthCheck: PreHealthCheck: nodes not ready: worker-0" {
+	if got := w.early(); got != ill {
 		t.Errorf("it shows %q", got)
 	}
 }
 
-func TestSeveralThingsInTheWayAreAllNamed(t *testing.T) {
+func TestTheVerdictOfAnEarlyCheck(t *testing.T) {
 	t.Parallel()
-	got := verdictOf([]engine.Obstacle{{Step: "VersionPinned", Reason: "NotOffered", Message: "it is not offered"}, {Step: "PreHealthCheck", Reason: "ClusterUnhealthy", Message: "a node is ill"}})
-	want := condition{"False", "VersionPinned,PreHealthCheck", "VersionPinned: it is not offered; PreHealthCheck: a node is ill"}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	unfit := engine.Prospect{Step: "PreHealthCheck", Reason: "ClusterUnhealthy", Message: "a node is ill", InTheWay: true}
+	lacking := engine.Prospect{Step: "ClusterUpgradeable", Reason: "NotUpgradeable", Message: "it is not", InTheWay: true}
+	later := engine.Prospect{Step: "VersionPinned", Reason: "ChannelWillBeSet", Message: "who knows"}
+	idle := engine.Prospect{Step: "ExternalDependenciesAvailable", Reason: "NotConfigured", Message: "there are none"}
+	const fine = "nothing would be in the way of the upgrade now"
+	for name, tc := range map[string]struct {
+		found []engine.Prospect
+		want  condition
+	}{
+		"nothing is in the way":             {[]engine.Prospect{idle}, condition{"True", "NothingFound", fine}},
+		"something can be known only later": {[]engine.Prospect{later, idle}, condition{"True", "NothingFound", fine + "; VersionPinned: who knows"}},
+		"something is in the way":           {[]engine.Prospect{unfit, idle}, condition{"False", "PreHealthCheck", "PreHealthCheck: a node is ill"}},
+		"so is something else, and who knows what": {
+			[]engine.Prospect{later, lacking, unfit},
+			condition{"False", "ClusterUpgradeable,PreHealthCheck", "ClusterUpgradeable: it is not; PreHealthCheck: a node is ill; VersionPinned: who knows"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := verdictOf(tc.found); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	reasonFailed           = "Failed"
 	reasonOnTime           = "OnTime"
 	reasonNothingFound     = "NothingFound"
+	reasonNotConfigured    = "NotConfigured" // of a step that has nothing to do
 
 	reasonConfigurationInvalid = "ConfigurationInvalid"
 )

@@ -225,3 +225,39 @@ func TestAnAnswerThatWasNotWaitedForIsNotKept(t *testing.T) {
 		t.Errorf("got %v, %v", result, err)
 	}
 }
+
+func TestWhoLooksAheadIsContentWithAnAnswerAsOldAsTheInterval(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		names []string
+		err   error
+		ill   bool
+		want  engine.Result
+		fails string
+	}{
+		"nothing is wrong":           {want: engine.Done("the cluster is healthy")},
+		"an alert is firing":         {names: []string{"A"}, want: engine.Wait("Ill", "alerts firing: A")},
+		"a node is ill":              {ill: true, want: engine.Wait("Ill", "nodes not ready: a")},
+		"alerts cannot be found out": {err: errors.New("down"), fails: "checking the health of the cluster: down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, alerts := alarmed()
+			s.names, s.err = tc.names, tc.err
+			cluster := well(t)
+			if tc.ill {
+				cluster = reader(t, interceptor.Funcs{}, version(), sound("dns"), node("a", notReady))
+			}
+			for _, second := range []time.Duration{0, 30, 59} {
+				s.at(second * time.Second)
+				got, err := gate.LooksHealthy(cluster, "Ill", alerts)(t.Context(), engine.Run{})
+				if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails {
+					t.Errorf("after %d s: got %+v, %v, want %+v, %s", second, got, err, tc.want, tc.fails)
+				}
+			}
+			if len(s.asked) != 1 {
+				t.Errorf("it was asked %d times in a minute", len(s.asked))
+			}
+		})
+	}
+}
