@@ -25,6 +25,12 @@ const (
 	annotationLastAppliedDrain = "machineconfiguration.openshift.io/lastAppliedDrain"
 )
 
+// What these say of a node that is being worked on, and of one that is to be drained.
+const (
+	stateWorking = "Working"
+	drainPrefix  = "drain-"
+)
+
 // Node is what a Node says.
 type Node struct {
 	Name  string
@@ -86,9 +92,9 @@ func nodeOf(node *corev1.Node) Node {
 func updating(annotations map[string]string) bool {
 	desiredDrain := annotations[annotationDesiredDrain]
 	return annotations[annotationCurrentConfig] != annotations[annotationDesiredConfig] ||
-		annotations[annotationState] == "Working" ||
+		annotations[annotationState] == stateWorking ||
 		desiredDrain != annotations[annotationLastAppliedDrain] ||
-		strings.HasPrefix(desiredDrain, "drain-")
+		strings.HasPrefix(desiredDrain, drainPrefix)
 }
 
 var pressureConditions = map[corev1.NodeConditionType]string{

@@ -1,0 +1,58 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Budget is what a PodDisruptionBudget says of the pods that it guards.
+type Budget struct {
+	Namespace, Name string
+	// Wrong says why its selector cannot be read, in one bounded line; empty if
+	// it can. One that cannot be read guards nothing, as the API server has it.
+	Wrong string
+
+	selector labels.Selector
+}
+
+// Guards says whether the pod is one of those that the budget is about. Of
+// several budgets that guard a pod, each has a say.
+func (b Budget) Guards(p Pod) bool {
+	return b.Namespace == p.Namespace && b.selector.Matches(p.Labels)
+}
+
+// ReadBudgets reads the PodDisruptionBudgets of a namespace, sorted by name.
+func ReadBudgets(ctx context.Context, r client.Reader, namespace string) ([]Budget, error) {
+	var list policyv1.PodDisruptionBudgetList
+	if err := r.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the disruption budgets in namespace %s: %w", namespace, err)
+	}
+	budgets := make([]Budget, 0, len(list.Items))
+	for i := range list.Items {
+		budgets = append(budgets, budgetOf(&list.Items[i]))
+	}
+	slices.SortFunc(budgets, func(a, b Budget) int { return cmp.Compare(a.Name, b.Name) })
+	return budgets, nil
+}
+
+// budgetOf reads the selector as policy/v1 means it: an empty one matches every
+// pod of the namespace, a missing one none.
+func budgetOf(budget *policyv1.PodDisruptionBudget) Budget {
+	facts := Budget{Namespace: budget.Namespace, Name: budget.Name}
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil {
+		facts.Wrong, selector = brief(err.Error()), labels.Nothing()
+	}
+	facts.selector = selector
+	return facts
+}

@@ -1,0 +1,63 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+)
+
+func TestWhichNodesAreBeingDrained(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	tainted := func(node corev1.Node, added *metav1.Time) corev1.Node {
+		node.Spec.Taints = []corev1.Taint{
+			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at.Add(-time.Hour)}}, // somebody else's
+			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: added},
+		}
+		return node
+	}
+	since := &metav1.Time{Time: at}
+	schedulable := tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), since)
+	schedulable.Spec.Unschedulable = false
+	older := annotated("r-1", "r-2", "Working", "", "")
+	delete(older.Annotations, "machineconfiguration.openshift.io/desiredDrain")
+	olderDone := older
+	olderDone.Annotations = map[string]string{"machineconfiguration.openshift.io/state": "Done"}
+	stranger := corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
+
+	cases := map[string]struct {
+		node corev1.Node
+		want cluster.Drain
+	}{
+		"asked for and not carried out":                  {tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), since), cluster.Drain{Running: true, Since: at}},
+		"given up for now, and so degraded":              {tainted(annotated("r-1", "r-2", "Degraded", "drain-r-2", "uncordon-r-1"), since), cluster.Drain{Running: true, Since: at}},
+		"without a word since when":                      {tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), nil), cluster.Drain{Running: true}},
+		"again, for another configuration":               {tainted(annotated("r-1", "r-3", "Working", "drain-r-3", "drain-r-2"), since), cluster.Drain{Running: true, Since: at}},
+		"by the daemon itself, in an old release":        {tainted(older, since), cluster.Drain{Running: true, Since: at}},
+		"not by a daemon that is done":                   {tainted(olderDone, since), cluster.Drain{}},
+		"not once it is carried out":                     {tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "drain-r-2"), since), cluster.Drain{}},
+		"not while it is being uncordoned":               {tainted(annotated("r-2", "r-2", "Done", "uncordon-r-2", "drain-r-2"), since), cluster.Drain{}},
+		"not before it is asked for":                     {tainted(annotated("r-1", "r-2", "Working", "uncordon-r-1", "uncordon-r-1"), since), cluster.Drain{}},
+		"not when somebody has cordoned it":              {tainted(annotated("r-1", "r-1", "Done", "uncordon-r-1", "uncordon-r-1"), since), cluster.Drain{}},
+		"not when nothing updates nodes":                 {tainted(stranger, since), cluster.Drain{}},
+		"not when somebody has uncordoned it":            {schedulable, cluster.Drain{}},
+		"not before the taint shows that it is cordoned": {annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), cluster.Drain{}},
+		"not by words that nobody knows":                 {tainted(annotated("r-1", "r-2", "Working", "evacuate", ""), since), cluster.Drain{}},
+		"not by no word at all":                          {tainted(annotated("r-1", "r-2", "Working", "", ""), since), cluster.Drain{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := cluster.DrainOf(&tc.node); !got.Equal(tc.want) {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
