@@ -1,0 +1,52 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
+
+func TestTheMetricsOfDrains(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewPedanticRegistry()
+	d, err := telemetry.NewDrains(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(when string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, series(t, registry)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	forced := func(other, budget, termination string) []string {
+		return []string{
+			"forced_drains_total{hold=Other} " + other, "forced_drains_total{hold=PodDisruptionBudget} " + budget, "forced_drains_total{hold=Termination} " + termination,
+		}
+	}
+	want("at first", forced("0", "0", "0")...)
+	d.Forced(telemetry.HeldByBudget)
+	d.Forced(telemetry.HeldByBudget)
+	d.Forced(telemetry.HeldInTermination)
+	d.Forced(telemetry.HeldByOther)
+	d.Blocked("a", true)
+	d.Blocked("a", true)
+	d.Blocked("b", false)
+	want("while a drain is blocked", append(forced("1", "2", "1"), "node_drain_blocked{node=a} 1")...)
+	if problems, err := promlint.NewWithMetricFamilies(gather(t, registry)).Lint(); len(problems) > 0 || err != nil {
+		t.Errorf("promlint: %v %v", problems, err)
+	}
+	d.Blocked("a", false)
+	want("once it is not", forced("1", "2", "1")...)
+
+	if _, err := telemetry.NewDrains(registry); err == nil {
+		t.Error("registering twice is no error")
+	}
+}
