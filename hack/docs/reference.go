@@ -58,6 +58,11 @@ func metrics() (string, error) {
 	measures.Show("", "", history.History{}, "step", false)
 	measures.Ended("", history.StepCondition{StartTime: &at, CompleteTime: &at})
 	measures.Failed("", "")
+	drains, err := telemetry.NewDrains(registry)
+	if err != nil {
+		return "", err
+	}
+	drains.Blocked("", true)
 	families, err := registry.Gather()
 	if err != nil {
 		return "", err

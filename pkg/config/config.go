@@ -41,6 +41,7 @@ type Config struct {
 	Notifications        Notifications        `json:"notifications"`
 	Webhook              Webhook              `json:"webhook"`
 	PostUpgrade          PostUpgrade          `json:"postUpgrade"`
+	NodeDrain            NodeDrain            `json:"nodeDrain"`
 }
 
 // Patience is how long a step may take before people are told.
@@ -121,6 +122,12 @@ type PostUpgrade struct {
 	Procedures []string `json:"procedures"`
 }
 
+// NodeDrain is when pods are forced off nodes that are being drained.
+type NodeDrain struct {
+	TimeOut          Duration `json:"timeOut"`
+	IgnoreNamespaces []string `json:"ignoreNamespaces"`
+}
+
 // Setting is one key of the file.
 type Setting struct {
 	Path  string // as in upgradeWindow or controlPlane.slowAfter
@@ -172,6 +179,8 @@ func (c *Config) Settings() []Setting {
 		{"webhook.tokenFile", "The file with the bearer token for the receiver, sent over https only. Empty: none is sent.", Text{&c.Webhook.TokenFile, "", longestPath}},
 		{"webhook.timeout", "How long the receiver's answer may take.", Span{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
 		{"postUpgrade.procedures", "What is done once a cluster has been upgraded, in this order.", Choice{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
+		{"nodeDrain.timeOut", "How long after its drain has begun a node may keep pods that no disruption budget guards before they are forced. For others it is the UpgradeConfig that says how long.", Span{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
+		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never forced; an asterisk stands for any characters.", List{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, mostNames, longestName}},
 	}
 }
 

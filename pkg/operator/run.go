@@ -14,6 +14,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -32,6 +33,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
@@ -124,7 +126,26 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 	if err := controller.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("making the controller of UpgradeConfigs: %w", err)
 	}
+	if err := addNodekeeper(mgr, current, clk); err != nil {
+		return fmt.Errorf("making the controller of drains: %w", err)
+	}
 	return errors.Join(mgr.Add(current), mgr.Add(hook))
+}
+
+// addNodekeeper adds the controller of drains. It tells by Events alone: a drain
+// has one for each pod, and a receiver has no use for them.
+func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock) error {
+	drains, err := telemetry.NewDrains(metrics.Registry)
+	if err != nil {
+		return fmt.Errorf("registering the metrics: %w", err)
+	}
+	controller := &nodekeeper.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk,
+		Config:  func() config.NodeDrain { return current.Current().Config.NodeDrain },
+		Runbook: current.runbook,
+		Events:  &telemetry.Events{Client: mgr.GetClient(), Clock: clk}, Metrics: drains,
+	}
+	return controller.SetupWithManager(mgr)
 }
 
 // addProbes makes the probes say the truth: the operator is ready once its
@@ -159,7 +180,7 @@ func synced(ctx context.Context, from cache.Cache) error {
 func cached() []client.Object {
 	return []client.Object{
 		&v1alpha1.UpgradeConfig{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{},
-		&mcfgv1.MachineConfigPool{}, &corev1.Node{}, &coordinationv1.Lease{},
+		&mcfgv1.MachineConfigPool{}, &corev1.Node{}, &policyv1.PodDisruptionBudget{}, &coordinationv1.Lease{},
 	}
 }
 
@@ -176,7 +197,8 @@ func (o *Options) managerOptions(log logr.Logger) ctrl.Options {
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: upgradeconfig.TrimNode},
+				&corev1.Node{}:                  {Transform: upgradeconfig.TrimNode},
+				&policyv1.PodDisruptionBudget{}: {Transform: nodekeeper.TrimBudget},
 				&coordinationv1.Lease{}: {
 					Namespaces: map[string]cache.Config{o.Namespace: {}},
 					Field:      fields.OneTermEqualSelector("metadata.name", lock.Name),
@@ -196,7 +218,7 @@ func (o *Options) managerOptions(log logr.Logger) ctrl.Options {
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, configv1.Install, mcfgv1.Install,
+		v1alpha1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, configv1.Install, mcfgv1.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}

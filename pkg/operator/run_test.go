@@ -51,7 +51,11 @@ func cluster(t *testing.T) *rest.Config {
 		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "nodes", "kind": "Node"}]}`,
 		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "coordination.k8s.io",
 			"versions": [{"groupVersion": "coordination.k8s.io/v1", "version": "v1"}],
-			"preferredVersion": {"groupVersion": "coordination.k8s.io/v1", "version": "v1"}}]}`,
+			"preferredVersion": {"groupVersion": "coordination.k8s.io/v1", "version": "v1"}},
+			{"name": "policy", "versions": [{"groupVersion": "policy/v1", "version": "v1"}],
+			"preferredVersion": {"groupVersion": "policy/v1", "version": "v1"}}]}`,
+		"/apis/policy/v1": `{"kind": "APIResourceList", "groupVersion": "policy/v1",
+			"resources": [{"name": "poddisruptionbudgets", "kind": "PodDisruptionBudget", "namespaced": true}]}`,
 		"/apis/coordination.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "coordination.k8s.io/v1",
 			"resources": [{"name": "leases", "kind": "Lease", "namespaced": true}]}`,
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // readInterval is how often the configuration is read. A kubelet takes up to a
@@ -45,6 +46,16 @@ func (s *setups) Current() upgradeconfig.Setup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.setup
+}
+
+// runbook is the table by which an upgrade is carried out; an empty one if its
+// type is unknown.
+func (s *setups) runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+	upgrader := s.Current().Upgraders[cfg.Spec.Type]
+	if upgrader == nil {
+		return engine.Runbook{}
+	}
+	return upgrader.Runbook(cfg)
 }
 
 // Start follows the configuration until the context ends.

@@ -88,7 +88,8 @@ type UpgradeConfigSpec struct {
 	UpgradeAt string `json:"upgradeAt,omitempty"`
 
 	// PDBForceDrainTimeout is for how many minutes the drain of a node may be
-	// blocked by a PodDisruptionBudget before it is forced, e.g. 120.
+	// blocked by a PodDisruptionBudget before it is forced, e.g. 120. With 0 it
+	// is forced as soon as it begins. It may change while the upgrade is under way.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"

@@ -1,0 +1,681 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodekeeper
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
+
+func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("keep", "guarded"))
+	w.run("plain")
+	w.run("guarded")
+	w.run("ending", func(p *pod) { p.stuck = true })
+	w.run("daemon", func(p *pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
+	})
+	w.refuse = denies("evict shop/plain")
+
+	w.play(45*time.Minute - time.Second)
+	if asked := w.asked(); len(asked) > 0 {
+		t.Errorf("before the first deadline it asked for %q", asked)
+	}
+	w.pass(time.Second)
+	if _, err := w.look(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{
+		"list *v1.PartialObjectMetadataList", "get *v1.Node",
+		"evict shop/ending",
+		"evict shop/plain", "list *v1.PodDisruptionBudgetList", "create Event", "create Event", "delete shop/plain",
+	}, w.asked()); diff != "" {
+		t.Errorf("requests at the first deadline (-want +got):\n%s", diff)
+	}
+	if got := w.left(); got != "daemon ending† guarded plain†" {
+		t.Errorf("after the first deadline there are %s", got)
+	}
+	w.play(47 * time.Minute)
+	if got := w.left(); got != "daemon guarded" {
+		t.Errorf("after the grace period there are %s", got)
+	}
+	w.play(2*time.Hour - time.Second)
+	if got := w.left(); got != "daemon guarded" {
+		t.Errorf("before the second deadline there are %s", got)
+	}
+	w.play(2*time.Hour + time.Minute)
+	if got := w.left(); got != "daemon" {
+		t.Errorf("after the second deadline there are %s", got)
+	}
+	if diff := cmp.Diff([]string{
+		"DrainForced Pod plain: pod shop/plain is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was there for longer than nodeDrain.timeOut after the drain had begun",
+		"DrainForced Node worker-0: pod shop/plain is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was there for longer than nodeDrain.timeOut after the drain had begun",
+		"DrainForced Pod ending: pod shop/ending is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period was over at 2026-03-01T12:45:30Z, and it has not ended",
+		"DrainForced Node worker-0: pod shop/ending is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period was over at 2026-03-01T12:45:30Z, and it has not ended",
+		"DrainForced Pod guarded: pod shop/guarded is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was held by PodDisruptionBudget shop/keep for longer than PDBForceDrainTimeout",
+		"DrainForced Node worker-0: pod shop/guarded is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was held by PodDisruptionBudget shop/keep for longer than PDBForceDrainTimeout",
+	}, w.events()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]float64{
+		"forced_drains_total PodDisruptionBudget": 1, "forced_drains_total Termination": 1, "forced_drains_total Other": 1,
+	}, w.series()); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+
+	w.changeNode(uncordoned)
+	w.asked()
+	w.play(3 * time.Hour)
+	if asked := w.asked(); len(asked) > 0 {
+		t.Errorf("after the drain it asked for %q", asked)
+	}
+}
+
+// denies is an admission webhook that denies what begins so.
+func denies(what ...string) func(string) error {
+	return func(asked string) error {
+		if slices.ContainsFunc(what, func(w string) bool { return strings.HasPrefix(asked, w) }) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("admission webhook denied the request"))
+		}
+		return nil
+	}
+}
+
+func TestNodesThatAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	now := metav1.NewTime(noon)
+	for name, change := range map[string]func(*world){
+		"there is no upgrade": func(w *world) {
+			if err := w.api.Delete(w.t.Context(), upgrading()); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"the upgrade has not begun": func(w *world) {
+			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].StartTime = nil })
+		},
+		"the upgrade has no history": func(w *world) {
+			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History = nil })
+		},
+		"the upgrade has not passed its point of no return": func(w *world) {
+			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].Conditions[0].CompleteTime = nil })
+		},
+		"the upgrade was given up before its point of no return": func(w *world) {
+			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].Conditions[0].Status = metav1.ConditionFalse })
+		},
+		"the upgrade is over": func(w *world) {
+			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].CompleteTime = &now })
+		},
+		"nobody knows by which runbook it goes": func(w *world) {
+			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.Type = "Other" })
+		},
+		"somebody has cordoned the node": func(w *world) {
+			w.changeNode(func(n *corev1.Node) { n.Annotations = nil })
+		},
+		"the node is drained": func(w *world) {
+			w.changeNode(func(n *corev1.Node) {
+				n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
+			})
+		},
+		"the node is uncordoned": func(w *world) { w.changeNode(uncordoned) },
+		"the node is gone": func(w *world) {
+			if err := w.api.Delete(w.t.Context(), draining()); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.run("plain")
+			change(w)
+			w.play(5 * time.Hour)
+			if asked := w.asked(); len(asked) > 0 || w.left() != "plain" {
+				t.Errorf("it asked for %q and left %s", asked, w.left())
+			}
+		})
+	}
+}
+
+func TestSinceWhenANodeIsBeingDrained(t *testing.T) {
+	t.Parallel()
+	taint := func(at time.Time) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = &metav1.Time{Time: at} }
+	}
+	noted := func(text string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			withoutTime(n)
+			n.Annotations[FirstSeen] = text
+		}
+	}
+	const ( // what the first look, at noon, tells
+		none = ""
+		told = "DrainTimeUnknown Node worker-0: "
+		ends = "; its drain is counted from 2026-03-01T12:00:00Z"
+	)
+	for name, tc := range map[string]struct {
+		change func(*corev1.Node)
+		began  time.Time // the upgrade
+		want   time.Duration
+		tells  string
+	}{
+		"the taint says so":                          {taint(at(-10 * time.Minute)), time.Time{}, 35 * time.Minute, none},
+		"a clock is somewhat ahead":                  {taint(at(30 * time.Second)), time.Time{}, 45*time.Minute + 30*time.Second, none},
+		"the taint says nothing":                     {withoutTime, time.Time{}, 45 * time.Minute, told + "the taint of the node does not say since when it is cordoned" + ends},
+		"the taint speaks of the future":             {taint(at(time.Hour)), time.Time{}, 45 * time.Minute, told + "the taint of the node says that it is cordoned since 2026-03-01T13:00:00Z" + ends},
+		"it was cordoned long before the upgrade":    {taint(at(-1000 * time.Hour)), at(-5 * time.Minute), 40 * time.Minute, none},
+		"the taint speaks of no time that there was": {taint(time.Unix(0, 0)), at(-5 * time.Minute), 40 * time.Minute, none},
+		"it was first seen a while ago":              {noted("2026-03-01T11:50:00.5Z"), time.Time{}, 35*time.Minute + 500*time.Millisecond, none},
+		"what was noted is long over":                {noted("2025-03-01T11:50:00Z"), at(-5 * time.Minute), 40 * time.Minute, none},
+		"what was noted is in the future": {
+			noted("2027-03-01T11:50:00Z"),
+			time.Time{},
+			45 * time.Minute,
+			told + "the taint of the node does not say since when it is cordoned, and its annotation upgrade.managed.openshift.io/drain-first-seen says \"2027-03-01T11:50:00Z\"" + ends,
+		},
+		"what was noted is nothing": {
+			noted(""),
+			time.Time{},
+			45 * time.Minute,
+			told + "the taint of the node does not say since when it is cordoned, and its annotation upgrade.managed.openshift.io/drain-first-seen says \"\"" + ends,
+		},
+		"what was noted is nonsense": {
+			noted("\x1b" + strings.Repeat("x", 1<<18)),
+			time.Time{},
+			45 * time.Minute,
+			told + "the taint of the node does not say since when it is cordoned, and its annotation upgrade.managed.openshift.io/drain-first-seen says \"\\x1b" + strings.Repeat("x", 63) + "…\"" + ends,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.run("plain", func(p *pod) { p.grace, p.takes = time.Hour, time.Hour })
+			w.changeNode(tc.change)
+			if !tc.began.IsZero() {
+				w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].StartTime = &metav1.Time{Time: tc.began} })
+			}
+			if _, err := w.look(); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(w.events(), "\n"); got != tc.tells {
+				t.Errorf("it told %q, want %q", got, tc.tells)
+			}
+			w.restart() // what was seen first is not forgotten
+			w.play(tc.want - time.Millisecond)
+			if got := w.left(); got != "plain" {
+				t.Errorf("before its time there is %s", got)
+			}
+			w.play(tc.want + time.Second)
+			if got := w.left(); got != "plain†" {
+				t.Errorf("after its time there is %s", got)
+			}
+			w.changeNode(uncordoned)
+			w.play(2 * time.Hour)
+			if is := w.node().Annotations; isNoted(w.node()) {
+				t.Errorf("after the drain the annotation is left behind: %v", is)
+			}
+		})
+	}
+}
+
+func TestWhatWasNotedOnANodeGoesWithTheUpgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.changeNode(withoutTime)
+	w.play(time.Minute)
+	if !isNoted(w.node()) {
+		t.Fatal("nothing was noted")
+	}
+	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) {
+		c.Status.History[0].CompleteTime = &metav1.Time{Time: at(time.Minute)}
+	})
+	w.play(2 * time.Minute)
+	if isNoted(w.node()) {
+		t.Error("the annotation is left behind")
+	}
+}
+
+func TestAPodThatABudgetGuardsIsHeldWhateverTheEvictionAPISays(t *testing.T) {
+	t.Parallel()
+	for name, budgets := range map[string][]client.Object{
+		"by one budget":               {budget("a", "pod")},
+		"by several, which overlap":   {budget("a", "pod"), budget("b", "pod", "other")},
+		"by one with no label at all": {&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}},
+	} {
+		for _, unseen := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, unseen by the cache: %t", name, unseen), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, budgets...)
+				w.run("pod")
+				w.unseen = map[string]bool{"a": unseen, "b": unseen}
+				w.play(2*time.Hour - time.Second)
+				if got := w.left(); got != "pod" {
+					t.Errorf("before its time there is %s", got)
+				}
+				w.unseen = nil
+				w.play(2*time.Hour + time.Minute)
+				if got := w.left(); got != "" {
+					t.Errorf("after its time there is %s", got)
+				}
+			})
+		}
+	}
+}
+
+func TestAPodThatItsBudgetLetsGoIsEvictedAndNotForced(t *testing.T) {
+	t.Parallel()
+	generous := budget("a", "pod")
+	generous.Status.DisruptionsAllowed = 1
+	w := newWorld(t, generous)
+	w.run("pod")
+	w.play(2*time.Hour + time.Second)
+	if got := w.left(); got != "pod†" {
+		t.Errorf("there is %s", got)
+	}
+	if told := w.events(); len(told) > 0 {
+		t.Errorf("it told %q", told)
+	}
+	if diff := cmp.Diff(map[string]float64{"node_drain_blocked worker-0": 1}, w.series()); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+func TestATimeoutOfZeroForcesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("a", "guarded"))
+	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(0)) })
+	w.run("plain")
+	w.run("guarded")
+	if _, err := w.look(); err != nil || w.left() != "guarded† plain" {
+		t.Errorf("there are %s (%v)", w.left(), err)
+	}
+}
+
+func TestWithoutATimeoutABudgetHoldsForEver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("a", "guarded"))
+	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = nil })
+	w.run("guarded")
+	w.play(10 * time.Hour)
+	if w.left() != "guarded" {
+		t.Errorf("there are %s", w.left())
+	}
+}
+
+func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pod     func(*pod)
+		refuse  func(string) error
+		told    string
+		counted float64 // forced for having not ended
+	}{
+		"a pod with finalizers": {
+			pod:  func(p *pod) { p.Finalizers = []string{"example.com/keep"} },
+			told: "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
+		},
+		"a pod that neither ends nor has lost its finalizers": {
+			pod:     func(p *pod) { p.Finalizers, p.stuck = []string{"example.com/keep"}, true },
+			told:    "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
+			counted: 1,
+		},
+		"a pod of the platform": {
+			pod:  func(p *pod) { p.Namespace = "openshift-shop" },
+			told: "it is in a namespace that is never touched (nodeDrain.ignoreNamespaces)",
+		},
+		"a pod whose deletion is denied": {
+			refuse: denies("evict", "delete"),
+			told:   "its deletion was refused: pods is forbidden: admission webhook denied the request",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.run("pod", func(p *pod) {
+				if tc.pod != nil {
+					tc.pod(p)
+				}
+			})
+			w.refuse = tc.refuse
+			w.play(5 * time.Hour)
+			if w.left() == "" {
+				t.Fatal("it was forced")
+			}
+			var stuck []string
+			for _, e := range w.events() {
+				if strings.HasPrefix(e, "DrainBlocked") {
+					_, why, _ := strings.Cut(e, "cannot be forced: ")
+					stuck = append(stuck, strings.Fields(e)[1]+": "+why)
+				}
+			}
+			if diff := cmp.Diff([]string{"Pod: " + tc.told, "Node: " + tc.told}, stuck); diff != "" {
+				t.Errorf("Events (-want +got):\n%s", diff)
+			}
+			want := map[string]float64{"node_drain_blocked worker-0": 1}
+			if tc.counted > 0 {
+				want["forced_drains_total Termination"] = tc.counted
+			}
+			if diff := cmp.Diff(want, w.series()); diff != "" {
+				t.Errorf("metrics (-want +got):\n%s", diff)
+			}
+			for _, p := range w.pods {
+				if len(p.Finalizers) == 0 && tc.counted > 0 {
+					t.Error("its finalizers were removed")
+				}
+			}
+		})
+	}
+}
+
+func TestNoSeriesIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*world){
+		"the node is drained": func(w *world) {
+			w.changeNode(func(n *corev1.Node) {
+				n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
+			})
+		},
+		"the node is uncordoned": func(w *world) { w.changeNode(uncordoned) },
+		"the node is deleted": func(w *world) {
+			if err := w.api.Delete(w.t.Context(), draining()); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"the upgrade is over": func(w *world) {
+			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].CompleteTime = &metav1.Time{Time: noon} })
+		},
+		"the upgrade is deleted": func(w *world) {
+			if err := w.api.Delete(w.t.Context(), upgrading()); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"the pod is gone": func(w *world) { clear(w.pods) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.run("pod", func(p *pod) { p.Namespace = "openshift-shop" })
+			w.play(time.Hour)
+			if len(w.series()) != 1 {
+				t.Fatalf("the series are %v", w.series())
+			}
+			end(w)
+			w.play(2 * time.Hour)
+			if got := w.series(); len(got) > 0 {
+				t.Errorf("the series are %v", got)
+			}
+		})
+	}
+}
+
+func TestPodsAreAskedForAtABoundedPace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("a", "guarded"))
+	w.run("guarded")
+	w.play(45 * time.Minute)
+	w.asked()
+	for range 1000 { // events that do not matter
+		if _, err := w.look(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.play(75 * time.Minute)
+	lists := slices.DeleteFunc(w.asked(), func(what string) bool { return what != "list *v1.PartialObjectMetadataList" })
+	if len(lists) > 31 {
+		t.Errorf("in half an hour, pods were listed %d times", len(lists))
+	}
+}
+
+func TestAChangedTimeIsHeededBeforeTheNextLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("a", "guarded"))
+	w.run("guarded")
+	w.play(46*time.Minute + time.Second)
+	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(46)) })
+	if _, err := w.look(); err != nil || w.left() != "guarded†" {
+		t.Errorf("another PDBForceDrainTimeout: there is %s (%v)", w.left(), err)
+	}
+
+	w = newWorld(t)
+	w.run("plain")
+	if next, err := w.look(); next != 5*time.Minute || err != nil {
+		t.Errorf("another nodeDrain.timeOut is noticed after %s (%v)", next, err)
+	}
+	w.config.TimeOut.Duration = time.Minute
+	w.pass(5 * time.Minute)
+	if _, err := w.look(); err != nil || w.left() != "plain†" {
+		t.Errorf("another nodeDrain.timeOut: there is %s (%v)", w.left(), err)
+	}
+}
+
+// TestANodeThatTheCacheIsBehindOn shows nodekeeper a node as it was, while its
+// pods are those that were put there since.
+func TestANodeThatTheCacheIsBehindOn(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*corev1.Node){
+		"it was uncordoned": uncordoned,
+		"it was drained": func(n *corev1.Node) {
+			n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
+		},
+		"it was uncordoned and cordoned again": func(n *corev1.Node) {
+			n.Spec.Taints[0].TimeAdded = &metav1.Time{Time: at(50 * time.Minute)}
+		},
+		"it is another one of the same name": func(n *corev1.Node) { n.UID = "node-2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.run("plain")
+			w.pass(time.Hour)
+			behind := w.node()
+			w.changeNode(change)
+			if _, err := w.operator.keep(t.Context(), behind); err != nil || w.left() != "plain" || len(w.series()) > 0 {
+				t.Errorf("there is %s, the series are %v (%v)", w.left(), w.series(), err)
+			}
+		})
+	}
+}
+
+func TestABudgetThatCannotBeReadIsTold(t *testing.T) {
+	t.Parallel()
+	broken := budget("broken", "pod")
+	broken.Spec.Selector.MatchExpressions[0].Operator = "Near"
+	w := newWorld(t, broken)
+	w.run("pod")
+	w.play(time.Hour)
+	want := "BudgetUnreadable Node worker-0: PodDisruptionBudget shop/broken guards no pod, since its selector cannot be read: \"Near\" is not a valid label selector operator"
+	if diff := cmp.Diff([]string{want}, w.events()); diff != "" || w.left() != "" {
+		t.Errorf("there is %s; Events (-want +got):\n%s", w.left(), diff)
+	}
+}
+
+// TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites lets each write meet each fate.
+func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
+	t.Parallel()
+	story := func(t *testing.T, fate func(int) fate) *world {
+		t.Helper()
+		w := newWorld(t, budget("a", "guarded"))
+		w.changeNode(withoutTime)
+		w.run("guarded", func(p *pod) { p.stuck = true })
+		w.run("plain")
+		w.run("kept", func(p *pod) { p.Namespace = "openshift-shop" })
+		w.refuse = denies("evict shop/plain")
+		w.fate = fate
+		w.play(3 * time.Hour)
+		w.changeNode(uncordoned)
+		w.play(4 * time.Hour)
+		return w
+	}
+	usual := story(t, nil)
+	told := usual.events()
+	if usual.writes < 12 || len(told) != 9 || usual.left() != "kept" {
+		t.Fatalf("%d writes, there is %s; told:\n%s", usual.writes, usual.left(), strings.Join(told, "\n"))
+	}
+	for name, f := range map[string]fate{
+		"fails": failed, "conflicts": conflicting, "is applied and not answered": unanswered, "is never made: the process dies": crashed, "is the last of the process": dying,
+	} {
+		for n := 1; n <= usual.writes; n++ {
+			t.Run(fmt.Sprintf("write %d of %d %s", n, usual.writes, name), func(t *testing.T) {
+				t.Parallel()
+				w := story(t, func(i int) fate {
+					if i == n {
+						return f
+					}
+					return applied
+				})
+				if w.left() != "kept" {
+					t.Errorf("there is %s", w.left())
+				}
+				if isNoted(w.node()) {
+					t.Error("the annotation is left behind")
+				}
+				if diff := cmp.Diff(subjects(told), subjects(w.events())); diff != "" {
+					t.Errorf("Events (-want +got):\n%s", diff)
+				}
+				if got := w.series()["node_drain_blocked "+nodeName]; got != 0 {
+					t.Error("the series is left behind")
+				}
+			})
+		}
+	}
+}
+
+// subjects counts Events about pods by what they are about. That a drain has no
+// beginning is told if the process lives long enough.
+func subjects(events []string) map[string]int {
+	counts := map[string]int{}
+	for _, e := range events {
+		if about, _, ok := strings.Cut(e, " node worker-0"); ok && !strings.HasPrefix(e, "DrainTimeUnknown") {
+			counts[about]++
+		}
+	}
+	return counts
+}
+
+func TestAForceThatMayNotBeToldIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run("plain")
+	w.refuse = denies("create Event", "evict")
+	w.play(46 * time.Minute)
+	if w.left() != "" {
+		t.Errorf("there is %s", w.left())
+	}
+}
+
+func TestAnotherPodOfTheSameNameIsNotTouched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("a", "pod"))
+	w.run("pod")
+	w.refuse = func(what string) error {
+		if what == "evict shop/pod" { // meanwhile it is replaced
+			w.run("pod", func(p *pod) { p.UID = "another" })
+		}
+		return nil
+	}
+	w.play(2*time.Hour + time.Second)
+	if w.left() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 {
+		t.Errorf("there is %s, the series are %v", w.left(), w.series())
+	}
+}
+
+func TestWhichChangesOfANodeMatter(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*corev1.Node)
+		want   bool
+	}{
+		"a heartbeat":        {change: func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}} }},
+		"another label":      {change: func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }},
+		"another annotation": {change: func(n *corev1.Node) { n.Annotations["a"] = "b" }},
+		"another taint":      {change: func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "a"}) }},
+		"it is drained": {change: func(n *corev1.Node) {
+			n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
+		}, want: true},
+		"it is uncordoned":           {change: uncordoned, want: true},
+		"the time of the taint goes": {change: withoutTime, want: true},
+		"something is noted":         {change: func(n *corev1.Node) { n.Annotations[FirstSeen] = "" }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			after := draining()
+			tc.change(after)
+			if got := (drainChanged{}).Update(event.UpdateEvent{ObjectOld: draining(), ObjectNew: after}); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+	noted := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{FirstSeen: "x"}}}
+	for name, tc := range map[string]struct {
+		got, want bool
+	}{
+		"a new node that is being drained": {drainChanged{}.Create(event.CreateEvent{Object: draining()}), true},
+		"one with a note":                  {drainChanged{}.Create(event.CreateEvent{Object: noted}), true},
+		"one that is not":                  {drainChanged{}.Create(event.CreateEvent{Object: &corev1.Node{}}), false},
+		"one that is deleted":              {drainChanged{}.Delete(event.DeleteEvent{Object: &corev1.Node{}}), true},
+		"what is no node":                  {drainChanged{}.Create(event.CreateEvent{}) && drainChanged{}.Update(event.UpdateEvent{}), true},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: got %t", name, tc.got)
+		}
+	}
+}
+
+func TestAnUpgradeConcernsTheNodesThatAreBeingDrained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "idle"}})
+	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "noted", Annotations: map[string]string{FirstSeen: "x"}}})
+	var got []string
+	for _, request := range w.operator.concerned(t.Context(), upgrading()) {
+		got = append(got, request.Name)
+	}
+	if diff := cmp.Diff([]string{"noted", nodeName}, got); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatWasToldIsForgottenWithTheDrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run("kept", func(p *pod) { p.Namespace = "openshift-shop" })
+	forgotten := map[string]bool{}
+	w.operator.Events = &forgetful{w.operator.Events, forgotten}
+	w.play(time.Hour)
+	w.changeNode(uncordoned)
+	w.play(2 * time.Hour)
+	if diff := cmp.Diff(map[string]bool{"node-1": true, "uid-of-kept": true}, forgotten); diff != "" {
+		t.Errorf("forgotten (-want +got):\n%s", diff)
+	}
+}
+
+// forgetful notes what was forgotten.
+type forgetful struct {
+	Teller
+
+	forgotten map[string]bool
+}
+
+func (f *forgetful) Forget(uid string) {
+	f.forgotten[uid] = true
+	f.Teller.Forget(uid)
+}
+
+var _ Teller = (*telemetry.Events)(nil)

@@ -1,0 +1,33 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodekeeper
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func TestOfABudgetItsPodsAreKept(t *testing.T) {
+	t.Parallel()
+	whole := budget("a", "pod")
+	whole.ResourceVersion, whole.UID, whole.Labels = "1", "2", map[string]string{"a": "b"}
+	whole.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	whole.Spec.MaxUnavailable = new(intstr.FromInt32(0))
+	whole.Status.DisruptedPods = map[string]metav1.Time{"pod": {}}
+	want := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "1", UID: "2"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: budget("a", "pod").Spec.Selector},
+	}
+	got, err := TrimBudget(whole)
+	if diff := cmp.Diff(any(want), got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := TrimBudget("no budget"); err != nil || got != "no budget" {
+		t.Errorf("what is no budget became %v, %v", got, err)
+	}
+}
