@@ -41,7 +41,7 @@ func (w *world) nodeReady(is corev1.ConditionStatus) {
 // What the early check shows of a cluster that has an ill node, and of one that has not.
 const (
 	pinned = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then will it be known whether 4.4.6 is offered in it`
-	ill    = "False PreHealthCheck: PreHealthCheck: nodes not ready: worker-0" + pinned
+	ill    = "False " + "PreHealthCheck: " + "PreHealthCheck: nodes not ready: worker-0" + pinned
 	well   = "True NothingFound: nothing would be in the way of the upgrade now" + pinned
 )
 

@@ -248,11 +248,11 @@ func TestWhoLooksAheadIsContentWithAnAnswerAsOldAsTheInterval(t *testing.T) {
 			if tc.ill {
 				cluster = reader(t, interceptor.Funcs{}, version(), sound("dns"), node("a", notReady))
 			}
-			for _, second := range []time.Duration{0, 30, 59} {
-				s.at(second * time.Second)
+			for _, second := range []time.Duration{0, 30 * time.Second, 59 * time.Second} {
+				s.at(second)
 				got, err := gate.LooksHealthy(cluster, "Ill", alerts)(t.Context(), engine.Run{})
 				if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails {
-					t.Errorf("after %d s: got %+v, %v, want %+v, %s", second, got, err, tc.want, tc.fails)
+					t.Errorf("after %s: got %+v, %v, want %+v, %s", second, got, err, tc.want, tc.fails)
 				}
 			}
 			if len(s.asked) != 1 {
