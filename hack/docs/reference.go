@@ -18,6 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
 func configuration() string {
@@ -54,10 +55,17 @@ func metrics() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at := metav1.NewTime(time.Unix(0, 0))
-	measures.Show("", "", history.History{}, "step", false)
+	if err := registry.Register(webhook.New(webhook.Options{})); err != nil {
+		return "", err
+	}
+	at := metav1.NewTime(time.Unix(0, 0)) // each metric is given a value, so that its labels are seen
+	measures.Show(telemetry.Look{
+		Record:     history.History{Conditions: []history.StepCondition{{StartTime: &at}}},
+		Conditions: []metav1.Condition{{LastTransitionTime: at}},
+	})
 	measures.Ended("", history.StepCondition{StartTime: &at, CompleteTime: &at})
 	measures.Failed("", "")
+	measures.Checked("", false, at.Time)
 	drains, err := telemetry.NewDrains(registry)
 	if err != nil {
 		return "", err
@@ -68,15 +76,20 @@ func metrics() (string, error) {
 		return "", err
 	}
 	var page strings.Builder
-	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to those who may get that path.\n\n| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n")
+	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to those who may get that path. The series of an UpgradeConfig end when it is deleted.\n" +
+		"A timestamp is in seconds since 1970. What the [alerts](../alerts) make of them is in `deploy/operator/prometheus_rule.yaml`.\n\n" +
+		"| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n")
 	for _, family := range families {
 		var labels []string
 		for _, label := range family.GetMetric()[0].GetLabel() {
 			labels = append(labels, "`"+label.GetName()+"`")
 		}
 		slices.Sort(labels)
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", family.GetName(), kind(family.GetType()), strings.Join(labels, ", "), family.GetHelp())
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", family.GetName(), kind(family.GetType()), orDash(strings.Join(labels, ", ")), family.GetHelp())
 	}
+	page.WriteString("\nBeside these there are those of Go and of controller-runtime, of which the alerts use one:\n\n" +
+		"| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n" +
+		"| `leader_election_master_status` | gauge | `name` | 1 for the replica that leads, and works; 0 for one that stands by. |\n")
 	return page.String(), nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -87,10 +88,15 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 		id, err := cluster.ReadID(ctx, mgr.GetClient())
 		return "urn:uuid:" + id, err
 	}})
-	telling := telemetry.Telling{Events: &telemetry.Events{Client: mgr.GetClient(), Clock: clk}, Webhook: hook}
+	ours := prometheus.NewRegistry()
+	measures, err := telemetry.NewMetrics(ours)
+	if err := errors.Join(err, ours.Register(hook)); err != nil {
+		return fmt.Errorf("making the metrics: %w", err)
+	}
+	telling := telemetry.Telling{Events: &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: measures}, Webhook: hook}
 	current := &setups{
 		read:    o.config,
-		show:    func(bool) {},
+		show:    measures.Configured,
 		clock:   clk,
 		log:     mgr.GetLogger().WithName("configuration"),
 		changed: make(chan event.GenericEvent, 1),
@@ -100,6 +106,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 		if err != nil {
 			return upgradeconfig.Setup{}, err
 		}
+		tools.Alerts.Observe = measures.Checked
 		tools.Client, tools.Live, tools.Notifier = mgr.GetClient(), mgr.GetAPIReader(), telling
 		made := upgraders(tools)
 		if err := check(made); err != nil {
@@ -112,13 +119,6 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 		return err
 	}
 	current.take(first)
-	measures, err := telemetry.NewMetrics(metrics.Registry)
-	if err != nil {
-		return fmt.Errorf("registering the metrics: %w", err)
-	}
-	if err := metrics.Registry.Register(hook); err != nil {
-		return fmt.Errorf("registering the metrics of the webhook: %w", err)
-	}
 	controller := &upgradeconfig.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk, Namespace: o.Namespace,
 		Setup: current.Current, SetupChanged: current.changed, Telling: telling, Metrics: measures,
@@ -126,16 +126,19 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 	if err := controller.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("making the controller of UpgradeConfigs: %w", err)
 	}
-	if err := addNodekeeper(mgr, current, clk); err != nil {
+	if err := addNodekeeper(mgr, current, clk, ours, measures); err != nil {
 		return fmt.Errorf("making the controller of drains: %w", err)
+	}
+	if err := metrics.Registry.Register(ours); err != nil {
+		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	return errors.Join(mgr.Add(current), mgr.Add(hook))
 }
 
 // addNodekeeper adds the controller of drains. It tells by Events alone: a drain
 // has one for each pod, and a receiver has no use for them.
-func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock) error {
-	drains, err := telemetry.NewDrains(metrics.Registry)
+func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock, registry prometheus.Registerer, measures *telemetry.Metrics) error {
+	drains, err := telemetry.NewDrains(registry)
 	if err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}
@@ -143,7 +146,7 @@ func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk,
 		Config:  func() config.NodeDrain { return current.Current().Config.NodeDrain },
 		Runbook: current.runbook,
-		Events:  &telemetry.Events{Client: mgr.GetClient(), Clock: clk}, Metrics: drains,
+		Events:  &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: measures}, Metrics: drains,
 	}
 	return controller.SetupWithManager(mgr)
 }

@@ -30,6 +30,8 @@ const maxMessage = 1000
 type Events struct {
 	Client client.Client
 	Clock  clock.PassiveClock
+	// Metrics count what could not be written; nil: nobody does.
+	Metrics *Metrics
 
 	mu   sync.Mutex
 	told map[string]map[string]bool // subject's uid → ids, so that a steady pass writes nothing
@@ -54,6 +56,7 @@ func (e *Events) Notify(ctx context.Context, subject corev1.ObjectReference, id,
 		ReportingController: Component,
 	}
 	if err := e.Client.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
+		e.Metrics.Untold()
 		return fmt.Errorf("writing the event %s about %s %s: %w", reason, subject.Kind, subject.Name, err)
 	}
 	e.markTold(subject, id)

@@ -4,6 +4,7 @@
 package telemetry
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -14,41 +15,37 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Metrics are the metrics about upgrades.
+// Metrics are the metrics about upgrades. What they show of an upgrade is what
+// the last look at it has found: there is no series of one that is gone, nor of
+// what was so before.
 type Metrics struct {
-	phase    *prometheus.GaugeVec
-	step     *prometheus.GaugeVec
-	slow     *prometheus.GaugeVec
 	duration *prometheus.HistogramVec
 	failures *prometheus.CounterVec
+	unwell   *prometheus.CounterVec
+	untold   prometheus.Counter
+	valid    prometheus.Gauge
 
-	mu    sync.Mutex
-	shown map[string]state // by namespace and name
+	mu     sync.Mutex
+	looks  map[key]Look
+	synced map[key]time.Time
+	checks map[string]checked
 }
 
-// state is what the gauges of one upgrade show.
-type state struct {
-	version, phase, step string
-	slow                 bool
-}
+// key is an UpgradeConfig.
+type key struct{ namespace, name string }
+
+// What counts notifications that failed is one metric, whoever is told.
+const (
+	// NotificationFailures is its name; its only label is the channel.
+	NotificationFailures = "managed_upgrade_notification_failures_total"
+	// NotificationFailuresHelp is what it says.
+	NotificationFailuresHelp = "Notifications that could not be delivered, each try, by the channel: Kubernetes Events or the webhook."
+)
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
-	of := []string{"namespace", "name"}
 	m := &Metrics{
-		shown: map[string]state{},
-		phase: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "managed_upgrade_phase",
-			Help: "The phase that the upgrade is in: 1 for that phase.",
-		}, append(of, "version", "phase")),
-		step: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "managed_upgrade_step",
-			Help: "The step that is being taken: 1 for that step.",
-		}, append(of, "version", "step")),
-		slow: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "managed_upgrade_step_slow",
-			Help: "Whether the step that is being taken takes longer than it should.",
-		}, append(of, "version", "step")),
+		looks: map[key]Look{}, synced: map[key]time.Time{}, checks: map[string]checked{},
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "managed_upgrade_step_duration_seconds",
 			Help:    "How long steps took, by how they ended: done, skipped or failed.",
@@ -56,13 +53,28 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}, []string{"type", "step", "result"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_failures_total",
-			Help: "Upgrades that failed, by the reason.",
+			Help: "Upgrades that failed, by the reason, such as WindowMissed.",
 		}, []string{"type", "reason"}),
+		unwell: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "managed_upgrade_health_check_failures_total",
+			Help: "How often a health check of the cluster has come to find something, or to find nothing out, by the check.",
+		}, []string{"check"}),
+		untold: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: NotificationFailures, Help: NotificationFailuresHelp,
+			ConstLabels: prometheus.Labels{"channel": "events"},
+		}),
+		valid: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "managed_upgrade_configuration_valid",
+			Help: "Whether the operator's configuration is the one that is written: 0 if that has an error, and the last good one is in force.",
+		}),
 	}
-	for _, collector := range []prometheus.Collector{m.phase, m.step, m.slow, m.duration, m.failures} {
-		if err := registry.Register(collector); err != nil {
-			return nil, err
-		}
+	m.Configured(true) // with any other the operator does not start
+	var wrong []error
+	for _, collector := range []prometheus.Collector{shown{m}, m.duration, m.failures, m.unwell, m.untold, m.valid} {
+		wrong = append(wrong, registry.Register(collector))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -77,43 +89,6 @@ func durations() []float64 {
 		seconds = append(seconds, d.Seconds())
 	}
 	return seconds
-}
-
-// Show sets the gauges of one upgrade to what its record says.
-func (m *Metrics) Show(namespace, name string, record history.History, current string, slow bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key, now := namespace+"/"+name, state{record.Version, string(record.Phase), current, slow}
-	if m.shown[key] == now {
-		return
-	}
-	m.drop(namespace, name)
-	m.shown[key] = now
-	m.phase.WithLabelValues(namespace, name, now.version, now.phase).Set(1)
-	if current == "" {
-		return
-	}
-	m.step.WithLabelValues(namespace, name, now.version, current).Set(1)
-	value := 0.0
-	if slow {
-		value = 1
-	}
-	m.slow.WithLabelValues(namespace, name, now.version, current).Set(value)
-}
-
-// Forget drops the gauges of an upgrade that is gone.
-func (m *Metrics) Forget(namespace, name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.drop(namespace, name)
-	delete(m.shown, namespace+"/"+name)
-}
-
-func (m *Metrics) drop(namespace, name string) {
-	labels := prometheus.Labels{"namespace": namespace, "name": name}
-	m.phase.DeletePartialMatch(labels)
-	m.step.DeletePartialMatch(labels)
-	m.slow.DeletePartialMatch(labels)
 }
 
 // Ended counts a step that is over.
@@ -134,4 +109,47 @@ func (m *Metrics) Ended(upgradeType string, c history.StepCondition) {
 // Failed counts an upgrade that failed.
 func (m *Metrics) Failed(upgradeType, reason string) {
 	m.failures.WithLabelValues(upgradeType, reason).Inc()
+}
+
+// Untold counts what could not be told by a Kubernetes Event. A nil Metrics
+// counts nothing.
+func (m *Metrics) Untold() {
+	if m != nil {
+		m.untold.Inc()
+	}
+}
+
+// Configured shows whether the configuration that is written is the one in force.
+func (m *Metrics) Configured(ok bool) {
+	m.valid.Set(number(ok))
+}
+
+// checked is what a health check has found, and when.
+type checked struct {
+	at time.Time
+	ok bool
+}
+
+// remembered is for how long it counts what a health check has found: while
+// something waits for it, it is asked every five minutes at least.
+const remembered = 10 * time.Minute
+
+// Checked counts a health check that does not find all well, unless that is what
+// it found the last time already.
+func (m *Metrics) Checked(check string, ok bool, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, known := m.checks[check]
+	m.checks[check] = checked{at, ok}
+	if !ok && (!known || last.ok || at.Sub(last.at) > remembered) {
+		m.unwell.WithLabelValues(check).Inc()
+	}
+}
+
+// number is 1 for what is so.
+func number(so bool) float64 {
+	if so {
+		return 1
+	}
+	return 0
 }

@@ -59,9 +59,29 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-func record(phase history.Phase) history.History {
-	return history.History{Version: "4.4.6", Phase: phase}
+// found is a look at an upgrade of that phase, in which that step is being taken, if any.
+func found(name string, phase history.Phase, step string) telemetry.Look {
+	l := telemetry.Look{Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.History{Version: "4.4.6", Phase: phase}}
+	if step != "" {
+		l.Record.Conditions = []history.StepCondition{ended(metav1.ConditionTrue, engine.ReasonDone, 0), {Type: step, StartTime: new(metav1.NewTime(noon))}}
+	}
+	return l
 }
+
+// failing is a look that did not end well.
+func failing(l telemetry.Look) telemetry.Look {
+	l.Err = errDown
+	return l
+}
+
+// at is that look at another time, in minutes after noon.
+func at(minutes int, l telemetry.Look) telemetry.Look {
+	l.At = afternoon(minutes)
+	return l
+}
+
+// afternoon is a time, in minutes after noon.
+func afternoon(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 
 func ended(status metav1.ConditionStatus, reason string, after time.Duration) history.StepCondition {
 	return history.StepCondition{
@@ -73,12 +93,15 @@ func ended(status metav1.ConditionStatus, reason string, after time.Duration) hi
 func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
-	m.Show("upgrades", "example", record(history.PhaseUpgrading), "PreHealthCheck", true)
+	l := found("example", history.PhaseUpgrading, "PreHealthCheck")
+	l.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Valid", LastTransitionTime: metav1.NewTime(noon)}}
+	m.Show(l)
 	m.Ended("OSD", ended(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
 	m.Failed("OSD", "WindowMissed")
+	m.Checked("nodes", false, noon)
 	families := gather(t, registry)
-	if len(families) != 5 {
-		t.Errorf("got %d metrics, want each of the 5 to have a value", len(families))
+	if len(families) != 10 {
+		t.Errorf("got %d metrics, want each of the 10 to have a value", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -92,39 +115,59 @@ func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 	}
 }
 
-func TestTheGaugesShowWhatTheRecordSaysAndNothingThatItSaidBefore(t *testing.T) {
+// ofUpgrades are the series that there are for each upgrade, without the time of
+// the last look, if it is not what the test is about.
+func ofUpgrades(t *testing.T, registry *prometheus.Registry, lastSync bool) []string {
+	t.Helper()
+	return slices.DeleteFunc(series(t, registry), func(s string) bool {
+		return !strings.Contains(s, "namespace=") || strings.HasPrefix(s, "last_sync") != lastSync
+	})
+}
+
+func TestTheGaugesShowWhatWasFoundAndNothingThatWasFoundBefore(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
 	show := func(want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, series(t, registry), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, ofUpgrades(t, registry, false), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("shown (-want +got):\n%s", diff)
 		}
 	}
-	m.Show("upgrades", "example", record(history.PhasePending), "", false)
-	show("phase{name=example,namespace=upgrades,phase=Pending,version=4.4.6} 1")
+	pending := found("example", history.PhasePending, "")
+	pending.Conditions = []metav1.Condition{
+		{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "Downgrade", LastTransitionTime: metav1.NewTime(noon)},
+		{Type: "Progressing", Status: metav1.ConditionFalse, Reason: "Downgrade", LastTransitionTime: metav1.NewTime(noon.Add(time.Minute))},
+	}
+	m.Show(pending)
+	show("condition_timestamp_seconds{condition=Accepted,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.5926544e+09",
+		"condition_timestamp_seconds{condition=Progressing,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.59265446e+09",
+		"phase{name=example,namespace=upgrades,phase=Pending,version=4.4.6} 1")
 
-	m.Show("upgrades", "example", record(history.PhaseUpgrading), "PreHealthCheck", false)
+	m.Show(found("example", history.PhaseUpgrading, "VersionPinned"))
 	upgrading := []string{
 		"phase{name=example,namespace=upgrades,phase=Upgrading,version=4.4.6} 1",
-		"step_slow{name=example,namespace=upgrades,step=PreHealthCheck,version=4.4.6} 0",
-		"step{name=example,namespace=upgrades,step=PreHealthCheck,version=4.4.6} 1",
+		"step_slow{name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 0",
+		"step_timestamp_seconds{name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 1.5926544e+09",
 	}
 	show(upgrading...)
-	m.Show("upgrades", "example", record(history.PhaseUpgrading), "PreHealthCheck", false)
+	m.Show(found("example", history.PhaseUpgrading, "VersionPinned"))
 	show(upgrading...)
 
-	m.Show("upgrades", "example", record(history.PhaseUpgrading), "CommenceUpgrade", true)
-	show("phase{name=example,namespace=upgrades,phase=Upgrading,version=4.4.6} 1",
+	late := found("example", history.PhaseUnknown, "CommenceUpgrade")
+	late.Slow = true
+	m.Show(late)
+	show("phase{name=example,namespace=upgrades,phase=Unknown,version=4.4.6} 1",
 		"step_slow{name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1",
-		"step{name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1")
+		"step_timestamp_seconds{name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1.5926544e+09")
 
 	another := "phase{name=other,namespace=upgrades,phase=Pending,version=4.4.6} 1"
-	m.Show("upgrades", "other", record(history.PhasePending), "", false)
-	m.Show("upgrades", "example", record(history.PhaseUpgraded), "", false)
+	m.Show(found("other", history.PhasePending, ""))
+	m.Show(found("example", history.PhaseUpgraded, ""))
 	show("phase{name=example,namespace=upgrades,phase=Upgraded,version=4.4.6} 1", another)
 
-	m.Show("upgrades", "example", history.History{Version: "4.4.7", Phase: history.PhaseNew}, "", false)
+	next := found("example", history.PhaseNew, "")
+	next.Record.Version = "4.4.7"
+	m.Show(next)
 	show("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
 
 	m.Forget("upgrades", "example")
@@ -132,8 +175,97 @@ func TestTheGaugesShowWhatTheRecordSaysAndNothingThatItSaidBefore(t *testing.T) 
 	m.Forget("upgrades", "example")
 	m.Forget("nowhere", "other")
 	show(another)
-	m.Show("upgrades", "example", history.History{Version: "4.4.7", Phase: history.PhaseNew}, "", false)
+	m.Show(next)
 	show("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
+}
+
+func TestTheLastSyncIsTheLastLookThatEndedWell(t *testing.T) {
+	t.Parallel()
+	over := found("example", history.PhaseFailed, "")
+	over.Record.CompleteTime = new(metav1.NewTime(noon))
+	waiting := found("example", history.PhaseUpgrading, "PreHealthCheck")
+	for name, tc := range map[string]struct {
+		looks []telemetry.Look
+		want  int // in minutes after noon; 0: there is none
+	}{
+		"one ended well":                   {[]telemetry.Look{at(1, waiting)}, 1},
+		"two ended well":                   {[]telemetry.Look{at(1, waiting), at(5, waiting)}, 5},
+		"the last one failed":              {[]telemetry.Look{at(1, waiting), at(5, failing(waiting))}, 1},
+		"all have failed":                  {[]telemetry.Look{at(1, failing(waiting)), at(5, failing(waiting))}, 1},
+		"it was well after it had failed":  {[]telemetry.Look{at(1, failing(waiting)), at(5, waiting)}, 5},
+		"it is over":                       {[]telemetry.Look{at(1, waiting), at(5, over)}, 0},
+		"it cannot be let go of":           {[]telemetry.Look{at(1, waiting), at(5, failing(over))}, 0},
+		"it begins again after it failed":  {[]telemetry.Look{at(1, over), at(5, waiting)}, 5},
+		"another one is looked at instead": {[]telemetry.Look{at(1, waiting), at(5, found("other", history.PhasePending, ""))}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, registry := newMetrics(t)
+			for _, l := range tc.looks {
+				m.Show(l)
+			}
+			m.Forget("upgrades", "other")
+			var want []string
+			if tc.want > 0 {
+				want = append(want, fmt.Sprintf("last_sync_timestamp_seconds{name=example,namespace=upgrades} %v", float64(afternoon(tc.want).Unix())))
+			}
+			if diff := cmp.Diff(want, ofUpgrades(t, registry, true), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("shown (-want +got):\n%s", diff)
+			}
+			m.Forget("upgrades", "example")
+			if left := ofUpgrades(t, registry, true); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestAHealthCheckCountsWhenItComesToFail(t *testing.T) {
+	t.Parallel()
+	type ask struct {
+		minutes int
+		ok      bool
+	}
+	for name, tc := range map[string]struct {
+		asked []ask
+		want  float64
+	}{
+		"it is fine":                             {[]ask{{0, true}, {1, true}}, 0},
+		"it fails at first":                      {[]ask{{0, false}}, 1},
+		"it goes on failing":                     {[]ask{{0, false}, {5, false}, {10, false}, {15, false}}, 1},
+		"it fails after it was fine":             {[]ask{{0, true}, {5, false}, {6, false}}, 1},
+		"it fails, is fine and fails":            {[]ask{{0, false}, {1, true}, {2, false}}, 2},
+		"it failed in an upgrade of another day": {[]ask{{0, false}, {24 * 60, false}}, 2},
+		"the clock is put back":                  {[]ask{{0, false}, {-60, false}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, registry := newMetrics(t)
+			m.Checked("pools", true, noon)
+			for _, a := range tc.asked {
+				m.Checked("nodes", a.ok, afternoon(a.minutes))
+			}
+			var want []string
+			if tc.want > 0 {
+				want = append(want, fmt.Sprintf("health_check_failures_total{check=nodes} %v", tc.want))
+			}
+			got := slices.DeleteFunc(series(t, registry), func(s string) bool { return !strings.HasPrefix(s, "health") })
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("counted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheConfigurationIsValidUntilItIsSaidNotToBe(t *testing.T) {
+	t.Parallel()
+	m, registry := newMetrics(t)
+	for _, want := range []string{"configuration_valid{} 1", "configuration_valid{} 0", "configuration_valid{} 1"} {
+		if got := series(t, registry); !slices.Contains(got, want) {
+			t.Errorf("got %v, want %s", got, want)
+		}
+		m.Configured(strings.HasSuffix(want, "0"))
+	}
 }
 
 func TestStepsAreMeasuredByHowTheyEnded(t *testing.T) {
@@ -152,7 +284,9 @@ func TestStepsAreMeasuredByHowTheyEnded(t *testing.T) {
 	m.Failed("OSD", "WindowMissed")
 	m.Failed("OSD", "WindowMissed")
 	want := []string{
+		"configuration_valid{} 1",
 		"failures_total{reason=WindowMissed,type=OSD} 2",
+		"notification_failures_total{channel=events} 0",
 		"step_duration_seconds{result=done,step=PreHealthCheck,type=OSD} 2",
 		"step_duration_seconds{result=failed,step=PreHealthCheck,type=OSD} 1",
 		"step_duration_seconds{result=skipped,step=PreHealthCheck,type=OSD} 1",
@@ -168,7 +302,9 @@ func TestTheBucketsReachFromAMinuteToHalfADay(t *testing.T) {
 	for _, took := range []time.Duration{time.Minute, 3 * time.Hour, 13 * time.Hour} {
 		m.Ended("OSD", ended(metav1.ConditionTrue, engine.ReasonDone, took))
 	}
-	histogram := gather(t, registry)[0].GetMetric()[0].GetHistogram()
+	families := gather(t, registry)
+	of := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "managed_upgrade_step_duration_seconds" })
+	histogram := families[of].GetMetric()[0].GetHistogram()
 	counts := map[float64]uint64{}
 	var bounds []float64
 	for _, bucket := range histogram.GetBucket() {

@@ -140,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	l := r.look(cfg, ctrl.LoggerFrom(ctx))
 	next, err := l.run(ctx)
-	l.measure()
+	l.measure(err)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // somebody was faster: the cache will show it
 		return reconcile.Result{RequeueAfter: shortestRest}, nil

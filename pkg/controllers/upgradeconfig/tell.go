@@ -14,6 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 )
 
 // tellFor is for how long the end of an upgrade is tried to be told before the
@@ -93,15 +94,14 @@ func (l *look) observe(t engine.Transition) {
 		"over", t.To.CompleteTime != nil, "version", l.record.Version)
 }
 
-// measure shows the upgrade in the metrics.
-func (l *look) measure() {
-	current := ""
-	progressing := meta.FindStatusCondition(l.cfg.Status.Conditions, v1alpha1.ConditionProgressing)
-	if progressing != nil && progressing.Status == metav1.ConditionTrue {
-		current = progressing.Reason
-	}
-	slow := meta.IsStatusConditionTrue(l.cfg.Status.Conditions, v1alpha1.ConditionStalled)
-	l.Metrics.Show(l.cfg.Namespace, l.cfg.Name, l.record, current, slow)
+// measure shows in the metrics what the look has found, and how it ended.
+func (l *look) measure(err error) {
+	l.Metrics.Show(telemetry.Look{
+		Namespace: l.cfg.Namespace, Name: l.cfg.Name,
+		Record: l.record, Conditions: l.cfg.Status.Conditions,
+		Slow: meta.IsStatusConditionTrue(l.cfg.Status.Conditions, v1alpha1.ConditionStalled),
+		At:   l.Clock.Now(), Err: err,
+	})
 }
 
 func (l *look) subject() corev1.ObjectReference {

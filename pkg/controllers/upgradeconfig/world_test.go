@@ -66,6 +66,7 @@ type world struct {
 	cluster script
 
 	operator *Reconciler // of this life of the process
+	measured *prometheus.Registry
 	setup    Setup
 	lives    int
 
@@ -185,11 +186,12 @@ func (w *world) restart() {
 			return w.write(ctx, "patch "+kindOf(obj)+"/"+sub, obj, func() error { return api.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 	})
-	events := &telemetry.Events{Client: c, Clock: w.clock}
-	metrics, err := telemetry.NewMetrics(prometheus.NewRegistry())
+	w.measured = prometheus.NewPedanticRegistry()
+	metrics, err := telemetry.NewMetrics(w.measured)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	events := &telemetry.Events{Client: c, Clock: w.clock, Metrics: metrics}
 	needed, err := dependencies.New(dependencies.Options{Timeout: time.Second})
 	if err != nil {
 		w.t.Fatal(err)

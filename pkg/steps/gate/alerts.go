@@ -32,11 +32,20 @@ type Alerts struct {
 	}
 	Clock    clock.PassiveClock
 	Interval time.Duration
+	// Observe is told of each check that a step makes whether all was well; nil: nobody is.
+	Observe func(check string, ok bool, at time.Time)
 
 	mutex sync.Mutex
 	asked time.Time // zero: never
 	names []string
 	err   error
+}
+
+// observed tells what came of a check.
+func (a *Alerts) observed(check string, ok bool, at time.Time) {
+	if a != nil && a.Observe != nil && !at.IsZero() {
+		a.Observe(check, ok, at)
+	}
 }
 
 // look names the alerts that are firing. If again is not zero, the answer

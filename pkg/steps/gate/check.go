@@ -19,12 +19,15 @@ import (
 // for each group, in a fixed order. Nothing found is health.
 type check func(context.Context, client.Reader) ([]string, error)
 
-// checks are what is asked, in the order of the message.
-var checks = []check{
-	of(cluster.ReadVersion, versionTroubles),
-	of(cluster.ReadOperators, operatorTroubles),
-	of(cluster.ReadPools, poolTroubles),
-	of(cluster.ReadNodes, nodeTroubles),
+// checks are what is asked, in the order of the message, and their names in the metrics.
+var checks = []struct {
+	name string
+	ask  check
+}{
+	{"version", of(cluster.ReadVersion, versionTroubles)},
+	{"operators", of(cluster.ReadOperators, operatorTroubles)},
+	{"pools", of(cluster.ReadPools, poolTroubles)},
+	{"nodes", of(cluster.ReadNodes, nodeTroubles)},
 }
 
 // of makes a check of facts and of what is wrong with them.
@@ -39,15 +42,17 @@ func of[Facts any](read func(context.Context, client.Reader) (Facts, error), tro
 }
 
 // look asks all checks and for the alerts. What cannot be found out is all named
-// too. See Alerts for again.
-func look(ctx context.Context, r client.Reader, alerts *Alerts) (found []string, again time.Duration, err error) {
+// too. See Alerts for again, and for who observes it at that time: zero is nobody.
+func look(ctx context.Context, r client.Reader, alerts *Alerts, now time.Time) (found []string, again time.Duration, err error) {
 	var unknown []error
-	for _, ask := range checks {
-		troubles, err := ask(ctx, r)
+	for _, check := range checks {
+		troubles, err := check.ask(ctx, r)
+		alerts.observed(check.name, err == nil && len(troubles) == 0, now)
 		found = append(found, troubles...)
 		unknown = append(unknown, err)
 	}
 	firing, again, err := alerts.look(ctx)
+	alerts.observed("alerts", err == nil && len(firing) == 0, now)
 	found = append(found, group("alerts firing", firing)...)
 	unknown = append(unknown, err)
 	if err = errors.Join(unknown...); err != nil && len(found) > 0 {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,8 +22,8 @@ const stale = "nothing is found to be wrong, but alerts must be asked for again 
 // Healthy waits, with the given reason, until no check finds anything and no
 // alert fires. All that is found is in the message.
 func Healthy(r client.Reader, reason string, alerts *Alerts) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		found, again, err := look(ctx, r, alerts)
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		found, again, err := look(ctx, r, alerts, run.Now)
 		message := strings.Join(found, "; ")
 		switch {
 		case err != nil:
@@ -40,7 +41,7 @@ func Healthy(r client.Reader, reason string, alerts *Alerts) engine.UpgradeStep 
 // an answer about alerts may be as old as the interval.
 func LooksHealthy(r client.Reader, reason string, alerts *Alerts) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		found, _, err := look(ctx, r, alerts)
+		found, _, err := look(ctx, r, alerts, time.Time{})
 		switch {
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("checking the health of the cluster: %w", err)
@@ -54,7 +55,7 @@ func LooksHealthy(r client.Reader, reason string, alerts *Alerts) engine.Upgrade
 // IsHealthy says whether no check finds anything and no alert fires.
 func IsHealthy(r client.Reader, alerts *Alerts) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		found, again, err := look(ctx, r, alerts)
+		found, again, err := look(ctx, r, alerts, time.Time{})
 		if err == nil && len(found) == 0 && again > 0 {
 			err = errors.New(stale)
 		}

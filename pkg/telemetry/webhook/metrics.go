@@ -3,15 +3,19 @@
 
 package webhook
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
 
 var (
 	delivered = prometheus.NewDesc("managed_upgrade_notifications_delivered_total",
 		"Notifications that the receiver of the webhook has taken.", nil, nil)
 	refused = prometheus.NewDesc("managed_upgrade_notifications_refused_total",
 		"Notifications that the receiver of the webhook refused for good, and that are not tried again.", nil, nil)
-	failures = prometheus.NewDesc("managed_upgrade_notification_failures_total",
-		"Tries to deliver a notification to the receiver of the webhook that failed.", nil, nil)
+	failures = prometheus.NewDesc(telemetry.NotificationFailures, telemetry.NotificationFailuresHelp,
+		nil, prometheus.Labels{"channel": "webhook"})
 	pending = prometheus.NewDesc("managed_upgrade_notifications_pending",
 		"Notifications that wait for the receiver of the webhook.", nil, nil)
 )

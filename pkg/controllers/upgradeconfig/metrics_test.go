@@ -1,0 +1,129 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// series are the values of a metric, by the values of its labels beside the
+// name, the namespace and the version, in the order of the labels' names.
+func (w *world) series(metric string) map[string]float64 {
+	w.t.Helper()
+	families, err := w.measured.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != "managed_upgrade_"+metric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, label := range m.GetLabel() {
+				if n := label.GetName(); n != "name" && n != "namespace" && n != "version" {
+					labels = append(labels, label.GetValue())
+				}
+			}
+			all[strings.Join(labels, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return all
+}
+
+// expectSeries compares what a metric shows.
+func (w *world) expectSeries(metric string, want map[string]float64) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.series(metric), cmpopts.EquateEmpty()); diff != "" {
+		w.t.Errorf("after %s: %s (-want +got):\n%s", w.clock.Now().Sub(noon), metric, diff)
+	}
+}
+
+func seconds(at time.Time) float64 { return float64(at.Unix()) }
+
+func TestTheMetricsShowAnUpgradeForAsLongAsItIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.at(-time.Minute)
+	w.expectSeries("phase", map[string]float64{"Pending": 1})
+	w.expectSeries("step_slow", nil)
+
+	w.reach("ControlPlaneUpgraded")
+	w.play(time.Minute)
+	began := find(w.get(upgrade).Status.History, desired, 1, "ControlPlaneUpgraded").StartTime.Time
+	w.expectSeries("phase", map[string]float64{"Upgrading": 1})
+	w.expectSeries("step_timestamp_seconds", map[string]float64{"ControlPlaneUpgraded": seconds(began)})
+	w.expectSeries("step_slow", map[string]float64{"ControlPlaneUpgraded": 0})
+	if got, want := w.series("condition_timestamp_seconds")["Progressing ControlPlaneUpgraded True"], seconds(began); got != want {
+		t.Errorf("Progressing since %v, want %v", got, want)
+	}
+
+	t.Log("what cannot be found out hides the step from nobody")
+	w.reads = func(kind string) error {
+		if kind == "ClusterVersion" {
+			return errCrashed
+		}
+		return nil
+	}
+	w.play(2 * longestRest)
+	w.expectSeries("phase", map[string]float64{"Unknown": 1})
+	w.expectSeries("step_timestamp_seconds", map[string]float64{"ControlPlaneUpgraded": seconds(began)})
+	w.reads = nil
+
+	w.upgraded()
+	w.expectSeries("phase", map[string]float64{"Upgraded": 1})
+	w.expectSeries("step_slow", nil)
+	w.expectSeries("last_sync_timestamp_seconds", nil)
+
+	w.remove(upgrade)
+	w.play(time.Minute)
+	for _, metric := range []string{"phase", "condition_timestamp_seconds", "step_timestamp_seconds", "step_slow", "last_sync_timestamp_seconds"} {
+		w.expectSeries(metric, nil)
+	}
+}
+
+func TestTheLastSyncStandsStillWhileLooksFail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.installs = time.Hour
+	w.reach("ControlPlaneUpgraded")
+	w.play(longestRest)
+	before := w.series("last_sync_timestamp_seconds")[""]
+	if age := seconds(w.clock.Now()) - before; age > longestRest.Seconds() {
+		t.Errorf("the last look that ended well was %v s ago", age)
+	}
+	w.plan = func(int, string) answer { return refused }
+	w.play(20 * time.Minute)
+	if got := w.series("last_sync_timestamp_seconds")[""]; got > before+longestRest.Seconds() {
+		t.Errorf("looks that failed count as ended well: %v s after the last one that did", got-before)
+	}
+	w.plan = nil
+	w.play(2 * longestRest)
+	if age := seconds(w.clock.Now()) - w.series("last_sync_timestamp_seconds")[""]; age > longestRest.Seconds() {
+		t.Errorf("the last look that ended well was %v s ago, and all is well again", age)
+	}
+}
+
+func TestEventsThatCannotBeWrittenAreCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.reach("PreHealthCheck")
+	w.expectSeries("notification_failures_total", map[string]float64{"events": 0})
+	w.plan = func(_ int, what string) answer {
+		if what == "create Event" {
+			return refused
+		}
+		return applied
+	}
+	w.reach("ControlPlaneUpgraded")
+	if got := w.series("notification_failures_total")["events"]; got < 1 {
+		t.Errorf("%v were counted", got)
+	}
+}

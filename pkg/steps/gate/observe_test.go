@@ -1,0 +1,69 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
+)
+
+func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		names   []string
+		err     error
+		want    []string
+	}{
+		"all is well":                {[]client.Object{version(), sound("dns"), node("a")}, nil, nil, nil},
+		"an operator is degraded":    {[]client.Object{version(), operator("dns")}, nil, nil, []string{"operators"}},
+		"a pool is paused":           {[]client.Object{version(), pool("worker", true)}, nil, nil, []string{"pools"}},
+		"a node and an alert":        {[]client.Object{version(), node("a", notReady)}, []string{"A"}, nil, []string{"nodes", "alerts"}},
+		"alerts cannot be found out": {[]client.Object{version()}, nil, down, []string{"alerts"}},
+		"neither can the version":    {nil, nil, nil, []string{"version"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, alerts := alarmed()
+			s.names, s.err = tc.names, tc.err
+			now := noon.Add(time.Hour)
+			var asked, failed []string
+			alerts.Observe = func(check string, ok bool, at time.Time) {
+				asked = append(asked, check)
+				if !ok {
+					failed = append(failed, check)
+				}
+				if !at.Equal(now) {
+					t.Errorf("%s was observed at %s", check, at)
+				}
+			}
+			r := reader(t, interceptor.Funcs{}, tc.objects...)
+			_, _ = gate.Healthy(r, "ClusterUnhealthy", alerts)(t.Context(), engine.Run{Now: now})
+			if diff := cmp.Diff(tc.want, failed); diff != "" {
+				t.Errorf("observed to fail (-want +got):\n%s", diff)
+			}
+			once := slices.Clone(asked)
+			for _, check := range []string{"version", "operators", "pools", "nodes", "alerts"} {
+				if !slices.Contains(once, check) {
+					t.Errorf("%s was not observed", check)
+				}
+			}
+			_, _ = gate.IsHealthy(r, alerts)(t.Context()) // an upgrade does not wait for either of these
+			_, _ = gate.LooksHealthy(r, "ClusterUnhealthy", alerts)(t.Context(), engine.Run{Now: now})
+			if diff := cmp.Diff(once, asked); diff != "" {
+				t.Errorf("observed (-by the step +beside it):\n%s", diff)
+			}
+		})
+	}
+}
