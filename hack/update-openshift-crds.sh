@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Copies OpenShift's own CRDs out of the github.com/openshift/api that go.mod names, for the dev cluster. Where there is
-# one for each feature set, the default one is taken. That of the File Integrity Operator comes from its own module.
+# one for each feature set, the default one is taken. Those of the File Integrity Operator and of the Prometheus Operator come
+# from their own modules.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -28,5 +29,15 @@ for resource in \
   cat "${found[0]}" >"$target/$name.yaml" # files of the module cache are read-only; these are not
 done
 
-integrity=$(go mod download -json github.com/openshift/file-integrity-operator@v1.3.6 | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+# folder MODULE@VERSION is where a module is that go.mod does not name.
+folder() {
+  go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'
+}
+
+integrity=$(folder github.com/openshift/file-integrity-operator@v1.3.6)
 cat "$integrity/config/crd/bases/fileintegrity.openshift.io_fileintegrities.yaml" >"$target/fileintegrities.yaml"
+
+monitoring=$(folder github.com/prometheus-operator/prometheus-operator@v0.85.0)
+for name in servicemonitors prometheusrules; do
+  cat "$monitoring/example/prometheus-operator-crd/monitoring.coreos.com_$name.yaml" >"$target/$name.yaml"
+done

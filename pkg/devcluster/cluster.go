@@ -135,7 +135,7 @@ func (c *Cluster) Apply(ctx context.Context, files fs.FS, skip ...string) error 
 func (c *Cluster) Deploy(ctx context.Context, repository string) error {
 	for _, folder := range []string{"crds", "operator"} {
 		files := os.DirFS(filepath.Join(repository, "deploy", folder))
-		err := c.Apply(ctx, files, "Deployment", "ServiceMonitor", "PrometheusRule")
+		err := c.Apply(ctx, files, "Deployment")
 		if err != nil {
 			return fmt.Errorf("deploying %s: %w", folder, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 
@@ -38,7 +37,7 @@ func (o *Options) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ConfigFile, "config", "", "file with the configuration of the operator; empty: the defaults")
 	flags.StringVar(&o.MetricsBind, "metrics-bind-address", ":8443", "address of the metrics; 0: none")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve the metrics over HTTPS, to those who may get /metrics; without it they are served on loopback addresses only")
-	flags.StringVar(&o.MetricsCerts, "metrics-cert-path", "", "folder with tls.crt and tls.key for the metrics; empty: a self-signed certificate")
+	flags.StringVar(&o.MetricsCerts, "metrics-cert-path", "", "folder with tls.crt and tls.key for the metrics, which may come and change later; empty, and until then: a self-signed certificate")
 	flags.StringVar(&o.HealthBind, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0: none")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "let one of several replicas work at a time")
 	flags.StringVar(&o.LogLevel, "log-level", "info", "what is logged: debug, info or error")
@@ -97,19 +96,6 @@ func (o *Options) config() (config.Config, error) {
 		return config.Config{}, fmt.Errorf("--config %s: %w", o.ConfigFile, err)
 	}
 	return cfg, nil
-}
-
-// certificates says whether a folder has what the metrics are served with; none is right too.
-func certificates(folder string) error {
-	if folder == "" {
-		return nil
-	}
-	for _, name := range []string{"tls.crt", "tls.key"} {
-		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
-			return fmt.Errorf("must name a folder with tls.crt and tls.key, or be left out: %w", err)
-		}
-	}
-	return nil
 }
 
 func address(bind string) error {

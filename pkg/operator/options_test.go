@@ -82,6 +82,7 @@ func TestEachFlagIsHeldToWhatItMayBe(t *testing.T) {
 		"insecure metrics on localhost": {args: []string{"--metrics-secure=false", "--metrics-bind-address=localhost:8080"}},
 		"insecure metrics here by IPv6": {args: []string{"--metrics-secure=false", "--metrics-bind-address=[::1]:8080"}},
 		"certificates":                  {args: []string{"--metrics-cert-path=" + certificates}},
+		"certificates that come later":  {args: []string{"--metrics-cert-path=" + t.TempDir()}},
 		"the longest namespace":         {args: []string{"--operator-namespace=" + strings.Repeat("a", 63)}},
 		"every log level and format":    {args: []string{"--log-level=error", "--log-format=console"}},
 
@@ -94,7 +95,7 @@ func TestEachFlagIsHeldToWhatItMayBe(t *testing.T) {
 		"a name instead of an address":     {[]string{"--metrics-bind-address=example.com:80"}, []string{address}},
 		"insecure metrics everywhere":      {[]string{"--metrics-secure=false"}, []string{"--metrics-bind-address: :8443 " + loopback}},
 		"insecure metrics on one address":  {[]string{"--metrics-secure=false", "--metrics-bind-address=10.0.0.1:80"}, []string{"--metrics-bind-address: 10.0.0.1:80 " + loopback}},
-		"certificates that are not there":  {[]string{"--metrics-cert-path=/nowhere"}, []string{folder, "/nowhere/tls.crt"}},
+		"certificates that are not there":  {[]string{"--metrics-cert-path=/nowhere"}, []string{folder, "/nowhere"}},
 		"a certificate without its key":    {[]string{"--metrics-cert-path=" + half}, []string{folder, half + "/tls.key"}},
 		"a namespace in upper case":        {[]string{"--operator-namespace=Upgrades"}, []string{`--operator-namespace: "Upgrades" ` + namespace}},
 		"an empty namespace":               {[]string{"--operator-namespace="}, []string{`--operator-namespace: "" ` + namespace}},

@@ -5,6 +5,7 @@ package operator
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -188,7 +189,7 @@ func cached() []client.Object {
 }
 
 func (o *Options) managerOptions(log logr.Logger) ctrl.Options {
-	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, CertDir: o.MetricsCerts}
+	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){serving(o.MetricsCerts)}}
 	if o.MetricsSecure {
 		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}

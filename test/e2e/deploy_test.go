@@ -26,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +38,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 )
@@ -45,9 +47,6 @@ const (
 	deployFolder = "../../deploy"
 	home         = "managed-upgrade-operator" // the operator's namespace, and the name of most of what is in it
 )
-
-// notServed are the kinds that a cluster without OpenShift's monitoring does not know.
-var notServed = []string{"ServiceMonitor", "PrometheusRule"}
 
 // server is an API server on which nobody acts, and how a person would speak to it.
 type server struct {
@@ -96,9 +95,23 @@ func (s *server) kubectl(t *testing.T, args ...string) string {
 // apply applies objects strictly.
 func (s *server) apply(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
-	if err := manifests.Apply(t.Context(), s.client, objects, notServed...); err != nil {
+	if err := manifests.Apply(t.Context(), s.client, objects); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// monitoring are the kinds and the namespace of OpenShift's monitoring, of which and in which we deploy objects.
+func monitoring(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	kinds, err := manifests.Read(crds.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	namespace.SetName("openshift-monitoring")
+	return append(slices.DeleteFunc(kinds, func(kind *unstructured.Unstructured) bool {
+		return !strings.HasSuffix(kind.GetName(), ".monitoring.coreos.com")
+	}), namespace)
 }
 
 // kustomized is what "kubectl apply --kustomize deploy" applies.
@@ -183,6 +196,7 @@ func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
 func TestWhatIsDeployed(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
+	server.apply(t, monitoring(t))
 	server.apply(t, kustomized(t))
 
 	t.Run("the deployed namespace admits restricted pods only", func(t *testing.T) {
@@ -293,7 +307,8 @@ func TestTheOperatorTakesTheFlagsAndTheConfigurationThatItIsDeployedWith(t *test
 	container := pod.Containers[0]
 	var args []string
 	for _, arg := range container.Args {
-		args = append(args, strings.ReplaceAll(arg, "$(NAMESPACE)", home))
+		// What is mounted is there in a pod, and not here.
+		args = append(args, strings.NewReplacer("$(NAMESPACE)", home, "/etc/metrics-tls", t.TempDir()).Replace(arg))
 	}
 	var options operator.Options
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
@@ -366,6 +381,61 @@ func TestTheOperatorMayAskTheThanosQuerierForAlerts(t *testing.T) {
 	if len(policies) != 1 || !slices.ContainsFunc(policies[0].Spec.Egress[0].Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.String() == at.Port() }) {
 		t.Errorf("the operator may not reach port %s", at.Port())
 	}
+}
+
+func TestPrometheusFindsTheMetricsAndTrustsThem(t *testing.T) {
+	t.Parallel()
+	objects := kustomized(t)
+	services, monitors := pick[corev1.Service](t, objects, "Service"), pick[serviceMonitor](t, objects, "ServiceMonitor")
+	if len(services) != 1 || len(monitors) != 1 || len(monitors[0].Spec.Endpoints) != 1 {
+		t.Fatalf("got %d Services and %d ServiceMonitors, want one of each, with one endpoint", len(services), len(monitors))
+	}
+	service, endpoint := services[0], monitors[0].Spec.Endpoints[0]
+	if !labels.SelectorFromSet(monitors[0].Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels)) || endpoint.Port != service.Spec.Ports[0].Name {
+		t.Errorf("port %s of Services with %v is asked, and the Service has %v and port %s", endpoint.Port, monitors[0].Spec.Selector.MatchLabels, service.Labels, service.Spec.Ports[0].Name)
+	}
+	if want := service.Name + "." + service.Namespace + ".svc"; endpoint.Scheme != "https" || endpoint.TLSConfig.ServerName != want {
+		t.Errorf("%s is asked for by %s, want %s by https", endpoint.TLSConfig.ServerName, endpoint.Scheme, want)
+	}
+
+	pod := deployment(t).Spec.Template.Spec
+	secret := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]
+	v := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == secret })
+	if v < 0 || pod.Volumes[v].Secret.Optional == nil || !*pod.Volumes[v].Secret.Optional {
+		t.Fatalf("the Secret %q that the certificate is put into is not mounted, or the operator would not start without it", secret)
+	}
+	mounts := pod.Containers[0].VolumeMounts
+	m := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.Name == pod.Volumes[v].Name })
+	if m < 0 || !slices.Contains(pod.Containers[0].Args, "--metrics-cert-path="+mounts[m].MountPath) {
+		t.Errorf("the operator does not look for its certificate where the Secret %s is mounted", secret)
+	}
+	namespaces := pick[corev1.Namespace](t, objects, "Namespace")
+	if namespaces[0].Labels["openshift.io/cluster-monitoring"] != "true" {
+		t.Error("Prometheus does not look into the namespace")
+	}
+	for _, binding := range []string{"ClusterRoleBinding/managed-upgrade-operator-metrics-reader", "RoleBinding/managed-upgrade-operator-prometheus"} {
+		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+			want := map[string]any{"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"}
+			return o.GetKind()+"/"+o.GetName() == binding && len(subjects) == 1 && cmp.Equal(subjects[0], any(want))
+		}) {
+			t.Errorf("%s does not name the ServiceAccount of Prometheus alone", binding)
+		}
+	}
+}
+
+// serviceMonitor is the part of a ServiceMonitor that matters here.
+type serviceMonitor struct {
+	Spec struct {
+		Selector  metav1.LabelSelector `json:"selector"`
+		Endpoints []struct {
+			Port      string `json:"port"`
+			Scheme    string `json:"scheme"`
+			TLSConfig struct {
+				ServerName string `json:"serverName"`
+			} `json:"tlsConfig"`
+		} `json:"endpoints"`
+	} `json:"spec"`
 }
 
 func TestWhateverSelectsTheOperatorFindsItsPods(t *testing.T) {

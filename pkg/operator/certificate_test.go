@@ -1,0 +1,86 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// put writes a certificate for a name into a folder, as a kubelet would, and returns who vouches for it.
+func put(t *testing.T, folder, name string) *x509.CertPool {
+	t.Helper()
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(name, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certificate)
+	return pool
+}
+
+func TestTheMetricsAreServedWithTheCertificateThatIsThere(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{}
+	serving(folder)(server.TLS)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	// With the name under which Prometheus asks, as the last certificate that was made for it says.
+	ask := func(trust *x509.CertPool) error {
+		t.Helper()
+		config := &tls.Config{RootCAs: trust, ServerName: "metrics.svc", InsecureSkipVerify: trust == nil}
+		c, err := tls.Dial("tcp", server.Listener.Addr().String(), config)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+	if err := ask(nil); err != nil {
+		t.Fatalf("without a certificate: %v", err)
+	}
+	first := put(t, folder, "metrics.svc")
+	if err := ask(first); err != nil {
+		t.Errorf("once it is there: %v", err)
+	}
+	second := put(t, folder, "metrics.svc")
+	if err := ask(second); err != nil {
+		t.Errorf("once it was renewed: %v", err)
+	}
+	if err := ask(first); err == nil {
+		t.Error("the former certificate is still served")
+	}
+	if err := os.WriteFile(filepath.Join(folder, "tls.key"), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(nil); err == nil {
+		t.Error("a certificate without its key was served, or another one in its place")
+	}
+}
+
+func TestWithoutAFolderTheCertificateIsSignedByItself(t *testing.T) {
+	t.Parallel()
+	var config tls.Config
+	serving("")(&config)
+	first, err := config.GetCertificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := config.GetCertificate(nil); err != nil || first != second {
+		t.Errorf("another one is made for each connection: %v", err)
+	}
+}

@@ -1,0 +1,279 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alerts
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
+)
+
+const (
+	ruleFile    = "../../deploy/operator/prometheus_rule.yaml"
+	metricsPage = "../../docs/reference/metrics.md"
+	pagesFolder = "../../docs/alerts"
+	pagesURL    = "https://github.com/managed-upgrade/managed-upgrade-operator/blob/main/docs/alerts/"
+)
+
+// groups are what Prometheus reads of a PrometheusRule.
+type groups struct {
+	Groups []struct {
+		Name  string `json:"name"`
+		Rules []rule `json:"rules"`
+	} `json:"groups"`
+}
+
+type rule struct {
+	Alert         string            `json:"alert"`
+	Expr          string            `json:"expr"`
+	For           string            `json:"for,omitempty"`
+	KeepFiringFor string            `json:"keep_firing_for,omitempty"`
+	Labels        map[string]string `json:"labels"`
+	Annotations   map[string]string `json:"annotations"`
+}
+
+func deployed(t *testing.T) groups {
+	t.Helper()
+	var object struct {
+		Spec groups `json:"spec"`
+	}
+	unmarshal(t, ruleFile, &object)
+	return object.Spec
+}
+
+// alerts are the alerts that are deployed.
+func alerts(t *testing.T) []rule {
+	t.Helper()
+	var all []rule
+	for _, group := range deployed(t).Groups {
+		all = append(all, group.Rules...)
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no alerts")
+	}
+	return all
+}
+
+func unmarshal(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(data, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+func TestTheOperatorKnowsItsOwnAlertsByTheirNames(t *testing.T) {
+	t.Parallel()
+	if monitoring.OwnAlerts != maintenance.OwnAlerts {
+		t.Errorf("for the gate they begin with %s, for the silences with %s", monitoring.OwnAlerts, maintenance.OwnAlerts)
+	}
+	seen := map[string]bool{}
+	for _, r := range alerts(t) {
+		if !strings.HasPrefix(r.Alert, monitoring.OwnAlerts) || seen[r.Alert] {
+			t.Errorf("%s must begin with %s, and be there once", r.Alert, monitoring.OwnAlerts)
+		}
+		seen[r.Alert] = true
+	}
+}
+
+func TestEachAlertSaysHowBadItIsWhatIsGoingOnAndWhereToReadOn(t *testing.T) {
+	t.Parallel()
+	for _, r := range alerts(t) {
+		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
+			t.Errorf("%s: the severity is %q", r.Alert, s)
+		}
+		if r.Labels["namespace"] == "" && !strings.Contains(r.Expr, "by (namespace,") {
+			t.Errorf("%s is of no namespace", r.Alert)
+		}
+		want := []string{"description", "runbook_url", "summary"}
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(r.Annotations))); diff != "" {
+			t.Errorf("%s: annotations (-want +got):\n%s", r.Alert, diff)
+		}
+		if got := r.Annotations["runbook_url"]; got != pagesURL+r.Alert+".md" {
+			t.Errorf("%s: the page is at %s", r.Alert, got)
+		}
+		// Since when it is so is a value of the metrics, or for how long at least Prometheus has seen it.
+		since := strings.Contains(r.Annotations["description"], "{{ $value | humanize")
+		if inWords := strings.NewReplacer("m", " minutes").Replace(r.For); !since && (r.For == "" || !strings.Contains(r.Annotations["description"], inWords)) {
+			t.Errorf("%s does not say since when it is so", r.Alert)
+		}
+	}
+}
+
+func TestEachAlertHasAPageAndEachPageAnAlert(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, r := range alerts(t) {
+		want = append(want, r.Alert)
+	}
+	pages, err := filepath.Glob(filepath.Join(pagesFolder, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		name := strings.TrimSuffix(filepath.Base(page), ".md")
+		if name == "README" { // the list of them
+			continue
+		}
+		got = append(got, name)
+		data, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if !strings.HasPrefix(text, "# "+name+"\n\n") {
+			t.Errorf("%s does not begin with the name of its alert", page)
+		}
+		for _, part := range []string{"\n## See more\n", "\n```sh\n", "\n## Do\n", "\n## It resolves\n"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s lacks %q", page, strings.TrimSpace(part))
+			}
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pages (-alerts +pages):\n%s", diff)
+	}
+}
+
+// documented are the metrics that there are, with their labels, and the one that Prometheus makes itself.
+func documented(t *testing.T) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{"up": {}}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| \\w+ \\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
+		all[row[1]] = []string{}
+		for _, label := range regexp.MustCompile(`\w+`).FindAllString(row[2], -1) {
+			all[row[1]] = append(all[row[1]], label)
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("%s lists %d metrics", metricsPage, len(all))
+	}
+	return all
+}
+
+// ofTarget are the labels that Prometheus adds to each series that it gets from a pod.
+var ofTarget = []string{"namespace", "job", "pod", "instance", "service", "endpoint", "container"}
+
+var (
+	selector = regexp.MustCompile(`\b([a-z]\w*_\w+|up)\b(?:\s*\{([^}]*)\})?`)
+	matcher  = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"`)
+	grouping = regexp.MustCompile(`\bby \(([^)]*)\)`)
+)
+
+func TestAlertsAskForMetricsAndLabelsThatThereAre(t *testing.T) {
+	t.Parallel()
+	metrics := documented(t)
+	for _, r := range alerts(t) {
+		asked := selector.FindAllStringSubmatch(r.Expr, -1)
+		if len(asked) == 0 {
+			t.Errorf("%s asks for nothing", r.Alert)
+		}
+		var grouped []string
+		for _, by := range grouping.FindAllStringSubmatch(r.Expr, -1) {
+			grouped = append(grouped, strings.Split(by[1], ", ")...)
+		}
+		for _, series := range asked {
+			labels, known := metrics[series[1]]
+			if !known {
+				t.Errorf("%s asks for %s, which %s does not list", r.Alert, series[1], metricsPage)
+			}
+			for _, m := range matcher.FindAllStringSubmatch(series[2], -1) {
+				if !slices.Contains(labels, m[1]) && !slices.Contains(ofTarget, m[1]) {
+					t.Errorf("%s asks %s for the label %s, and it has %v", r.Alert, series[1], m[1], labels)
+				}
+			}
+			for _, label := range grouped {
+				if !slices.Contains(labels, label) {
+					t.Errorf("%s groups %s by %s, and it has %v", r.Alert, series[1], label, labels)
+				}
+			}
+		}
+		for _, said := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["description"], -1) {
+			if !slices.Contains(grouped, said[1]) {
+				t.Errorf("%s names its label %s, and has %v", r.Alert, said[1], grouped)
+			}
+		}
+	}
+}
+
+// cases are the cases of promtool, as far as is looked at here.
+type cases struct {
+	Tests []struct {
+		Name        string `json:"name"`
+		InputSeries []struct {
+			Series string `json:"series"`
+		} `json:"input_series"`
+		AlertRuleTest []struct {
+			Alertname string `json:"alertname"`
+			ExpAlerts []any  `json:"exp_alerts"`
+		} `json:"alert_rule_test"`
+	} `json:"tests"`
+}
+
+func TestEachAlertIsSeenToFireAndNotToFireOnSeriesThatThereAre(t *testing.T) {
+	t.Parallel()
+	var all cases
+	unmarshal(t, "cases.yaml", &all)
+	metrics, fires, silent := documented(t), map[string]bool{}, map[string]bool{}
+	for _, test := range all.Tests {
+		for _, input := range test.InputSeries {
+			series := selector.FindStringSubmatch(input.Series)
+			if series == nil || series[0] != input.Series {
+				t.Errorf("%s: %s is no series", test.Name, input.Series)
+				continue
+			}
+			labels, known := metrics[series[1]]
+			if !known {
+				t.Errorf("%s: there is no metric %s", test.Name, series[1])
+			}
+			var given []string
+			for _, m := range matcher.FindAllStringSubmatch(series[2], -1) {
+				given = append(given, m[1])
+				if !slices.Contains(labels, m[1]) && !slices.Contains(ofTarget, m[1]) {
+					t.Errorf("%s: %s has no label %s", test.Name, series[1], m[1])
+				}
+			}
+			for _, label := range append(slices.Clone(labels), "pod") {
+				if !slices.Contains(given, label) {
+					t.Errorf("%s: %s lacks its label %s", test.Name, series[1], label)
+				}
+			}
+		}
+		for _, c := range test.AlertRuleTest {
+			if len(c.ExpAlerts) > 0 {
+				fires[c.Alertname] = true
+			} else {
+				silent[c.Alertname] = true
+			}
+		}
+	}
+	for _, r := range alerts(t) {
+		if !fires[r.Alert] || !silent[r.Alert] {
+			t.Errorf("%s: it is seen to fire: %t, not to fire: %t", r.Alert, fires[r.Alert], silent[r.Alert])
+		}
+		delete(fires, r.Alert)
+		delete(silent, r.Alert)
+	}
+	for name := range maps.Keys(silent) {
+		t.Errorf("there are cases of %s, and it is no alert", name)
+	}
+}
