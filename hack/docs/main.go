@@ -3,7 +3,7 @@
 
 // The docs program writes the pages that are made of what the code says of
 // itself: the runbooks from their tables, the configuration from its settings,
-// the metrics from their registry, the flags from
+// the metrics from their registry, the events from their types, the flags from
 // the command; and the list of the alerts.
 package main
 
@@ -23,6 +23,7 @@ func main() {
 		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Tools) upgrader { return runbooks.ARO{Tools: t} }),
 		"docs/reference/configuration.md": always(configuration),
 		"docs/reference/metrics.md":       metrics,
+		"docs/reference/cloudevents.md":   cloudEvents,
 		"docs/alerts/README.md":           alerts,
 		"docs/reference/operator.md":      always(flags),
 	}

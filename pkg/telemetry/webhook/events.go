@@ -36,7 +36,7 @@ const (
 func Types() [][2]string {
 	return [][2]string{
 		{TypeStarted, "The upgrade begins."},
-		{TypeDelayed, "The upgrade has waited for long and has not commenced."},
+		{TypeDelayed, "The upgrade takes long to commence."},
 		{TypeStepWaiting, "A step waits; the reason says for what."},
 		{TypeStepUnknown, "A step cannot find out how things are."},
 		{TypeStepDone, "What the step is named for holds."},
@@ -45,7 +45,7 @@ func Types() [][2]string {
 		{TypeCompleted, "The upgrade is complete."},
 		{TypeFailed, "The upgrade has failed, and what it had left behind was cleaned up; the message says why."},
 		{TypeCancelled, "The upgrade was called off before it had commenced, and what it had left behind was cleaned up."},
-		{TypeNotice, "Anything else about the upgrade; the reason says what."},
+		{TypeNotice, "Anything else about the upgrade, such as what the early check has found; the reason says what."},
 	}
 }
 

@@ -29,7 +29,7 @@ func Example(eventType string) ([]byte, error) {
 	case TypeStarted:
 		d.Reason, d.Message = started, "the upgrade to 4.4.6 begins"
 	case TypeDelayed:
-		d.Severity, d.Reason, d.Message = corev1.EventTypeWarning, delayed, "the upgrade to 4.4.6 has not commenced within 30m"
+		d.Severity, d.Reason, d.Message = corev1.EventTypeWarning, delayed, "the upgrade to 4.4.6 did not commence within 15m of its beginning"
 	case TypeCompleted:
 		d.Reason, d.Message = completed, "the upgrade to 4.4.6 is complete"
 	case TypeFailed:

@@ -48,8 +48,8 @@ type receiver struct {
 // counts are what the metrics show.
 type counts struct{ delivered, failures, refused float64 }
 
-// maxQueue is how many notifications wait at most: those of several upgrades.
-const maxQueue = 256
+// MaxWaiting is how many notifications wait at most: those of several upgrades.
+const MaxWaiting = 256
 
 var errFull = errors.New("too many notifications wait for the receiver")
 
@@ -152,7 +152,7 @@ func (w *Webhook) add(n *notification) error {
 	if w.receiver == nil || w.told[uid][n.id] {
 		return nil
 	}
-	if len(w.queue) >= maxQueue {
+	if len(w.queue) >= MaxWaiting {
 		return errFull
 	}
 	if w.told[uid] == nil {

@@ -1,0 +1,43 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+)
+
+// aboutCloudEvents is what is not made of the code.
+//
+//go:embed cloudevents.md
+var aboutCloudEvents string
+
+// cloudEvents says what the receiver of the webhook is sent, and what it must do.
+func cloudEvents() (string, error) {
+	var page strings.Builder
+	page.WriteString(strings.Replace(aboutCloudEvents, "WAITING", strconv.Itoa(webhook.MaxWaiting), 1))
+	page.WriteString("\n## Types\n\n| type | when |\n| --- | --- |\n")
+	for _, row := range webhook.Types() {
+		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", row[0], strings.ReplaceAll(row[0], ".", ""), row[1])
+	}
+	page.WriteString("\n## An example of each\n")
+	for _, row := range webhook.Types() {
+		example, err := webhook.Example(row[0])
+		if err != nil {
+			return "", err
+		}
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, example, "", "  "); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&page, "\n### %s\n\n%s\n\n```json\n%s\n```\n", row[0], row[1], indented.String())
+	}
+	return page.String(), nil
+}
