@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,8 +31,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
@@ -259,13 +262,16 @@ func (s *server) account(t *testing.T, name string) (kubeconfig, token string) {
 	return kubeconfig, access.BearerToken
 }
 
+// openshift brings what of OpenShift the operator's manifests speak of: kinds, and the namespace of its monitoring.
 func (s *server) openshift(t *testing.T) {
 	t.Helper()
 	objects, err := manifests.Read(crds.Files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.apply(t, objects)
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	namespace.SetName("openshift-monitoring")
+	s.apply(t, append(objects, namespace))
 }
 
 func TestTheOperatorRunsWithThePermissionsThatItIsDeployedWith(t *testing.T) {
@@ -292,13 +298,15 @@ func TestTheOperatorRunsWithThePermissionsThatItIsDeployedWith(t *testing.T) {
 	soon(t, "the first replica leads", func(ctx context.Context) bool { return holder(ctx) != "" })
 	leader := holder(t.Context())
 
-	second := startReplica(t, kubeconfig)
+	certificates := t.TempDir()
+	second := startReplica(t, kubeconfig, "--metrics-cert-path="+certificates)
 	soon(t, "the second replica is ready", func(ctx context.Context) bool { return second.probe(ctx, "/readyz") == http.StatusOK })
 	if got := holder(t.Context()); got != leader {
 		t.Errorf("%s leads, and %s did not go", got, leader)
 	}
 
 	server.metricsAreForThoseWhoMayReadThem(t, first, token)
+	second.servesItsMetricsWithTheCertificateOnceItIsThere(t, certificates)
 
 	if err := first.process.Stop(20 * time.Second); err != nil {
 		t.Fatal(err)
@@ -368,6 +376,50 @@ func (s *server) metricsAreForThoseWhoMayReadThem(t *testing.T, r *replica, own 
 		if served := strings.Contains(body, "controller_runtime_"); served != (tc.want == http.StatusOK) {
 			t.Errorf("%s: it is %t that metrics were served", name, served)
 		}
+		if tc.want != http.StatusOK {
+			continue
+		}
+		// What the alerts ask for that is there whether or not there is an upgrade.
+		for _, series := range []string{
+			"leader_election_master_status{name=\"managed-upgrade-operator-leader\"} 1", "managed_upgrade_configuration_valid 1",
+			"managed_upgrade_notification_failures_total{channel=\"events\"} 0", "managed_upgrade_notification_failures_total{channel=\"webhook\"} 0",
+		} {
+			if !strings.Contains(body, "\n"+series+"\n") {
+				t.Errorf("there is no series %s", series)
+			}
+		}
+	}
+}
+
+// servesItsMetricsWithTheCertificateOnceItIsThere brings the certificate of the metrics into its folder while the replica runs.
+func (r *replica) servesItsMetricsWithTheCertificateOnceItIsThere(t *testing.T, folder string) {
+	t.Helper()
+	const name = "metrics.svc"
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(name, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust := x509.NewCertPool()
+	trust.AppendCertsFromPEM(certificate)
+	trusted := func() error {
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: trust, ServerName: name}}
+		c, err := dialer.DialContext(t.Context(), "tcp", r.metric)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	}
+	var untrusted *tls.CertificateVerificationError
+	if err := trusted(); !errors.As(err, &untrusted) {
+		t.Errorf("before there is a certificate: got %v, want one that is not trusted", err)
+	}
+	for file, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := trusted(); err != nil {
+		t.Errorf("once there is a certificate: %v", err)
 	}
 }
 

@@ -38,7 +38,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 )
@@ -98,20 +97,6 @@ func (s *server) apply(t *testing.T, objects []*unstructured.Unstructured) {
 	if err := manifests.Apply(t.Context(), s.client, objects); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// monitoring are the kinds and the namespace of OpenShift's monitoring, of which and in which we deploy objects.
-func monitoring(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	kinds, err := manifests.Read(crds.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	namespace.SetName("openshift-monitoring")
-	return append(slices.DeleteFunc(kinds, func(kind *unstructured.Unstructured) bool {
-		return !strings.HasSuffix(kind.GetName(), ".monitoring.coreos.com")
-	}), namespace)
 }
 
 // kustomized is what "kubectl apply --kustomize deploy" applies.
@@ -196,7 +181,7 @@ func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
 func TestWhatIsDeployed(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	server.apply(t, monitoring(t))
+	server.openshift(t)
 	server.apply(t, kustomized(t))
 
 	t.Run("the deployed namespace admits restricted pods only", func(t *testing.T) {
