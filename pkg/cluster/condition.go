@@ -6,6 +6,7 @@ package cluster
 import (
 	"cmp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -51,13 +52,13 @@ func condition(conditions []configv1.ClusterOperatorStatusCondition, name config
 // maxText bounds a text of somebody else's within a message of ours, in bytes.
 const maxText = 512
 
-// brief makes one bounded line of a text.
+// brief makes one bounded line of a text, without what cannot be printed.
 func brief(text string) string {
 	cut := len(text) > 4*maxText // long before what is kept of it: white space shrinks
 	if cut {
 		text = text[:4*maxText]
 	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), unprintable), " ")
 	if len(text) > maxText {
 		cut = true
 		end := maxText
@@ -71,3 +72,6 @@ func brief(text string) string {
 	}
 	return text
 }
+
+// unprintable are white space, control characters, and those that change how others are shown.
+func unprintable(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }

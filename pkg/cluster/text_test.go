@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
@@ -49,6 +50,7 @@ func TestConditionText(t *testing.T) {
 		"only a message":         {cluster.Condition{Message: "m"}, "m", "m"},
 		"both":                   {cluster.Condition{Reason: "R", Message: "m"}, "m", "R: m"},
 		"several lines are one":  {cluster.Condition{Message: "a:\n* b\n\n* c\t"}, "a: * b * c", "a: * b * c"},
+		"control characters":     {cluster.Condition{Message: "a\x1b[31m\x00b\u202ec\u2028d"}, "a [31m b c d", "a [31m b c d"},
 		"nothing but line feeds": {cluster.Condition{Message: "\n\n", Reason: "R"}, "R", "R"},
 	}
 	for name, tc := range cases {
@@ -69,9 +71,10 @@ func FuzzConditionText(f *testing.F) {
 	f.Add("a" + strings.Repeat("ä", 5000)) // cut within a character, wherever it is cut
 	f.Add(strings.Repeat(" x\n", 5000))
 	f.Add(strings.Repeat("\xff", 5000))
+	f.Add("\x1b[31m\x00\u202e")
 	f.Fuzz(func(t *testing.T, message string) {
 		got := cluster.Condition{Message: message}.Text()
-		if len(got) > 512+len("…") || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\t") {
+		if len(got) > 512+len("…") || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("of %d bytes, got %d: %q", len(message), len(got), got)
 		}
 	})
