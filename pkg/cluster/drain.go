@@ -28,17 +28,30 @@ func (d Drain) Equal(other Drain) bool {
 
 // DrainOf reads whether and since when a Node is being drained.
 func DrainOf(node *corev1.Node) Drain {
+	taint := cordon(node)
+	if taint == nil || !draining(node.Annotations) {
+		return Drain{}
+	}
+	return Drain{Running: true, Since: added(taint)}
+}
+
+// cordon is the taint of a node that is cordoned; nil if it is not, or not yet.
+func cordon(node *corev1.Node) *corev1.Taint {
 	at := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
 	})
-	if at < 0 || !node.Spec.Unschedulable || !draining(node.Annotations) {
-		return Drain{}
+	if at < 0 || !node.Spec.Unschedulable {
+		return nil
 	}
-	drain := Drain{Running: true}
-	if added := node.Spec.Taints[at].TimeAdded; added != nil {
-		drain.Since = added.Time
+	return &node.Spec.Taints[at]
+}
+
+// added is when a taint was, zero if nothing says so.
+func added(taint *corev1.Taint) time.Time {
+	if taint == nil || taint.TimeAdded == nil {
+		return time.Time{}
 	}
-	return drain
+	return taint.TimeAdded.Time
 }
 
 // draining says whether the machine config operator was asked to drain a node

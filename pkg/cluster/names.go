@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // maxNames is how many names a message mentions.
@@ -22,4 +23,20 @@ func Names(names []string) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+}
+
+// Because is a name with a reason, if there is one.
+func Because(name, reason string) string {
+	if reason == "" {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, reason)
+}
+
+// Since is since when something is so, for a message; empty if that is not known.
+func Since(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return "since " + at.UTC().Format(time.RFC3339)
 }

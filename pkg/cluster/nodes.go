@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,21 +35,35 @@ const (
 
 // Node is what a Node says.
 type Node struct {
-	Name  string
-	Ready bool
-	// Cordoned says that no pods are scheduled to the node.
-	Cordoned bool
+	Name string
+	// Ready says that it is up; and ReadySince is since when it is, or is not,
+	// zero if it does not say.
+	Ready      bool
+	ReadySince time.Time
+	// Cordoned says that no pods are scheduled to the node, and CordonedSince
+	// since when, zero if nothing says so.
+	Cordoned      bool
+	CordonedSince time.Time
+	// Draining says that the machine config operator is draining the node.
+	Draining bool
 	// Pressure is what the node is short of, such as "disk", sorted.
 	Pressure []string
 	// Updating says that the machine config operator is at work on the node.
 	Updating bool
-	// DesiredConfig is the rendered configuration that it was told to take.
+	// CurrentConfig is the rendered configuration that it has, and DesiredConfig
+	// the one that it was told to take. Both are empty if nobody has told it any.
+	CurrentConfig string
 	DesiredConfig string
 	// State is how the update of the node goes, e.g. Working or Degraded, and
 	// Reason why, in one bounded line. Both may be empty.
 	State  string
 	Reason string
+
+	labels labels.Set
 }
+
+// Degraded says that the machine config operator cannot go on with the node by itself.
+func (n Node) Degraded() bool { return n.State == "Degraded" || n.State == "Unreconcilable" }
 
 // CordonedByHand says whether the node is cordoned, and not by the machine
 // config operator in the course of an update.
@@ -71,15 +87,19 @@ func nodeOf(node *corev1.Node) Node {
 	facts := Node{
 		Name:          node.Name,
 		Cordoned:      node.Spec.Unschedulable,
+		CordonedSince: added(cordon(node)),
+		Draining:      DrainOf(node).Running,
 		Pressure:      pressure(node),
 		Updating:      updating(node.Annotations),
+		CurrentConfig: node.Annotations[annotationCurrentConfig],
 		DesiredConfig: node.Annotations[annotationDesiredConfig],
 		State:         brief(node.Annotations[annotationState]),
 		Reason:        brief(node.Annotations[annotationReason]),
+		labels:        node.Labels,
 	}
 	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == corev1.NodeReady {
-			facts.Ready = node.Status.Conditions[i].Status == corev1.ConditionTrue
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			facts.Ready, facts.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 		}
 	}
 	return facts

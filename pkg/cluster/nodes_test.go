@@ -5,12 +5,15 @@ package cluster_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
@@ -64,6 +67,7 @@ func TestWhoCordonedANode(t *testing.T) {
 
 func TestReadNodes(t *testing.T) {
 	t.Parallel()
+	noon := metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	condition := func(name corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: name, Status: status}
 	}
@@ -71,11 +75,11 @@ func TestReadNodes(t *testing.T) {
 	sick.Name = "b-sick"
 	sick.Annotations["machineconfiguration.openshift.io/reason"] = "cannot drain:\n pod x"
 	sick.Status.Conditions = []corev1.NodeCondition{
-		condition(corev1.NodeReady, corev1.ConditionUnknown),
+		{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: noon},
 		condition(corev1.NodeMemoryPressure, corev1.ConditionTrue),
 		condition(corev1.NodeDiskPressure, corev1.ConditionUnknown),
 	}
-	sick.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodePIDPressure}, {Key: corev1.TaintNodeMemoryPressure}, {Key: "other"}}
+	sick.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &noon}, {Key: corev1.TaintNodePIDPressure}, {Key: corev1.TaintNodeMemoryPressure}, {Key: "other"}}
 	sound := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-sound"}}
 	sound.Status.Conditions = []corev1.NodeCondition{
 		condition(corev1.NodeDiskPressure, corev1.ConditionFalse), condition(corev1.NodeReady, corev1.ConditionTrue),
@@ -89,12 +93,12 @@ func TestReadNodes(t *testing.T) {
 	want := []cluster.Node{
 		{Name: "a-sound", Ready: true},
 		{
-			Name: "b-sick", Cordoned: true, Pressure: []string{"PIDs", "memory"}, Updating: true,
-			DesiredConfig: "r-2", State: "Degraded", Reason: "cannot drain: pod x",
+			Name: "b-sick", Cordoned: true, CordonedSince: noon.Time, ReadySince: noon.Time, Pressure: []string{"PIDs", "memory"}, Updating: true,
+			CurrentConfig: "r-1", DesiredConfig: "r-2", State: "Degraded", Reason: "cannot drain: pod x",
 		},
 		{Name: "c-bare"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(cluster.Node{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -111,38 +115,47 @@ func TestReadPools(t *testing.T) {
 	cases := map[string]struct {
 		change func(*mcfgv1.MachineConfigPool)
 		want   cluster.Pool
+		empty  bool
 	}{
 		"an updated pool": {
 			func(*mcfgv1.MachineConfigPool) {},
-			cluster.Pool{Name: "worker", Config: "r-2", Updated: true, Machines: 3, UpdatedMachines: 3},
+			cluster.Pool{Name: "worker", Observed: true, Config: "r-2", Updated: true, Machines: 3, UpdatedMachines: 3},
+			false,
 		},
 		"an updated pool without machines": {
 			func(p *mcfgv1.MachineConfigPool) { p.Status.MachineCount, p.Status.UpdatedMachineCount = 0, 0 },
-			cluster.Pool{Name: "worker", Config: "r-2", Updated: true},
+			cluster.Pool{Name: "worker", Observed: true, Config: "r-2", Updated: true},
+			true,
 		},
 		"a pool whose spec was not observed yet": {
 			func(p *mcfgv1.MachineConfigPool) { p.Status.ObservedGeneration = 6 },
 			cluster.Pool{Name: "worker", Config: "r-2", Machines: 3, UpdatedMachines: 3},
+			false,
 		},
 		"a pool that has another configuration to come": {
 			func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "r-3" },
-			cluster.Pool{Name: "worker", Config: "r-3", Machines: 3, UpdatedMachines: 3},
+			cluster.Pool{Name: "worker", Observed: true, Config: "r-3", Machines: 3, UpdatedMachines: 3},
+			false,
 		},
 		"a pool with a machine to go": {
 			func(p *mcfgv1.MachineConfigPool) { p.Status.UpdatedMachineCount = 2 },
-			cluster.Pool{Name: "worker", Config: "r-2", Machines: 3, UpdatedMachines: 2},
+			cluster.Pool{Name: "worker", Observed: true, Config: "r-2", Machines: 3, UpdatedMachines: 2},
+			false,
 		},
 		"a pool that does not say that it is updated": {
 			func(p *mcfgv1.MachineConfigPool) { p.Status.Conditions = nil },
-			cluster.Pool{Name: "worker", Config: "r-2", Machines: 3, UpdatedMachines: 3},
+			cluster.Pool{Name: "worker", Observed: true, Config: "r-2", Machines: 3, UpdatedMachines: 3},
+			false,
 		},
 		"a pool without a status": {
 			func(p *mcfgv1.MachineConfigPool) { p.Status = mcfgv1.MachineConfigPoolStatus{} },
 			cluster.Pool{Name: "worker", Config: "r-2"},
+			false,
 		},
 		"a pool with nothing rendered": {
 			func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name, p.Status.Configuration.Name = "", "" },
-			cluster.Pool{Name: "worker", Machines: 3, UpdatedMachines: 3},
+			cluster.Pool{Name: "worker", Observed: true, Machines: 3, UpdatedMachines: 3},
+			false,
 		},
 		"a paused, degraded pool, with the message of what is degraded": {
 			func(p *mcfgv1.MachineConfigPool) {
@@ -153,9 +166,10 @@ func TestReadPools(t *testing.T) {
 				}
 			},
 			cluster.Pool{
-				Name: "worker", Config: "r-2", Paused: true, Machines: 3, UpdatedMachines: 3,
+				Name: "worker", Observed: true, Config: "r-2", Paused: true, Machines: 3, UpdatedMachines: 3,
 				Degraded: cluster.Condition{Status: "True", Reason: "1 nodes", Message: "node x"},
 			},
+			false,
 		},
 	}
 	for name, tc := range cases {
@@ -167,10 +181,55 @@ func TestReadPools(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]cluster.Pool{tc.want}, got); diff != "" {
+			if diff := cmp.Diff([]cluster.Pool{tc.want}, got, cmpopts.IgnoreUnexported(cluster.Pool{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			if got[0].Empty() != tc.empty {
+				t.Errorf("empty: got %t", got[0].Empty())
+			}
 		})
+	}
+}
+
+func TestMembers(t *testing.T) {
+	t.Parallel()
+	pool := func(name string, selector *metav1.LabelSelector) client.Object {
+		p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.Spec.NodeSelector = selector
+		return p
+	}
+	role := func(name string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"role/" + name: ""}}
+	}
+	node := func(name string, roles ...string) client.Object {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+		for _, role := range roles {
+			n.Labels["role/"+role] = ""
+		}
+		return n
+	}
+	r := fakeClient(interceptor.Funcs{},
+		pool("infra", role("infra")), pool("master", role("master")), pool("worker", role("worker")), pool("zone", role("zone")),
+		pool("without", nil), pool("wrong", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}),
+		node("m", "master"), node("m-infra", "infra", "master", "worker"), node("w-1", "worker"), node("w-2", "worker"),
+		node("i", "infra", "worker"), node("z", "worker", "zone"), node("both", "infra", "zone"), node("none", "other"))
+	pools, err := cluster.ReadPools(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := cluster.ReadNodes(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for pool, members := range cluster.Members(pools, nodes) {
+		for _, member := range members {
+			got[pool] = append(got[pool], member.Name)
+		}
+	}
+	want := map[string][]string{"master": {"m", "m-infra"}, "worker": {"w-1", "w-2"}, "infra": {"both", "i"}, "zone": {"z"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

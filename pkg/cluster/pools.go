@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -20,13 +22,20 @@ type Pool struct {
 	// Config is the rendered configuration that the machines are to have; empty
 	// if the machine config operator has not rendered one.
 	Config string
-	// Updated says that all machines have it, and that this was seen of the
-	// pool as it is now.
+	// Observed says that the machine config operator has seen the pool as it is
+	// now. What the pool says of its machines is of an earlier one otherwise.
+	Observed bool
+	// Updated says that all machines have it, and that this was observed.
 	Updated         bool
 	Degraded        Condition
 	Machines        int32
 	UpdatedMachines int32
+
+	selector labels.Selector
 }
+
+// Empty says that the pool is known to have no machines.
+func (p Pool) Empty() bool { return p.Observed && p.Machines == 0 }
 
 // ReadPools reads the MachineConfigPools, sorted by name.
 func ReadPools(ctx context.Context, r client.Reader) ([]Pool, error) {
@@ -45,18 +54,59 @@ func ReadPools(ctx context.Context, r client.Reader) ([]Pool, error) {
 func poolOf(pool *mcfgv1.MachineConfigPool) Pool {
 	status := &pool.Status
 	config := pool.Spec.Configuration.Name
+	selector, err := metav1.LabelSelectorAsSelector(pool.Spec.NodeSelector)
+	if err != nil {
+		selector = labels.Nothing() // the machine config operator makes no more of it
+	}
+	observed := status.ObservedGeneration >= pool.Generation
 	return Pool{
-		Name:   pool.Name,
-		Paused: pool.Spec.Paused,
-		Config: config,
-		Updated: status.ObservedGeneration >= pool.Generation &&
-			config != "" && status.Configuration.Name == config &&
+		Name:     pool.Name,
+		Paused:   pool.Spec.Paused,
+		Config:   config,
+		Observed: observed,
+		Updated: observed && config != "" && status.Configuration.Name == config &&
 			status.UpdatedMachineCount >= status.MachineCount &&
 			poolCondition(status.Conditions, mcfgv1.MachineConfigPoolUpdated).IsTrue(),
 		Degraded:        degraded(status.Conditions),
 		Machines:        status.MachineCount,
 		UpdatedMachines: status.UpdatedMachineCount,
+		selector:        selector,
 	}
+}
+
+// The pools that every cluster has.
+const (
+	poolMaster = "master"
+	poolWorker = "worker"
+)
+
+// Members are the nodes of each pool, by its name. As the machine config
+// operator has it, a node is in one pool at most: that of the control plane, or
+// else one that somebody made, or else that of the workers.
+func Members(pools []Pool, nodes []Node) map[string][]Node {
+	members := make(map[string][]Node, len(pools))
+	for _, node := range nodes {
+		if pool := home(pools, node); pool != "" {
+			members[pool] = append(members[pool], node)
+		}
+	}
+	return members
+}
+
+// home names the pool that the node is in; empty: it is in none.
+func home(pools []Pool, node Node) string {
+	var in string
+	for _, pool := range pools {
+		switch {
+		case !pool.selector.Matches(node.labels):
+			continue
+		case pool.Name == poolMaster:
+			return pool.Name
+		case in == "" || in == poolWorker:
+			in = pool.Name
+		}
+	}
+	return in
 }
 
 // degraded is the pool's own summary, with the message of what it sums up if it has none itself.

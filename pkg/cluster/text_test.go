@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -36,6 +37,17 @@ func TestNames(t *testing.T) {
 				t.Errorf("the names were reordered: %q", tc.names)
 			}
 		})
+	}
+}
+
+func TestBecause(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("CET", 3600))
+	if got := cluster.Because("a", cluster.Since(noon)); got != "a (since 2026-03-01T11:00:00Z)" {
+		t.Errorf("with a reason: got %q", got)
+	}
+	if got := cluster.Because("a", cluster.Since(time.Time{})); got != "a" {
+		t.Errorf("without a reason: got %q", got)
 	}
 }
 

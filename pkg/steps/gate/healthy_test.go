@@ -48,8 +48,19 @@ func sound(name string) client.Object {
 func pool(name string, paused bool, conditions ...mcfgv1.MachineConfigPoolCondition) client.Object {
 	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Paused = paused
+	p.Status.MachineCount = 3
 	p.Status.Conditions = conditions
 	return p
+}
+
+func empty(pool client.Object) client.Object {
+	pool.(*mcfgv1.MachineConfigPool).Status.MachineCount = 0
+	return pool
+}
+
+func unobserved(pool client.Object) client.Object {
+	pool.SetGeneration(1)
+	return pool
 }
 
 func degraded(message string) mcfgv1.MachineConfigPoolCondition {
@@ -124,6 +135,24 @@ func TestHealthy(t *testing.T) {
 		"a pool is degraded and another one paused": {
 			objects: []client.Object{pool("worker", false, degraded("node x is stuck")), pool("infra", true), pool("master", false)},
 			want:    "machine config pools degraded: worker (node x is stuck); machine config pools paused: infra",
+		},
+		"a pool is paused that has no machines": {
+			objects: []client.Object{empty(pool("infra", true))},
+		},
+		"a pool is paused of which nothing is known yet": {
+			objects: []client.Object{unobserved(empty(pool("infra", true)))},
+			want:    "machine config pools paused: infra",
+		},
+		"a node has long not been ready, and another one is cordoned": {
+			objects: []client.Object{
+				node("a", func(n *corev1.Node) {
+					n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon)}}
+				}),
+				node("b", cordoned, func(n *corev1.Node) {
+					n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: new(metav1.NewTime(noon))}}
+				}),
+			},
+			want: "nodes not ready: a (since 2026-03-01T12:00:00Z); nodes cordoned by hand: b (since 2026-03-01T12:00:00Z)",
 		},
 		"a node is not ready": {
 			objects: []client.Object{node("a"), node("b", notReady)},

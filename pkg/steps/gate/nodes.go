@@ -14,13 +14,13 @@ func nodeTroubles(nodes []cluster.Node) []string {
 	var notReady, cordoned, pressed []string
 	for _, node := range nodes {
 		if !node.Ready {
-			notReady = append(notReady, node.Name)
+			notReady = append(notReady, cluster.Because(node.Name, cluster.Since(node.ReadySince)))
 		}
 		if node.CordonedByHand() {
-			cordoned = append(cordoned, node.Name)
+			cordoned = append(cordoned, cluster.Because(node.Name, cluster.Since(node.CordonedSince)))
 		}
 		if len(node.Pressure) > 0 {
-			pressed = append(pressed, because(node.Name, strings.Join(node.Pressure, " and ")))
+			pressed = append(pressed, cluster.Because(node.Name, strings.Join(node.Pressure, " and ")))
 		}
 	}
 	found := group("nodes not ready", notReady)

@@ -3,11 +3,7 @@
 
 package gate
 
-import (
-	"fmt"
-
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
-)
+import "github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 
 // operatorTroubles are the cluster operators that are unavailable or degraded.
 // As for the cluster version operator, one that does not say that it is
@@ -16,19 +12,11 @@ func operatorTroubles(operators []cluster.Operator) []string {
 	var unavailable, degraded []string
 	for _, operator := range operators {
 		if !operator.Available.IsTrue() {
-			unavailable = append(unavailable, because(operator.Name, operator.Available.Reason))
+			unavailable = append(unavailable, cluster.Because(operator.Name, operator.Available.Reason))
 		}
 		if !operator.Degraded.IsFalse() {
-			degraded = append(degraded, because(operator.Name, operator.Degraded.Reason))
+			degraded = append(degraded, cluster.Because(operator.Name, operator.Degraded.Reason))
 		}
 	}
 	return append(group("cluster operators unavailable", unavailable), group("cluster operators degraded", degraded)...)
-}
-
-// because is a name with a reason, if there is one.
-func because(name, reason string) string {
-	if reason == "" {
-		return name
-	}
-	return fmt.Sprintf("%s (%s)", name, reason)
 }

@@ -6,7 +6,7 @@ package pools
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,29 +23,25 @@ import (
 // configurations and the pools that the control plane needs have taken theirs;
 // by then the others have their new spec.configuration. From there on a pool
 // gives itself away, whatever its conditions still say: the generation that it
-// has observed, or the configuration in its status, is behind its spec.
+// has observed, or the configuration in its status, is behind its spec, or a
+// node has another configuration. So a node that joins meanwhile, which comes
+// with the old one, is waited for although the pool has not counted it yet.
 func Updated(r client.Reader) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		behind, err := operatorBehind(ctx, r)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		pools, err := cluster.ReadPools(ctx, r)
-		if err != nil {
-			return engine.Result{}, err
-		}
-		waiting, reason := unfinished(pools)
+		waiting, count, err := unfinished(ctx, r)
 		switch {
+		case err != nil:
+			return engine.Result{}, err
 		case len(waiting) > 0:
-			nodes, err := cluster.ReadNodes(ctx, r)
-			if err != nil {
-				return engine.Result{}, err
-			}
-			return engine.Wait(reason, "%s", describe(waiting, nodes)), nil
+			return engine.Wait(worst(waiting).reason(), "%s", describe(waiting)), nil
 		case behind != "":
 			return engine.Wait("PoolsUpdating", "%s", behind), nil
 		}
-		return engine.Done("all %d machine config pools are updated", len(pools)), nil
+		return engine.Done("all %d machine config pools are updated", count), nil
 	}
 }
 
@@ -56,12 +52,8 @@ func AllUpdated(r client.Reader) func(context.Context) (bool, error) {
 		if err != nil || behind != "" {
 			return false, err
 		}
-		pools, err := cluster.ReadPools(ctx, r)
-		if err != nil {
-			return false, err
-		}
-		waiting, _ := unfinished(pools)
-		return len(waiting) == 0, nil
+		waiting, _, err := unfinished(ctx, r)
+		return err == nil && len(waiting) == 0, err
 	}
 }
 
@@ -85,75 +77,70 @@ func operatorBehind(ctx context.Context, r client.Reader) (string, error) {
 	return "", nil
 }
 
+// kind is why a pool is not updated, or could not be.
+type kind string
+
+// The worst is first.
+const (
+	degraded kind = "degraded"
+	paused   kind = "paused"
+	updating kind = "updating"
+)
+
+// trouble is a pool that is waited for, with its nodes.
+type trouble struct {
+	kind  kind
+	pool  cluster.Pool
+	nodes []cluster.Node
+}
+
 // unfinished are the pools that are not updated, or that could not be: those
-// that are degraded or paused. The reason is that of the worst.
-func unfinished(pools []cluster.Pool) ([]cluster.Pool, string) {
-	var waiting []cluster.Pool
-	reason := "PoolsUpdating"
-	for _, pool := range pools {
-		switch {
-		case pool.Degraded.IsTrue():
-			reason = "PoolDegraded"
-		case pool.Paused:
-			if reason != "PoolDegraded" {
-				reason = "PoolPaused"
-			}
-		case pool.Updated:
-			continue
-		}
-		waiting = append(waiting, pool)
+// that are degraded, and those that are paused and have machines, which may
+// have been passed over. It also says how many pools there are.
+func unfinished(ctx context.Context, r client.Reader) (waiting []trouble, count int, err error) {
+	pools, err := cluster.ReadPools(ctx, r)
+	if err != nil {
+		return nil, 0, err
 	}
-	return waiting, reason
-}
-
-// describe says of each kind of pool, the worst first, how far it is, and
-// which of its nodes hold it up.
-func describe(pools []cluster.Pool, nodes []cluster.Node) string {
-	var degraded, paused, updating []string
+	nodes, err := cluster.ReadNodes(ctx, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	members := cluster.Members(pools, nodes)
 	for _, pool := range pools {
+		t := trouble{pool: pool, nodes: members[pool.Name]}
 		switch {
 		case pool.Degraded.IsTrue():
-			degraded = append(degraded, fmt.Sprintf("%s (%s)", pool.Name, progress(pool, nodes)+"; "+pool.Degraded.Text()))
+			t.kind = degraded
+		case pool.Paused && pool.Empty() && len(t.nodes) == 0:
+			continue
 		case pool.Paused:
-			paused = append(paused, fmt.Sprintf("%s (%s)", pool.Name, progress(pool, nil)))
+			t.kind = paused
+		case pool.Updated && !anyBehind(t.nodes, pool.Config):
+			continue
 		default:
-			updating = append(updating, fmt.Sprintf("%s (%s)", pool.Name, progress(pool, nodes)))
+			t.kind = updating
 		}
+		waiting = append(waiting, t)
 	}
-	var groups []string
-	for _, group := range []struct {
-		name  string
-		pools []string
-	}{{"degraded", degraded}, {"paused", paused}, {"updating", updating}} {
-		if len(group.pools) > 0 {
-			groups = append(groups, fmt.Sprintf("machine config pools %s: %s", group.name, cluster.Names(group.pools)))
-		}
-	}
-	return strings.Join(groups, "; ")
+	return waiting, len(pools), nil
 }
 
-func progress(pool cluster.Pool, nodes []cluster.Node) string {
-	text := fmt.Sprintf("%d of %d machines", pool.UpdatedMachines, pool.Machines)
-	if busy := atWork(pool, nodes); len(busy) > 0 {
-		text += "; nodes " + cluster.Names(busy)
-	}
-	return text
+// anyBehind says whether a node that somebody has told a configuration does
+// not have this one.
+func anyBehind(nodes []cluster.Node, config string) bool {
+	return slices.ContainsFunc(nodes, func(n cluster.Node) bool { return n.DesiredConfig != "" && n.CurrentConfig != config })
 }
 
-// atWork are the nodes of the pool that are being updated. They belong to the
-// pool by the configuration that they were told to take: each pool renders its
-// own. Those whose turn has not come yet have still the one before.
-func atWork(pool cluster.Pool, nodes []cluster.Node) []string {
-	var busy []string
-	for _, node := range nodes {
-		if pool.Config == "" || node.DesiredConfig != pool.Config || !node.Updating {
-			continue
+func worst(waiting []trouble) kind {
+	for _, kind := range []kind{degraded, paused} {
+		if slices.ContainsFunc(waiting, func(t trouble) bool { return t.kind == kind }) {
+			return kind
 		}
-		text := node.Name
-		if why := strings.Trim(node.State+": "+node.Reason, ": "); why != "" {
-			text += " " + why
-		}
-		busy = append(busy, text)
 	}
-	return busy
+	return updating
+}
+
+func (k kind) reason() string {
+	return map[kind]string{degraded: "PoolDegraded", paused: "PoolPaused", updating: "PoolsUpdating"}[k]
 }

@@ -6,8 +6,12 @@ package pools_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
@@ -44,6 +48,7 @@ func operator(version string, progressing configv1.ConditionStatus) client.Objec
 func pool(name string, changes ...func(*mcfgv1.MachineConfigPool)) client.Object {
 	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 4}}
 	p.Spec.Configuration.Name = "rendered-" + name + "-2"
+	p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{role + name: ""}}
 	p.Status = mcfgv1.MachineConfigPoolStatus{
 		ObservedGeneration: 4, MachineCount: 6, UpdatedMachineCount: 6,
 		Conditions: []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionTrue}},
@@ -61,6 +66,10 @@ func updating(p *mcfgv1.MachineConfigPool) {
 	p.Status.Conditions[0].Status = corev1.ConditionFalse
 }
 
+func unobserved(p *mcfgv1.MachineConfigPool) { p.Generation = 5 }
+
+func empty(p *mcfgv1.MachineConfigPool) { p.Status.MachineCount, p.Status.UpdatedMachineCount = 0, 0 }
+
 func paused(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true }
 
 func degraded(p *mcfgv1.MachineConfigPool) {
@@ -69,14 +78,53 @@ func degraded(p *mcfgv1.MachineConfigPool) {
 	})
 }
 
-// node is one that was told to take a configuration.
-func node(name, current, desired, state, reason string) client.Object {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
-		"machineconfiguration.openshift.io/currentConfig": current,
-		"machineconfiguration.openshift.io/desiredConfig": desired,
-		"machineconfiguration.openshift.io/state":         state,
-		"machineconfiguration.openshift.io/reason":        reason,
-	}}}
+const (
+	role      = "node-role.kubernetes.io/"
+	configure = "machineconfiguration.openshift.io/"
+)
+
+// node is one of a pool that has its configuration, with changes.
+func node(pool, name string, changes ...func(*corev1.Node)) client.Object {
+	config := "rendered-" + pool + "-2"
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{role + pool: ""},
+		Annotations: map[string]string{configure + "currentConfig": config, configure + "desiredConfig": config, configure + "state": "Done"},
+	}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for _, change := range changes {
+		change(n)
+	}
+	return n
+}
+
+// told is what the machine config operator says of a node that it has begun with.
+func told(state, reason string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Annotations[configure+"currentConfig"] = strings.TrimSuffix(n.Annotations[configure+"desiredConfig"], "2") + "1"
+		n.Annotations[configure+"state"], n.Annotations[configure+"reason"] = state, reason
+	}
+}
+
+// waiting is a node whose turn has not come yet.
+func waiting(n *corev1.Node) {
+	told("Done", "")(n)
+	n.Annotations[configure+"desiredConfig"] = n.Annotations[configure+"currentConfig"]
+}
+
+var noon = metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func cordoned(n *corev1.Node) {
+	n.Spec.Unschedulable = true
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &noon})
+}
+
+func drained(n *corev1.Node) {
+	cordoned(n)
+	n.Annotations[configure+"desiredDrain"] = "drain-" + n.Annotations[configure+"desiredConfig"]
+}
+
+func notReady(n *corev1.Node) {
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: noon}}
 }
 
 func reader(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Reader {
@@ -105,12 +153,71 @@ func TestUpdated(t *testing.T) {
 		},
 		"one is being updated, and its nodes say how": {
 			here(pool("master"), pool("worker", updating),
-				node("w-1", "rendered-worker-2", "rendered-worker-2", "Done", ""),
-				node("w-2", "rendered-worker-1", "rendered-worker-2", "Working", ""),
-				node("w-3", "rendered-worker-1", "rendered-worker-2", "Degraded", "cannot evict\n pod web-0"),
-				node("w-4", "rendered-worker-1", "rendered-worker-1", "Done", ""),
-				node("m-1", "rendered-master-1", "rendered-master-2", "Working", "")),
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes w-2 Working, w-3 Degraded: cannot evict pod web-0)"),
+				node("worker", "w-1"),
+				node("worker", "w-2", told("Working", "")),
+				node("worker", "w-3", told("Working", "writing\n files")),
+				node("worker", "w-4", waiting),
+				node("master", "m-1", notReady)),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes being updated: w-2 (Working), w-3 (Working: writing files))"),
+		},
+		"the nodes that hold one up are named, the worst first, and since when": {
+			here(pool("worker", updating),
+				node("worker", "a", told("Working", "")),
+				node("worker", "b", told("Working", ""), drained),
+				node("worker", "c", waiting, cordoned),
+				node("worker", "d", told("Working", ""), notReady),
+				node("worker", "e", told("Degraded", "cannot evict pod web-0"), drained),
+				node("worker", "f", told("Unreconcilable", "")),
+				node("worker", "g", waiting, notReady)),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; "+
+				"nodes degraded: e (cannot evict pod web-0), f; "+
+				"nodes not ready: d (since 2026-03-01T12:00:00Z), g (since 2026-03-01T12:00:00Z); "+
+				"nodes cordoned by hand: c (since 2026-03-01T12:00:00Z); "+
+				"nodes being drained: b (since 2026-03-01T12:00:00Z); "+
+				"nodes being updated: a (Working))"),
+		},
+		"a node of a pool that somebody made is not named twice": {
+			here(pool("infra", updating), pool("worker"),
+				node("infra", "i", told("Working", ""), func(n *corev1.Node) { n.Labels[role+"worker"] = "" })),
+			engine.Wait("PoolsUpdating", "machine config pools updating: infra (3 of 6 machines; nodes being updated: i (Working))"),
+		},
+		"one has grown, and has not counted the newcomer yet": {
+			here(pool("worker"), node("worker", "w-7", waiting)),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines)"),
+		},
+		"one has grown, and has not updated the newcomer yet": {
+			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Status.MachineCount = 7 })),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 7 machines)"),
+		},
+		"a node that nobody has told a configuration, and one of no pool, are nobody's": {
+			here(pool("worker"),
+				node("worker", "windows", func(n *corev1.Node) { n.Annotations = nil }),
+				node("edge", "e", told("Working", ""))),
+			engine.Done("all 1 machine config pools are updated"),
+		},
+		"one has no machines": {
+			here(pool("worker", empty)),
+			engine.Done("all 1 machine config pools are updated"),
+		},
+		"one without machines has not been looked at": {
+			here(pool("worker", empty, unobserved)),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; the machine config operator has not looked at it yet)"),
+		},
+		"a paused one without machines leaves nobody behind": {
+			here(pool("worker"), pool("zone", paused, empty, func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "rendered-zone-3" })),
+			engine.Done("all 2 machine config pools are updated"),
+		},
+		"a paused one without machines has just got one": {
+			here(pool("worker", paused, empty), node("worker", "w-1", waiting)),
+			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines)"),
+		},
+		"a paused one without machines has not been looked at": {
+			here(pool("worker", paused, empty, unobserved)),
+			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines; the machine config operator has not looked at it yet)"),
+		},
+		"one was paused while a node was being updated": {
+			here(pool("worker", paused, updating), node("worker", "w-1", told("Working", ""), drained)),
+			engine.Wait("PoolPaused", "machine config pools paused: worker (3 of 6 machines; nodes being drained: w-1 (since 2026-03-01T12:00:00Z))"),
 		},
 		"a degraded one is named first": {
 			here(pool("infra", updating), pool("worker", updating, degraded), pool("zone", paused)),
@@ -126,8 +233,8 @@ func TestUpdated(t *testing.T) {
 			engine.Wait("PoolPaused", "machine config pools paused: worker (6 of 6 machines)"),
 		},
 		"one has not noticed yet that there is something to do": {
-			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Generation = 5 })),
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines)"),
+			here(pool("worker", unobserved)),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines; the machine config operator has not looked at it yet)"),
 		},
 		"one says that it is updated, of the configuration before": {
 			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "rendered-worker-3" })),
@@ -135,7 +242,7 @@ func TestUpdated(t *testing.T) {
 		},
 		"one says nothing": {
 			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Status = mcfgv1.MachineConfigPoolStatus{} })),
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines)"),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; the machine config operator has not looked at it yet)"),
 		},
 		"the machine config operator is at the release before": {
 			[]client.Object{pool("worker"), version(), operator("4.4.5", "False")},
@@ -172,13 +279,32 @@ func TestUpdated(t *testing.T) {
 
 func TestMessagesStayReadable(t *testing.T) {
 	t.Parallel()
-	objects := []client.Object{version(), operator("4.4.6", "False"), pool("worker", updating)}
-	for _, name := range []string{"w-5", "w-4", "w-3", "w-2", "w-1"} {
-		objects = append(objects, node(name, "rendered-worker-1", "rendered-worker-2", "Working", strings.Repeat("busy ", 10_000)))
+	nonsense := strings.Repeat("b\x1b[31m\xff\u202eusy\n", 10_000)
+	all := []client.Object{version(), operator("4.4.6", "False")}
+	for _, name := range []string{"worker", "infra", "zone-a", "zone-b"} {
+		all = append(all, pool(name, updating, func(p *mcfgv1.MachineConfigPool) {
+			p.Status.Conditions = append(p.Status.Conditions, mcfgv1.MachineConfigPoolCondition{
+				Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue, Message: nonsense,
+			})
+		}))
+		for i := range 5 {
+			all = append(all,
+				node(name, fmt.Sprintf("%s-broken-%d", name, i), told("Degraded", nonsense)),
+				node(name, fmt.Sprintf("%s-busy-%d", name, i), told(nonsense, nonsense)))
+		}
 	}
-	got, err := pools.Updated(reader(t, interceptor.Funcs{}, objects...))(t.Context(), engine.Run{})
-	if err != nil || len(got.Message()) > 2000 || !strings.Contains(got.Message(), "and 2 more") {
-		t.Errorf("got %d bytes, %v: %s", len(got.Message()), err, got.Message())
+	got, err := pools.Updated(reader(t, interceptor.Funcs{}, all...))(t.Context(), engine.Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := got.Message()
+	if len(message) > 2048 || !utf8.ValidString(message) || strings.ContainsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("got %d bytes: %s", len(message), message)
+	}
+	for _, want := range []string{"infra-broken-0 (b [31m", "infra-broken-2", "worker", "and 1 more"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the message does not say %q: %s", want, message)
+		}
 	}
 }
 
@@ -211,7 +337,7 @@ func TestPoolsThatCannotBeReadAreAnError(t *testing.T) {
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if all, err := pools.AllUpdated(r)(t.Context()); all || name != "the nodes" && !errors.Is(err, broken) {
+			if all, err := pools.AllUpdated(r)(t.Context()); all || !errors.Is(err, broken) {
 				t.Errorf("all updated: got %t, %v", all, err)
 			}
 		})
