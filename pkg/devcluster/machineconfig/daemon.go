@@ -37,8 +37,11 @@ const (
 	StateDegraded = "Degraded"
 )
 
-// drainRetry is how long to wait before evicting again, in real time.
-const drainRetry = time.Second
+// How long to wait before trying again, in real time.
+const (
+	drainRetry = time.Second // to evict
+	writeRetry = time.Second // to write files
+)
 
 // daemon is what a node's daemon remembers of the update that it carries out.
 type daemon struct {
@@ -69,6 +72,10 @@ func (p *Player) reconcileNode(ctx context.Context, request reconcile.Request) (
 		annotate(&node, DesiredDrain, uncordoned)
 		node.Spec.Unschedulable = false
 		annotate(&node, LastAppliedDrain, uncordoned)
+	case node.Annotations[DesiredDrain] != drained && p.brokenBy(node.Name) != "":
+		annotate(&node, State, StateDegraded)
+		annotate(&node, Reason, p.brokenBy(node.Name))
+		again = writeRetry
 	case node.Annotations[DesiredDrain] != drained:
 		annotate(&node, State, StateWorking)
 		annotate(&node, Reason, "")
@@ -109,6 +116,12 @@ func (p *Player) rebootOf(node string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.options.Speed.Of(cmp.Or(p.reboots[node], rebootTakes))
+}
+
+func (p *Player) brokenBy(node string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken[node]
 }
 
 // drain cordons the node and evicts its pods. When none is left, the drain is applied. One that takes too long makes the

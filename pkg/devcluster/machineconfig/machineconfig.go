@@ -62,6 +62,9 @@ type Node struct {
 	Name string `json:"name"`
 	// RebootTakes is how long a reboot takes in a real cluster, 4m by default, or "never": then it never comes back.
 	RebootTakes pace.Duration `json:"rebootTakes,omitempty"`
+	// Broken is why the node's daemon cannot write the files of a new configuration, which makes the node degraded; empty
+	// if it can.
+	Broken *string `json:"broken,omitempty"`
 }
 
 // Options say what the player plays.
@@ -78,14 +81,15 @@ type Player struct {
 
 	mu      sync.Mutex
 	reboots map[string]pace.Duration // how long a reboot takes, by the node's name
+	broken  map[string]string        // why the files cannot be written, by the node's name
 	daemons map[string]*daemon       // by the node's name
 }
 
 // AddToManager has the manager run the player.
 func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
-	p := &Player{client: mgr.GetClient(), options: options, reboots: map[string]pace.Duration{}, daemons: map[string]*daemon{}}
+	p := &Player{client: mgr.GetClient(), options: options, reboots: map[string]pace.Duration{}, broken: map[string]string{}, daemons: map[string]*daemon{}}
 	for _, node := range options.Nodes {
-		p.SetReboot(node.Name, node.RebootTakes)
+		p.SetNode(node)
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine-config-operator").
@@ -118,11 +122,16 @@ func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
 	return p, nil
 }
 
-// SetReboot says how long the reboots of a node take from now on; 0 means as long as those of others.
-func (p *Player) SetReboot(node string, takes pace.Duration) {
+// SetNode says how a node behaves from now on. What it does not mention stays as it is.
+func (p *Player) SetNode(node Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reboots[node] = takes
+	if node.RebootTakes != 0 {
+		p.reboots[node.Name] = node.RebootTakes
+	}
+	if node.Broken != nil {
+		p.broken[node.Name] = *node.Broken
+	}
 }
 
 func workers(count int) controller.Options {

@@ -144,9 +144,7 @@ func (p *Play) conditions(ctx context.Context, changes map[string]string, object
 }
 
 func (p *Play) node(node Node) {
-	if node.RebootTakes != 0 {
-		p.Cluster.MachineConfig.SetReboot(node.Name, node.RebootTakes)
-	}
+	p.Cluster.MachineConfig.SetNode(node.Node)
 	if node.Down != nil {
 		p.Cluster.Kubelets.SetDown(node.Name, *node.Down)
 	}

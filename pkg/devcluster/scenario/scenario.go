@@ -107,7 +107,7 @@ type Action struct {
 	Delete *Object `json:"delete,omitempty"`
 	// Release adds a release to those that exist, or replaces the one of that version.
 	Release *updategraph.Release `json:"release,omitempty"`
-	// Node pulls a node's plug, puts it back, or changes how long its reboots take.
+	// Node pulls a node's plug, puts it back, breaks or repairs it, or changes how long its reboots take.
 	Node *Node `json:"node,omitempty"`
 	// Operator stops, starts, kills or restarts (kill and start) all replicas; killLeader kills the one that leads.
 	Operator string `json:"operator,omitempty"`
