@@ -7,6 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 IMAGE ?= managed-upgrade-operator:$(VERSION)
 CONTAINER_ENGINE ?= $(if $(shell command -v podman),podman,docker)
 SCENARIO ?=
+ALERTS ?=
 KEEP ?=
 
 .PHONY: build
@@ -15,8 +16,8 @@ build: ## Build our programs into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 
 .PHONY: demo
-demo: $(CONTROL_PLANE) build ## Upgrade a played cluster and watch. SCENARIO=file plays another, KEEP=1 leaves the cluster up.
-	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(KEEP),--keep)
+demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a played cluster and watch. SCENARIO=file plays another, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 leaves the cluster up.
+	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(ALERTS),--monitoring) $(if $(KEEP),--keep)
 
 .PHONY: image
 image: ## Build the container image. IMAGE=name:tag names it.

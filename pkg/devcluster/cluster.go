@@ -32,6 +32,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/receiver"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -60,6 +61,8 @@ type Cluster struct {
 	MachineConfig *machineconfig.Player
 	// Monitoring is Prometheus and Alertmanager; nil unless the Spec wants them.
 	Monitoring *monitoring.Monitoring
+	// Receiver plays who is told of upgrades by the operator's webhook.
+	Receiver *receiver.Receiver
 
 	spec        Spec
 	graph       *updategraph.Server
@@ -103,7 +106,7 @@ func (c *Cluster) Path(elements ...string) string {
 	return filepath.Join(append([]string{c.Dir()}, elements...)...)
 }
 
-// Stop ends the players, the update graph, the monitoring and the control plane. It may be called again.
+// Stop ends the players, the update graph, the receiver, the monitoring and the control plane. It may be called again.
 func (c *Cluster) Stop() error {
 	var trouble []error
 	if c.stopPlayers != nil {
@@ -114,6 +117,9 @@ func (c *Cluster) Stop() error {
 	if c.graph != nil {
 		trouble = append(trouble, c.graph.Stop())
 		c.graph = nil
+	}
+	if c.Receiver != nil {
+		trouble = append(trouble, c.Receiver.Stop())
 	}
 	if c.Monitoring != nil {
 		trouble = append(trouble, c.Monitoring.Stop())
@@ -162,6 +168,12 @@ func (c *Cluster) start(ctx context.Context) error {
 		return fmt.Errorf("installing OpenShift: %w", err)
 	}
 	if err := c.play(ctx, scheme); err != nil {
+		return err
+	}
+	if c.Receiver, err = receiver.New(c.Path("logs", "receiver.log")); err != nil {
+		return err
+	}
+	if err := c.Receiver.Start(); err != nil {
 		return err
 	}
 	if err := c.monitor(ctx); err != nil {

@@ -8,18 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
@@ -38,9 +33,9 @@ const restartDelay = 2 * time.Second
 type OperatorOptions struct {
 	// Program is the operator's executable; "operator" in the folder of the cluster's programs by default.
 	Program string
-	// Config is the text of the operator's configuration file. What it leaves out of "alerts" and "alertmanager" is as for an
-	// operator that is not in a pod: there is nobody to ask, so that alerts are neither checked nor silenced, and there is no
-	// file with authorities or a token.
+	// Config is the text of the operator's configuration file. Whom it does not name is who the cluster has: its Prometheus
+	// and its Alertmanager, or nobody if it has none, and its receiver of notifications. There are no files with authorities
+	// and tokens unless it names them: the operator is not in a pod.
 	Config string
 	// Replicas is how many are run, 1 by default. Several elect a leader.
 	Replicas int
@@ -55,6 +50,7 @@ type OperatorOptions struct {
 type Operator struct {
 	replicas []*Replica
 	died     chan error
+	config   configuration
 }
 
 // Replica is one process of the operator, with ports and a log file of its own that it keeps when it is started again.
@@ -106,12 +102,11 @@ func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) 
 		"--metrics-secure=false",
 		"--leader-elect=" + strconv.FormatBool(options.Replicas > 1),
 	}
-	file := c.Path("operator.yaml")
-	if err := writeConfig(file, options.Config); err != nil {
-		return nil, fmt.Errorf("writing the operator's configuration: %w", err)
+	o := &Operator{died: make(chan error, 1), config: c.configuration()}
+	if err := o.Configure(options.Config); err != nil {
+		return nil, err
 	}
-	args = append(args, "--config="+file)
-	o := &Operator{died: make(chan error, 1)}
+	args = append(args, "--config="+o.config.file)
 	for i := range max(1, options.Replicas) {
 		replica, err := newReplica(options.Program, args, c.Path("logs", fmt.Sprintf("operator-%d.log", i)))
 		if err != nil {
@@ -121,28 +116,6 @@ func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) 
 		o.replicas = append(o.replicas, replica)
 	}
 	return o, nil
-}
-
-// writeConfig writes a configuration that says of alerts and of Alertmanager what the given one does not.
-func writeConfig(file, given string) error {
-	var said map[string]any
-	if err := yaml.Unmarshal([]byte(given), &said); err != nil {
-		return err
-	}
-	text := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
-	maps.Copy(text, said)
-	for _, section := range []string{"alerts", "alertmanager"} {
-		keys := map[string]any{"url": "", "caFile": "", "tokenFile": ""}
-		if given, is := text[section].(map[string]any); is || text[section] == nil { // else the operator tells what is wrong
-			maps.Copy(keys, given)
-			text[section] = keys
-		}
-	}
-	whole, err := yaml.Marshal(text)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, whole, 0o600)
 }
 
 func newReplica(program string, args []string, log string) (*Replica, error) {

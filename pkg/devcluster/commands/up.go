@@ -105,8 +105,12 @@ func printUp(out io.Writer, where *place, cluster *devcluster.Cluster, took time
 	}
 	if running := cluster.Monitoring; running != nil {
 		lines = append(lines, "",
-			"Prometheus is at "+running.PrometheusURL()+", Alertmanager at "+running.AlertmanagerURL()+": what is known of alerts is",
-			"  curl -s "+running.AlertmanagerURL()+"/api/v2/alerts")
+			"Prometheus is at "+running.PrometheusURL()+", Alertmanager at "+running.AlertmanagerURL()+": what is known of alerts and silences is",
+			"  curl -s "+running.AlertmanagerURL()+"/api/v2/alerts",
+			"  curl -s "+running.AlertmanagerURL()+"/api/v2/silences")
+	}
+	if withOperator {
+		lines = append(lines, "", "What the operator's webhook tells arrives in "+filepath.Join(where.dir, "logs", "receiver.log")+".")
 	}
 	lines = append(lines, "", "Logs are in "+filepath.Join(where.dir, "logs")+". Ctrl-C ends everything.")
 	for _, line := range lines {

@@ -1,0 +1,68 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devcluster
+
+import (
+	"fmt"
+	"maps"
+	"os"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+)
+
+// configuration is the operator's configuration file, and whom the operator turns to if that does not say.
+type configuration struct {
+	file string
+	urls map[string]string // by the section that has the key "url"
+}
+
+func (c *Cluster) configuration() configuration {
+	urls := map[string]string{"alerts": "", "alertmanager": "", "webhook": c.Receiver.URL()}
+	if c.Monitoring != nil {
+		urls["alerts"], urls["alertmanager"] = c.Monitoring.PrometheusURL(), c.Monitoring.AlertmanagerURL()
+	}
+	return configuration{file: c.Path("operator.yaml"), urls: urls}
+}
+
+// Configure replaces the operator's configuration file, which the operator reads every ten seconds. What the text leaves
+// out is as in OperatorOptions.
+func (o *Operator) Configure(text string) error {
+	if err := o.config.write(text); err != nil {
+		return fmt.Errorf("writing the operator's configuration: %w", err)
+	}
+	return nil
+}
+
+// write replaces the file in one piece: the operator may be reading it.
+func (c configuration) write(text string) error {
+	var given map[string]any
+	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+		return err
+	}
+	whole, err := yaml.Marshal(c.complete(given))
+	if err != nil {
+		return err
+	}
+	next := c.file + ".next"
+	if err := os.WriteFile(next, whole, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, c.file)
+}
+
+// complete says whom to turn to where the given configuration does not.
+func (c configuration) complete(given map[string]any) map[string]any {
+	whole := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
+	maps.Copy(whole, given)
+	for section, url := range c.urls {
+		keys := map[string]any{"url": url, "caFile": "", "tokenFile": ""}
+		if given, is := whole[section].(map[string]any); is || whole[section] == nil { // else the operator tells what is wrong
+			maps.Copy(keys, given)
+			whole[section] = keys
+		}
+	}
+	return whole
+}
