@@ -44,6 +44,14 @@ func (p *Play) do(ctx context.Context, action Action, object *unstructured.Unstr
 		return p.Cluster.StopAPIServer()
 	case action.APIServer == start:
 		return p.Cluster.StartAPIServer(ctx)
+	case action.Configure != nil:
+		return p.configure(action.Configure)
+	case action.Receiver == stop:
+		return p.Cluster.Receiver.Stop()
+	case action.Receiver == start:
+		return p.Cluster.Receiver.Start()
+	case action.Check != nil:
+		return p.check(ctx, *action.Check)
 	case action.aboutMonitoring():
 		return monitor(ctx, action, p.Cluster.Monitoring)
 	default:
@@ -60,7 +68,7 @@ const (
 
 // aboutMonitoring says whether the action is one that a cluster without monitoring cannot do.
 func (a Action) aboutMonitoring() bool {
-	return a.Fire != nil || a.Resolve != "" || a.Prometheus != "" || a.Alertmanager != ""
+	return a.Fire != nil || a.Resolve != "" || a.Prometheus != "" || a.Alertmanager != "" || a.Check != nil && a.Check.For.aboutMonitoring()
 }
 
 func monitor(ctx context.Context, action Action, running *monitoring.Monitoring) error {
@@ -78,6 +86,21 @@ func monitor(ctx context.Context, action Action, running *monitoring.Monitoring)
 	default:
 		return running.StartAlertmanager(ctx)
 	}
+}
+
+func (p *Play) configure(config map[string]any) error {
+	text, err := configFile(config, p.addresses())
+	if err != nil {
+		return fmt.Errorf("writing the operator's configuration: %w", err)
+	}
+	return p.Operator.Configure(text)
+}
+
+func (p *Play) check(ctx context.Context, statement Statement) error {
+	if problems := p.checkStatement(ctx, statement); len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; "))
+	}
+	return nil
 }
 
 func target(named *Object, object *unstructured.Unstructured) *unstructured.Unstructured {

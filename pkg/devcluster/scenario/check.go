@@ -30,8 +30,9 @@ func (p *Play) Check(ctx context.Context) []string {
 	if expect.ClusterVersion != nil {
 		troubles = append(troubles, p.checkVersion(ctx, *expect.ClusterVersion, asked)...)
 	}
+	troubles = append(troubles, p.checkNotifications(expect.Notifications)...)
 	for _, statement := range expect.Finally {
-		troubles = append(troubles, p.checkStatement(statement)...)
+		troubles = append(troubles, p.checkStatement(ctx, statement)...)
 	}
 	for _, statement := range expect.Sometime {
 		if _, did := held[statement.key()]; !did {
@@ -187,12 +188,33 @@ func (p *Play) checkVersion(ctx context.Context, expected ExpectedVersion, asked
 	return problems
 }
 
-func (p *Play) checkStatement(statement Statement) []string {
+// eventTypes is what the types of all CloudEvents begin with.
+const eventTypes = "io.openshift.managed.upgrade."
+
+// checkNotifications compares what the receiver got of some types with what it should have.
+func (p *Play) checkNotifications(expected []string) []string {
+	got := make([]string, 0, len(expected))
+	for _, one := range p.Cluster.Receiver.Events() {
+		if kind := strings.TrimPrefix(one.Type(), eventTypes); slices.Contains(expected, kind) {
+			got = append(got, kind)
+		}
+	}
+	if slices.Equal(got, expected) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the receiver got the notifications %v, want %v", got, expected)}
+}
+
+func (p *Play) checkStatement(ctx context.Context, statement Statement) []string {
 	compiled, err := compile(statement.That)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %s", statement.key(), err)}
 	}
-	for _, object := range p.watches.objects(statement.For) {
+	objects, err := p.watches.objects(ctx, statement.For)
+	if err != nil {
+		return []string{fmt.Sprintf("%s: %s", statement.key(), err)}
+	}
+	for _, object := range objects {
 		holds, err := compiled.holds(object.Object, time.Now())
 		if err != nil {
 			return []string{fmt.Sprintf("%s: %s", statement.key(), err)}

@@ -23,6 +23,10 @@ var kinds = map[string]string{
 	"Pod":                 "v1",
 	"PodDisruptionBudget": "policy/v1",
 	"UpgradeConfig":       "upgrade.managed.openshift.io/v1alpha1",
+
+	kindAlert:      outside,
+	kindSilence:    outside,
+	kindCloudEvent: outside,
 }
 
 func (o Object) gvk() schema.GroupVersionKind {
@@ -32,6 +36,12 @@ func (o Object) gvk() schema.GroupVersionKind {
 	}
 	return schema.FromAPIVersionAndKind(version, o.Kind)
 }
+
+// outside says whether those are none of the API server's.
+func (o Object) outside() bool { return o.gvk().GroupVersion().String() == outside }
+
+// aboutMonitoring says whether those are what only a cluster with monitoring has.
+func (o Object) aboutMonitoring() bool { return o.Kind == kindAlert || o.Kind == kindSilence }
 
 // matches says whether an object of the right kind is one of those.
 func (o Object) matches(object *unstructured.Unstructured) bool {

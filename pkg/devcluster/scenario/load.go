@@ -22,6 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
 // Names returns the names of the scenarios in a folder.
@@ -169,7 +170,7 @@ func (s *Scenario) validConfig() field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, "must be at least 1")}
 	}
 	const anywhere = "http://127.0.0.1:9090"
-	text, err := s.Operator.ConfigFile(anywhere, anywhere)
+	text, err := configFile(s.Operator.Config, map[string]string{prometheusURL: anywhere, alertmanagerURL: anywhere, receiverURL: anywhere})
 	if err == nil {
 		_, err = config.Parse([]byte(text))
 	}
@@ -183,14 +184,22 @@ func (s *Scenario) validConfig() field.ErrorList {
 const (
 	prometheusURL   = "${PROMETHEUS_URL}"
 	alertmanagerURL = "${ALERTMANAGER_URL}"
+	receiverURL     = "${RECEIVER_URL}"
 )
 
-// ConfigFile returns the text of the operator's configuration file, given where Prometheus and Alertmanager are.
-func (o Operator) ConfigFile(prometheus, alertmanager string) (string, error) {
+// configFile returns the text of an operator's configuration file, given what stands for which address.
+func configFile(given map[string]any, addresses map[string]string) (string, error) {
 	file := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
-	maps.Copy(file, o.Config)
+	maps.Copy(file, given)
 	text, err := json.Marshal(file)
-	return strings.NewReplacer(prometheusURL, prometheus, alertmanagerURL, alertmanager).Replace(string(text)), err
+	if err != nil {
+		return "", err
+	}
+	var pairs []string
+	for name, address := range addresses {
+		pairs = append(pairs, name, address)
+	}
+	return strings.NewReplacer(pairs...).Replace(string(text)), nil
 }
 
 // validMonitoring says what there must be a monitoring for.
@@ -198,21 +207,24 @@ func (s *Scenario) validMonitoring() field.ErrorList {
 	if s.Cluster.Monitoring != nil {
 		return nil
 	}
-	wanted := func(by *field.Path) *field.Error {
-		return field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s wants one: write monitoring: {}", by))
-	}
 	var wrong field.ErrorList
-	for i, rule := range s.Rules {
-		for j, action := range rule.Do {
-			if action.aboutMonitoring() {
-				wrong = append(wrong, wanted(field.NewPath("rules").Index(i).Child("do").Index(j)))
-			}
+	wanted := func(by *field.Path, is bool) {
+		if is {
+			wrong = append(wrong, field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s wants one: write monitoring: {}", by)))
 		}
 	}
-	text, err := json.Marshal(s.Operator.Config)
-	if err == nil && (strings.Contains(string(text), prometheusURL) || strings.Contains(string(text), alertmanagerURL)) {
-		wrong = append(wrong, wanted(field.NewPath("operator", "config")))
+	for i, rule := range s.Rules {
+		at := field.NewPath("rules").Index(i)
+		wanted(at.Child("for"), rule.For != nil && rule.For.aboutMonitoring())
+		for j, action := range rule.Do {
+			wanted(at.Child("do").Index(j), action.aboutMonitoring())
+		}
 	}
+	s.Expect.eachStatement(func(at *field.Path, statement Statement) {
+		wanted(at.Child("for"), statement.For.aboutMonitoring())
+	})
+	text, err := json.Marshal(s.Operator.Config)
+	wanted(field.NewPath("operator", "config"), err == nil && (strings.Contains(string(text), prometheusURL) || strings.Contains(string(text), alertmanagerURL)))
 	return wrong
 }
 
@@ -243,7 +255,10 @@ func (r Rule) validate(path *field.Path) field.ErrorList {
 func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	var wrong field.ErrorList
 	set := 0
-	for _, is := range []bool{a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil, a.Operator != "", a.APIServer != "", a.Fire != nil, a.Resolve != "", a.Prometheus != "", a.Alertmanager != ""} {
+	for _, is := range []bool{
+		a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil, a.Operator != "", a.APIServer != "", a.Fire != nil, a.Resolve != "", a.Prometheus != "", a.Alertmanager != "",
+		a.Configure != nil, a.Receiver != "", a.Check != nil,
+	} {
 		if is {
 			set++
 		}
@@ -271,13 +286,16 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	if verbs := []string{"kill", "killLeader", "restart", "start", "stop"}; a.Operator != "" && !slices.Contains(verbs, a.Operator) {
 		wrong = append(wrong, field.NotSupported(path.Child("operator"), a.Operator, verbs))
 	}
-	for _, server := range []struct{ name, verb string }{{"apiServer", a.APIServer}, {"prometheus", a.Prometheus}, {"alertmanager", a.Alertmanager}} {
+	for _, server := range []struct{ name, verb string }{{"apiServer", a.APIServer}, {"prometheus", a.Prometheus}, {"alertmanager", a.Alertmanager}, {"receiver", a.Receiver}} {
 		if verbs := []string{start, stop}; server.verb != "" && !slices.Contains(verbs, server.verb) {
 			wrong = append(wrong, field.NotSupported(path.Child(server.name), server.verb, verbs))
 		}
 	}
 	if a.Fire != nil {
 		wrong = append(wrong, a.Fire.Validate(path.Child("fire"))...)
+	}
+	if a.Check != nil {
+		wrong = append(wrong, a.Check.validate(path.Child("check"))...)
 	}
 	return wrong
 }
@@ -299,6 +317,8 @@ func validTarget(path *field.Path, target *Object, hasObject bool) field.ErrorLi
 		return nil
 	case target == nil:
 		return field.ErrorList{field.Required(path, "name the object, such as {kind: Node, name: worker-0}: the rule is not about one")}
+	case target.outside():
+		return field.ErrorList{field.Forbidden(path, target.Kind+"s can be looked at, and not changed")}
 	case target.Name == "":
 		return append(target.validate(path), field.Required(path.Child("name"), "name the object"))
 	default:
@@ -344,17 +364,42 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 			wrong = append(wrong, validCondition(at.Child("steps").Key(kind), text)...)
 		}
 	}
-	for name, statements := range map[string][]Statement{"finally": e.Finally, "sometime": e.Sometime, "never": e.Never} {
-		for i, statement := range statements {
-			at := path.Child(name).Index(i)
-			wrong = append(wrong, statement.For.validate(at.Child("for"))...)
-			if statement.That == "" {
-				wrong = append(wrong, field.Required(at.Child("that"), "give a CEL expression, such as object.status.machineCount > 0"))
-			}
-			wrong = append(wrong, validExpression(at.Child("that"), statement.That)...)
+	for i, kind := range e.Notifications {
+		if known := notificationTypes(); !slices.Contains(known, kind) {
+			wrong = append(wrong, field.NotSupported(path.Child("notifications").Index(i), kind, known))
 		}
 	}
+	e.eachStatement(func(at *field.Path, statement Statement) { wrong = append(wrong, statement.validate(at)...) })
 	return wrong
+}
+
+// eachStatement calls a function with each statement and its place.
+func (e Expect) eachStatement(call func(*field.Path, Statement)) {
+	for _, list := range []struct {
+		name       string
+		statements []Statement
+	}{{"finally", e.Finally}, {"sometime", e.Sometime}, {"never", e.Never}} {
+		for i, statement := range list.statements {
+			call(field.NewPath("expect", list.name).Index(i), statement)
+		}
+	}
+}
+
+// notificationTypes are the types of CloudEvents that there are, without what all begin with.
+func notificationTypes() []string {
+	var known []string
+	for _, each := range webhook.Types() {
+		known = append(known, strings.TrimPrefix(each[0], eventTypes))
+	}
+	return known
+}
+
+func (s Statement) validate(path *field.Path) field.ErrorList {
+	wrong := s.For.validate(path.Child("for"))
+	if s.That == "" {
+		wrong = append(wrong, field.Required(path.Child("that"), "give a CEL expression, such as object.status.machineCount > 0"))
+	}
+	return append(wrong, validExpression(path.Child("that"), s.That)...)
 }
 
 // validCondition checks "Status", "Status/Reason" and "Status/Reason: message".

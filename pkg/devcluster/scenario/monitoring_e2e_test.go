@@ -21,14 +21,19 @@ import (
 
 const alerting = `
 name: alerting
-description: Alerts come and go, and Prometheus and Alertmanager do.
+description: Alerts come and go, and Prometheus, Alertmanager and the receiver do.
 cluster:
   masters: 1
   workers: 1
   speed: 240
   monitoring:
     alerts: [{alert: Smoke, labels: {severity: critical}}]
+operator:
+  config: {alerts: {url: ""}}
 rules:
+  - name: the receiver goes, and comes
+    times: 2
+    do: [{receiver: stop}, {receiver: start}]
   - name: all that can happen
     do:
       - fire: {alert: Fire, labels: {severity: critical, namespace: kitchen}}
@@ -37,9 +42,25 @@ rules:
       - alertmanager: start
       - prometheus: stop
       - prometheus: start
+      - configure: {upgradeWindow: soon}
       - apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: all-happened, namespace: default}}
 expect:
+  notifications: [started, completed]
+  never:
+    - for: {kind: Alert, name: Smoke}
+      that: size(object.status.silencedBy) > 1
+    - for: {kind: CloudEvent}
+      that: object.data.reason == "UpgradeFailed"
+  sometime:
+    - for: {kind: Alert, name: Fire, namespace: kitchen}
+      that: object.status.state == "active"
+    - for: {kind: Silence}
+      that: object.createdBy == "managed-upgrade-operator"
   finally:
+    - for: {kind: Alert, name: Fire}
+      that: object.labels.severity == "critical"
+    - for: {kind: CloudEvent}
+      that: object.data.reason == "UpgradeCompleted"
     - for: {kind: ConfigMap, namespace: default, name: all-happened}
       that: "true"
 `

@@ -38,6 +38,19 @@ func (o *observed) snapshot() (asked int, held map[string]string, troubles []str
 	return o.asked, maps.Clone(o.held), slices.Clone(o.troubles)
 }
 
+// checks are the statements that actions check.
+func (s *Scenario) checks() []Statement {
+	var all []Statement
+	for _, rule := range s.Rules {
+		for _, action := range rule.Do {
+			if action.Check != nil {
+				all = append(all, *action.Check)
+			}
+		}
+	}
+	return all
+}
+
 func (s Statement) key() string { return s.For.String() + ": " + s.That }
 
 // observe connects the expectations with what is seen of objects.
@@ -53,7 +66,7 @@ func (p *Play) observe() error {
 	if err != nil {
 		return err
 	}
-	for _, statement := range p.Scenario.Expect.Finally {
+	for _, statement := range slices.Concat(p.Scenario.Expect.Finally, p.Scenario.checks()) {
 		if err := p.watches.on(statement.For, func(*unstructured.Unstructured, bool) {}); err != nil {
 			return err
 		}

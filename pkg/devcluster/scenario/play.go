@@ -102,7 +102,7 @@ func (p *Play) start(ctx context.Context) error {
 	if err := p.prepareObjects(ctx); err != nil {
 		return err
 	}
-	text, err := p.Scenario.Operator.ConfigFile(p.addresses())
+	text, err := configFile(p.Scenario.Operator.Config, p.addresses())
 	if err != nil {
 		return fmt.Errorf("writing the operator's configuration: %w", err)
 	}
@@ -116,7 +116,7 @@ func (p *Play) start(ctx context.Context) error {
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // the start ends, the story goes on
 	p.stop = stop
-	if p.watches, err = newWatches(p.Cluster.RESTConfig(), p.objects.RESTMapper()); err != nil {
+	if p.watches, err = newWatches(p.Cluster.RESTConfig(), p.objects.RESTMapper(), listers(p.Cluster)); err != nil {
 		return err
 	}
 	if err := p.observe(); err != nil {
@@ -136,12 +136,13 @@ func (p *Play) start(ctx context.Context) error {
 	return p.applyUpgradeConfigs(ctx, running)
 }
 
-// addresses returns where Prometheus and Alertmanager are; nothing if there are none.
-func (p *Play) addresses() (prometheus, alertmanager string) {
-	if p.Cluster.Monitoring == nil {
-		return "", ""
+// addresses are those of the cluster's servers, by what stands for them in the operator's configuration.
+func (p *Play) addresses() map[string]string {
+	known := map[string]string{receiverURL: p.Cluster.Receiver.URL()}
+	if running := p.Cluster.Monitoring; running != nil {
+		known[prometheusURL], known[alertmanagerURL] = running.PrometheusURL(), running.AlertmanagerURL()
 	}
-	return p.Cluster.Monitoring.PrometheusURL(), p.Cluster.Monitoring.AlertmanagerURL()
+	return known
 }
 
 func (p *Play) prepareObjects(ctx context.Context) error {

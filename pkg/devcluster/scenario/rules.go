@@ -59,7 +59,7 @@ func (p *Play) prepareRules(running context.Context) error {
 			}
 			t.when = &compiled
 		}
-		t.fire = func(object *unstructured.Unstructured) { p.act(running, rule, object) }
+		t.fire = func(object *unstructured.Unstructured) { p.act(running, rule, object, 1) }
 		if err := p.watches.on(*rule.For, t.look); err != nil {
 			return err
 		}
@@ -71,25 +71,36 @@ func (p *Play) prepareRules(running context.Context) error {
 func (p *Play) beginRules(running context.Context) {
 	for i := range p.Scenario.Rules {
 		if rule := &p.Scenario.Rules[i]; rule.For == nil {
-			p.act(running, rule, nil)
+			p.act(running, rule, nil, rule.Times)
 		}
 	}
 }
 
-// act does what a rule says, in the background.
-func (p *Play) act(running context.Context, rule *Rule, object *unstructured.Unstructured) {
+// act does what a rule says, so many times, in the background.
+func (p *Play) act(running context.Context, rule *Rule, object *unstructured.Unstructured, times int) {
 	p.actors.Go(func() {
-		if !pause(running, time.Duration(rule.After)) {
-			return
-		}
-		p.say("· %s", rule.Name)
-		for i, action := range rule.Do {
-			if err := p.do(running, action, object); err != nil && running.Err() == nil {
-				p.observed.trouble(fmt.Errorf("rule %q, do[%d]: %w", rule.Name, i, err))
+		for range times {
+			if !pause(running, time.Duration(rule.After)) || !p.doAll(running, rule, object) {
 				return
 			}
 		}
 	})
+}
+
+// doAll returns false if something could not be done, or the story has ended.
+func (p *Play) doAll(running context.Context, rule *Rule, object *unstructured.Unstructured) bool {
+	p.say("· %s", rule.Name)
+	for i, action := range rule.Do {
+		err := p.do(running, action, object)
+		if running.Err() != nil {
+			return false
+		}
+		if err != nil {
+			p.observed.trouble(fmt.Errorf("rule %q, do[%d]: %w", rule.Name, i, err))
+			return false
+		}
+	}
+	return true
 }
 
 // pause returns false if the context ended first.

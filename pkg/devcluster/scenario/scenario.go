@@ -41,8 +41,9 @@ type Scenario struct {
 
 // Operator is how the operator is run.
 type Operator struct {
-	// Config is the operator's configuration file, of which apiVersion and kind may be left out. In its texts,
-	// ${PROMETHEUS_URL} and ${ALERTMANAGER_URL} stand for where the cluster's monitoring is. Alerts are checked only if alerts.url is given.
+	// Config is the operator's configuration file, of which apiVersion and kind may be left out. Unless it says otherwise,
+	// alerts are checked and silenced if the cluster has a monitoring, and the cluster's receiver is told by the webhook. In
+	// its texts, ${PROMETHEUS_URL}, ${ALERTMANAGER_URL} and ${RECEIVER_URL} stand for where these are.
 	Config map[string]any `json:"config,omitempty"`
 	// Replicas is how many are run, 1 by default. Several elect a leader.
 	Replicas int `json:"replicas,omitempty"`
@@ -67,7 +68,9 @@ type UpgradeConfig struct {
 	Spec map[string]any `json:"spec,omitempty"`
 }
 
-// Object names objects of a kind.
+// Object names objects of a kind. Three kinds are none of the API server's, and can be looked at, but not changed: Alert
+// and Silence, as Alertmanager's API shows them, and CloudEvent, as the cluster's receiver got it. An Alert has the name
+// and the namespace that its labels say.
 type Object struct {
 	// APIVersion may be left out for the kinds of OpenShift, Kubernetes and ours that upgrades deal with.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -91,7 +94,7 @@ type Rule struct {
 	After pace.Duration `json:"after,omitempty"`
 	// Do is what happens, one after the other.
 	Do []Action `json:"do"`
-	// Times is how often the rule applies, 1 by default.
+	// Times is how often the rule applies, 1 by default. A rule about time alone applies again as soon as all is done.
 	Times int `json:"times,omitempty"`
 }
 
@@ -111,6 +114,9 @@ type Action struct {
 	Node *Node `json:"node,omitempty"`
 	// Operator stops, starts, kills or restarts (kill and start) all replicas; killLeader kills the one that leads.
 	Operator string `json:"operator,omitempty"`
+	// Configure replaces the operator's configuration file, as Config of the operator, and may be wrong. The operator reads
+	// it every ten seconds.
+	Configure map[string]any `json:"configure,omitempty"`
 	// APIServer stops or starts the API server.
 	APIServer string `json:"apiServer,omitempty"`
 	// Fire has an alert fire.
@@ -121,6 +127,10 @@ type Action struct {
 	Prometheus string `json:"prometheus,omitempty"`
 	// Alertmanager stops or starts Alertmanager.
 	Alertmanager string `json:"alertmanager,omitempty"`
+	// Receiver stops or starts the receiver of the operator's webhook.
+	Receiver string `json:"receiver,omitempty"`
+	// Check does nothing, and what it states must hold at that moment.
+	Check *Statement `json:"check,omitempty"`
 }
 
 // Patch is a JSON merge patch.
@@ -152,6 +162,9 @@ type Expect struct {
 	UpgradeConfigs []ExpectedUpgradeConfig `json:"upgradeConfigs,omitempty"`
 	// ClusterVersion is what becomes of the cluster's version.
 	ClusterVersion *ExpectedVersion `json:"clusterVersion,omitempty"`
+	// Notifications are the types of CloudEvents that the receiver got, without what all types begin with, as in [started,
+	// completed]: of each type that is named exactly those, in this order. Others may be in between.
+	Notifications []string `json:"notifications,omitempty"`
 	// Finally are statements that hold in the end.
 	Finally []Statement `json:"finally,omitempty"`
 	// Sometime are statements that held at some time, of the same object.

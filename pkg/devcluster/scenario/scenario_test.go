@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
@@ -136,7 +135,7 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 			"rules: [{name: a}]", []string{"rules[0].do: Required value: say what to do"},
 		},
 		"an action that is two": {
-			"rules: [{name: a, do: [{apiServer: stop, wait: 5s}]}]", []string{"rules[0].do[0]: Invalid value: must have exactly one of alertmanager, apiServer, apply, delete,"},
+			"rules: [{name: a, do: [{apiServer: stop, wait: 5s}]}]", []string{"rules[0].do[0]: Invalid value: must have exactly one of alertmanager, apiServer, apply, check, configure, delete,"},
 		},
 		"an action that is unknown": {
 			"rules: [{name: a, do: [{operator: pause}]}]", []string{`rules[0].do[0].operator: Unsupported value: "pause": supported values: "kill", "killLeader", "restart", "start", "stop"`},
@@ -176,6 +175,22 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 		"something that cannot be done to Alertmanager": {
 			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{alertmanager: silence}]}]", []string{`rules[0].do[0].alertmanager: Unsupported value: "silence": supported values: "start", "stop"`},
 		},
+		"something that cannot be done to the receiver": {
+			"rules: [{name: a, do: [{receiver: kill}]}]", []string{`rules[0].do[0].receiver: Unsupported value: "kill": supported values: "start", "stop"`},
+		},
+		"a check of nothing": {
+			"rules: [{name: a, do: [{check: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].check.that: Required value: give a CEL expression"},
+		},
+		"a notification of a type that does not exist": {
+			"expect: {notifications: [done]}", []string{`expect.notifications[0]: Unsupported value: "done": supported values: "started", "delayed",`},
+		},
+		"a change of what can only be looked at": {
+			"rules: [{name: a, for: {kind: CloudEvent}, do: [{delete: {kind: CloudEvent, name: a}}]}]", []string{"rules[0].do[0].delete: Forbidden: CloudEvents can be looked at, and not changed"},
+		},
+		"alerts and silences without monitoring": {
+			"rules: [{name: a, for: {kind: Alert}, do: [{check: {for: {kind: Silence}, that: object.a}}]}]\nexpect: {never: [{for: {kind: Silence}, that: object.a}]}",
+			[]string{"rules[0].for wants one", "rules[0].do[0] wants one", "expect.never[0].for wants one"},
+		},
 		"alerts without monitoring": {
 			"rules: [{name: a, do: [{fire: {alert: Smoke}}, {resolve: Smoke}, {prometheus: stop}, {alertmanager: stop}]}]",
 			[]string{
@@ -208,23 +223,6 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 				}
 			}
 		})
-	}
-}
-
-func TestTheOperatorIsToldWhereTheMonitoringIs(t *testing.T) {
-	t.Parallel()
-	operator := scenario.Operator{Config: map[string]any{
-		"alerts":   map[string]any{"url": "${PROMETHEUS_URL}"},
-		"silences": []any{"at ${ALERTMANAGER_URL}/api", "at ${ELSEWHERE}"},
-	}}
-	got, err := operator.ConfigFile("http://127.0.0.1:1", "http://127.0.0.1:2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"alerts":{"url":"http://127.0.0.1:1"},"apiVersion":"` + config.APIVersion + `","kind":"` + config.Kind + `",` +
-		`"silences":["at http://127.0.0.1:2/api","at ${ELSEWHERE}"]}`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("configuration file (-want +got):\n%s", diff)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,12 +24,16 @@ type watches struct {
 	factory dynamicinformer.DynamicSharedInformerFactory
 	mapper  meta.RESTMapper
 	kinds   map[schema.GroupVersionKind]cache.SharedIndexInformer
+
+	listers map[string]lister // of the kinds that are not the API server's
+	lookers map[string]*looker
+	looking sync.WaitGroup
 }
 
 // seen is called with each state of an object; with its last one when it is deleted.
 type seen func(object *unstructured.Unstructured, deleted bool)
 
-func newWatches(config *rest.Config, mapper meta.RESTMapper) (*watches, error) {
+func newWatches(config *rest.Config, mapper meta.RESTMapper, listers map[string]lister) (*watches, error) {
 	clients, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
@@ -36,11 +42,17 @@ func newWatches(config *rest.Config, mapper meta.RESTMapper) (*watches, error) {
 		factory: dynamicinformer.NewDynamicSharedInformerFactory(clients, 0),
 		mapper:  mapper,
 		kinds:   map[schema.GroupVersionKind]cache.SharedIndexInformer{},
+		listers: listers,
+		lookers: map[string]*looker{},
 	}, nil
 }
 
 // on has a function called, from one goroutine of its own, for all objects that are named. It is called before start.
 func (w *watches) on(of Object, call seen) error {
+	if of.outside() {
+		w.look(of, call)
+		return nil
+	}
 	informer, err := w.informer(of.gvk())
 	if err != nil {
 		return err
@@ -61,6 +73,19 @@ func (w *watches) on(of Object, call seen) error {
 	return err
 }
 
+// look is on for what is not the API server's.
+func (w *watches) look(of Object, call seen) {
+	if w.lookers[of.Kind] == nil {
+		w.lookers[of.Kind] = &looker{list: w.listers[of.Kind]}
+	}
+	l := w.lookers[of.Kind]
+	l.calls = append(l.calls, func(object *unstructured.Unstructured, deleted bool) {
+		if of.matches(object) {
+			call(object, deleted)
+		}
+	})
+}
+
 func (w *watches) informer(gvk schema.GroupVersionKind) (cache.SharedIndexInformer, error) {
 	if known := w.kinds[gvk]; known != nil {
 		return known, nil
@@ -76,6 +101,9 @@ func (w *watches) informer(gvk schema.GroupVersionKind) (cache.SharedIndexInform
 // start begins watching, until running ends, and returns once all that exists has been seen.
 func (w *watches) start(ctx, running context.Context) error {
 	w.factory.Start(running.Done())
+	for _, l := range w.lookers {
+		w.looking.Go(func() { l.run(running) })
+	}
 	for _, synced := range w.factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
 			return errors.New("watching the cluster: the start was interrupted")
@@ -88,20 +116,24 @@ func (w *watches) start(ctx, running context.Context) error {
 func (w *watches) wait() {
 	if w != nil {
 		w.factory.Shutdown()
+		w.looking.Wait()
 	}
 }
 
-// objects returns the objects that are named, as they were seen last.
-func (w *watches) objects(of Object) []*unstructured.Unstructured {
-	informer := w.kinds[of.gvk()]
-	if informer == nil {
-		return nil
-	}
-	var found []*unstructured.Unstructured
-	for _, object := range informer.GetStore().List() {
-		if known, is := object.(*unstructured.Unstructured); is && of.matches(known) {
-			found = append(found, known)
+// objects returns the objects that are named, as they were seen last; and what is not the API server's as it is now.
+func (w *watches) objects(ctx context.Context, of Object) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	if of.outside() {
+		var err error
+		if all, err = w.listers[of.Kind](ctx); err != nil {
+			return nil, err
+		}
+	} else if informer := w.kinds[of.gvk()]; informer != nil {
+		for _, object := range informer.GetStore().List() {
+			if known, is := object.(*unstructured.Unstructured); is {
+				all = append(all, known)
+			}
 		}
 	}
-	return found
+	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool { return !of.matches(object) }), nil
 }
