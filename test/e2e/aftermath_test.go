@@ -26,9 +26,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
-// checkAftermath fails unless what must hold after any story does: the lock is held and the finalizer set exactly while
-// an upgrade is under way, each notification was sent once, the ServiceAccount's permissions were enough, no request was
-// wrong, and the operator did not panic.
+// checkAftermath fails unless what must hold after any story does: the lock is held, the finalizer set and alerts silenced
+// exactly while an upgrade is under way, the metrics are about upgrades as they are, each notification was sent once and
+// arrived in order, the ServiceAccount's permissions were enough, no request was wrong, and the operator did not panic.
 func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) {
 	t.Helper()
 	people := users(t, cluster)
@@ -41,7 +41,12 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 		if err := people.List(ctx, &events); err != nil {
 			return err
 		}
-		wrong := []error{wrongLock(ctx, people, configs.Items)}
+		wrong := []error{
+			wrongLock(ctx, people, configs.Items),
+			wrongSilences(ctx, cluster, configs.Items),
+			wrongSeries(ctx, operator, configs.Items),
+			wrongDelivery(cluster, configs.Items),
+		}
 		for i := range configs.Items {
 			wrong = append(wrong, unfinished(&configs.Items[i]), wrongFinalizer(&configs.Items[i]), wrongNotifications(&configs.Items[i], events.Items))
 		}

@@ -1,0 +1,188 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+)
+
+// What must hold after any story outside of the API server: in Alertmanager, in the operator's metrics, and at the
+// receiver of its webhook.
+
+// wrongSilences names the silences of ours that are in force although no upgrade is under way for which they were made:
+// all but those of which the history says that they could not be ended.
+func wrongSilences(ctx context.Context, cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig) error {
+	if cluster.Monitoring == nil {
+		return nil
+	}
+	c, err := alertmanager.New(endpoint.Options{URL: cluster.Monitoring.AlertmanagerURL()})
+	if err != nil {
+		return err
+	}
+	all, err := c.Silences(ctx)
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for _, silence := range all {
+		i := slices.IndexFunc(silence.Matchers, func(m alertmanager.Matcher) bool { return m.Name == "managed_upgrade_uid" })
+		if i < 0 || !silence.Alive() {
+			continue
+		}
+		of := slices.IndexFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return string(c.UID) == silence.Matchers[i].Value })
+		if of < 0 || underWay(&configs[of]) == nil && !leftToLapse(&configs[of]) {
+			wrong = append(wrong, fmt.Errorf("the silence %s is in force until %s: %s", silence.ID, silence.EndsAt, silence.Comment))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func leftToLapse(config *v1alpha1.UpgradeConfig) bool {
+	return slices.ContainsFunc(config.Status.History, func(h history.History) bool {
+		return slices.ContainsFunc(h.Conditions, func(c history.StepCondition) bool { return c.Reason == "NotEnded" })
+	})
+}
+
+// wrongSeries names the gauges that are about an upgrade which is not so, or not any more.
+func wrongSeries(ctx context.Context, operator *devcluster.Operator, configs []v1alpha1.UpgradeConfig) error {
+	var wrong []error
+	for _, replica := range operator.Replicas() {
+		if leads, err := replica.Leads(ctx); !replica.Running() || len(operator.Replicas()) > 1 && (err != nil || !leads) {
+			continue // it shows nothing, or what was so when it last led
+		}
+		text, err := replica.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		parser := expfmt.NewTextParser(model.LegacyValidation)
+		families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+		if err != nil {
+			return err
+		}
+		shown := map[string]bool{}
+		for name, family := range families {
+			if !strings.HasPrefix(name, "managed_upgrade_") || family.GetType() != dto.MetricType_GAUGE {
+				continue
+			}
+			for _, series := range family.GetMetric() {
+				labels := map[string]string{}
+				for _, label := range series.GetLabel() {
+					labels[label.GetName()] = label.GetValue()
+				}
+				shown[name+" "+labels["namespace"]+"/"+labels["name"]] = true
+				wrong = append(wrong, wrongGauge(name, labels, configs))
+			}
+		}
+		for i := range configs {
+			if of := "managed_upgrade_phase " + configs[i].Namespace + "/" + configs[i].Name; !shown[of] {
+				wrong = append(wrong, fmt.Errorf("there is no series %s", of))
+			}
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func wrongGauge(name string, labels map[string]string, configs []v1alpha1.UpgradeConfig) error {
+	if labels["name"] == "" {
+		return nil // it is not about one upgrade
+	}
+	i := slices.IndexFunc(configs, func(c v1alpha1.UpgradeConfig) bool {
+		return c.Namespace == labels["namespace"] && c.Name == labels["name"]
+	})
+	if i < 0 {
+		return fmt.Errorf("%s%v is about an UpgradeConfig that is gone", name, labels)
+	}
+	config := &configs[i]
+	if len(config.Status.History) == 0 {
+		return fmt.Errorf("%s%v is about an UpgradeConfig without a history", name, labels)
+	}
+	truth := map[string]string{"version": config.Status.History[0].Version, "phase": string(config.Status.History[0].Phase)}
+	if progressing := meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionProgressing); progressing != nil && progressing.Status != metav1.ConditionFalse {
+		truth["step"] = progressing.Reason
+	}
+	for _, label := range []string{"version", "phase", "step"} {
+		if value, has := labels[label]; has && value != truth[label] {
+			return fmt.Errorf("%s%v is stale: its %s is %q", name, labels, label, truth[label])
+		}
+	}
+	return nil
+}
+
+// wrongDelivery compares what arrived at the receiver with the history, as wrongNotifications does with Events, and says
+// what arrived out of order.
+func wrongDelivery(cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig) error {
+	if !cluster.Receiver.Running() {
+		return nil
+	}
+	var wrong []error
+	for _, refused := range cluster.Receiver.Refused() {
+		wrong = append(wrong, fmt.Errorf("the receiver was sent what is no CloudEvent: %s", refused))
+	}
+	arrived := cluster.Receiver.Events()
+	told := make([]corev1.Event, len(arrived))
+	for i, one := range arrived {
+		data, err := dataOf(one)
+		if err != nil {
+			return err
+		}
+		told[i] = corev1.Event{Reason: data.Reason, Message: data.Message, InvolvedObject: corev1.ObjectReference{UID: types.UID(data.Object.UID)}}
+	}
+	for i := range configs {
+		if err := wrongNotifications(&configs[i], told); err != nil {
+			wrong = append(wrong, fmt.Errorf("at the receiver: %w", err))
+		}
+	}
+	return errors.Join(append(wrong, wrongOrder(arrived))...)
+}
+
+func dataOf(one event.Event) (webhook.Data, error) {
+	var data webhook.Data
+	return data, one.DataAs(&data)
+}
+
+// wrongOrder says which event about a step arrived before the one that the upgrade begins, or after the one that it ended.
+// An attempt after a failed one, or another version, begins anew.
+func wrongOrder(arrived []event.Event) error {
+	begun := map[string]bool{} // by the UpgradeConfig's uid
+	for _, one := range arrived {
+		data, err := dataOf(one)
+		if err != nil {
+			return err
+		}
+		uid := data.Object.UID
+		switch one.Type() {
+		case webhook.TypeStarted:
+			begun[uid] = true
+		case webhook.TypeCompleted, webhook.TypeFailed, webhook.TypeCancelled:
+			begun[uid] = false
+		case webhook.TypeStepWaiting, webhook.TypeStepUnknown, webhook.TypeStepDone, webhook.TypeStepSkipped, webhook.TypeStepFailed:
+			if !begun[uid] {
+				return fmt.Errorf("the receiver got %s of %s while no upgrade was under way, by what it had got before", one.Type(), data.Step)
+			}
+		}
+	}
+	return nil
+}
