@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
@@ -106,6 +105,9 @@ func wrongSeries(ctx context.Context, operator *devcluster.Operator, configs []v
 }
 
 func wrongGauge(name string, labels map[string]string, configs []v1alpha1.UpgradeConfig) error {
+	if labels["node"] != "" && !slices.ContainsFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return underWay(&c) != nil }) {
+		return fmt.Errorf("%s%v is about a node that is not being upgraded", name, labels)
+	}
 	if labels["name"] == "" {
 		return nil // it is not about one upgrade
 	}
@@ -119,14 +121,23 @@ func wrongGauge(name string, labels map[string]string, configs []v1alpha1.Upgrad
 	if len(config.Status.History) == 0 {
 		return fmt.Errorf("%s%v is about an UpgradeConfig without a history", name, labels)
 	}
-	truth := map[string]string{"version": config.Status.History[0].Version, "phase": string(config.Status.History[0].Phase)}
-	if progressing := meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionProgressing); progressing != nil && progressing.Status != metav1.ConditionFalse {
-		truth["step"] = progressing.Reason
+	newest := &config.Status.History[0]
+	truth := map[string]string{"version": newest.Version, "phase": string(newest.Phase)}
+	for _, c := range newest.Conditions {
+		if c.StartTime != nil && c.CompleteTime == nil {
+			truth["step"] = c.Type
+		}
 	}
-	for _, label := range []string{"version", "phase", "step"} {
-		if value, has := labels[label]; has && value != truth[label] {
+	if c := meta.FindStatusCondition(config.Status.Conditions, labels["condition"]); c != nil {
+		truth["condition"], truth["status"], truth["reason"] = c.Type, string(c.Status), c.Reason
+	}
+	for label, value := range labels {
+		if label != "namespace" && label != "name" && value != truth[label] {
 			return fmt.Errorf("%s%v is stale: its %s is %q", name, labels, label, truth[label])
 		}
+	}
+	if name == "managed_upgrade_last_sync_timestamp_seconds" && newest.CompleteTime != nil {
+		return fmt.Errorf("%s%v is about an upgrade that is over", name, labels)
 	}
 	return nil
 }
