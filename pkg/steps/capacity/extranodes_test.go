@@ -1,0 +1,613 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
+)
+
+func TestNodesComeAndGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"), set("worker-b"))
+	w.node("worker-a-0", nil, false) // which is not ours
+	if got, want := w.settle(w.added), engine.Done("extra nodes ready: node-worker-a-extra-148b537c, node-worker-b-extra-b796b96f"); got != want {
+		t.Errorf("added: %+v", got)
+	}
+	if diff := cmp.Diff([]string{"+worker-a", "+worker-b", "worker-a", "worker-b"}, w.names()); diff != "" {
+		t.Errorf("MachineSets (-want +got):\n%s", diff)
+	}
+	if got := w.settle(w.removed); got != engine.Done("no extra node is left") {
+		t.Errorf("removed: %+v", got)
+	}
+	if diff := cmp.Diff([]string{"worker-a", "worker-b"}, w.names()); diff != "" || len(w.left()) > 0 {
+		t.Errorf("MachineSets (-want +got):\n%s%v", diff, w.left())
+	}
+}
+
+func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
+	t.Parallel()
+	source := set("worker-a", func(s *machinev1beta1.MachineSet) {
+		s.Spec.DeletePolicy = "Newest"
+		s.Annotations = map[string]string{"machine.openshift.io/cluster-api-autoscaler-node-group-max-size": "9"} // it is no group to be scaled
+		s.Spec.Selector.MatchLabels["more"] = "x"
+		s.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	w := newWorld(t, source)
+	w.must(w.added(), 0)
+	got := w.extras()["worker-a"]
+	spec := *source.Spec.DeepCopy()
+	mark := map[string]string{setOf: "worker-a-extra-148b537c", capacity.Label: "u-1"}
+	spec.Replicas = new(int32(1))
+	spec.Selector.MatchLabels = mark
+	spec.Template.Labels = map[string]string{setOf: "worker-a-extra-148b537c", capacity.Label: "u-1", roleOf: "worker"}
+	spec.Template.Spec.Labels = map[string]string{"zone": "worker-a", capacity.Label: "u-1"}
+	if diff := cmp.Diff(spec, got.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	want := map[string]string{
+		"upgrade.managed.openshift.io/upgrade":    "ns/cluster to 4.4.6, attempt 1",
+		"upgrade.managed.openshift.io/machineset": "worker-a",
+	}
+	if diff := cmp.Diff(want, got.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{capacity.Label: "u-1"}, got.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatANewerMachineAPIKnowsIsKept has a MachineSet with a field that the types do not know.
+func TestWhatANewerMachineAPIKnowsIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	var made map[string]any
+	w.operator.Live = interceptor.NewClient(w.outer, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			if sets, is := list.(*unstructured.UnstructuredList); is {
+				w.ok(unstructured.SetNestedField(sets.Items[0].Object, "z", "spec", "template", "spec", "newer"))
+			}
+			return err
+		},
+	})
+	w.operator.Client = interceptor.NewClient(w.outer, interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			var err error
+			made, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+			return err
+		},
+	})
+	w.must(w.added(), 0)
+	if got, _, _ := unstructured.NestedString(made, "spec", "template", "spec", "newer"); got != "z" {
+		t.Errorf("made %+v", made)
+	}
+}
+
+func TestBesideWhichMachineSetsThereIsAnExtraOne(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		set  *machinev1beta1.MachineSet
+		want bool
+	}{
+		"one of workers":                 {set("m"), true},
+		"one of a single worker":         {set("m", replicas(1)), true},
+		"one that does not say how many": {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Replicas = nil }), true},
+		"one without machines":           {set("m", replicas(0)), false},
+		"one that makes no sense":        {set("m", replicas(-3)), false},
+		"one of the infrastructure":      {set("m", role("infra")), false},
+		"one that does not say what for": {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Template.Labels = nil }), false},
+		"an extra one of somebody's":     {set("m", marked("u-2")), false},
+		"one in another namespace":       {set("m", func(s *machinev1beta1.MachineSet) { s.Namespace = "default" }), false},
+		"one that is being deleted": {set("m", func(s *machinev1beta1.MachineSet) {
+			s.Finalizers, s.DeletionTimestamp = []string{"x/x"}, new(metav1.NewTime(noon))
+		}), false},
+		"one whose nodes have no labels":   {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Template.Spec.Labels = nil }), true},
+		"one that nobody has ever written": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if tc.set != nil {
+				w = newWorld(t, tc.set)
+			}
+			got := w.must(w.added(), 0)
+			if made := slices.Contains(w.names(), "+m"); made != tc.want {
+				t.Errorf("it is %t that an extra one was made", made)
+			}
+			nobody := engine.Skip("NothingToAdd", "no MachineSet of workers in namespace openshift-machine-api has a machine")
+			if !tc.want && got != nobody || tc.want && got.Reason() != "AddingNodes" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestNobodyAsksForExtraNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	got := w.must(w.operator.Added(about, false, timeout), 0)
+	if got != engine.Skip("NotConfigured", "spec.capacityReservation does not ask for extra nodes") || w.requests != 0 {
+		t.Errorf("%d requests, and %+v", w.requests, got)
+	}
+}
+
+func TestThereIsNoMachineAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.operator.Live = interceptor.NewClient(w.outer, interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return fmt.Errorf("mapping: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MachineSet"}})
+		},
+	})
+	for _, tried := range []time.Duration{0, timeout, time.Hour} {
+		if got := w.must(w.added(), tried); got.Reason() != "NothingToAdd" || !got.Passed() {
+			t.Errorf("added: %+v", got)
+		}
+		if got := w.must(w.operator.Removed(), tried); got != engine.Done("no extra node is left") {
+			t.Errorf("removed: %+v", got)
+		}
+	}
+}
+
+func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
+	t.Parallel()
+	made := map[string]string{}
+	for what, tc := range map[string]struct {
+		about  capacity.Subject
+		beside string
+	}{
+		"the attempt":           {about, "worker-a"},
+		"another MachineSet":    {about, "worker-b"},
+		"another attempt":       {capacity.Subject{UID: "u-1", Attempt: 2, Version: "4.4.6"}, "worker-a"},
+		"another version":       {capacity.Subject{UID: "u-1", Attempt: 1, Version: "4.4.7+x"}, "worker-a"},
+		"another UpgradeConfig": {capacity.Subject{UID: "u-2", Attempt: 1, Version: "4.4.6"}, "worker-a"},
+		"a long name":           {about, strings.Repeat("worker-", 30) + "a"},
+		"a longer one":          {about, strings.Repeat("worker-", 30) + "b"},
+		"a name cut at a dot":   {about, strings.Repeat("a", 41) + "." + strings.Repeat("b", 100)},
+	} {
+		w := newWorld(t, set(tc.beside))
+		for range 2 {
+			w.restart()
+			w.must(w.operator.Added(tc.about, true, timeout), 0)
+		}
+		if n := len(w.extras()); n != 1 {
+			t.Fatalf("%s: %d were made", what, n)
+		}
+		got := w.extras()[tc.beside]
+		if wrong := append(validation.IsDNS1123Label(strings.ReplaceAll(got.Name, ".", "-")), validation.IsValidLabelValue(got.Name)...); len(got.Name) > 57 || len(wrong) > 0 {
+			t.Errorf("%s: %s: %v", what, got.Name, wrong)
+		}
+		if !strings.HasPrefix(got.Name, tc.beside[:min(8, len(tc.beside))]) {
+			t.Errorf("%s: %s is not to be found beside %s", what, got.Name, tc.beside)
+		}
+		if other, taken := made[got.Name]; taken {
+			t.Errorf("%s has the name of %s: %s", what, other, got.Name)
+		}
+		made[got.Name] = what
+	}
+}
+
+func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
+	t.Parallel()
+	const (
+		extra   = "worker-b-extra-b796b96f"
+		machine = "Machine " + extra + "-abcde "
+		none    = "MachineSets without one: worker-b "
+	)
+	for what, why := range map[ails]string{
+		noMachine: "(InvalidConfiguration: no such instance type)",
+		noQuota:   "(" + machine + "has no node: InsufficientResources: you have reached your quota)",
+		noNode:    "(" + machine + "is Provisioning and has no node)",
+		nameless:  "(" + machine + "is Provisioning and has no node)",
+		absent:    "(" + machine + "is Provisioning and has the node node-" + extra + ", which is not there)",
+		notReady:  "(" + machine + "is Provisioning and has the node node-" + extra + ", which is not ready)",
+	} {
+		t.Run(string(what), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
+			w.ails["worker-b"] = what
+			var last engine.Result
+			got := w.settle(func() engine.UpgradeStep {
+				return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+					result, err := w.added()(ctx, run)
+					if !result.Passed() {
+						last = result
+					}
+					return result, err
+				}
+			})
+			message := "2 of 3 extra nodes are ready; " + none + why
+			if last.Reason() != "AddingNodes" || last.Message() != message {
+				t.Errorf("it waited for %s: %s", last.Reason(), last.Message())
+			}
+			if got != engine.Skip("CapacityNotAvailable", "%s", message+"; the upgrade goes on") {
+				t.Errorf("got %s: %s", got.Reason(), got.Message())
+			}
+			if took := w.clock.Now().Sub(noon); took < timeout || took > timeout+15*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if diff := cmp.Diff([]string{"+worker-a", "+worker-c", "worker-a", "worker-b", "worker-c"}, w.names()); diff != "" {
+				t.Errorf("MachineSets (-want +got):\n%s", diff)
+			}
+			w.settle(w.removed)
+			if left := w.left(); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"), set("worker-b"))
+	w.ails["worker-b"] = noNode
+	for range 60 {
+		w.must(w.added(), w.clock.Now().Sub(noon))
+		w.pass(time.Second)
+	}
+	node := &corev1.Node{}
+	node.Name = "node-worker-a-extra-148b537c"
+	w.ok(w.inner.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	node.Status.Conditions[0].Status = corev1.ConditionUnknown
+	w.ok(w.inner.Status().Update(t.Context(), node))
+	w.ails["worker-b"] = nothing
+	w.pass(time.Minute)
+	w.pass(time.Minute)
+	got := w.must(w.added(), 3*time.Minute)
+	want := "1 of 2 extra nodes are ready; MachineSets without one: worker-a " +
+		"(Machine worker-a-extra-148b537c-abcde is Provisioning and has the node node-worker-a-extra-148b537c, which is not ready)"
+	if got.Passed() || got.Message() != want {
+		t.Errorf("got %s: %s", got.Reason(), got.Message())
+	}
+}
+
+func TestOneThatSomebodyDeletesIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"), set("worker-b"))
+	w.ails["worker-b"] = noNode
+	w.must(w.added(), 0)
+	w.pass(time.Second)
+	victim := w.extras()["worker-a"]
+	w.ok(w.delete(t.Context(), victim, client.PropagationPolicy("Foreground"), client.Preconditions{UID: &victim.UID}))
+	w.stays = true
+	w.pass(time.Minute)
+	got := w.must(w.added(), time.Minute)
+	if !strings.Contains(got.Message(), "worker-a (its extra one, worker-a-extra-148b537c, is being deleted)") {
+		t.Errorf("while it goes: %s", got.Message())
+	}
+	w.stays, w.ails["worker-b"] = false, nothing
+	if got := w.settle(w.added); !got.Passed() || got.Reason() != engine.ReasonDone {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"+worker-a", "+worker-b", "worker-a", "worker-b"}, w.names()); diff != "" {
+		t.Errorf("MachineSets (-want +got):\n%s", diff)
+	}
+}
+
+func TestMachineSetsThatChangeMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(w *world){
+		"one is deleted": func(w *world) { w.ok(w.inner.Delete(w.t.Context(), set("worker-b"))) },
+		"one is scaled to none": func(w *world) {
+			w.ok(w.inner.Patch(w.t.Context(), set("worker-b"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+		},
+		"one is made": func(w *world) {
+			w.ok(w.inner.Delete(w.t.Context(), set("worker-b")))
+			w.ok(w.inner.Create(w.t.Context(), set("worker-c")))
+		},
+		"an extra one is scaled to none": func(w *world) {
+			w.ok(w.inner.Delete(w.t.Context(), set("worker-b")))
+			w.ok(w.inner.Patch(w.t.Context(), w.extras()["worker-b"], client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, set("worker-a"), set("worker-b"))
+			w.must(w.added(), 0)
+			change(w)
+			if got := w.settle(w.added); got.Reason() != engine.ReasonDone {
+				t.Errorf("got %+v", got)
+			}
+			extras := w.names()
+			if slices.Contains(extras, "+worker-b") || !slices.Contains(extras, "+worker-a") || slices.Contains(extras, "worker-c") != slices.Contains(extras, "+worker-c") {
+				t.Errorf("MachineSets: %v", extras)
+			}
+		})
+	}
+}
+
+func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
+	t.Parallel()
+	earlier, other := about, about
+	earlier.Attempt, other.UID = 7, "u-9"
+	for name, step := range map[string]func(w *world) engine.UpgradeStep{
+		"when nodes are added":           (*world).added,
+		"when nodes are removed":         (*world).removed,
+		"when the upgrade is given up":   (*world).cleanedUp,
+		"when nodes are not asked for":   (*world).removed,
+		"when the upgrade is abandoned":  (*world).abandoned,
+		"when there is no room for them": (*world).added,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, set("worker-a"))
+			for _, subject := range []capacity.Subject{earlier, other} {
+				w.settle(func() engine.UpgradeStep { return w.operator.Added(subject, true, timeout) })
+				var sets machinev1beta1.MachineSetList
+				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{capacity.Label}))
+				for _, s := range sets.Items { // as if nobody had looked
+					s.Finalizers = []string{"x/x"}
+					w.ok(w.inner.Update(t.Context(), &s))
+				}
+			}
+			w.restart()
+			w.must(step(w), 0)
+			var sets machinev1beta1.MachineSetList
+			w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{capacity.Label}))
+			for _, s := range sets.Items {
+				if s.DeletionTimestamp == nil && !strings.HasSuffix(s.Name, "-148b537c") {
+					t.Errorf("%s stays", s.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestSomebodyElseHasAMachineSetOfThatName(t *testing.T) {
+	t.Parallel()
+	theirs := set("worker-a-extra-148b537c", role("infra"))
+	w := newWorld(t, set("worker-a"), theirs)
+	got := w.must(w.added(), 0)
+	if !strings.HasSuffix(got.Message(), "worker-a (a MachineSet worker-a-extra-148b537c is there, and is not ours)") {
+		t.Errorf("got %+v", got)
+	}
+	w.pass(timeout)
+	if got := w.must(w.added(), timeout); got.Reason() != "CapacityNotAvailable" || !got.Passed() {
+		t.Errorf("in the end: %+v", got)
+	}
+	w.settle(w.removed)
+	if diff := cmp.Diff([]string{"worker-a", "worker-a-extra-148b537c"}, w.names()); diff != "" {
+		t.Errorf("MachineSets (-want +got):\n%s", diff)
+	}
+}
+
+// TestOneOfThreeIsRefused has an API server that does not let the second one in.
+func TestOneOfThreeIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, heals := range map[string]bool{"for a while": true, "for good": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
+			refuses := true
+			w.operator.Client = interceptor.NewClient(w.outer, interceptor.Funcs{
+				Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					made, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+					w.ok(err)
+					if name, _, _ := unstructured.NestedString(made, "metadata", "name"); refuses && strings.HasPrefix(name, "worker-b") {
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "machinesets"}, "x", errors.New("exceeded\nquota"))
+					}
+					return c.Apply(ctx, object, opts...)
+				},
+			})
+			const why = `MachineSets without one: worker-b (making MachineSet worker-b-extra-b796b96f: machinesets "x" is forbidden: exceeded quota)`
+			for range 60 {
+				w.must(w.added(), w.clock.Now().Sub(noon))
+				w.pass(time.Second)
+			}
+			if got := w.must(w.added(), time.Minute); got.Passed() || got.Message() != "2 of 3 extra nodes are ready; "+why {
+				t.Errorf("got %+v", got)
+			}
+			if !heals {
+				w.pass(timeout)
+				if got := w.must(w.added(), timeout); got != engine.Skip("CapacityNotAvailable", "%s", "2 of 3 extra nodes are ready; "+why+"; the upgrade goes on") {
+					t.Errorf("in the end: %+v", got)
+				}
+				return
+			}
+			refuses = false
+			if got := w.settle(w.added); got.Reason() != engine.ReasonDone || len(w.extras()) != 3 {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestNothingIsMadeTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	got := w.must(w.added(), timeout)
+	if got != engine.Skip("CapacityNotAvailable", "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one was not made in time); the upgrade goes on") {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"worker-a"}, w.names()); diff != "" {
+		t.Errorf("MachineSets (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodesThatCameWhileNobodyLookedHaveCome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	w.must(w.added(), 0)
+	for range 10 {
+		w.pass(time.Hour)
+	}
+	w.restart()
+	if got := w.must(w.added(), 10*time.Hour); got.Reason() != engine.ReasonDone {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheUpgradeGoesOnIfTheMachineAPICannotBeAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	w.fault = func(int) fault { return lost }
+	for tried, passed := range map[time.Duration]bool{0: false, time.Minute: false, timeout: false, timeout + time.Minute: true, time.Hour: true, -time.Hour: false} {
+		w.restart()
+		got, err := w.call(w.added(), tried)
+		if passed != (err == nil) || passed && got != engine.Skip("CapacityNotAvailable", "not found out within 15m0s: listing the MachineSets: the connection was refused") {
+			t.Errorf("after %s: %+v, %v", tried, got, err)
+		}
+		if _, err := w.call(w.operator.Removed(), tried); !errors.Is(err, errLost) {
+			t.Errorf("removed after %s: %v", tried, err)
+		}
+		got, err = w.call(w.cleanedUp(), tried)
+		if late := tried >= timeout; late != (err == nil) || late && got != engine.Skip("NotRemoved", "not removed within 15m0s: listing the MachineSets: the connection was refused") {
+			t.Errorf("cleaned up after %s: %+v, %v", tried, got, err)
+		}
+	}
+}
+
+func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	w.settle(w.added)
+	w.stays = true
+	for _, tried := range []time.Duration{0, time.Hour, 24 * time.Hour} {
+		w.pass(time.Minute)
+		got := w.must(w.operator.Removed(), tried)
+		if got.Passed() || got.Reason() != "RemovingNodes" || got.Message() != "being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c" {
+			t.Errorf("after %s: %+v", tried, got)
+		}
+	}
+	if got := w.must(w.cleanedUp(), timeout); got != engine.Skip("NotRemoved", "not gone within 15m0s: being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c") {
+		t.Errorf("cleaned up: %+v", got)
+	}
+	orphaned := w.extras()["worker-a"]
+	orphaned.Finalizers = nil
+	w.ok(w.inner.Update(t.Context(), orphaned))
+	w.pass(time.Minute)
+	if got := w.must(w.operator.Removed(), time.Hour); got.Passed() || got.Message() != "being removed: node node-worker-a-extra-148b537c" {
+		t.Errorf("without its MachineSet: %+v", got)
+	}
+}
+
+func TestRequestsKeepTheirDistance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"), set("worker-b"))
+	for range int(timeout / time.Second) { // something changes each second
+		w.must(w.added(), w.clock.Now().Sub(noon))
+		w.must(w.added(), w.clock.Now().Sub(noon))
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+	}
+	if w.requests > 160 { // two lists each quarter of a minute, and more in the first minute
+		t.Errorf("%d requests while nodes are added", w.requests)
+	}
+	w.requests, w.stays = 0, true
+	began := w.clock.Now()
+	for range 3600 {
+		w.must(w.operator.Removed(), w.clock.Now().Sub(began))
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+	}
+	if w.requests > 280 {
+		t.Errorf("%d requests while nodes are removed", w.requests)
+	}
+}
+
+func TestAStepAsksForItsNextLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	w.ails["worker-a"] = noNode
+	waits := func(tried, again time.Duration) {
+		t.Helper()
+		got := w.must(w.added(), tried)
+		if want := engine.WaitFor(again, got.Reason(), "%s", got.Message()); got != want || got.Reason() != "AddingNodes" {
+			t.Errorf("after %s: %+v, want %+v", tried, got, want)
+		}
+	}
+	waits(0, time.Second)
+	w.pass(20 * time.Second)
+	waits(20*time.Second, 5*time.Second)
+	w.pass(2 * time.Second)
+	waits(22*time.Second, 3*time.Second)
+	w.pass(10 * time.Minute)
+	waits(10*time.Minute, 15*time.Second)
+	w.clock.SetTime(noon.Add(-time.Hour)) // the clock jumps back
+	before := w.requests
+	waits(-time.Hour, time.Second)
+	if w.requests == before {
+		t.Error("it did not look")
+	}
+}
+
+func TestAnErrorIsRememberedToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	w.fault = func(int) fault { return lost }
+	for range 60 {
+		if _, err := w.call(w.added(), time.Hour/4); !errors.Is(err, errLost) {
+			t.Fatal(err)
+		}
+	}
+	if w.requests != 1 {
+		t.Errorf("%d requests", w.requests)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.pass(time.Minute)
+	w.fault = func(int) fault { cancel(); return lost }
+	if _, err := w.added()(ended, engine.Run{Since: noon, Now: w.clock.Now()}); err == nil {
+		t.Error("no error")
+	}
+	w.fault = nil
+	if got, err := w.call(w.added(), 0); err != nil || got.Reason() != "AddingNodes" {
+		t.Errorf("what nobody waited for is remembered: %+v, %v", got, err)
+	}
+}
+
+func TestMessagesStayReadable(t *testing.T) {
+	t.Parallel()
+	var sets []client.Object
+	for i := range 12 {
+		sets = append(sets, set(fmt.Sprintf("%s-%02d", strings.Repeat("worker", 10), i)))
+	}
+	w := newWorld(t, sets...)
+	w.must(w.added(), 0)
+	for range 3 {
+		w.pass(time.Second)
+	}
+	var machines machinev1beta1.MachineList
+	w.ok(w.inner.List(t.Context(), &machines))
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		m.Status.NodeRef, m.Status.Phase, m.Status.ErrorMessage = nil, new(strings.Repeat("x", 20_000)), new(strings.Repeat("no \n", 20_000))
+		if i%2 == 0 {
+			m.Status.ErrorMessage = nil
+		}
+		w.ok(w.inner.Status().Update(t.Context(), m))
+	}
+	w.restart()
+	got := w.must(w.added(), time.Minute)
+	if len(got.Message()) > 4000 || !strings.HasPrefix(got.Message(), "0 of 12 extra nodes are ready; ") || !strings.HasSuffix(got.Message(), " and 9 more") || strings.Contains(got.Message(), "\n") {
+		t.Errorf("%d bytes: %s", len(got.Message()), got.Message())
+	}
+	w.clock.SetTime(noon)
+	w.restart()
+	w.settle(w.removed)
+	if left := w.left(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,134 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// play adds nodes, and removes them again.
+func (w *world) play() {
+	w.t.Helper()
+	if got := w.settle(w.added); got.Reason() != engine.ReasonDone {
+		w.t.Fatalf("added: %+v", got)
+	}
+	if diff := cmp.Diff([]string{"+worker-a", "+worker-b", "+worker-c", "worker-a", "worker-b", "worker-c"}, w.names()); diff != "" {
+		w.t.Fatalf("MachineSets (-want +got):\n%s", diff)
+	}
+	w.settle(w.removed)
+	if left := w.left(); len(left) > 0 {
+		w.t.Fatalf("left: %v", left)
+	}
+}
+
+func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]fault{"it is lost": lost, "its answer is lost": mute} {
+		for _, dies := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, the operator dies of it: %t", name, dies), func(t *testing.T) {
+				t.Parallel()
+				for nth := 1; ; nth++ {
+					w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
+					hit := false
+					w.fault = func(n int) fault {
+						if n != nth {
+							return none
+						}
+						hit = true
+						if dies {
+							w.restart()
+						}
+						return f
+					}
+					w.play()
+					switch {
+					case hit:
+						continue
+					case nth < 15:
+						t.Fatalf("there were %d requests only", nth-1)
+					}
+					return
+				}
+			})
+		}
+	}
+}
+
+func TestEachRequestOfAnUpgradeThatIsGivenUpMayFail(t *testing.T) {
+	t.Parallel()
+	for nth := 1; nth < 20; nth++ {
+		for _, f := range []fault{lost, mute} {
+			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
+			w.ails["worker-b"] = noNode
+			w.fault = func(n int) fault {
+				if n == nth || n == nth+1 {
+					return f
+				}
+				return none
+			}
+			for range nth {
+				_, _ = w.call(w.added(), w.clock.Now().Sub(noon))
+				w.pass(time.Second)
+			}
+			if got := w.settle(w.cleanedUp); got != engine.Done("no extra node is left") {
+				t.Errorf("cleaned up: %+v", got)
+			}
+			if left := w.left(); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		}
+	}
+}
+
+// TestWhateverHappensNothingIsLeft lets anything go wrong, in any order.
+func TestWhateverHappensNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWorld(t, set("worker-a"), set("worker-b"), set("infra", role("infra")))
+		faults := rapid.SliceOfN(rapid.SampledFrom([]fault{none, none, none, lost, mute}), 60, 60).Draw(r, "faults")
+		w.fault = func(n int) fault { return faults[n%len(faults)] }
+		for _, what := range rapid.SliceOfN(rapid.IntRange(0, 7), 1, 30).Draw(r, "what") {
+			tried := rapid.SampledFrom([]time.Duration{0, time.Minute, timeout, time.Hour}).Draw(r, "tried")
+			switch what {
+			case 0:
+				w.restart()
+			case 1, 2:
+				_, _ = w.call(w.added(), tried)
+			case 3:
+				another := about
+				another.Attempt = 2
+				_, _ = w.call(w.operator.Added(another, true, timeout), tried)
+			case 4:
+				_, _ = w.call(w.operator.Removed(), tried)
+			case 5:
+				w.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(r, "time"))
+			case 6:
+				w.ails["worker-a"] = rapid.SampledFrom([]ails{nothing, noMachine, noQuota, noNode, absent, notReady, nameless}).Draw(r, "ails")
+			case 7:
+				for _, extra := range w.extras() {
+					extra.Spec.Replicas = new(int32(0))
+					w.ok(w.inner.Update(t.Context(), extra))
+				}
+			}
+			if n := len(w.extras()); n > 4 { // of two attempts, two each
+				r.Fatalf("there are %d extra MachineSets", n)
+			}
+		}
+		w.fault = nil
+		w.settle(w.removed)
+		if left := w.left(); len(left) > 0 {
+			r.Fatalf("left: %v", left)
+		}
+		if diff := cmp.Diff([]string{"infra", "worker-a", "worker-b"}, w.names()); diff != "" {
+			r.Fatalf("MachineSets (-want +got):\n%s", diff)
+		}
+	})
+}

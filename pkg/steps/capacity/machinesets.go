@@ -1,0 +1,192 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Namespace is where the machine API looks for MachineSets.
+const Namespace = "openshift-machine-api"
+
+// Label marks extra MachineSets, their Machines and the nodes of these as ours.
+// Its value is the uid of the UpgradeConfig.
+const Label = "upgrade.managed.openshift.io/extra-node-of"
+
+// The annotations that say to people why there is an extra MachineSet.
+const (
+	annotationFor    = "upgrade.managed.openshift.io/upgrade"
+	annotationBeside = "upgrade.managed.openshift.io/machineset"
+)
+
+// The labels of the machine API: what a Machine is for, and whose it is.
+const (
+	labelRole       = "machine.openshift.io/cluster-api-machine-role"
+	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
+)
+
+var kind = machinev1beta1.GroupVersion.WithKind("MachineSet")
+
+// owner is the field manager of extra MachineSets.
+const owner = client.FieldOwner("managed-upgrade-operator-capacity")
+
+// machineSet is one that there is. It is read as it is, with what a newer API
+// than ours knows of, so that an extra one is all like the one that it stands beside.
+type machineSet struct{ *unstructured.Unstructured }
+
+func (m machineSet) deleting() bool { return m.GetDeletionTimestamp() != nil }
+
+// ours says whether it is an extra one, of whatever upgrade.
+func (m machineSet) ours() bool {
+	_, marked := m.GetLabels()[Label]
+	return marked
+}
+
+// works says whether it has machines for workers.
+func (m machineSet) works() bool {
+	role, _, _ := unstructured.NestedString(m.Object, "spec", "template", "metadata", "labels", labelRole)
+	replicas, said, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
+	return role == "worker" && (replicas > 0 || !said) // unless it is said, there is one
+}
+
+// complaint is what it reports as wrong, in one bounded line; empty: nothing.
+func (m machineSet) complaint() string {
+	reason, _, _ := unstructured.NestedString(m.Object, "status", "errorReason")
+	message, _, _ := unstructured.NestedString(m.Object, "status", "errorMessage")
+	return complaint(reason, message)
+}
+
+// machineSets lists those of the machine API. A cluster without one has none.
+func (e *ExtraNodes) machineSets(ctx context.Context, which ...client.ListOption) ([]machineSet, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	err := e.Live.List(ctx, list, append(which, client.InNamespace(Namespace))...)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing the MachineSets: %w", err)
+	}
+	sets := make([]machineSet, 0, len(list.Items))
+	for i := range list.Items {
+		sets = append(sets, machineSet{&list.Items[i]})
+	}
+	return sets, nil
+}
+
+// extra is a MachineSet that there should be.
+type extra struct {
+	name   string
+	beside string                     // the name of the MachineSet that it is like
+	made   *unstructured.Unstructured // as it should be
+	found  *machineSet                // as it is; nil: it is not there
+}
+
+// wanted are the extra MachineSets of an attempt: one for each MachineSet that
+// has machines for workers and is not extra itself.
+func wanted(all []machineSet, about Subject) []extra {
+	var extras []extra
+	for _, set := range all {
+		if !set.works() || set.ours() || set.deleting() {
+			continue
+		}
+		name := nameOf(about, set.GetName())
+		e := extra{name: name, beside: set.GetName(), made: like(set, name, about)}
+		if at := slices.IndexFunc(all, func(m machineSet) bool { return m.GetName() == name }); at >= 0 {
+			e.found = &all[at]
+		}
+		extras = append(extras, e)
+	}
+	return extras
+}
+
+// stale are the extra MachineSets that are not wanted: those of other attempts,
+// and those beside a MachineSet that is no more.
+func stale(all []machineSet, extras []extra) []machineSet {
+	return slices.DeleteFunc(slices.Clone(all), func(set machineSet) bool {
+		return !set.ours() || slices.ContainsFunc(extras, func(e extra) bool { return e.name == set.GetName() })
+	})
+}
+
+// longestName is how long the name of a MachineSet may be, so that those of its
+// Machines, which have six characters more, are still good for a node.
+const longestName = 63 - 6
+
+// nameOf is always the same for a MachineSet and an attempt, and another one for
+// any other. It begins like that of the MachineSet, so that people find it.
+func nameOf(about Subject, beside string) string {
+	hash := sha256.Sum256([]byte(strings.Join([]string{about.UID, about.attempt(), beside}, "\n")))
+	ending := fmt.Sprintf("-extra-%x", hash[:4])
+	beginning := beside[:min(len(beside), longestName-len(ending))]
+	return strings.TrimRight(beginning, "-.") + ending
+}
+
+// like makes a MachineSet of one machine that is like those of another. It has
+// a selector of its own: no machine of either is taken for one of the other.
+func like(source machineSet, name string, about Subject) *unstructured.Unstructured {
+	spec, _, _ := unstructured.NestedMap(source.Object, "spec") // a copy
+	mark := map[string]any{Label: about.UID, labelMachineSet: name}
+	spec["replicas"] = int64(1)
+	spec["selector"] = map[string]any{"matchLabels": mark}
+	label(spec, mark, "template", "metadata", "labels")
+	label(spec, map[string]any{Label: about.UID}, "template", "spec", "metadata", "labels") // the machine API hands them to the node
+
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	made.SetGroupVersionKind(kind)
+	made.SetNamespace(Namespace)
+	made.SetName(name)
+	made.SetLabels(map[string]string{Label: about.UID})
+	made.SetAnnotations(map[string]string{
+		annotationFor:    fmt.Sprintf("%s/%s to %s, attempt %d", about.Namespace, about.Name, about.Version, about.Attempt),
+		annotationBeside: source.GetName(),
+	})
+	return made
+}
+
+// label adds labels to those at a path.
+func label(spec, labels map[string]any, path ...string) {
+	all, _, _ := unstructured.NestedMap(spec, path...)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, labels)
+	_ = unstructured.SetNestedMap(spec, all, path...) // what is no mapping there, the API server has not let in
+}
+
+// apply makes an extra MachineSet. It takes nothing from anybody who has made
+// one of that name meanwhile: that is a conflict.
+func (e *ExtraNodes) apply(ctx context.Context, extra extra, how ...client.ApplyOption) error {
+	err := e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(extra.made), append(how, owner)...)
+	if err != nil {
+		return fmt.Errorf("making MachineSet %s: %w", extra.name, err)
+	}
+	return nil
+}
+
+// delete deletes MachineSets, each of them after its Machines. It tries all.
+func (e *ExtraNodes) delete(ctx context.Context, sets ...machineSet) error {
+	var wrong []error
+	for _, set := range sets {
+		if set.deleting() {
+			continue
+		}
+		err := e.Client.Delete(ctx, set.Unstructured, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: new(set.GetUID())})
+		if client.IgnoreNotFound(err) != nil {
+			wrong = append(wrong, fmt.Errorf("deleting MachineSet %s: %w", set.GetName(), err))
+		}
+	}
+	return errors.Join(wrong...)
+}
