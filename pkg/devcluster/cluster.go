@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -29,6 +30,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
@@ -76,6 +78,7 @@ func Scheme() (*runtime.Scheme, error) {
 	err := errors.Join(
 		clientgoscheme.AddToScheme(scheme),
 		configv1.Install(scheme),
+		machinev1beta1.Install(scheme),
 		mcfgv1.Install(scheme),
 	)
 	return scheme, err
@@ -87,7 +90,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if wrong := options.Spec.Validate(nil); len(wrong) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", wrong.ToAggregate())
 	}
-	running, err := controlplane.Start(ctx, controlplane.Options{BinDir: options.BinDir, Dir: options.Dir})
+	running, err := controlplane.Start(ctx, controlplane.Options{BinDir: options.BinDir, Dir: options.Dir, Prepare: serveKinds})
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +99,22 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
+}
+
+// serveKinds has the API server serve the kinds of OpenShift.
+func serveKinds(ctx context.Context, access *rest.Config) error {
+	objects, err := manifests.Read(crds.Files)
+	if err != nil {
+		return err
+	}
+	c, err := manifests.Client(access)
+	if err != nil {
+		return err
+	}
+	if err := manifests.Apply(ctx, c, objects); err != nil {
+		return fmt.Errorf("serving the kinds of OpenShift: %w", err)
+	}
+	return nil
 }
 
 // Spec returns what the cluster was started with, with all defaults filled in.
@@ -156,9 +175,6 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	if c.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
-	}
-	if err := c.Apply(ctx, crds.Files); err != nil {
-		return fmt.Errorf("serving the kinds of OpenShift: %w", err)
 	}
 	c.Catalogue = updategraph.NewCatalogue(c.spec.Releases...)
 	if c.graph, err = updategraph.Serve(c.Catalogue); err != nil {
@@ -222,6 +238,9 @@ func (c *Cluster) play(ctx context.Context, scheme *runtime.Scheme) error {
 	c.Kubelets = kubelets
 	c.MachineConfig, err = machineconfig.AddToManager(mgr, machineconfig.Options{Speed: c.spec.Speed, Kubelets: kubelets, Nodes: c.spec.Nodes})
 	if err != nil {
+		return err
+	}
+	if err := machineapi.AddToManager(mgr, machineapi.Options{Speed: c.spec.Speed, Kubelets: kubelets}); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the start ends, the players go on

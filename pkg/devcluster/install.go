@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 )
 
@@ -26,7 +27,7 @@ func namespaces() []string {
 		cvo.MachineConfigNamespace,
 		"openshift-cluster-version",
 		"openshift-config",
-		"openshift-machine-api",
+		machineapi.Namespace,
 		"openshift-monitoring",
 	}
 }
@@ -44,7 +45,22 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := machineconfig.Bootstrap(ctx, c.Client, c.spec.Pools, c.spec.Version); err != nil {
 		return err
 	}
+	if err := machineapi.Bootstrap(ctx, c.Client, c.spec.MachineSets, infrastructureName, c.workers()); err != nil {
+		return err
+	}
 	return cvo.Bootstrap(ctx, c.Client, c.cvoOptions(), c.spec.Channel, c.graph.URL(), string(uuid.NewUUID()))
+}
+
+// infrastructureName is what the cluster's own objects call it.
+const infrastructureName = "devcluster"
+
+// workers are the names of the nodes that MachineSets have made.
+func (c *Cluster) workers() []string {
+	var names []string
+	for i := range c.spec.Workers {
+		names = append(names, fmt.Sprintf("%s-%d", machineconfig.Worker, i))
+	}
+	return names
 }
 
 func (c *Cluster) installInfrastructure(ctx context.Context) error {
@@ -56,7 +72,7 @@ func (c *Cluster) installInfrastructure(ctx context.Context) error {
 		return fmt.Errorf("creating the infrastructure: %w", err)
 	}
 	infrastructure.Status = configv1.InfrastructureStatus{
-		InfrastructureName:     "devcluster",
+		InfrastructureName:     infrastructureName,
 		Platform:               configv1.NonePlatformType,
 		PlatformStatus:         &configv1.PlatformStatus{Type: configv1.NonePlatformType},
 		APIServerURL:           c.RESTConfig().Host,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
@@ -35,6 +36,8 @@ type Spec struct {
 	Workers int `json:"workers,omitempty"`
 	// Pools are further machine config pools, or say more of the pools master and worker.
 	Pools []machineconfig.Pool `json:"pools,omitempty"`
+	// MachineSets have made the workers, and make further ones: one by default, and none if the list is empty.
+	MachineSets []machineapi.MachineSet `json:"machineSets,omitempty"`
 	// Nodes behave otherwise than others.
 	Nodes []machineconfig.Node `json:"nodes,omitempty"`
 	// Monitoring has a Prometheus and an Alertmanager run; without it there are none.
@@ -56,6 +59,9 @@ func (s Spec) WithDefaults() Spec {
 	s.Masters = cmp.Or(s.Masters, defaultNodes)
 	s.Workers = cmp.Or(s.Workers, defaultNodes)
 	s.Pools = pools(s)
+	if s.MachineSets == nil {
+		s.MachineSets = []machineapi.MachineSet{{Name: infrastructureName + "-worker-a"}}
+	}
 	version, err := semver.Parse(s.Version)
 	if err != nil {
 		return s // Validate tells
@@ -126,6 +132,7 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 		seen[release.Version] = true
 	}
 	wrong = append(wrong, s.validNodes(path)...)
+	wrong = append(wrong, s.validMachineSets(path.Child("machineSets"))...)
 	if s.Monitoring != nil {
 		wrong = append(wrong, s.Monitoring.Validate(path.Child("monitoring"))...)
 	}
@@ -165,6 +172,22 @@ func (s Spec) validNodes(path *field.Path) field.ErrorList {
 		if !names[node.Name] {
 			wrong = append(wrong, field.NotSupported(path.Child("nodes").Index(i).Child("name"), node.Name, slices.Sorted(maps.Keys(names))))
 		}
+	}
+	return wrong
+}
+
+func (s Spec) validMachineSets(path *field.Path) field.ErrorList {
+	var wrong field.ErrorList
+	seen := map[string]bool{}
+	for i, set := range s.MachineSets {
+		at := path.Index(i).Child("name")
+		if bad := validation.IsDNS1123Label(set.Name); len(bad) > 0 {
+			wrong = append(wrong, field.Invalid(at, set.Name, "must be up to 63 lower case letters, digits and dashes, such as worker-a"))
+		}
+		if seen[set.Name] {
+			wrong = append(wrong, field.Duplicate(at, set.Name))
+		}
+		seen[set.Name] = true
 	}
 	return wrong
 }

@@ -34,6 +34,9 @@ type Options struct {
 	Bare bool
 	// Controllers are run by the controller manager; nil means DefaultControllers.
 	Controllers []string
+	// Prepare is called when the API server is ready and before the controller manager is started; may be nil. The garbage
+	// collector knows the kinds that are served by then, and learns of others within half a minute.
+	Prepare func(context.Context, *rest.Config) error
 }
 
 // DefaultControllers returns the names of the controllers that matter to an upgrade.
@@ -239,6 +242,11 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	c.apiPort = port
 	if err := c.startAPIServer(ctx); err != nil {
 		return err
+	}
+	if c.options.Prepare != nil {
+		if err := c.options.Prepare(ctx, c.RESTConfig()); err != nil {
+			return err
+		}
 	}
 	if c.options.Bare {
 		return nil

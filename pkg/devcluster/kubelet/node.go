@@ -27,8 +27,9 @@ const (
 	statusInterval = 5 * time.Minute
 )
 
-// Register creates a node and its first status, as the kubelet of a machine that is already up.
-func Register(ctx context.Context, c client.Client, name string, labels, annotations map[string]string, taints ...corev1.Taint) error {
+// Register creates a node and its first status, as the kubelet of a machine that is already up. One that is not ready is
+// to be down, lest it be ready soon.
+func Register(ctx context.Context, c client.Client, name string, ready bool, labels, annotations map[string]string, taints ...corev1.Taint) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{
 		corev1.LabelHostname:   name,
 		corev1.LabelOSStable:   "linux",
@@ -39,7 +40,7 @@ func Register(ctx context.Context, c client.Client, name string, labels, annotat
 		return fmt.Errorf("creating node %s: %w", name, err)
 	}
 	now := time.Now()
-	postStatus(node, true, 0, now)
+	postStatus(node, ready, 0, now)
 	if err := c.Status().Update(ctx, node); err != nil {
 		return fmt.Errorf("creating the status of node %s: %w", name, err)
 	}

@@ -6,9 +6,12 @@ package machineconfig
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,9 +72,37 @@ func bootstrapNode(ctx context.Context, c client.Client, pool, name, release str
 	default:
 		labels[rolePrefix+Worker] = ""
 	}
-	annotations := map[string]string{
-		CurrentConfig: RenderedName(pool, release), DesiredConfig: RenderedName(pool, release), State: StateDone, Reason: "",
-		DesiredDrain: "uncordon-" + RenderedName(pool, release), LastAppliedDrain: "uncordon-" + RenderedName(pool, release),
+	return kubelet.Register(ctx, c, name, true, labels, configured(RenderedName(pool, release)), taints...)
+}
+
+// configured returns the annotations of a node that has a configuration.
+func configured(config string) map[string]string {
+	return map[string]string{
+		CurrentConfig: config, DesiredConfig: config, State: StateDone, Reason: "",
+		DesiredDrain: "uncordon-" + config, LastAppliedDrain: "uncordon-" + config,
 	}
-	return kubelet.Register(ctx, c, name, labels, annotations, taints...)
+}
+
+// Join creates the node of a worker that was just installed, unless it is there. It belongs to the pool that its labels
+// say, and has the configuration that all nodes of that pool had last.
+func Join(ctx context.Context, c client.Client, name string, labels map[string]string, taints []corev1.Taint, ready bool) error {
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[rolePrefix+Worker] = ""
+	var pools mcfgv1.MachineConfigPoolList
+	if err := c.List(ctx, &pools); err != nil {
+		return fmt.Errorf("listing pools: %w", err)
+	}
+	pool := owner(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}, pools.Items)
+	at := slices.IndexFunc(pools.Items, func(p mcfgv1.MachineConfigPool) bool { return p.Name == pool })
+	if at < 0 {
+		return fmt.Errorf("looking for the pool of node %s: there is no pool %q", name, pool)
+	}
+	err := kubelet.Register(ctx, c, name, ready, labels, configured(pools.Items[at].Status.Configuration.Name), taints...)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }

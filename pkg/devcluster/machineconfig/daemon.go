@@ -131,7 +131,7 @@ func (p *Player) drain(ctx context.Context, node *corev1.Node, drained string, b
 		node.Spec.Unschedulable = true
 		return drainRetry, nil // evict when that is saved
 	}
-	left, err := p.evict(ctx, node.Name)
+	left, err := Evict(ctx, p.client, node.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -148,10 +148,10 @@ func (p *Player) drain(ctx context.Context, node *corev1.Node, drained string, b
 	return drainRetry, nil
 }
 
-// evict asks for the eviction of all pods of a node that can go elsewhere, and returns the names of those that are left.
-func (p *Player) evict(ctx context.Context, node string) (string, error) {
+// Evict asks for the eviction of all pods of a node that can go elsewhere, and returns the names of those that are left.
+func Evict(ctx context.Context, c client.Client, node string) (string, error) {
 	var pods corev1.PodList
-	if err := p.client.List(ctx, &pods); err != nil {
+	if err := c.List(ctx, &pods); err != nil {
 		return "", fmt.Errorf("listing pods: %w", err)
 	}
 	var left []string
@@ -166,7 +166,7 @@ func (p *Player) evict(ctx context.Context, node string) (string, error) {
 			continue
 		}
 		eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}}
-		err := p.client.SubResource("eviction").Create(ctx, pod, eviction)
+		err := c.SubResource("eviction").Create(ctx, pod, eviction)
 		if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			trouble = append(trouble, fmt.Errorf("evicting pod %s: %w", client.ObjectKeyFromObject(pod), err))
 		}

@@ -77,7 +77,7 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 		want []string
 	}{
 		"an unknown field": {
-			"cluster: {worker: 3}", []string{"story.yaml: cluster.worker: there is no such field; there are channel, masters, monitoring, nodes,"},
+			"cluster: {worker: 3}", []string{"story.yaml: cluster.worker: there is no such field; there are channel, machineSets, masters, monitoring, nodes,"},
 		},
 		"an unknown field of a list's element": {
 			"rules: [{name: a, do: [{apiserver: stop}]}]", []string{"rules[0].do[0].apiserver: there is no such field", "apiServer"},
