@@ -32,6 +32,7 @@ type Config struct {
 	PostHealthCheck PostHealthCheck `json:"postHealthCheck"`
 	Cleanup         Cleanup         `json:"cleanup"`
 	Cancellation    Cancellation    `json:"cancellation"`
+	Scale           Scale           `json:"scale"`
 
 	EarlyCheck           EarlyCheck           `json:"earlyCheck"`
 	Alerts               Alerts               `json:"alerts"`
@@ -61,6 +62,11 @@ type Cleanup struct {
 
 // Cancellation is how long deleting an UpgradeConfig may take.
 type Cancellation struct {
+	Timeout Duration `json:"timeout"`
+}
+
+// Scale is how long the extra nodes of an upgrade may take.
+type Scale struct {
 	Timeout Duration `json:"timeout"`
 }
 
@@ -153,6 +159,7 @@ func (c *Config) Settings() []Setting {
 		{"postHealthCheck.timeout", "How long the cluster may take to be healthy after its upgrade before the upgrade counts as failed.", Span{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
 		{"cleanup.settleTimeout", "For how long an upgrade that was given up after it had commenced keeps other upgrades waiting until the cluster has settled.", Span{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
 		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its clean-up.", Span{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
+		{"scale.timeout", "How long the extra nodes that spec.capacityReservation asks for may take to be ready before an upgrade goes on without, and to be gone before a clean-up does. It must be shorter than upgradeWindow; unless set, it is half of that at most.", Span{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
 		{"earlyCheck.leadTime", "How long before upgradeAt the cluster is checked and people are told what would be in the way. 0s: it is not.", Span{&c.EarlyCheck.LeadTime, 2 * time.Hour, 0, 7 * day}},
 		{"alerts.url", "Where the API of Prometheus is that is asked for firing alerts. Empty: alerts are not checked.", Text{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", longestURL}},
 		{"alerts.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", Text{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", longestPath}},
@@ -219,10 +226,24 @@ func Parse(data []byte) (Config, error) {
 	if lines["kind"] == 0 {
 		wrong = append(wrong, fmt.Errorf("kind: is missing, must be %s", Kind))
 	}
+	wrong = append(wrong, c.fitScale(lines["scale.timeout"] > 0))
 	if err := errors.Join(wrong...); err != nil {
 		return Config{}, fmt.Errorf("checking the configuration: %w", err)
 	}
 	return c, nil
+}
+
+// fitScale has extra nodes not take the whole window: they are waited for before
+// an upgrade commences.
+func (c *Config) fitScale(set bool) error {
+	window, timeout := c.UpgradeWindow, &c.Scale.Timeout
+	if !set {
+		timeout.Duration = min(timeout.Duration, window.Duration/2)
+	}
+	if timeout.Duration >= window.Duration {
+		return fmt.Errorf("scale.timeout: is %s, must be shorter than upgradeWindow, which is %s", timeout, window)
+	}
+	return nil
 }
 
 // take sets what an entry sets.

@@ -78,13 +78,20 @@ func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
 		}
 		spans++
 		for _, value := range []time.Duration{s.Least, s.Default + time.Second, s.AtMost} {
-			got, err := config.Parse([]byte(set(setting.Path, value.String())))
+			text, want := set(setting.Path, value.String()), config.Default()
+			want.Settings()[i].Value.(config.Span).Value.Duration = value
+			switch setting.Path {
+			case "scale.timeout":
+				text += "upgradeWindow: 168h\n"
+				want.UpgradeWindow.Duration = 168 * time.Hour
+			case "upgradeWindow":
+				want.Scale.Timeout.Duration = min(15*time.Minute, value/2)
+			}
+			got, err := config.Parse([]byte(text))
 			if err != nil {
 				t.Errorf("%s: %s is refused: %v", setting.Path, value, err)
 				continue
 			}
-			want := config.Default()
-			want.Settings()[i].Value.(config.Span).Value.Duration = value
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", setting.Path, value, diff)
 			}
@@ -117,6 +124,31 @@ func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
 	}
 	if spans < 6 {
 		t.Fatalf("there are %d durations", spans)
+	}
+}
+
+func TestExtraNodesMayNotTakeTheWholeWindow(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"scale:\n  timeout: 29m\n":                       "29m",
+		"scale:\n  timeout: 30m\n":                       "scale.timeout: is 30m, must be shorter than upgradeWindow, which is 30m",
+		"upgradeWindow: 1h\nscale:\n  timeout: 30m\n":    "30m",
+		"scale:\n  timeout: 30m\nupgradeWindow: 1h\n":    "30m",
+		"upgradeWindow: 15m\nscale:\n  timeout: 15m\n":   "scale.timeout: is 15m, must be shorter than upgradeWindow, which is 15m",
+		"scale:\n  timeout: 3h\nupgradeWindow: 2h30m\n":  "scale.timeout: is 3h, must be shorter than upgradeWindow, which is 2h30m",
+		"upgradeWindow: 10m\n":                           "5m",
+		"upgradeWindow: 2h\n":                            "15m",
+		"upgradeWindow: 10m\nscale:\n":                   "5m",
+		"upgradeWindow: 10m\nscale:\n  timeout: 9m59s\n": "9m59s",
+	} {
+		got, err := config.Parse([]byte(head + text))
+		if strings.HasPrefix(want, "scale.timeout: ") {
+			refused(t, err, want)
+			continue
+		}
+		if err != nil || got.Scale.Timeout.String() != want {
+			t.Errorf("%q: scale.timeout is %s, want %s: %v", text, got.Scale.Timeout, want, err)
+		}
 	}
 }
 

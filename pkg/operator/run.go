@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,6 +39,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
@@ -109,6 +111,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 		}
 		tools.Alerts.Observe = measures.Checked
 		tools.Client, tools.Live, tools.Notifier = mgr.GetClient(), mgr.GetAPIReader(), telling
+		tools.ExtraNodes = &capacity.ExtraNodes{Client: tools.Client, Live: tools.Live}
 		made := upgraders(tools)
 		if err := check(made); err != nil {
 			return upgradeconfig.Setup{}, fmt.Errorf("checking the upgraders: %w", err)
@@ -222,7 +225,8 @@ func (o *Options) managerOptions(log logr.Logger) ctrl.Options {
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, configv1.Install, mcfgv1.Install,
+		v1alpha1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
+		configv1.Install, mcfgv1.Install, machinev1beta1.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
@@ -71,6 +72,19 @@ func (a about) notification(eventType, reason, message string) notify.Notificati
 		ID:      engine.ID(string(a.cfg.UID), a.attempt, version, reason),
 		Type:    eventType, Reason: reason, Words: fmt.Sprintf(message, version),
 	}
+}
+
+// extraNodes is for whom nodes are added.
+func (a about) extraNodes() capacity.Subject {
+	return capacity.Subject{
+		UID: string(a.cfg.UID), Namespace: a.cfg.Namespace, Name: a.cfg.Name,
+		Attempt: a.attempt, Version: a.cfg.Spec.Desired.Version,
+	}
+}
+
+// reserves says whether extra nodes are asked for.
+func (a about) reserves() bool {
+	return a.cfg.Spec.CapacityReservation != nil && *a.cfg.Spec.CapacityReservation
 }
 
 // silences is whose the silences of this attempt are.

@@ -111,6 +111,15 @@ func (s steps) ExternalDependenciesAvailable() engine.Step {
 	}
 }
 
+// ScaleUpExtraNodes adds nodes, if that is asked for.
+func (s steps) ScaleUpExtraNodes() engine.Step {
+	return engine.Step{
+		Name: "ScaleUpExtraNodes",
+		Doc:  "Adds a node beside each MachineSet of workers, if spec.capacityReservation asks for it. It goes on without those that do not come in time.",
+		Do:   s.ExtraNodes.Added(s.about.extraNodes(), s.about.reserves(), s.Config.Scale.Timeout.Duration),
+	}
+}
+
 // ControlPlaneMaintWindow opens the first maintenance window.
 func (s steps) ControlPlaneMaintWindow() engine.Step {
 	return engine.Step{
@@ -183,6 +192,16 @@ func (s steps) AllWorkerNodesUpgraded() engine.Step {
 	}
 }
 
+// RemoveExtraScaledNodes removes the nodes that were added.
+func (s steps) RemoveExtraScaledNodes() engine.Step {
+	return engine.Step{
+		Name:      "RemoveExtraScaledNodes",
+		Doc:       "Removes the extra nodes and waits until they are gone.",
+		Do:        engine.Keeping(s.ExtraNodes.Removed(), s.workers.Kept()),
+		SlowAfter: s.Config.Scale.Timeout.Duration,
+	}
+}
+
 // RemoveMaintWindow closes the second maintenance window.
 func (s steps) RemoveMaintWindow() engine.Step {
 	return engine.Step{
@@ -241,6 +260,11 @@ func (s steps) cleanup() []engine.Step {
 			Name: "SilencesEnded",
 			Doc:  "Ends what is left of the upgrade's silences.",
 			Do:   s.Silencer.AllEnded(s.about.silences(), s.leases()),
+		},
+		{
+			Name: "ExtraNodesRemoved",
+			Doc:  "Removes the extra nodes. It goes on when that takes long; they are removed all the same.",
+			Do:   s.ExtraNodes.AllRemoved(s.Config.Scale.Timeout.Duration),
 		},
 		{
 			Name: "FailureNotificationSent",

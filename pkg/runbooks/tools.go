@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/dependencies"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
@@ -21,5 +22,6 @@ type Tools struct {
 	Alerts       *gate.Alerts
 	Dependencies *dependencies.Dependencies
 	Silencer     *maintenance.Silencer
+	ExtraNodes   *capacity.ExtraNodes
 	Config       config.Config
 }

@@ -24,6 +24,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -43,6 +44,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/dependencies"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
@@ -199,7 +201,7 @@ func (w *world) restart() {
 	live := interceptor.NewClient(w.api, interceptor.Funcs{Get: w.liveGet})
 	tools := runbooks.Tools{
 		Client: c, Live: live, Notifier: events, Alerts: &gate.Alerts{Unchecked: true}, Dependencies: needed,
-		Silencer: &maintenance.Silencer{}, Config: config.Default(),
+		Silencer: &maintenance.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: c, Live: live}, Config: config.Default(),
 	}
 	w.setup = Setup{
 		Upgraders: map[string]ClusterUpgrader{"OSD": watched{w: w, upgrader: runbooks.OSD{Tools: tools}}},
@@ -351,8 +353,9 @@ func (w *world) cachedGet(_ context.Context, _ client.WithWatch, key client.Obje
 	return nil
 }
 
-func (w *world) cachedList(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+func (w *world) cachedList(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	kind := kindOf(list)
+	which := (&client.ListOptions{}).ApplyOptions(opts).LabelSelector
 	if w.reads != nil {
 		if err := w.reads(kind); err != nil {
 			return err
@@ -360,7 +363,9 @@ func (w *world) cachedList(_ context.Context, _ client.WithWatch, list client.Ob
 	}
 	var items []runtime.Object
 	for _, key := range sorted(w.cache[kind]) {
-		items = append(items, w.cache[kind][key].DeepCopyObject())
+		if held := w.cache[kind][key]; which == nil || which.Matches(labels.Set(held.GetLabels())) {
+			items = append(items, held.DeepCopyObject())
+		}
 	}
 	return apimeta.SetList(list, items)
 }
