@@ -340,7 +340,7 @@ func TestWhatIsWrongIsSaidWithItsKeyAndWhatIsRight(t *testing.T) {
 func TestAConfigurationIsWrittenAsItIsRead(t *testing.T) {
 	t.Parallel()
 	want := config.Default()
-	want.UpgradeWindow.Duration = 90 * time.Second
+	want.UpgradeWindow.Duration, want.Scale.Timeout.Duration = 90*time.Second, 45*time.Second
 	want.Workers.SlowAfter.Duration = 26*time.Hour + 5*time.Minute
 	want.Alerts.URL, want.Alerts.IgnoreAlerts = "", []string{"30", "true"}
 	text, err := yaml.Marshal(want)

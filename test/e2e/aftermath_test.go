@@ -17,13 +17,16 @@ import (
 	"testing"
 	"time"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
 
 // checkAftermath fails unless what must hold after any story does: the lock is held, the finalizer set and alerts silenced
@@ -43,6 +46,7 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 		}
 		wrong := []error{
 			wrongLock(ctx, people, configs.Items),
+			extraNodes(ctx, people, configs.Items),
 			wrongSilences(ctx, cluster, configs.Items),
 			wrongSeries(ctx, operator, configs.Items),
 			wrongDelivery(cluster, configs.Items),
@@ -87,6 +91,23 @@ func unfinished(config *v1alpha1.UpgradeConfig) error {
 		return fmt.Errorf("UpgradeConfig %s: the clean-up of %s is not over", config.Name, current.Version)
 	}
 	return nil
+}
+
+// extraNodes says that extra nodes, or what they are made by, are there although no upgrade is under way.
+func extraNodes(ctx context.Context, people client.Client, configs []v1alpha1.UpgradeConfig) error {
+	if slices.ContainsFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return underWay(&c) != nil }) {
+		return nil
+	}
+	var wrong []error
+	for _, list := range []client.ObjectList{&machinev1beta1.MachineSetList{}, &machinev1beta1.MachineList{}, &corev1.NodeList{}} {
+		if err := people.List(ctx, list, client.HasLabels{capacity.Label}); err != nil {
+			return err
+		}
+		if n := meta.LenList(list); n > 0 {
+			wrong = append(wrong, fmt.Errorf("left behind: a %T of %d that are extra", list, n))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 func wrongFinalizer(config *v1alpha1.UpgradeConfig) error {

@@ -77,6 +77,11 @@ func startServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	s.client = client.WithFieldValidation(s.client, "Strict")
+	for _, name := range []string{"openshift-machine-api", "openshift-monitoring"} { // in which the operator has permissions
+		if err := s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return s
 }
 

@@ -16,15 +16,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// ExtraNodes adds nodes and removes them. It is made once and used for every
-// look: it remembers the last one, so that the API server is asked at a pace of
-// its own, however often it is looked.
-//
-// The names of the extra MachineSets follow from those of the others, which are
-// not known when permissions are given: so these are for all in the namespace.
+// The names of extra MachineSets follow from those of the others, which nobody
+// knows when permissions are given: so these are for all in the namespace.
 //
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,namespace=openshift-machine-api,verbs=list;create;patch;delete
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,namespace=openshift-machine-api,verbs=list
+
+// ExtraNodes adds nodes and removes them. It is made once and used for every
+// look: it remembers the last one, so that the API server is asked at a pace of
+// its own, however often it is looked.
 type ExtraNodes struct {
 	// Client reads nodes from the cache, and writes to the API server.
 	Client client.Client
