@@ -52,6 +52,10 @@ type Runbook struct {
 	// Cancelled says why the upgrade is to be given up unless it is committed;
 	// empty: it is not.
 	Cancelled string
+	// Abandon takes back what somebody would have to take back later, when there
+	// will be nobody: the upgrade is let go of although it is not over. It does
+	// not wait. Nil: there is nothing such. The engine itself never calls it.
+	Abandon func(context.Context) error
 
 	Steps   []Step
 	Cleanup []Step

@@ -61,7 +61,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-func TestAWholeUpgradeWritesLittleAndReadsNothing(t *testing.T) {
+func TestAWholeUpgradeWritesLittleAndReadsLess(t *testing.T) {
 	t.Parallel()
 	measureUpgrade(t)
 }
@@ -201,8 +201,9 @@ func measureUpgrade(tb testing.TB) upgradeFigures {
 			f.reads++
 		}
 	}
-	if get := count(made, "get upgradeconfigs"); f.reads != get || get > 1 {
-		tb.Errorf("the operator read %d times, want the UpgradeConfig once, when it is seen for the first time", f.reads)
+	get, list := count(made, "get upgradeconfigs"), count(made, "list machinesets")
+	if f.reads != get+list || get > 1 || list != 1 {
+		tb.Errorf("the operator read %d times, want the UpgradeConfig once, when it is seen for the first time, and once the extra MachineSets, of which there are none", f.reads)
 	}
 	return f
 }

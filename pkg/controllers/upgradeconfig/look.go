@@ -248,10 +248,29 @@ func (l *look) cancel(ctx context.Context) (time.Time, error) {
 		}
 		return next, err
 	}
+	if err := l.abandon(ctx); err != nil {
+		if l.now.Before(last) {
+			return time.Time{}, err
+		}
+		l.log.Error(err, "what the upgrade needs no more stays behind")
+	}
 	if err := l.tell(ctx, corev1.EventTypeWarning, reason, message); err != nil {
 		l.log.Error(err, "the end of the upgrade could not be told", "reason", reason)
 	}
 	return time.Time{}, l.letGo(ctx)
+}
+
+// abandon takes back what nobody will take back once the upgrade is let go of.
+func (l *look) abandon(ctx context.Context) error {
+	if l.book.Abandon == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := l.book.Abandon(ctx); err != nil {
+		return fmt.Errorf("letting the upgrade go: %w", err)
+	}
+	return nil
 }
 
 // letGo releases the lock and removes the finalizer. If there is a finalizer
