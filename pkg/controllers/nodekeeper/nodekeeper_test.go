@@ -517,10 +517,11 @@ func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 		w.run("plain")
 		w.run("kept", func(p *pod) { p.Namespace = "openshift-shop" })
 		w.refuse = denies("evict shop/plain")
+		w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(50)) })
 		w.fate = fate
-		w.play(3 * time.Hour)
+		w.play(time.Hour)
 		w.changeNode(uncordoned)
-		w.play(4 * time.Hour)
+		w.play(2 * time.Hour)
 		return w
 	}
 	usual := story(t, nil)
@@ -554,6 +555,50 @@ func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestTroubleWithOnePodIsNoReasonToLeaveAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run("a")
+	w.run("b")
+	w.refuse = func(what string) error {
+		if what == "delete shop/a" {
+			return apierrors.NewInternalError(errors.New("no"))
+		}
+		return denies("evict")(what)
+	}
+	w.pass(45 * time.Minute)
+	if _, err := w.look(); err == nil || !strings.Contains(err.Error(), "deleting pod shop/a: ") {
+		t.Errorf("got %v", err)
+	}
+	if w.left() != "a b†" {
+		t.Errorf("there are %s", w.left())
+	}
+}
+
+// TestTheFirstSightingStays has an operator whose cache is behind see a drain for the first time.
+func TestTheFirstSightingStays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.changeNode(withoutTime)
+	behind := w.node()
+	w.play(0)
+	first := w.node().Annotations[FirstSeen]
+	w.pass(time.Minute)
+	if _, err := w.operator.keep(t.Context(), behind); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if got := w.node().Annotations[FirstSeen]; got != first || first == "" {
+		t.Errorf("first it was seen at %s, and then at %s", first, got)
+	}
+
+	w = newWorld(t)
+	w.changeNode(withoutTime)
+	w.fate = func(int) fate { return conflicting }
+	if next, err := w.look(); next != time.Second || err != nil {
+		t.Errorf("after a conflict the next look is after %s (%v)", next, err)
 	}
 }
 

@@ -1,0 +1,122 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package nodekeeper_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+)
+
+// mostDelay is how long after the deadline the last pod may be deleted.
+const mostDelay = 5 * time.Second
+
+// BenchmarkForcing drains nodes whose pods a budget guards, all with the same deadline.
+func BenchmarkForcing(b *testing.B) {
+	for _, podsEach := range []int{1, 5} {
+		b.Run(fmt.Sprintf("100 nodes with %d such pods each", podsEach), func(b *testing.B) {
+			b.Log("Method: one process watches all pods. A sample is the time from a node's deadline (PDBForceDrainTimeout after its taint) to the event that shows" +
+				" one of its pods deleted; each pod was refused by the Eviction API before, and its force told by two Events.")
+			for b.Loop() {
+				delays, requests := measureForcing(b, 100, podsEach)
+				b.ReportMetric(0, "ns/op") // is of no interest
+				b.ReportMetric(float64(len(delays)), "pods")
+				b.ReportMetric(float64(requests), "requests")
+				b.ReportMetric(float64(delays[0].Milliseconds()), "ms-first")
+				b.ReportMetric(float64(delays[len(delays)/2].Milliseconds()), "ms-median")
+				b.ReportMetric(float64(delays[len(delays)-1].Milliseconds()), "ms-last")
+			}
+		})
+	}
+}
+
+func TestPodsAreForcedSoonAfterTheirDeadline(t *testing.T) {
+	t.Parallel()
+	delays, _ := measureForcing(t, 10, 4)
+	t.Logf("%d pods: first %s, last %s", len(delays), delays[0], delays[len(delays)-1])
+}
+
+// measureForcing returns the delays of all pods, sorted, and how many requests forcing them took.
+func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
+	tb.Helper()
+	k := start(tb)
+	name := func(node int) string { return fmt.Sprintf("edge-%d", node) }
+	for p := range podsEach { // each of a node's pods belongs to another shop
+		name := fmt.Sprintf("shop-%d", p)
+		k.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, budget(name, "shop", &metav1.LabelSelector{}))
+	}
+	var making sync.WaitGroup
+	for node := range nodes {
+		k.edge(name(node))
+		making.Go(func() {
+			for p := range podsEach {
+				if err := k.people.Create(tb.Context(), pod(name(node), fmt.Sprintf("shop-%d", p), name(node))); err != nil {
+					tb.Error(err)
+				}
+			}
+		})
+	}
+	making.Wait()
+	k.running()
+	k.upgrade(1)
+	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}})
+
+	deadline := time.Now().Truncate(time.Second).Add(time.Duration(5+nodes/10) * time.Second)
+	for node := range nodes {
+		k.drain(name(node), deadline.Add(-time.Minute))
+	}
+	if time.Now().After(deadline) {
+		tb.Fatal("the nodes were not ready in time")
+	}
+	k.requests.taken()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
+	defer cancel()
+	delays := deletions(ctx, tb, k, nodes*podsEach, deadline)
+	slices.Sort(delays)
+	if first, last := delays[0], delays[len(delays)-1]; first < 0 || last > mostDelay {
+		tb.Errorf("pods were deleted from %s to %s after the deadline, want at most %s", first, last, mostDelay)
+	}
+	return delays, len(k.requests.taken())
+}
+
+// deletions waits until so many pods are deleted, and returns how long after the deadline each was.
+func deletions(ctx context.Context, tb testing.TB, k *keeper, pods int, deadline time.Time) []time.Duration {
+	tb.Helper()
+	watching, err := client.NewWithWatch(k.cluster.RESTConfig(), client.Options{Scheme: k.people.Scheme()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	events, err := watching.Watch(ctx, &corev1.PodList{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer events.Stop()
+	seen := map[types.UID]bool{}
+	var delays []time.Duration
+	for event := range events.ResultChan() {
+		p, is := event.Object.(*corev1.Pod)
+		if is && (p.DeletionTimestamp != nil || event.Type == watch.Deleted) && !seen[p.UID] {
+			seen[p.UID] = true
+			delays = append(delays, time.Since(deadline))
+		}
+		if len(delays) == pods {
+			return delays
+		}
+	}
+	tb.Fatalf("%d of %d pods were deleted", len(delays), pods)
+	return nil
+}

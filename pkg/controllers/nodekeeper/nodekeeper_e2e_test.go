@@ -1,0 +1,530 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package nodekeeper_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	m.Run()
+}
+
+// shifted is the real clock, put forward.
+type shifted struct{ by atomic.Int64 }
+
+func (s *shifted) Now() time.Time                  { return time.Now().Add(time.Duration(s.by.Load())) }
+func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
+func (s *shifted) put(d time.Duration)             { s.by.Add(int64(d)) }
+
+// keeper is a cluster that is being upgraded, and a nodekeeper that may do what the operator's ServiceAccount may.
+type keeper struct {
+	tb       testing.TB
+	cluster  *devcluster.Cluster
+	people   client.Client
+	clock    *shifted
+	registry *prometheus.Registry
+	requests log // that nodekeeper has made
+}
+
+// log notes requests, but for those by which a cache is filled.
+type log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// over notes the requests on their way.
+func (l *log) over(next http.RoundTripper) http.RoundTripper {
+	return transport(func(r *http.Request) (*http.Response, error) {
+		query, parts := r.URL.Query(), strings.Count(r.URL.Path, "/")
+		discovery := parts < 3 || parts == 3 && strings.HasPrefix(r.URL.Path, "/apis/")
+		if !query.Has("watch") && query.Get("resourceVersion") != "0" && !discovery {
+			l.mu.Lock()
+			l.lines = append(l.lines, r.Method+" "+r.URL.Path+" "+query.Get("fieldSelector"))
+			l.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+// taken are the requests since the last time that this was asked.
+func (l *log) taken() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+func start(tb testing.TB) *keeper {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
+	defer cancel()
+	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: tb.TempDir(), Spec: devcluster.Spec{Masters: 1, Workers: 1}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	if err := cluster.Deploy(ctx, "../../.."); err != nil {
+		tb.Fatal(err)
+	}
+	scheme, err := devcluster.Scheme()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		tb.Fatal(err)
+	}
+	people, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &keeper{tb: tb, cluster: cluster, people: people, clock: &shifted{}, registry: prometheus.NewPedanticRegistry()}
+}
+
+// run runs nodekeeper until the test ends.
+func (k *keeper) run(settings config.NodeDrain) {
+	k.tb.Helper()
+	access, err := k.cluster.ServiceAccountConfig(k.tb.Context(), devcluster.OperatorNamespace, devcluster.OperatorServiceAccount)
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	access.QPS = -1
+	access.WrapTransport = k.requests.over
+	mgr, err := ctrl.NewManager(access, ctrl.Options{
+		Scheme: k.people.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
+		Cache: cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Transform: upgradeconfig.TrimNode}, &policyv1.PodDisruptionBudget{}: {Transform: nodekeeper.TrimBudget},
+		}},
+	})
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	metrics, err := telemetry.NewDrains(k.registry)
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	reconciler := &nodekeeper.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: k.clock, Metrics: metrics,
+		Events: &telemetry.Events{Client: mgr.GetClient(), Clock: k.clock},
+		Config: func() config.NodeDrain { return settings },
+		Runbook: func(*v1alpha1.UpgradeConfig) engine.Runbook {
+			return engine.Runbook{Steps: []engine.Step{{Name: "CommenceUpgrade", Commits: true}, {Name: "AllWorkerNodesUpgraded"}}}
+		},
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		k.tb.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(k.tb.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	k.tb.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			k.tb.Error(err)
+		}
+	})
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		k.tb.Fatal("the caches are not synced")
+	}
+}
+
+// upgrade begins an upgrade that has passed its point of no return.
+func (k *keeper) upgrade(patience int32) {
+	k.tb.Helper()
+	cfg := &v1alpha1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"},
+		Spec: v1alpha1.UpgradeConfigSpec{
+			Type: "OSD", UpgradeAt: "2026-03-01T12:00:00Z", PDBForceDrainTimeout: &patience,
+			Desired: v1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
+		},
+	}
+	k.create(cfg)
+	began := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	cfg.Status.History = []history.History{{
+		Version: "4.20.6", Attempt: 1, Phase: history.PhaseUpgrading, StartTime: &began,
+		Conditions: []history.StepCondition{{
+			Type: "CommenceUpgrade", Status: metav1.ConditionTrue, Reason: "Done", StartTime: &began, CompleteTime: &began,
+		}},
+	}}
+	if err := k.people.Status().Update(k.tb.Context(), cfg); err != nil {
+		k.tb.Fatal(err)
+	}
+}
+
+// look has nodekeeper look at the nodes that are being drained, by an event that means nothing.
+func (k *keeper) look() {
+	k.tb.Helper()
+	cfg := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}
+	k.patch(cfg, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/at":%q}}}`, time.Now()))
+}
+
+// edge adds a node that belongs to no pool, and so is nobody's but the test's.
+func (k *keeper) edge(name string) {
+	k.tb.Helper()
+	const rendered = "rendered-edge-1"
+	k.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+		machineconfig.CurrentConfig: rendered, machineconfig.DesiredConfig: rendered, machineconfig.State: machineconfig.StateDone,
+		machineconfig.DesiredDrain: "uncordon-" + rendered, machineconfig.LastAppliedDrain: "uncordon-" + rendered,
+	}}})
+}
+
+// drain asks for the drain of a node, which nobody carries out: what leaves the node, nodekeeper has forced.
+func (k *keeper) drain(node string, since time.Time) {
+	k.tb.Helper()
+	k.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(
+		`{"metadata":{"annotations":{%q:"drain-rendered-edge-2"}},"spec":{"unschedulable":true,"taints":[{"key":%q,"effect":"NoSchedule","timeAdded":%q}]}}`,
+		machineconfig.DesiredDrain, corev1.TaintNodeUnschedulable, since.UTC().Format(time.RFC3339)))
+}
+
+func (k *keeper) drained(node string) {
+	k.tb.Helper()
+	k.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"drain-rendered-edge-2"}}}`, machineconfig.LastAppliedDrain))
+}
+
+// beat has a node report that it is alive.
+func (k *keeper) beat(name string, beat int) {
+	k.tb.Helper()
+	node := &corev1.Node{}
+	if err := k.people.Get(k.tb.Context(), client.ObjectKey{Name: name}, node); err != nil {
+		k.tb.Fatal(err)
+	}
+	before := node.DeepCopy()
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Add(time.Duration(beat) * time.Second))
+	}
+	if err := k.people.Status().Patch(k.tb.Context(), node, client.MergeFrom(before)); err != nil {
+		k.tb.Fatal(err)
+	}
+}
+
+func (k *keeper) patch(object client.Object, with string) {
+	k.tb.Helper()
+	if err := k.people.Patch(k.tb.Context(), object, client.RawPatch("application/merge-patch+json", []byte(with))); err != nil {
+		k.tb.Fatal(err)
+	}
+}
+
+func (k *keeper) create(objects ...client.Object) {
+	k.tb.Helper()
+	for _, object := range objects {
+		if err := k.people.Create(k.tb.Context(), object); err != nil {
+			k.tb.Fatal(err)
+		}
+	}
+}
+
+// pod is one on that node, which asks for a grace period of 1 s.
+func pod(node, namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "shop", "tier": "web"}},
+		Spec: corev1.PodSpec{
+			NodeName: node, TerminationGracePeriodSeconds: new(int64(1)), AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "shop", Image: "shop"}},
+		},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+// budget lets no pod go that the selector means.
+func budget(namespace, name string, selector *metav1.LabelSelector) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1000)), Selector: selector},
+	}
+}
+
+func (k *keeper) eventually(what string, holds func() string) {
+	k.tb.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(k.tb.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = holds()
+		return last == "", nil
+	})
+	if err != nil {
+		k.tb.Fatalf("waiting until %s: %s (%v)", what, last, err)
+	}
+}
+
+// left are the pods on a node, those that are ending with a cross.
+func (k *keeper) left(node string) string {
+	k.tb.Helper()
+	var pods corev1.PodList
+	if err := k.people.List(k.tb.Context(), &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		k.tb.Fatal(err)
+	}
+	var names []string
+	for _, p := range pods.Items {
+		name := p.Namespace + "/" + p.Name
+		if p.DeletionTimestamp != nil {
+			name += "†"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func (k *keeper) await(node, want string) {
+	k.tb.Helper()
+	k.eventually("the right pods are left", func() string {
+		return gocmp.Diff(strings.Join(slices.Sorted(slices.Values(strings.Fields(want))), " "), k.left(node))
+	})
+}
+
+// running waits until all pods of a node are ready, and all budgets accounted for.
+func (k *keeper) running() {
+	k.tb.Helper()
+	k.eventually("pods and budgets are settled", func() string {
+		var pods corev1.PodList
+		var budgets policyv1.PodDisruptionBudgetList
+		for _, list := range []client.ObjectList{&pods, &budgets} {
+			if err := k.people.List(k.tb.Context(), list); err != nil {
+				k.tb.Fatal(err)
+			}
+		}
+		ready := func(p corev1.Pod) bool {
+			return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+		}
+		for _, p := range pods.Items {
+			if !ready(p) {
+				return "pod " + p.Name + " is not ready"
+			}
+		}
+		alone := func(b policyv1.PodDisruptionBudget) bool {
+			return b.Namespace != devcluster.OperatorNamespace && b.Namespace != overlap
+		}
+		for _, b := range budgets.Items { // of those that overlap, one learns of no pods
+			if b.Status.ObservedGeneration != b.Generation || alone(b) && b.Status.ExpectedPods == 0 {
+				return "budget " + b.Name + " is not accounted for"
+			}
+		}
+		return ""
+	})
+}
+
+// events are the Events of that reason, by the kind and the name of what they are about.
+func (k *keeper) events(reason string) map[string]int {
+	k.tb.Helper()
+	var list corev1.EventList
+	if err := k.people.List(k.tb.Context(), &list); err != nil {
+		k.tb.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, e := range list.Items {
+		if e.Reason == reason {
+			found[e.InvolvedObject.Kind+" "+e.InvolvedObject.Name] += int(max(1, e.Count))
+		}
+	}
+	return found
+}
+
+// series are what the metrics show, without those that are nothing.
+func (k *keeper) series() map[string]float64 {
+	k.tb.Helper()
+	families, err := k.registry.Gather()
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if value := cmp.Or(m.GetCounter().GetValue(), m.GetGauge().GetValue()); value != 0 {
+				found[strings.TrimPrefix(family.GetName(), "managed_upgrade_")+" "+m.GetLabel()[0].GetValue()] = value
+			}
+		}
+	}
+	return found
+}
+
+// overlap is the namespace in which two budgets guard the same pod.
+const overlap = "overlap"
+
+// TestARealEvictionAPI drains nodes with pods of all sorts, which real budgets guard in all sorts of ways.
+func TestARealEvictionAPI(t *testing.T) {
+	t.Parallel()
+	k := start(t)
+	const node, dead = "edge-0", "edge-1"
+	k.edge(node)
+	k.edge(dead)
+	for _, name := range []string{"guarded", "expression", "all", overlap, "free", "openshift-shop"} {
+		k.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	shop := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
+	daemons := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "free", Name: "daemons"}, Spec: appsv1.DaemonSetSpec{
+		Selector: shop, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: shop.MatchLabels}, Spec: pod("", "", "").Spec},
+	}}
+	k.create(daemons)
+	k.create(
+		budget("guarded", "labels", shop),
+		budget("expression", "expression", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"web", "data"}}, {Key: "app", Operator: metav1.LabelSelectorOpExists},
+		}}),
+		budget("all", "empty", &metav1.LabelSelector{}),
+		budget(overlap, "one", shop), budget(overlap, "another", &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "web"}}),
+		pod(node, "guarded", "guarded"),
+		pod(node, "guarded", "unlike", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "web"} }),
+		pod(node, "expression", "guarded"),
+		pod(node, "all", "unlabelled", func(p *corev1.Pod) { p.Labels = nil }),
+		pod(node, overlap, "guarded"),
+		pod(node, "free", "plain"),
+		pod(node, "free", "kept", func(p *corev1.Pod) { p.Finalizers = []string{"example.com/keep"} }),
+		pod(node, "free", "daemon", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: daemons.Name, UID: daemons.UID, Controller: new(true)}}
+		}),
+		pod(node, "free", "mirror", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
+		pod(node, "openshift-shop", "platform"),
+		pod(dead, "free", "hung"),
+	)
+	k.running()
+	k.upgrade(120)
+	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}})
+	now := time.Now()
+	k.drain(node, now)
+	k.drain(dead, now)
+	k.cluster.Kubelets.SetDown(dead, true)
+	const stays = "free/daemon free/kept† free/mirror openshift-shop/platform"
+
+	k.requests.taken()
+	for beat := range 20 {
+		k.beat(node, beat)
+		k.look()
+	}
+	if asked := k.requests.taken(); len(asked) > 0 {
+		t.Errorf("before the first deadline it asked for %q", asked)
+	}
+	k.clock.put(46 * time.Minute)
+	k.look()
+	k.await(node, "all/unlabelled expression/guarded guarded/guarded overlap/guarded "+stays)
+	k.await(dead, "free/hung†")
+	if told := k.events("DrainForced"); len(told) > 0 {
+		t.Errorf("evictions are no force, and yet these were told of: %v", told)
+	}
+
+	k.clock.put(5 * time.Minute) // what was evicted should have gone
+	k.look()
+	k.await(dead, "")
+	k.eventually("what keeps a pod is told", func() string {
+		return gocmp.Diff(map[string]int{"Pod kept": 1, "Pod platform": 1, "Node edge-0": 2}, k.events("DrainBlocked"))
+	})
+	if diff := gocmp.Diff(map[string]int{"Pod hung": 1, "Node edge-1": 1}, k.events("DrainForced")); diff != "" {
+		t.Errorf("forced (-want +got):\n%s", diff)
+	}
+
+	k.clock.put(70 * time.Minute)
+	k.look()
+	k.await(node, stays)
+	k.eventually("each force is told", func() string {
+		return gocmp.Diff(map[string]int{"Pod hung": 1, "Node edge-1": 1, "Pod guarded": 3, "Pod unlabelled": 1, "Node edge-0": 4}, k.events("DrainForced"))
+	})
+	if diff := gocmp.Diff(map[string]float64{
+		"forced_drains_total PodDisruptionBudget": 4, "forced_drains_total Termination": 1, "node_drain_blocked edge-0": 1,
+	}, k.series()); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+
+	for _, request := range k.requests.taken() {
+		if strings.HasPrefix(request, "GET") && !strings.HasPrefix(request, "GET /api/v1/nodes/edge-") && !strings.HasPrefix(request, "GET /api/v1/pods spec.nodeName=edge-") {
+			t.Errorf("it asked for more than it had to: %s", request)
+		}
+	}
+
+	var kept corev1.Pod
+	if err := k.people.Get(t.Context(), client.ObjectKey{Namespace: "free", Name: "kept"}, &kept); err != nil || len(kept.Finalizers) != 1 {
+		t.Errorf("the pod has finalizers %v (%v)", kept.Finalizers, err)
+	}
+	k.patch(&kept, `{"metadata":{"finalizers":null}}`)
+	k.drained(node)
+	k.drained(dead)
+	k.eventually("no series is left behind", func() string {
+		return gocmp.Diff(map[string]float64{"forced_drains_total PodDisruptionBudget": 4, "forced_drains_total Termination": 1}, k.series())
+	})
+}
+
+// TestARealNodeWhoseTaintHasNoTime notes the first sighting on the node, and takes it away again.
+func TestARealNodeWhoseTaintHasNoTime(t *testing.T) {
+	t.Parallel()
+	k := start(t)
+	k.edge("edge-0")
+	k.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, pod("edge-0", "shop", "plain"))
+	k.running()
+	k.upgrade(120)
+	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}})
+	k.drain("edge-0", time.Now())
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}
+	k.patch(node, fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, corev1.TaintNodeUnschedulable))
+	noted := func() string {
+		if err := k.people.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+			t.Fatal(err)
+		}
+		return node.Annotations[nodekeeper.FirstSeen]
+	}
+	k.eventually("it is noted", func() string {
+		if noted() == "" {
+			return "it is not"
+		}
+		return ""
+	})
+	seen := noted()
+	k.clock.put(44 * time.Minute)
+	k.look()
+	k.await("edge-0", "shop/plain")
+	k.clock.put(2 * time.Minute)
+	k.look()
+	k.await("edge-0", "")
+	if noted() != seen {
+		t.Errorf("first it was seen at %s, and then at %s", seen, noted())
+	}
+	k.patch(node, `{"spec":{"unschedulable":null,"taints":null}}`)
+	k.eventually("the note is gone", noted)
+}
