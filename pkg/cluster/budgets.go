@@ -21,6 +21,11 @@ type Budget struct {
 	// Wrong says why its selector cannot be read, in one bounded line; empty if
 	// it can. One that cannot be read guards nothing, as the API server has it.
 	Wrong string
+	// Observed says that what it says of its pods is of the budget as it is now.
+	// Until then the Eviction API lets no pod of it go.
+	Observed bool
+	// Blocks says that it guards pods and lets none of them go.
+	Blocks bool
 
 	selector labels.Selector
 }
@@ -31,28 +36,48 @@ func (b Budget) Guards(p Pod) bool {
 	return b.Namespace == p.Namespace && b.selector.Matches(p.Labels)
 }
 
-// ReadBudgets reads the PodDisruptionBudgets of a namespace, sorted by name.
+// ReadBudgets reads the PodDisruptionBudgets of a namespace, or all of them if
+// it is empty, sorted by namespace and name.
 func ReadBudgets(ctx context.Context, r client.Reader, namespace string) ([]Budget, error) {
 	var list policyv1.PodDisruptionBudgetList
 	if err := r.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the disruption budgets in namespace %s: %w", namespace, err)
+		if namespace != "" {
+			namespace = " in namespace " + namespace
+		}
+		return nil, fmt.Errorf("listing the disruption budgets%s: %w", namespace, err)
 	}
 	budgets := make([]Budget, 0, len(list.Items))
 	for i := range list.Items {
-		budgets = append(budgets, budgetOf(&list.Items[i]))
+		budgets = append(budgets, BudgetOf(&list.Items[i]))
 	}
-	slices.SortFunc(budgets, func(a, b Budget) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(budgets, func(a, b Budget) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return budgets, nil
 }
 
-// budgetOf reads the selector as policy/v1 means it: an empty one matches every
-// pod of the namespace, a missing one none.
-func budgetOf(budget *policyv1.PodDisruptionBudget) Budget {
-	facts := Budget{Namespace: budget.Namespace, Name: budget.Name}
+// BudgetOf are the facts of a PodDisruptionBudget that was read already. The
+// selector is read as policy/v1 means it: an empty one matches every pod of the
+// namespace, a missing one none.
+func BudgetOf(budget *policyv1.PodDisruptionBudget) Budget {
+	facts := Budget{
+		Namespace: budget.Namespace, Name: budget.Name,
+		Observed: budget.Status.ObservedGeneration >= budget.Generation, Blocks: blocks(budget),
+	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {
 		facts.Wrong, selector = brief(err.Error()), labels.Nothing()
 	}
 	facts.selector = selector
 	return facts
+}
+
+// blocks does not count a budget that may let all of its pods go because none
+// of them is healthy.
+func blocks(budget *policyv1.PodDisruptionBudget) bool {
+	status, policy := &budget.Status, budget.Spec.UnhealthyPodEvictionPolicy
+	if policy != nil && *policy == policyv1.AlwaysAllow && status.CurrentHealthy <= 0 {
+		return false
+	}
+	return status.ExpectedPods > 0 && status.DisruptionsAllowed <= 0
 }

@@ -40,3 +40,25 @@ func Since(at time.Time) string {
 	}
 	return "since " + at.UTC().Format(time.RFC3339)
 }
+
+// Among says whether a name is one of those listed. An asterisk in the list
+// stands for any characters.
+func Among(name string, listed []string) bool {
+	return slices.ContainsFunc(listed, func(pattern string) bool { return like(name, strings.Split(pattern, "*")) })
+}
+
+// like says whether the parts are in the name, one after the other, from its
+// beginning to its end.
+func like(name string, parts []string) bool {
+	last := len(parts) - 1
+	if last == 0 {
+		return name == parts[0]
+	}
+	rest, begins := strings.CutPrefix(name, parts[0])
+	rest, ends := strings.CutSuffix(rest, parts[last])
+	for _, part := range parts[1:last] {
+		_, after, found := strings.Cut(rest, part)
+		begins, rest = begins && found, after
+	}
+	return begins && ends
+}

@@ -80,6 +80,9 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	if _, err := cluster.ReadBudgets(t.Context(), refuse, "shop"); err == nil || err.Error() != "listing the disruption budgets in namespace shop: no" {
 		t.Errorf("got %v", err)
 	}
+	if _, err := cluster.ReadBudgets(t.Context(), refuse, ""); err == nil || err.Error() != "listing the disruption budgets: no" {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestWhatAPodSays(t *testing.T) {

@@ -51,6 +51,24 @@ func TestBecause(t *testing.T) {
 	}
 }
 
+func TestAmong(t *testing.T) {
+	t.Parallel()
+	listed := []string{"default", "kube-*", "openshift-*", "team-*-system", "a.c", "[", "\\", "x*y*z"}
+	for name, want := range map[string]bool{
+		"default": true, "kube-system": true, "openshift-etcd": true, "kube-": true, "team-a-system": true, "team--system": true,
+		"xyz": true, "x-yy-z": true, "[": true,
+		"default-2": false, "team-a": false, "abc": false, "my-kube-system": false, "kube": false, "openshift": false, "shop": false,
+		"team-system": false, "xz": false, "xzy": false, "ayz": false, "xyq": false, "": false,
+	} {
+		if got := cluster.Among(name, listed); got != want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+	if cluster.Among("shop", nil) || !cluster.Among("shop", []string{"*"}) || !cluster.Among("shop", []string{"**"}) {
+		t.Error("an empty list has nothing, and an asterisk is everything")
+	}
+}
+
 func TestConditionText(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

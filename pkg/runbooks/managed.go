@@ -34,7 +34,7 @@ func managed(t Tools, cfg *v1alpha1.UpgradeConfig) steps {
 	s.offered = controlplane.Offered(t.Client, s.to)
 	s.undisturbed = controlplane.Undisturbed(t.Client, s.to)
 	s.upgradeable = controlplane.Upgradeable(t.Client, s.to)
-	s.healthy = gate.Healthy(t.Client, "ClusterUnhealthy", t.Alerts)
+	s.healthy = gate.Healthy(t.Client, "ClusterUnhealthy", t.Alerts, t.unforced())
 	s.ours = controlplane.StillOurs(t.Client, t.Live, s.to)
 
 	m := t.Config.Maintenance
@@ -48,6 +48,9 @@ func managed(t Tools, cfg *v1alpha1.UpgradeConfig) steps {
 func (t Tools) leases() maintenance.Settings {
 	return maintenance.Settings{Lease: t.Config.Maintenance.Lease.Duration, Patience: t.Config.Maintenance.Patience.Duration}
 }
+
+// unforced are the namespaces in which nothing ever forces a drain.
+func (t Tools) unforced() []string { return t.Config.NodeDrain.IgnoreNamespaces }
 
 // tellingDelay has the steps up to the committing one tell, once, that the
 // upgrade takes long to commence.
@@ -94,9 +97,9 @@ func (s steps) ClusterUpgradeable() engine.Step {
 func (s steps) PreHealthCheck() engine.Step {
 	return engine.Step{
 		Name:  "PreHealthCheck",
-		Doc:   "Waits until operators, machine config pools and nodes are healthy and no critical alert fires.",
+		Doc:   "Waits until operators, machine config pools and nodes are healthy, no disruption budget of the platform blocks a drain and no critical alert fires.",
 		Do:    s.healthy,
-		Early: gate.LooksHealthy(s.Client, "ClusterUnhealthy", s.Alerts),
+		Early: gate.LooksHealthy(s.Client, "ClusterUnhealthy", s.Alerts, s.unforced()),
 	}
 }
 
@@ -215,9 +218,9 @@ func (s steps) RemoveMaintWindow() engine.Step {
 func (s steps) PostClusterHealthCheck() engine.Step {
 	return engine.Step{
 		Name:      "PostClusterHealthCheck",
-		Doc:       "Waits until operators, machine config pools and nodes are healthy again and no critical alert fires.",
-		Do:        engine.Guarded(gate.Healthy(s.Client, "UnhealthyAfterUpgrade", s.Alerts), s.ours),
-		Reached:   gate.IsHealthy(s.Client, s.Alerts),
+		Doc:       "Waits until operators, machine config pools and nodes are healthy again, no disruption budget of the platform blocks a drain and no critical alert fires.",
+		Do:        engine.Guarded(gate.Healthy(s.Client, "UnhealthyAfterUpgrade", s.Alerts, s.unforced()), s.ours),
+		Reached:   gate.IsHealthy(s.Client, s.Alerts, s.unforced()),
 		FailAfter: s.Config.PostHealthCheck.Timeout.Duration,
 		FailsAs:   []string{"UnhealthyAfterUpgrade"},
 	}

@@ -6,9 +6,7 @@ package nodekeeper
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
@@ -117,13 +115,4 @@ func because(g guest, hold telemetry.Hold) string {
 	default:
 		return "it was there for longer than nodeDrain.timeOut after the drain had begun"
 	}
-}
-
-// spared says whether a namespace is one of those that are never touched. An
-// asterisk in a name stands for any characters.
-func spared(namespace string, names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, ".*") + "$"
-		return regexp.MustCompile(pattern).MatchString(namespace) // which any quoted text is
-	})
 }

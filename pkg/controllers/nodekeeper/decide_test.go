@@ -191,20 +191,3 @@ func TestWhenAPodMayHaveHadItsTime(t *testing.T) {
 		}
 	}
 }
-
-func TestWhichNamespacesAreNeverTouched(t *testing.T) {
-	t.Parallel()
-	names := []string{"default", "kube-*", "openshift-*", "team-*-system", "a.c", "[", "\\"}
-	for namespace, want := range map[string]bool{
-		"default": true, "kube-system": true, "openshift-etcd": true, "kube-": true,
-		"team-a-system": true, "team--system": true,
-		"default-2": false, "team-a": false, "abc": false, "my-kube-system": false, "kube": false, "openshift": false, "shop": false,
-	} {
-		if got := spared(namespace, names); got != want {
-			t.Errorf("%s: got %t", namespace, got)
-		}
-	}
-	if spared("shop", nil) || !spared("shop", []string{"*"}) {
-		t.Error("nothing spares nothing, and a star everything")
-	}
-}

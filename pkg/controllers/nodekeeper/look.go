@@ -68,7 +68,7 @@ func (l *look) gather(ctx context.Context) ([]guest, error) {
 				return nil, err
 			}
 		}
-		g := guest{Pod: pod, spared: spared(pod.Namespace, ignored)}
+		g := guest{Pod: pod, spared: cluster.Among(pod.Namespace, ignored)}
 		for _, b := range budgets[pod.Namespace] {
 			if b.Guards(pod) {
 				g.budgets = append(g.budgets, b.Namespace+"/"+b.Name)

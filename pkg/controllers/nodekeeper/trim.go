@@ -9,16 +9,22 @@ import (
 )
 
 // TrimBudget drops from a PodDisruptionBudget, before it is cached, all but the
-// pods that it guards. How many of them may be away is the Eviction API's affair.
+// pods that it guards and whether it lets any of them go.
 func TrimBudget(obj any) (any, error) {
 	budget, ok := obj.(*policyv1.PodDisruptionBudget)
 	if !ok {
 		return obj, nil
 	}
-	budget.ObjectMeta = metav1.ObjectMeta{
-		Namespace: budget.Namespace, Name: budget.Name, UID: budget.UID, ResourceVersion: budget.ResourceVersion,
-	}
-	budget.Spec = policyv1.PodDisruptionBudgetSpec{Selector: budget.Spec.Selector}
-	budget.Status = policyv1.PodDisruptionBudgetStatus{}
-	return budget, nil
+	spec, status := budget.Spec, budget.Status
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: budget.Namespace, Name: budget.Name, UID: budget.UID,
+			ResourceVersion: budget.ResourceVersion, Generation: budget.Generation,
+		},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: spec.Selector, UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy},
+		Status: policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: status.ObservedGeneration, ExpectedPods: status.ExpectedPods,
+			CurrentHealthy: status.CurrentHealthy, DisruptionsAllowed: status.DisruptionsAllowed,
+		},
+	}, nil
 }

@@ -12,16 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-func TestOfABudgetItsPodsAreKept(t *testing.T) {
+func TestOfABudgetItsPodsAndWhatItLetsGoAreKept(t *testing.T) {
 	t.Parallel()
 	whole := budget("a", "pod")
 	whole.ResourceVersion, whole.UID, whole.Labels = "1", "2", map[string]string{"a": "b"}
 	whole.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	whole.Spec.MaxUnavailable = new(intstr.FromInt32(0))
-	whole.Status.DisruptedPods = map[string]metav1.Time{"pod": {}}
+	whole.Generation, whole.Spec.UnhealthyPodEvictionPolicy = 3, new(policyv1.AlwaysAllow)
+	whole.Status = policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1, DesiredHealthy: 1,
+		DisruptedPods: map[string]metav1.Time{"pod": {}}, Conditions: []metav1.Condition{{Type: "DisruptionAllowed"}},
+	}
 	want := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "1", UID: "2"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: budget("a", "pod").Spec.Selector},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "1", UID: "2", Generation: 3},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: budget("a", "pod").Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)},
+		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1},
 	}
 	got, err := TrimBudget(whole)
 	if diff := cmp.Diff(any(want), got); diff != "" || err != nil {

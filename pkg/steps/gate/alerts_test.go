@@ -79,7 +79,7 @@ func TestAlertsAreAskedForOnceAMinuteWhileAGateWaits(t *testing.T) {
 			for second := range 180 {
 				s.at(time.Duration(second) * time.Second)
 				// Each pass makes its steps anew.
-				result, err := gate.Healthy(tc.reader, "ClusterUnhealthy", alerts)(t.Context(), engine.Run{})
+				result, err := gate.Healthy(tc.reader, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
 				if result.Passed() || !errors.Is(err, tc.err) {
 					t.Fatalf("after %d s: got %v, %v", second, result, err)
 				}
@@ -94,7 +94,7 @@ func TestAlertsAreAskedForOnceAMinuteWhileAGateWaits(t *testing.T) {
 func TestAWaitingGateLooksAgainWhenTheMinuteIsOver(t *testing.T) {
 	t.Parallel()
 	s, alerts := alarmed()
-	healthy := gate.Healthy(well(t), "ClusterUnhealthy", alerts)
+	healthy := gate.Healthy(well(t), "ClusterUnhealthy", alerts, platform)
 	step := func(since time.Duration, want engine.Result) {
 		t.Helper()
 		s.at(since)
@@ -130,13 +130,13 @@ func TestNoGateOpensByAnOldAnswer(t *testing.T) {
 			s, alerts := alarmed()
 			s.takes = tc.takes
 			r := well(t)
-			if got, err := gate.Healthy(r, "ClusterUnhealthy", alerts)(t.Context(), engine.Run{}); err != nil || !got.Passed() {
+			if got, err := gate.Healthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{}); err != nil || !got.Passed() {
 				t.Fatalf("an answer that has just come does not open the gate: %v, %v", got, err)
 			}
 			s.at(tc.after)
 			commence := engine.Guarded(func(context.Context, engine.Run) (engine.Result, error) {
 				return engine.Done("the cluster is healthy"), nil
-			}, gate.Healthy(r, "ClusterUnhealthy", alerts))
+			}, gate.Healthy(r, "ClusterUnhealthy", alerts, platform))
 			got, err := commence(t.Context(), engine.Run{})
 			if err != nil || got != tc.want {
 				t.Errorf("got %v, %v, want %v", got, err, tc.want)
@@ -153,7 +153,7 @@ func TestNoGateOpensByAnOldAnswer(t *testing.T) {
 func TestAnOldAnswerIsNoNo(t *testing.T) {
 	t.Parallel()
 	s, alerts := alarmed()
-	is := gate.IsHealthy(well(t), alerts)
+	is := gate.IsHealthy(well(t), alerts, platform)
 	if yes, err := is(t.Context()); err != nil || !yes {
 		t.Errorf("got %t, %v", yes, err)
 	}
@@ -172,7 +172,7 @@ func TestAllThatIsFoundIsNamed(t *testing.T) {
 	t.Parallel()
 	s, alerts := alarmed()
 	s.names = []string{"E", "D in namespace y", "D in namespace x", "A", "A"}
-	got, err := gate.Healthy(ill(t), "ClusterUnhealthy", alerts)(t.Context(), engine.Run{})
+	got, err := gate.Healthy(ill(t), "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
 	want := engine.WaitFor(time.Minute, "ClusterUnhealthy", "nodes not ready: a; alerts firing: A, D in namespace x, D in namespace y and 1 more")
 	if err != nil || got != want {
 		t.Errorf("got %v, %v", got, err)
@@ -180,7 +180,7 @@ func TestAllThatIsFoundIsNamed(t *testing.T) {
 
 	s, alerts = alarmed()
 	s.err = errors.New("the answer is 503 Service Unavailable")
-	_, err = gate.Healthy(ill(t), "ClusterUnhealthy", alerts)(t.Context(), engine.Run{})
+	_, err = gate.Healthy(ill(t), "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
 	if want := "checking the health of the cluster: the answer is 503 Service Unavailable; found so far: nodes not ready: a"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -199,7 +199,7 @@ func TestWithoutASourceOfAlertsNoGateOpensUnlessTheyAreNotToBeChecked(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := gate.Healthy(well(t), "ClusterUnhealthy", tc.alerts)(t.Context(), engine.Run{})
+			result, err := gate.Healthy(well(t), "ClusterUnhealthy", tc.alerts, platform)(t.Context(), engine.Run{})
 			if result.Passed() != tc.opens || (err == nil) != tc.opens {
 				t.Errorf("got %v, %v", result, err)
 			}
@@ -217,11 +217,11 @@ func TestAnAnswerThatWasNotWaitedForIsNotKept(t *testing.T) {
 	s.err = context.Canceled
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := gate.Healthy(well(t), "ClusterUnhealthy", alerts)(ctx, engine.Run{}); !errors.Is(err, context.Canceled) {
+	if _, err := gate.Healthy(well(t), "ClusterUnhealthy", alerts, platform)(ctx, engine.Run{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	s.err = nil
-	if result, err := gate.Healthy(well(t), "ClusterUnhealthy", alerts)(t.Context(), engine.Run{}); err != nil || !result.Passed() {
+	if result, err := gate.Healthy(well(t), "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{}); err != nil || !result.Passed() {
 		t.Errorf("got %v, %v", result, err)
 	}
 }
@@ -250,7 +250,7 @@ func TestWhoLooksAheadIsContentWithAnAnswerAsOldAsTheInterval(t *testing.T) {
 			}
 			for _, second := range []time.Duration{0, 30 * time.Second, 59 * time.Second} {
 				s.at(second)
-				got, err := gate.LooksHealthy(cluster, "Ill", alerts)(t.Context(), engine.Run{})
+				got, err := gate.LooksHealthy(cluster, "Ill", alerts, platform)(t.Context(), engine.Run{})
 				if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails {
 					t.Errorf("after %s: got %+v, %v, want %+v, %s", second, got, err, tc.want, tc.fails)
 				}

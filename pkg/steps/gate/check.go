@@ -19,15 +19,25 @@ import (
 // for each group, in a fixed order. Nothing found is health.
 type check func(context.Context, client.Reader) ([]string, error)
 
-// checks are what is asked, in the order of the message, and their names in the metrics.
-var checks = []struct {
+// named is a check with its name in the metrics.
+type named struct {
 	name string
 	ask  check
-}{
-	{"version", of(cluster.ReadVersion, versionTroubles)},
-	{"operators", of(cluster.ReadOperators, operatorTroubles)},
-	{"pools", of(cluster.ReadPools, poolTroubles)},
-	{"nodes", of(cluster.ReadNodes, nodeTroubles)},
+}
+
+// checks are what is asked, in the order of the message.
+func checks(unforced []string) []named {
+	return []named{
+		{"version", of(cluster.ReadVersion, versionTroubles)},
+		{"operators", of(cluster.ReadOperators, operatorTroubles)},
+		{"pools", of(cluster.ReadPools, poolTroubles)},
+		{"nodes", of(cluster.ReadNodes, nodeTroubles)},
+		{"budgets", of(allBudgets, budgetTroubles(unforced))},
+	}
+}
+
+func allBudgets(ctx context.Context, r client.Reader) ([]cluster.Budget, error) {
+	return cluster.ReadBudgets(ctx, r, "")
 }
 
 // of makes a check of facts and of what is wrong with them.
@@ -43,9 +53,9 @@ func of[Facts any](read func(context.Context, client.Reader) (Facts, error), tro
 
 // look asks all checks and for the alerts. What cannot be found out is all named
 // too. See Alerts for again, and for who observes it at that time: zero is nobody.
-func look(ctx context.Context, r client.Reader, alerts *Alerts, now time.Time) (found []string, again time.Duration, err error) {
+func look(ctx context.Context, r client.Reader, alerts *Alerts, unforced []string, now time.Time) (found []string, again time.Duration, err error) {
 	var unknown []error
-	for _, check := range checks {
+	for _, check := range checks(unforced) {
 		troubles, err := check.ask(ctx, r)
 		alerts.observed(check.name, err == nil && len(troubles) == 0, now)
 		found = append(found, troubles...)

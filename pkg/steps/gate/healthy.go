@@ -20,10 +20,11 @@ import (
 const stale = "nothing is found to be wrong, but alerts must be asked for again before the upgrade goes on"
 
 // Healthy waits, with the given reason, until no check finds anything and no
-// alert fires. All that is found is in the message.
-func Healthy(r client.Reader, reason string, alerts *Alerts) engine.UpgradeStep {
+// alert fires. All that is found is in the message. In the unforced namespaces
+// nothing ever forces a drain; an asterisk stands for any characters.
+func Healthy(r client.Reader, reason string, alerts *Alerts, unforced []string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		found, again, err := look(ctx, r, alerts, run.Now)
+		found, again, err := look(ctx, r, alerts, unforced, run.Now)
 		message := strings.Join(found, "; ")
 		switch {
 		case err != nil:
@@ -39,9 +40,9 @@ func Healthy(r client.Reader, reason string, alerts *Alerts) engine.UpgradeStep 
 
 // LooksHealthy is Healthy for people who look ahead: nothing is opened by it, so
 // an answer about alerts may be as old as the interval.
-func LooksHealthy(r client.Reader, reason string, alerts *Alerts) engine.UpgradeStep {
+func LooksHealthy(r client.Reader, reason string, alerts *Alerts, unforced []string) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		found, _, err := look(ctx, r, alerts, time.Time{})
+		found, _, err := look(ctx, r, alerts, unforced, time.Time{})
 		switch {
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("checking the health of the cluster: %w", err)
@@ -53,9 +54,9 @@ func LooksHealthy(r client.Reader, reason string, alerts *Alerts) engine.Upgrade
 }
 
 // IsHealthy says whether no check finds anything and no alert fires.
-func IsHealthy(r client.Reader, alerts *Alerts) func(context.Context) (bool, error) {
+func IsHealthy(r client.Reader, alerts *Alerts, unforced []string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		found, again, err := look(ctx, r, alerts, time.Time{})
+		found, again, err := look(ctx, r, alerts, unforced, time.Time{})
 		if err == nil && len(found) == 0 && again > 0 {
 			err = errors.New(stale)
 		}

@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,6 +77,19 @@ func node(name string, changes ...func(*corev1.Node)) client.Object {
 	return n
 }
 
+// platform are the namespaces in which nothing forces a drain.
+var platform = []string{"default", "kube-*", "openshift-*"}
+
+// budget is one of three pods that lets so many of them go.
+func budget(namespace, name string, letsGo int32, changes ...func(*policyv1.PodDisruptionBudget)) client.Object {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, CurrentHealthy: 3, DisruptionsAllowed: letsGo}
+	for _, change := range changes {
+		change(b)
+	}
+	return b
+}
+
 func notReady(n *corev1.Node) { n.Status.Conditions = nil }
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 func draining(n *corev1.Node) {
@@ -89,7 +103,7 @@ func pressed(n *corev1.Node) {
 func reader(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -169,15 +183,35 @@ func TestHealthy(t *testing.T) {
 			objects: []client.Object{node("a"), node("b", pressed)},
 			want:    "nodes under pressure: b (disk and memory)",
 		},
+		"a budget of the platform lets no pod go": {
+			objects: []client.Object{budget("openshift-etcd", "guard", 0), budget("kube-system", "b", 0), budget("default", "a", 0), budget("openshift-dns", "dns", 1)},
+			want:    "disruption budgets that let no pod go: default/a, kube-system/b, openshift-etcd/guard",
+		},
+		"a budget of an application lets no pod go, which is forced": {
+			objects: []client.Object{budget("shop", "shop", 0), budget("my-openshift-etcd", "guard", 0)},
+		},
+		"a budget of the platform has no pods": {
+			objects: []client.Object{budget("openshift-etcd", "guard", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 0 })},
+		},
+		"a budget of the platform lets pods go that are ill, as all are": {
+			objects: []client.Object{budget("openshift-etcd", "guard", 0, func(b *policyv1.PodDisruptionBudget) {
+				b.Status.CurrentHealthy, b.Spec.UnhealthyPodEvictionPolicy = 0, new(policyv1.AlwaysAllow)
+			})},
+		},
+		"nobody knows what a budget of the platform lets go": {
+			objects: []client.Object{budget("openshift-etcd", "guard", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })},
+			want:    "disruption budgets not observed yet: openshift-etcd/guard",
+		},
 		"everything is wrong": {
 			objects: []client.Object{
 				node("e", notReady), node("d", notReady, cordoned), node("c", notReady), node("b", notReady), node("a", notReady, pressed),
 				pool("worker", true, degraded("x")), operator("dns"),
-				version(says("Failing", "True", "", "y")),
+				version(says("Failing", "True", "", "y")), budget("openshift-etcd", "guard", 0),
 			},
 			want: "the cluster version operator is failing: y; cluster operators unavailable: dns; cluster operators degraded: dns; " +
 				"machine config pools degraded: worker (x); machine config pools paused: worker; " +
-				"nodes not ready: a, b, c and 2 more; nodes cordoned by hand: d; nodes under pressure: a (disk and memory)",
+				"nodes not ready: a, b, c and 2 more; nodes cordoned by hand: d; nodes under pressure: a (disk and memory); " +
+				"disruption budgets that let no pod go: openshift-etcd/guard",
 		},
 	}
 	for name, tc := range cases {
@@ -192,11 +226,11 @@ func TestHealthy(t *testing.T) {
 			if tc.want != "" {
 				want = engine.Wait("ClusterUnhealthy", "%s", tc.want)
 			}
-			got, err := gate.Healthy(r, "ClusterUnhealthy", unchecked())(t.Context(), engine.Run{})
+			got, err := gate.Healthy(r, "ClusterUnhealthy", unchecked(), platform)(t.Context(), engine.Run{})
 			if err != nil || got != want {
 				t.Errorf("got %v; (-want +got):\n%s", err, cmp.Diff(want.Message(), got.Message()))
 			}
-			healthy, err := gate.IsHealthy(r, unchecked())(t.Context())
+			healthy, err := gate.IsHealthy(r, unchecked(), platform)(t.Context())
 			if err != nil || healthy != (tc.want == "") {
 				t.Errorf("is healthy: got %t, %v", healthy, err)
 			}
@@ -213,6 +247,7 @@ func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
 		"the cluster operators":    func(o any) bool { _, is := o.(*configv1.ClusterOperatorList); return is },
 		"the machine config pools": func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is },
 		"the nodes":                func(o any) bool { _, is := o.(*corev1.NodeList); return is },
+		"the disruption budgets":   func(o any) bool { _, is := o.(*policyv1.PodDisruptionBudgetList); return is },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,11 +265,11 @@ func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
 					return c.List(ctx, list, opts...)
 				},
 			}, healthy...)
-			result, err := gate.Healthy(r, "ClusterUnhealthy", unchecked())(t.Context(), engine.Run{})
+			result, err := gate.Healthy(r, "ClusterUnhealthy", unchecked(), platform)(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) || result != (engine.Result{}) {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if yes, err := gate.IsHealthy(r, unchecked())(t.Context()); !errors.Is(err, broken) || yes {
+			if yes, err := gate.IsHealthy(r, unchecked(), platform)(t.Context()); !errors.Is(err, broken) || yes {
 				t.Errorf("is healthy: got %t, %v", yes, err)
 			}
 		})
@@ -245,7 +280,7 @@ func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
 // reads with the cache.
 func BenchmarkHealthy(b *testing.B) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			b.Fatal(err)
 		}
@@ -253,8 +288,9 @@ func BenchmarkHealthy(b *testing.B) {
 	shared := cache{version: version().(*configv1.ClusterVersion)}
 	for i := range 500 {
 		shared.nodes = append(shared.nodes, *node(fmt.Sprintf("worker-%03d", i), cordoned).(*corev1.Node))
+		shared.budgets = append(shared.budgets, *budget("shop", fmt.Sprintf("shop-%03d", i), 1).(*policyv1.PodDisruptionBudget))
 	}
-	step := gate.Healthy(shared, "ClusterUnhealthy", unchecked())
+	step := gate.Healthy(shared, "ClusterUnhealthy", unchecked(), platform)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := step(b.Context(), engine.Run{}); err != nil {
@@ -267,6 +303,7 @@ func BenchmarkHealthy(b *testing.B) {
 type cache struct {
 	version *configv1.ClusterVersion
 	nodes   []corev1.Node
+	budgets []policyv1.PodDisruptionBudget
 }
 
 func (c cache) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -275,8 +312,11 @@ func (c cache) Get(_ context.Context, _ client.ObjectKey, object client.Object, 
 }
 
 func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if nodes, ok := list.(*corev1.NodeList); ok {
-		nodes.Items = c.nodes
+	switch list := list.(type) {
+	case *corev1.NodeList:
+		list.Items = c.nodes
+	case *policyv1.PodDisruptionBudgetList:
+		list.Items = c.budgets
 	}
 	return nil
 }

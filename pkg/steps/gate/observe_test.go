@@ -30,6 +30,7 @@ func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
 		"an operator is degraded":    {[]client.Object{version(), operator("dns")}, nil, nil, []string{"operators"}},
 		"a pool is paused":           {[]client.Object{version(), pool("worker", true)}, nil, nil, []string{"pools"}},
 		"a node and an alert":        {[]client.Object{version(), node("a", notReady)}, []string{"A"}, nil, []string{"nodes", "alerts"}},
+		"a budget":                   {[]client.Object{version(), budget("openshift-etcd", "guard", 0)}, nil, nil, []string{"budgets"}},
 		"alerts cannot be found out": {[]client.Object{version()}, nil, down, []string{"alerts"}},
 		"neither can the version":    {nil, nil, nil, []string{"version"}},
 	} {
@@ -49,18 +50,18 @@ func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
 				}
 			}
 			r := reader(t, interceptor.Funcs{}, tc.objects...)
-			_, _ = gate.Healthy(r, "ClusterUnhealthy", alerts)(t.Context(), engine.Run{Now: now})
+			_, _ = gate.Healthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{Now: now})
 			if diff := cmp.Diff(tc.want, failed); diff != "" {
 				t.Errorf("observed to fail (-want +got):\n%s", diff)
 			}
 			once := slices.Clone(asked)
-			for _, check := range []string{"version", "operators", "pools", "nodes", "alerts"} {
+			for _, check := range []string{"version", "operators", "pools", "nodes", "budgets", "alerts"} {
 				if !slices.Contains(once, check) {
 					t.Errorf("%s was not observed", check)
 				}
 			}
-			_, _ = gate.IsHealthy(r, alerts)(t.Context()) // an upgrade does not wait for either of these
-			_, _ = gate.LooksHealthy(r, "ClusterUnhealthy", alerts)(t.Context(), engine.Run{Now: now})
+			_, _ = gate.IsHealthy(r, alerts, platform)(t.Context()) // an upgrade does not wait for either of these
+			_, _ = gate.LooksHealthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{Now: now})
 			if diff := cmp.Diff(once, asked); diff != "" {
 				t.Errorf("observed (-by the step +beside it):\n%s", diff)
 			}
