@@ -82,16 +82,30 @@ func recommended(update *configv1.ConditionalUpdate) bool {
 	return holds(update.Conditions, "Recommended", metav1.ConditionTrue)
 }
 
-// risks are those that are not known to leave this cluster alone.
+// risks are those that are not known to leave this cluster alone. A cluster
+// version operator that does not say of each risk whether it applies (that of
+// 4.20 does not) gives the name of the only one that does as its reason.
 func risks(update *configv1.ConditionalUpdate) []Risk {
+	var only string
+	for i := range update.Risks {
+		if because(update.Conditions, "Recommended", metav1.ConditionFalse, update.Risks[i].Name) {
+			only = update.Risks[i].Name
+		}
+	}
 	var apply []Risk
 	for i := range update.Risks {
 		risk := &update.Risks[i]
-		if !holds(risk.Conditions, "Applies", metav1.ConditionFalse) {
+		if (only == "" || only == risk.Name) && !holds(risk.Conditions, "Applies", metav1.ConditionFalse) {
 			apply = append(apply, Risk{Name: risk.Name, Message: risk.Message, URL: risk.URL})
 		}
 	}
 	return apply
+}
+
+func because(conditions []metav1.Condition, name string, status metav1.ConditionStatus, reason string) bool {
+	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
+		return c.Type == name && c.Status == status && c.Reason == reason
+	})
 }
 
 func holds(conditions []metav1.Condition, name string, status metav1.ConditionStatus) bool {

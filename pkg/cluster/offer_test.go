@@ -60,6 +60,20 @@ func TestOffer(t *testing.T) {
 			}}},
 			want: cluster.Offer{Offered: true, Conditional: true, Image: image446, Risks: []cluster.Risk{{Name: "Here"}, {Name: "Perhaps"}}},
 		},
+		"the risk that is the reason for not recommending a release is the only one": {
+			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{
+				Release: release, Risks: []configv1.ConditionalUpdateRisk{{Name: "Elsewhere"}, {Name: "Here"}},
+				Conditions: []metav1.Condition{{Type: "Recommended", Status: metav1.ConditionFalse, Reason: "Here"}},
+			}}},
+			want: cluster.Offer{Offered: true, Conditional: true, Image: image446, Risks: []cluster.Risk{{Name: "Here"}}},
+		},
+		"when several things are the reason for not recommending a release, any risk may be among them": {
+			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{
+				Release: release, Risks: []configv1.ConditionalUpdateRisk{{Name: "Elsewhere"}, {Name: "Here"}},
+				Conditions: []metav1.Condition{{Type: "Recommended", Status: metav1.ConditionFalse, Reason: "MultipleReasons"}},
+			}}},
+			want: cluster.Offer{Offered: true, Conditional: true, Image: image446, Risks: []cluster.Risk{{Name: "Elsewhere"}, {Name: "Here"}}},
+		},
 		"a conditional release that names no risks cannot be accepted": {
 			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{Release: release}}},
 		},
