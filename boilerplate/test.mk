@@ -26,6 +26,14 @@ race: ## Run the unit tests under the race detector, which needs gcc.
 e2e: $(CONTROL_PLANE) $(MONITORING) build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
 	go test -tags e2e -count 1 -p 1 -parallel $(E2E_CLUSTERS) -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
 
+.PHONY: e2e-cvo
+e2e-cvo: linux-and-root $(CONTROL_PLANE) bin/prometheus bin/alertmanager bin/cluster-version-operator build ## Run the tests with the real cluster version operator, which takes Linux and root.
+	go test -tags cvo -count 1 -timeout 20m $(TEST_FLAGS) ./test/e2e
+
+.PHONY: linux-and-root
+linux-and-root:
+	@[ "$$(uname -s)-$$(id -u)" = Linux-0 ] || { echo "make e2e-cvo: the real cluster version operator needs Linux and root, and this is user $$(id -un) on $$(uname -s)" >&2; exit 1; }
+
 BENCH_PACKAGES = $(shell grep -rl --include='*_test.go' '^func Benchmark' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: bench

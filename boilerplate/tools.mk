@@ -24,6 +24,9 @@ $(eval $(call tool,promtool,prometheus,github.com/prometheus/prometheus/cmd/prom
 $(eval $(call tool,alertmanager,alertmanager,github.com/prometheus/alertmanager/cmd/alertmanager,80 s))
 MONITORING := $(filter-out $(CONTROL_PLANE),$(TOOLS))
 
+# Only what is about the real cluster version operator wants this one.
+$(eval $(call tool,cluster-version-operator,cluster-version-operator,github.com/openshift/cluster-version-operator/cmd/cluster-version-operator,2.5 min))
+
 $(eval $(call tool,controller-gen,generators,sigs.k8s.io/controller-tools/cmd/controller-gen,25 s))
 $(eval $(call tool,crd-ref-docs,generators,github.com/elastic/crd-ref-docs,10 s))
 $(eval $(call tool,golangci-lint,lint,sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter,2 min))

@@ -15,7 +15,7 @@ target=pkg/devcluster/crds
 mkdir -p "$target"
 rm -f "$target"/*.yaml
 for resource in \
-  config/v1/clusterversions config/v1/clusteroperators config/v1/infrastructures \
+  config/v1/clusterversions config/v1/clusteroperators config/v1/infrastructures config/v1/featuregates config/v1/proxies \
   machineconfiguration/v1/machineconfigpools machineconfiguration/v1/machineconfigs \
   machine/v1beta1/machines machine/v1beta1/machinesets; do
   api=${resource%/*} name=${resource##*/} found=()

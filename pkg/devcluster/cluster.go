@@ -34,6 +34,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/receiver"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
@@ -68,6 +69,8 @@ type Cluster struct {
 
 	spec        Spec
 	graph       *updategraph.Server
+	realCVO     *realcvo.Operator // nil unless the Spec wants it
+	key         *realcvo.Key      // that releases are signed with; nil likewise
 	stopPlayers context.CancelFunc
 	players     chan error
 }
@@ -89,6 +92,11 @@ func Scheme() (*runtime.Scheme, error) {
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if wrong := options.Spec.Validate(nil); len(wrong) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", wrong.ToAggregate())
+	}
+	if options.Spec.CVO == Real {
+		if err := realcvo.Require(); err != nil {
+			return nil, fmt.Errorf("--cvo=real: %w", err)
+		}
 	}
 	running, err := controlplane.Start(ctx, controlplane.Options{BinDir: options.BinDir, Dir: options.Dir, Prepare: serveKinds})
 	if err != nil {
@@ -128,6 +136,9 @@ func (c *Cluster) Path(elements ...string) string {
 // Stop ends the players, the update graph, the receiver, the monitoring and the control plane. It may be called again.
 func (c *Cluster) Stop() error {
 	var trouble []error
+	if c.realCVO != nil { // whose player may be waiting for it
+		trouble = append(trouble, c.realCVO.Stop())
+	}
 	if c.stopPlayers != nil {
 		c.stopPlayers()
 		trouble = append(trouble, <-c.players)
@@ -177,7 +188,15 @@ func (c *Cluster) start(ctx context.Context) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	c.Catalogue = updategraph.NewCatalogue(c.spec.Releases...)
-	if c.graph, err = updategraph.Serve(c.Catalogue); err != nil {
+	if c.spec.CVO == Real {
+		if c.key, err = realcvo.NewKey(); err != nil {
+			return err
+		}
+	}
+	if c.graph, err = updategraph.Serve(c.Catalogue, c.signer()); err != nil {
+		return err
+	}
+	if err := c.monitor(ctx); err != nil {
 		return err
 	}
 	if err := c.install(ctx); err != nil {
@@ -190,9 +209,6 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	if err := c.Receiver.Start(); err != nil {
-		return err
-	}
-	if err := c.monitor(ctx); err != nil {
 		return err
 	}
 	return c.await(ctx)
@@ -228,10 +244,11 @@ func (c *Cluster) play(ctx context.Context, scheme *runtime.Scheme) error {
 	if err != nil {
 		return fmt.Errorf("preparing the players: %w", err)
 	}
-	if err := cvo.AddToManager(mgr, c.cvoOptions()); err != nil {
+	run, err := c.playCVO(ctx, mgr)
+	if err != nil {
 		return err
 	}
-	kubelets, err := kubelet.AddToManager(mgr)
+	kubelets, err := kubelet.AddToManager(mgr, run)
 	if err != nil {
 		return err
 	}
@@ -247,4 +264,36 @@ func (c *Cluster) play(ctx context.Context, scheme *runtime.Scheme) error {
 	c.stopPlayers, c.players = stop, make(chan error, 1)
 	go func() { c.players <- errors.Join(mgr.Start(ctx), closeLog()) }()
 	return nil
+}
+
+// playCVO has the manager play the cluster version operator, or run the real one, and returns what the kubelets are to run.
+func (c *Cluster) playCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run, error) {
+	if c.spec.CVO != Real {
+		return nil, cvo.AddToManager(mgr, c.cvoOptions())
+	}
+	account, err := c.ServiceAccountConfig(ctx, realcvo.Namespace, realcvo.ServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	options := realcvo.Options{
+		BinDir: c.BinDir(), Dir: c.Path("cluster-version-operator"), Log: c.Path("logs", "cluster-version-operator.log"),
+		Client: account, Key: c.key, Signatures: c.graph.SignaturesURL(),
+		Speed: c.spec.Speed, Catalogue: c.Catalogue, Installed: c.spec.Version, Operators: c.spec.Operators,
+		OnExit: c.TellDied,
+	}
+	if c.Monitoring != nil {
+		options.Prometheus = c.Monitoring.PrometheusURL()
+	}
+	if c.realCVO, err = realcvo.New(options); err != nil {
+		return nil, err
+	}
+	return c.realCVO.Run, c.realCVO.AddToManager(mgr)
+}
+
+// signer signs releases if there is somebody who looks at signatures.
+func (c *Cluster) signer() updategraph.Signer {
+	if c.key == nil {
+		return nil
+	}
+	return c.key
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
 )
 
 // namespaces are those of OpenShift that upgraders look into or write to.
@@ -27,6 +28,7 @@ func namespaces() []string {
 		cvo.MachineConfigNamespace,
 		"openshift-cluster-version",
 		"openshift-config",
+		"openshift-config-managed",
 		machineapi.Namespace,
 		"openshift-monitoring",
 	}
@@ -41,6 +43,14 @@ func (c *Cluster) install(ctx context.Context) error {
 	}
 	if err := c.installInfrastructure(ctx); err != nil {
 		return err
+	}
+	if err := c.Client.Create(ctx, &configv1.FeatureGate{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}); err != nil {
+		return fmt.Errorf("creating the feature gates: %w", err)
+	}
+	if c.spec.CVO == Real { // it applies it by itself, once it may do so
+		if err := c.Client.Create(ctx, realcvo.ClusterRoleBinding()); err != nil {
+			return fmt.Errorf("permitting the cluster version operator everything: %w", err)
+		}
 	}
 	if err := machineconfig.Bootstrap(ctx, c.Client, c.spec.Pools, c.spec.Version); err != nil {
 		return err
@@ -89,10 +99,35 @@ func (c *Cluster) installInfrastructure(ctx context.Context) error {
 
 // await returns once the cluster is as an installed one.
 func (c *Cluster) await(ctx context.Context) error {
+	if err := until(ctx, c.missing); err != nil || c.spec.CVO != Real {
+		return err
+	}
+	if err := realcvo.Reconsider(ctx, c.Client); err != nil {
+		return err
+	}
+	return until(ctx, c.unsettled)
+}
+
+// unsettled says what the real cluster version operator has not noticed yet.
+func (c *Cluster) unsettled(ctx context.Context) (string, error) {
+	var version configv1.ClusterVersion
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: cvo.Name}, &version); err != nil {
+		return "", fmt.Errorf("getting the cluster version: %w", err)
+	}
+	for _, condition := range version.Status.Conditions {
+		if condition.Type == configv1.OperatorUpgradeable && condition.Status == configv1.ConditionFalse {
+			return "the cluster is upgradeable", nil
+		}
+	}
+	return "", nil
+}
+
+// until returns once nothing is missing.
+func until(ctx context.Context, missingFrom func(context.Context) (string, error)) error {
 	var missing string
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		var err error
-		missing, err = c.missing(ctx)
+		missing, err = missingFrom(ctx)
 		return missing == "", err
 	})
 	if err != nil {

@@ -42,9 +42,21 @@ type Spec struct {
 	Nodes []machineconfig.Node `json:"nodes,omitempty"`
 	// Monitoring has a Prometheus and an Alertmanager run; without it there are none.
 	Monitoring *monitoring.Spec `json:"monitoring,omitempty"`
+	// CVO says whether the cluster version operator is played, as it is by default, or the real one, which takes Linux and
+	// root. What the real one does takes as long as it takes, whatever the Speed.
+	CVO CVO `json:"cvo,omitempty"`
 	// Speed is how many times faster than the real ones the played parts are, 60 by default.
 	Speed pace.Speed `json:"speed,omitempty"`
 }
+
+// CVO says who the cluster version operator is.
+type CVO string
+
+// The cluster version operators.
+const (
+	Played CVO = "played"
+	Real   CVO = "real"
+)
 
 const (
 	defaultSpeed = 60
@@ -55,6 +67,7 @@ const (
 // WithDefaults returns the spec with everything filled in.
 func (s Spec) WithDefaults() Spec {
 	s.Version = cmp.Or(s.Version, "4.20.5")
+	s.CVO = cmp.Or(s.CVO, Played)
 	s.Speed = cmp.Or(s.Speed, defaultSpeed)
 	s.Masters = cmp.Or(s.Masters, defaultNodes)
 	s.Workers = cmp.Or(s.Workers, defaultNodes)
@@ -120,6 +133,9 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 	var wrong field.ErrorList
 	if s.Speed < 0 {
 		wrong = append(wrong, field.Invalid(path.Child("speed"), s.Speed, "must be greater than 0: 60 plays an hour in a minute"))
+	}
+	if s.CVO != Played && s.CVO != Real {
+		wrong = append(wrong, field.NotSupported(path.Child("cvo"), s.CVO, []CVO{Played, Real}))
 	}
 	wrong = append(wrong, validVersion(path.Child("version"), s.Version)...)
 	seen := map[string]bool{}

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2e
+//go:build e2e || cvo
 
 package e2e
 

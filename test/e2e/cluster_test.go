@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2e
+//go:build e2e || cvo
 
 package e2e
 
@@ -57,7 +57,8 @@ func stateFolder(tb testing.TB) string {
 	return dir
 }
 
-// processesOf are those that name the folder in their arguments, by id and arguments. Only Linux can tell.
+// processesOf are those that name the folder in their arguments or have their root folder in it, by id and arguments.
+// Only Linux can tell.
 func processesOf(tb testing.TB, dir string) []string {
 	tb.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -67,7 +68,9 @@ func processesOf(tb testing.TB, dir string) []string {
 	var found []string
 	for _, file := range lines {
 		line, err := os.ReadFile(file)
-		if err == nil && bytes.Contains(line, []byte(dir+"/")) { // one that has ended meanwhile has no arguments
+		root, rootErr := os.Readlink(filepath.Join(filepath.Dir(file), "root"))
+		inside := rootErr == nil && strings.HasPrefix(root, dir+"/")
+		if err == nil && (inside || bytes.Contains(line, []byte(dir+"/"))) { // one that has ended meanwhile has no arguments
 			found = append(found, filepath.Base(filepath.Dir(file))+": "+strings.ReplaceAll(string(line), "\x00", " "))
 		}
 	}
@@ -96,9 +99,9 @@ func startCluster(tb testing.TB, spec devcluster.Spec) *devcluster.Cluster {
 }
 
 // startOperator returns once the operator is ready; it is stopped in the end.
-func startOperator(tb testing.TB, cluster *devcluster.Cluster) *devcluster.Operator {
+func startOperator(tb testing.TB, cluster *devcluster.Cluster, options devcluster.OperatorOptions) *devcluster.Operator {
 	tb.Helper()
-	operator, err := cluster.StartOperator(tb.Context(), devcluster.OperatorOptions{})
+	operator, err := cluster.StartOperator(tb.Context(), options)
 	if err != nil {
 		tb.Fatal(err)
 	}

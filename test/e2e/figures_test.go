@@ -105,7 +105,7 @@ func measureIdle(tb testing.TB, spec devcluster.Spec, idle time.Duration) idleFi
 	cluster := startCluster(tb, spec)
 	people := users(tb, cluster)
 	createPods(tb, people, 10*(cluster.Spec().Masters+cluster.Spec().Workers))
-	operator := startOperator(tb, cluster)
+	operator := startOperator(tb, cluster, devcluster.OperatorOptions{})
 	var f idleFigures
 
 	config := upgradeTo("4.20.6")
@@ -174,7 +174,7 @@ func measureUpgrade(tb testing.TB) upgradeFigures {
 	tb.Helper()
 	cluster := startCluster(tb, devcluster.Spec{Speed: 120})
 	people := users(tb, cluster)
-	startOperator(tb, cluster)
+	startOperator(tb, cluster, devcluster.OperatorOptions{})
 	began := time.Now()
 	config := ask(tb, people, upgradeTo("4.20.6"))
 	var f upgradeFigures
@@ -220,7 +220,7 @@ func measureRecording(tb testing.TB, upgrades int) []time.Duration {
 	tb.Helper()
 	cluster := startCluster(tb, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
 	people := users(tb, cluster)
-	startOperator(tb, cluster)
+	startOperator(tb, cluster, devcluster.OperatorOptions{})
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Duration(upgrades)*2*time.Minute)
 	defer cancel()
 	seen := sightings(ctx, tb, people)

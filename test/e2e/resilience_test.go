@@ -85,7 +85,7 @@ func TestTenUpgradesInARow(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 
 	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
-	operator := startOperator(t, cluster)
+	operator := startOperator(t, cluster, devcluster.OperatorOptions{})
 	people := users(t, cluster)
 	killAtDeeds(t, people, operator)
 	for i, release := range releases(upgrades) {

@@ -24,6 +24,7 @@ type shape struct {
 	masters, workers int
 	speed            float64
 	monitoring       bool
+	cvo              string
 
 	flags *pflag.FlagSet
 }
@@ -37,6 +38,7 @@ func (s *shape) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.workers, "workers", 0, "worker nodes (default 3)")
 	flags.StringSliceVar(&s.pools, "pool", nil, "a further machine config pool, as NAME=NODES; may be repeated")
 	flags.BoolVar(&s.monitoring, "monitoring", false, "run a Prometheus and an Alertmanager, too")
+	flags.StringVar(&s.cvo, "cvo", "", "the cluster version operator: played, or real, which takes Linux, root and minutes (default played)")
 	flags.Float64Var(&s.speed, "speed", 0, "how many times faster than the real ones the played parts are (default 60)")
 }
 
@@ -44,6 +46,9 @@ func (s *shape) bind(flags *pflag.FlagSet) {
 func (s *shape) over(spec devcluster.Spec) (devcluster.Spec, error) {
 	if s.version != "" {
 		spec.Version = s.version
+	}
+	if s.cvo != "" {
+		spec.CVO = devcluster.CVO(s.cvo)
 	}
 	if s.channel != "" {
 		spec.Channel = s.channel

@@ -24,6 +24,7 @@ type Command struct {
 	Args   []string
 	Env    []string    // nil means this process's own
 	Log    string      // the file that stdout and stderr are appended to
+	Root   string      // the folder that is the root folder to the process, Path included, which takes root; empty means the real one
 	OnExit func(error) // called once if the process ends without Stop or Kill; may be nil
 }
 
@@ -50,6 +51,9 @@ func StartProcess(command Command) (*Process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = command.Env
 	cmd.SysProcAttr = attributes()
+	if command.Root != "" {
+		cmd.SysProcAttr.Chroot, cmd.Dir = command.Root, "/"
+	}
 
 	p := &Process{name: filepath.Base(command.Path), log: command.Log, command: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)

@@ -44,7 +44,7 @@ func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 			WithStatusSubresource(&configv1.ClusterVersion{}, &configv1.ClusterOperator{}).Build(),
 		catalogue: updategraph.NewCatalogue(append(releases, updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}})...),
 	}
-	graph, err := updategraph.Serve(w.catalogue)
+	graph, err := updategraph.Serve(w.catalogue, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

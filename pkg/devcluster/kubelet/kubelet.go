@@ -8,6 +8,7 @@
 package kubelet
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ import (
 type Kubelets struct {
 	client client.Client
 	wake   chan event.GenericEvent // nodes to look at again
+	run    Run
 
 	mu    sync.Mutex
 	nodes map[string]*machine // by the node's name
@@ -36,6 +38,9 @@ type Kubelets struct {
 	scheduling sync.Mutex
 	placed     map[types.UID]string // the nodes of pods that were bound just now
 }
+
+// Run runs what is in a pod that ends by itself. An error makes the pod a failed one that shows it.
+type Run func(ctx context.Context, pod *corev1.Pod) error
 
 // machine is what a node runs on.
 type machine struct {
@@ -47,9 +52,13 @@ type machine struct {
 // forGood is longer than a dev cluster lives, and can be added to a time.
 const forGood = 365 * 24 * time.Hour
 
-// AddToManager has the manager run the kubelets of all nodes that exist now or later.
-func AddToManager(mgr manager.Manager) (*Kubelets, error) {
-	k := &Kubelets{client: mgr.GetClient(), wake: make(chan event.GenericEvent, 1024), nodes: map[string]*machine{}, placed: map[types.UID]string{}}
+// AddToManager has the manager run the kubelets of all nodes that exist now or later. What pods do is played but for what
+// run does; nil is nothing.
+func AddToManager(mgr manager.Manager, run Run) (*Kubelets, error) {
+	if run == nil {
+		run = func(context.Context, *corev1.Pod) error { return nil }
+	}
+	k := &Kubelets{client: mgr.GetClient(), run: run, wake: make(chan event.GenericEvent, 1024), nodes: map[string]*machine{}, placed: map[types.UID]string{}}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("node-player").
 		For(&corev1.Node{}).

@@ -47,7 +47,7 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 	}
 	switch pod.Status.Phase {
 	case corev1.PodPending, "":
-		return k.run(ctx, &pod, now)
+		return k.begin(ctx, &pod, now)
 	case corev1.PodRunning:
 		return k.complete(ctx, &pod, now)
 	default:
@@ -114,8 +114,8 @@ func fits(pod *corev1.Pod, node *corev1.Node) bool {
 	return true
 }
 
-// run makes a pod ready.
-func (k *Kubelets) run(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
+// begin makes a pod ready.
+func (k *Kubelets) begin(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	if rest := podStarts - now.Sub(pod.CreationTimestamp.Time); rest > 0 {
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
@@ -146,19 +146,21 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
 	before := pod.DeepCopy()
-	var code int32
+	ended := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(now.Truncate(time.Second)), Reason: "Completed"}
 	pod.Status.Phase = corev1.PodSucceeded
-	if _, err := fmt.Sscanf(pod.Annotations[ExitCode], "%d", &code); err == nil && code != 0 {
-		pod.Status.Phase = corev1.PodFailed
+	if _, err := fmt.Sscanf(pod.Annotations[ExitCode], "%d", &ended.ExitCode); err != nil {
+		if err := k.run(ctx, pod); err != nil {
+			ended.ExitCode, ended.Message = 1, err.Error()
+		}
 	}
-	stamp := metav1.NewTime(now.Truncate(time.Second))
-	setReady(pod, false, stamp)
+	if ended.ExitCode != 0 {
+		pod.Status.Phase, ended.Reason = corev1.PodFailed, "Error"
+	}
+	setReady(pod, false, ended.FinishedAt)
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
 		status.Ready, status.Started = false, new(false)
-		status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ExitCode: code, FinishedAt: stamp, Reason: map[bool]string{true: "Completed", false: "Error"}[code == 0],
-		}}
+		status.State = corev1.ContainerState{Terminated: &ended}
 	}
 	return reconcile.Result{}, k.patch(ctx, pod, before)
 }

@@ -77,7 +77,7 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 		want []string
 	}{
 		"an unknown field": {
-			"cluster: {worker: 3}", []string{"story.yaml: cluster.worker: there is no such field; there are channel, machineSets, masters, monitoring, nodes,"},
+			"cluster: {worker: 3}", []string{"story.yaml: cluster.worker: there is no such field; there are channel, cvo, machineSets, masters, monitoring, nodes,"},
 		},
 		"an unknown field of a list's element": {
 			"rules: [{name: a, do: [{apiserver: stop}]}]", []string{"rules[0].do[0].apiserver: there is no such field", "apiServer"},
@@ -118,6 +118,9 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 		"an answer that is none": {
 			"cluster: {releases: [{version: 4.20.6, risks: [{name: A, applies: perhaps}]}]}",
 			[]string{`cluster.releases[0].risks[0].applies: Unsupported value: "perhaps": supported values: "yes", "no", "unknown"`},
+		},
+		"a cluster version operator that does not exist": {
+			"cluster: {cvo: actual}", []string{`cluster.cvo: Unsupported value: "actual": supported values: "played", "real"`},
 		},
 		"a configuration that the operator would refuse": {
 			"operator: {config: {upgradeWindow: soon}}", []string{"operator.config: ", "upgradeWindow"},

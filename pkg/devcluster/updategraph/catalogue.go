@@ -29,8 +29,10 @@ type Release struct {
 	From []string `json:"from,omitempty"`
 	// Risks make the update to this release a conditional one.
 	Risks []Risk `json:"risks,omitempty"`
-	// Refused is why the release cannot be loaded, such as a signature that does not verify. Empty means that it can.
+	// Refused is why the release cannot be loaded, such as a manifest that nobody has. Empty means that it can.
 	Refused string `json:"refused,omitempty"`
+	// Unsigned releases are refused because nobody signed them.
+	Unsigned bool `json:"unsigned,omitempty"`
 }
 
 // Risk is something known to go wrong in an update.
@@ -40,6 +42,9 @@ type Risk struct {
 	URL     string `json:"url"`
 	// Applies says whether the cluster is exposed to the risk: "yes", "no" or "unknown". Empty means "yes".
 	Applies string `json:"applies,omitempty"`
+	// PromQL is what the real cluster version operator asks Prometheus, which answers 1 if the cluster is exposed and 0 if
+	// it is not. By default it asks for what Applies says. The played one goes by Applies alone.
+	PromQL string `json:"promQL,omitempty"`
 }
 
 // Answers to whether a risk applies.
@@ -50,9 +55,12 @@ const (
 )
 
 // Image returns the pull spec of the release, by digest. It depends on the version alone.
-func (r Release) Image() string {
-	return fmt.Sprintf("quay.io/openshift-release-dev/ocp-release@sha256:%x", sha256.Sum256([]byte(r.Version)))
-}
+func (r Release) Image() string { return repository + "@" + r.Digest() }
+
+// Digest returns what the release is signed by.
+func (r Release) Digest() string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(r.Version))) }
+
+const repository = "quay.io/openshift-release-dev/ocp-release"
 
 // URL returns the address of the release's errata.
 func (r Release) URL() string { return "https://access.redhat.com/errata/RHBA-" + r.Version }

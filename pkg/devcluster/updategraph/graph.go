@@ -97,10 +97,22 @@ func served(risks []Risk) []GraphRisk {
 	for _, risk := range risks {
 		graph = append(graph, GraphRisk{
 			URL: risk.URL, Name: risk.Name, Message: risk.Message,
-			MatchingRules: []MatchingRule{{Type: "PromQL", PromQL: &PromQL{
-				PromQL: `max(devcluster_exposed{risk="` + risk.Name + `"}) or 0 * max(cluster_version)`,
-			}}},
+			MatchingRules: []MatchingRule{{Type: "PromQL", PromQL: &PromQL{PromQL: risk.query()}}},
 		})
 	}
 	return graph
+}
+
+// query asks for what is known already, unless there is something to ask.
+func (r Risk) query() string {
+	switch {
+	case r.PromQL != "":
+		return r.PromQL
+	case r.Applies == No:
+		return "vector(0)"
+	case r.Applies == Unknown:
+		return "vector(0) > 0" // no answer
+	default:
+		return "vector(1)"
+	}
 }

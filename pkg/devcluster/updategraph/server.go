@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -19,15 +20,15 @@ type Server struct {
 	done     chan error
 }
 
-// Serve starts a server, which runs until it is stopped.
-func Serve(catalogue *Catalogue) (*Server, error) {
+// Serve starts a server, which runs until it is stopped. It signs releases if there is a signer.
+func Serve(catalogue *Catalogue, signer Signer) (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
 	if err != nil {
 		return nil, fmt.Errorf("serving the update graph: %w", err)
 	}
 	s := &Server{
 		listener: listener,
-		server:   &http.Server{Handler: Handler(catalogue), ReadHeaderTimeout: 10 * time.Second},
+		server:   &http.Server{Handler: Handler(catalogue, signer), ReadHeaderTimeout: 10 * time.Second},
 		done:     make(chan error, 1),
 	}
 	go func() { s.done <- s.server.Serve(listener) }()
@@ -36,6 +37,11 @@ func Serve(catalogue *Catalogue) (*Server, error) {
 
 // URL returns what belongs into a ClusterVersion's spec.upstream.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/graph" }
+
+// SignaturesURL is a store of signatures: that of a release is at sha256=<digest>/signature-1 below it.
+func (s *Server) SignaturesURL() string {
+	return "http://" + s.listener.Addr().String() + "/signatures"
+}
 
 // Stop ends the server.
 func (s *Server) Stop() error {
@@ -48,9 +54,15 @@ func (s *Server) Stop() error {
 	return nil
 }
 
+// Signer signs releases. It may be called from several goroutines.
+type Signer interface {
+	// Sign returns a signature of the release in the format of containers/image.
+	Sign(release Release) ([]byte, error)
+}
+
 // Handler answers GET /graph with the graph of the channel that the query names. Like the real service it insists on
-// the parameters that a cluster sends.
-func Handler(catalogue *Catalogue) http.Handler {
+// the parameters that a cluster sends. Beside it are the signatures of the releases, if there is a signer.
+func Handler(catalogue *Catalogue, signer Signer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /graph", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -66,5 +78,21 @@ func Handler(catalogue *Catalogue) http.Handler {
 		}
 		_ = encoder.Encode(catalogue.Graph(r.URL.Query().Get("channel"))) // a client that went away is no trouble
 	})
+	if signer != nil {
+		mux.HandleFunc("GET /signatures/{digest}/signature-1", func(w http.ResponseWriter, r *http.Request) {
+			digest := strings.Replace(r.PathValue("digest"), "=", ":", 1)
+			release, found := catalogue.Image(repository + "@" + digest)
+			if !found || release.Unsigned {
+				http.NotFound(w, r)
+				return
+			}
+			signature, err := signer.Sign(release)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			_, _ = w.Write(signature) // a client that went away is no trouble
+		})
+	}
 	return mux
 }

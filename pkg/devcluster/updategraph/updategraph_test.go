@@ -6,6 +6,8 @@ package updategraph_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,7 +57,7 @@ func updates(graph updategraph.Graph) (plain, conditional []string) {
 
 func TestTheGraphOfAChannel(t *testing.T) {
 	t.Parallel()
-	server, err := updategraph.Serve(catalogue())
+	server, err := updategraph.Serve(catalogue(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +95,63 @@ func TestTheGraphOfAChannel(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.conditional, conditional); diff != "" {
 				t.Errorf("conditional edges (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// signer signs with the version.
+type signer struct{}
+
+func (signer) Sign(release updategraph.Release) ([]byte, error) { return []byte(release.Version), nil }
+
+func TestSignaturesAreServedOfReleasesThatAreSigned(t *testing.T) {
+	t.Parallel()
+	known := catalogue()
+	known.Set(updategraph.Release{Version: "4.20.7", Unsigned: true})
+	for name, test := range map[string]struct {
+		version   string
+		signer    updategraph.Signer
+		status    int
+		signature string
+	}{
+		"a release":                    {"4.20.6", signer{}, http.StatusOK, "4.20.6"},
+		"a release that nobody signed": {"4.20.7", signer{}, http.StatusNotFound, "404 page not found\n"},
+		"a release that nobody knows":  {"4.20.9", signer{}, http.StatusNotFound, "404 page not found\n"},
+		"a release where nobody signs": {"4.20.6", nil, http.StatusNotFound, "404 page not found\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			digest := strings.Replace(updategraph.Release{Version: test.version}.Digest(), ":", "=", 1)
+			answer := httptest.NewRecorder()
+			updategraph.Handler(known, test.signer).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/signatures/"+digest+"/signature-1", http.NoBody))
+			if answer.Code != test.status || answer.Body.String() != test.signature {
+				t.Errorf("got %d %q, want %d %q", answer.Code, answer.Body, test.status, test.signature)
+			}
+		})
+	}
+}
+
+func TestWhatPrometheusIsAskedOfARisk(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		risk updategraph.Risk
+		want string
+	}{
+		"is answered with yes unless something else is said": {updategraph.Risk{}, "vector(1)"},
+		"is answered with no if it does not apply":           {updategraph.Risk{Applies: updategraph.No}, "vector(0)"},
+		"is not answered if nobody knows":                    {updategraph.Risk{Applies: updategraph.Unknown}, "vector(0) > 0"},
+		"is what the risk says":                              {updategraph.Risk{Applies: updategraph.No, PromQL: "up"}, "up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.risk.Name = "SlowDisks"
+			graph := updategraph.NewCatalogue(
+				updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}},
+				updategraph.Release{Version: "4.20.6", Channels: []string{"stable"}, Risks: []updategraph.Risk{test.risk}},
+			).Graph("stable")
+			if got := graph.ConditionalEdges[0].Risks[0].MatchingRules[0].PromQL.PromQL; got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}

@@ -1,0 +1,147 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package realcvo runs the real cluster version operator and plays what it needs: releases and their signatures, the
+// pods that unpack them, its own Deployment, and the ClusterOperators, which follow the release that they are handed.
+//
+// It knows nothing of what the cluster version operator makes of that: it reports in the ClusterVersion by itself.
+package realcvo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+// Where the cluster version operator is deployed.
+const (
+	Namespace      = "openshift-cluster-version"
+	ServiceAccount = "default"
+)
+
+// program is the executable's name, in the folder of programs as in the root folder of its process.
+const program = "cluster-version-operator"
+
+// Options say what is run, and what it is given.
+type Options struct {
+	// BinDir is the folder with the program.
+	BinDir string
+	// Dir is the folder that is the root folder to the process, as that of a container's image is.
+	Dir string
+	// Log is the file that the process writes to.
+	Log string
+	// Client is what the process talks to the API server as.
+	Client *rest.Config
+	// Prometheus is where it asks whether risks apply to the cluster; empty means that nobody answers.
+	Prometheus string
+	// Signatures is where the signatures are that Key made.
+	Signatures string
+	Key        *Key
+
+	Speed     pace.Speed
+	Catalogue *updategraph.Catalogue
+	Installed string         // the version that the cluster begins with; it is in the catalogue
+	Operators []cvo.Operator // in the order of their update
+
+	// OnExit is told if the process ends by itself as soon as it was started; it is started again otherwise.
+	OnExit func(error)
+}
+
+// Operator is the real cluster version operator.
+type Operator struct {
+	options Options
+	process *process
+}
+
+// Require says why the cluster version operator cannot be run here, if it cannot.
+func Require() error {
+	if err := supported(); err != nil {
+		return fmt.Errorf("needs Linux and root; %w", err)
+	}
+	return nil
+}
+
+// New prepares what the process will see. It runs from the start of the manager until Stop.
+func New(options Options) (*Operator, error) {
+	if err := controlplane.RequireBuilt(options.BinDir, "make bin/"+program, program); err != nil {
+		return nil, err
+	}
+	o := &Operator{options: options}
+	installed, found := options.Catalogue.Version(options.Installed)
+	if !found {
+		return nil, fmt.Errorf("preparing the cluster version operator: nobody knows the installed release %q", options.Installed)
+	}
+	if err := o.furnish(); err != nil {
+		return nil, fmt.Errorf("furnishing the root folder of the cluster version operator: %w", err)
+	}
+	if err := o.unpack(installed, "/"); err != nil {
+		return nil, err
+	}
+	o.process = &process{root: options.Dir, log: options.Log, onExit: options.OnExit}
+	return o, nil
+}
+
+// AddToManager has the manager play what surrounds the process, and start it.
+func (o *Operator) AddToManager(mgr manager.Manager) error {
+	if err := o.addDeployment(mgr); err != nil {
+		return err
+	}
+	if err := addClusterOperators(mgr, o.options); err != nil {
+		return err
+	}
+	installed, _ := o.options.Catalogue.Version(o.options.Installed)
+	return mgr.Add(manager.RunnableFunc(func(context.Context) error { return o.process.run(o.container(installed)) }))
+}
+
+// Stop ends the process at once. It may be called again.
+func (o *Operator) Stop() error { return o.process.end() }
+
+// Paths in the root folder of the process.
+const (
+	kubeconfigPath = "/kubeconfig"
+	payloadsPath   = "/etc/cvo/updatepayloads" // where the cluster version operator looks for releases that a pod has unpacked
+)
+
+// furnish puts into the root folder what is there whatever the release.
+func (o *Operator) furnish() error {
+	if err := os.RemoveAll(o.options.Dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(o.options.Dir, payloadsPath), 0o750); err != nil {
+		return err
+	}
+	if err := copyFile(filepath.Join(o.options.BinDir, program), filepath.Join(o.options.Dir, program), 0o700); err != nil {
+		return err
+	}
+	client := rest.CopyConfig(o.options.Client)
+	if err := rest.LoadTLSFiles(client); err != nil {
+		return err
+	}
+	client.CAFile, client.CertFile, client.KeyFile = "", "", "" // which are outside
+	return controlplane.WriteKubeconfig(filepath.Join(o.options.Dir, kubeconfigPath), client)
+}
+
+func copyFile(from, to string, mode os.FileMode) (err error) {
+	source, err := os.Open(from) //nolint:gosec // a program of ours
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode) //nolint:gosec // in our state folder
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	_, err = target.ReadFrom(source)
+	return err
+}

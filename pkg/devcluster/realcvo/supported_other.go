@@ -1,0 +1,14 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package realcvo
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// supported says why it is not.
+func supported() error { return fmt.Errorf("this is %s", runtime.GOOS) }
