@@ -23,6 +23,8 @@ type Offer struct {
 	Risks []Risk
 	// Image is the pull spec of the release.
 	Image string
+	// Channels are those that have the release, as far as it is said.
+	Channels []string
 }
 
 // Risk is why a conditional update is not recommended.
@@ -56,7 +58,7 @@ func offers(status *configv1.ClusterVersionStatus) map[string]Offer {
 	for i := range status.AvailableUpdates {
 		release := &status.AvailableUpdates[i]
 		if _, known := all[release.Version]; !known {
-			all[release.Version] = Offer{Offered: true, Image: release.Image}
+			all[release.Version] = Offer{Offered: true, Image: release.Image, Channels: release.Channels}
 		}
 	}
 	for i := range status.ConditionalUpdates {
@@ -65,7 +67,7 @@ func offers(status *configv1.ClusterVersionStatus) map[string]Offer {
 			continue
 		}
 		if recommended(update) {
-			all[update.Release.Version] = Offer{Offered: true, Image: update.Release.Image}
+			all[update.Release.Version] = Offer{Offered: true, Image: update.Release.Image, Channels: update.Release.Channels}
 			continue
 		}
 		// The API promises at least one risk. Without any there is nothing that
@@ -73,7 +75,9 @@ func offers(status *configv1.ClusterVersionStatus) map[string]Offer {
 		if len(update.Risks) == 0 {
 			continue
 		}
-		all[update.Release.Version] = Offer{Offered: true, Conditional: true, Image: update.Release.Image, Risks: risks(update)}
+		all[update.Release.Version] = Offer{
+			Offered: true, Conditional: true, Image: update.Release.Image, Channels: update.Release.Channels, Risks: risks(update),
+		}
 	}
 	return all
 }

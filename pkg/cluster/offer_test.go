@@ -60,6 +60,12 @@ func TestOffer(t *testing.T) {
 			}}},
 			want: cluster.Offer{Offered: true, Conditional: true, Image: image446, Risks: []cluster.Risk{{Name: "Here"}, {Name: "Perhaps"}}},
 		},
+		"a release says in which channels it is": {
+			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{
+				{Version: release.Version, Image: release.Image, Channels: []string{"fast-4.4", "stable-4.4"}},
+			}},
+			want: cluster.Offer{Offered: true, Image: image446, Channels: []string{"fast-4.4", "stable-4.4"}},
+		},
 		"the risk that is the reason for not recommending a release is the only one": {
 			status: configv1.ClusterVersionStatus{ConditionalUpdates: []configv1.ConditionalUpdate{{
 				Release: release, Risks: []configv1.ConditionalUpdateRisk{{Name: "Elsewhere"}, {Name: "Here"}},

@@ -83,6 +83,14 @@ func channel(name string) change {
 }
 
 func unobserved(v *configv1.ClusterVersion) { v.Status.ObservedGeneration = 2 }
+func offeredIn(channels ...string) change {
+	return func(v *configv1.ClusterVersion) {
+		for i := range v.Status.AvailableUpdates {
+			v.Status.AvailableUpdates[i].Channels = channels
+		}
+	}
+}
+
 func offersNothing(v *configv1.ClusterVersion) {
 	v.Status.AvailableUpdates, v.Status.ConditionalUpdates = nil, nil
 }

@@ -97,6 +97,14 @@ var channels = map[string]scene{
 		version: at(unobserved, condition("ReleaseAccepted", "False", "", "")),
 		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel fast-4.4"},
 	},
+	"the spec is not observed, and the target is offered as one of the channel": {
+		version: at(unobserved, offeredIn("stable-4.4", "fast-4.4")),
+		want:    answer{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel fast-4.4"},
+	},
+	"the spec is not observed, and the target is offered as one of other channels": {
+		version: at(unobserved, offeredIn("stable-4.4", "eus-4.4")),
+		want:    answer{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to look at channel fast-4.4"},
+	},
 	"the channel of a cluster on its way is left alone": {
 		version: at(channel("stable-4.4"), moving("4.4.6"), unobserved),
 		want:    answer{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},

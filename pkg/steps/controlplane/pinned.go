@@ -6,6 +6,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,9 +35,12 @@ func setsChannel(version cluster.Version, target cluster.Target) bool {
 	return !version.Current.Is(target) && target.Channel != "" && version.Channel != target.Channel
 }
 
-// offeredInChannel waits until what is offered is that of the channel, and then for the target.
+// offeredInChannel waits until what is offered is that of the channel, and then for the target. The cluster version
+// operator retrieves what a channel offers at once, and says only minutes later that it has observed the spec; while it
+// refuses a release it never does.
 func offeredInChannel(version cluster.Version, target cluster.Target) engine.Result {
-	settled := version.Observed || version.ReleaseAccepted.IsFalse() // while it refuses a release it observes nothing
+	settled := version.Observed || version.ReleaseAccepted.IsFalse() ||
+		slices.Contains(version.Offer(target.Version).Channels, version.Channel)
 	if !settled && !version.Current.Is(target) {
 		return engine.Wait("ChannelSet", "waiting for the cluster version operator to look at channel %s", version.Channel)
 	}
