@@ -139,7 +139,7 @@ func (p *player) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	before := version.Status.DeepCopy()
 
 	again := p.syncUpdates(ctx, &version, now)
-	syncUpgradeable(&version, operators.Items, now)
+	syncUpgradeable(&version, operators.Items, p.work != nil, now)
 	wanted, invalid := p.wanted(&version)
 	again = pace.Sooner(again, p.syncPayload(&version, wanted, now))
 	next, err := p.syncOperators(ctx, operators.Items, now)

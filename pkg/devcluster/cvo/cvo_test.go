@@ -89,6 +89,7 @@ func (w *world) ask(update *configv1.Update) {
 	w.t.Helper()
 	version := w.version()
 	version.Spec.DesiredUpdate = update
+	version.Generation++ // as the API server does
 	if err := w.client.Update(w.t.Context(), version); err != nil {
 		w.t.Fatal(err)
 	}
@@ -162,6 +163,9 @@ func TestAnOfferedVersionIsInstalled(t *testing.T) {
 	w.reconcile(9)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 	w.wantCondition(configv1.OperatorProgressing, configv1.ConditionFalse, "", "Cluster version is 4.20.6")
+	if version := w.version(); version.Status.ObservedGeneration != version.Generation {
+		t.Error("it does not say that it has observed what it has done")
+	}
 }
 
 func TestAVersionThatIsNotOfferedIsInvalid(t *testing.T) {
@@ -223,6 +227,9 @@ func TestARefusedReleaseIsTriedAgain(t *testing.T) {
 	w.reconcile(5)
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "RetrievePayload", "failure=no signature")
 	w.wantHistory("4.20.5 Completed")
+	if version := w.version(); version.Status.ObservedGeneration >= version.Generation {
+		t.Error("it says to have observed what it refuses")
+	}
 	w.catalogue.Set(stable("4.20.6"))
 	w.reconcile(12)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
@@ -277,6 +284,58 @@ func TestAMinorUpdateIsRefusedWhileTheClusterIsNotUpgradeable(t *testing.T) {
 	w.ask(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(12)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+}
+
+func TestAClusterIsNotUpgradeableWhileItIsUpdated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"))
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(3)
+	w.wantCondition(configv1.OperatorUpgradeable, configv1.ConditionFalse, "UpdateInProgress", "An update is already in progress")
+	w.set("etcd", configv1.OperatorUpgradeable, configv1.ConditionFalse)
+	w.reconcile(1)
+	w.wantCondition(configv1.OperatorUpgradeable, configv1.ConditionFalse, "MultipleReasons", "for multiple reasons: Somehow,UpdateInProgress\n* Cluster operator etcd")
+	w.set("etcd", configv1.OperatorUpgradeable, configv1.ConditionTrue)
+	w.reconcile(12)
+	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+	if find(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
+		t.Error("Upgradeable is told although nothing is in the way")
+	}
+}
+
+func TestAnUpdateByTwoMinorVersionsIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.22.0"))
+	far, _ := w.catalogue.Version("4.22.0")
+	w.ask(&configv1.Update{Version: "4.22.0", Image: far.Image()})
+	w.reconcile(5)
+	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionGiantHop")
+	w.wantHistory("4.20.5 Completed")
+}
+
+func TestAnUnsignedReleaseIsRefused(t *testing.T) {
+	t.Parallel()
+	unsigned := stable("4.20.6")
+	unsigned.Unsigned = true
+	w := newWorld(t, unsigned)
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(5)
+	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "RetrievePayload", "failure=The update cannot be verified: unable to verify sha256:")
+	w.wantHistory("4.20.5 Completed")
+}
+
+func TestAFormerVersionWithoutItsImageIsNeitherInvalidNorInstalled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, stable("4.20.6"))
+	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.reconcile(12)
+	w.ask(&configv1.Update{Version: "4.20.5"})
+	w.reconcile(5)
+	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
+	w.wantCondition(releaseAccepted, configv1.ConditionTrue, "PayloadLoaded", `version="4.20.6"`)
+	if find(w.version().Status.Conditions, invalidVersion) != nil {
+		t.Error("it is invalid")
+	}
 }
 
 func TestARollbackIsRefused(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -174,25 +173,40 @@ func named(operators []configv1.ClusterOperator, name string) *configv1.ClusterO
 	return nil
 }
 
-// syncUpgradeable sums up the operators. Like the real one it says nothing if nothing is in the way.
-func syncUpgradeable(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, now time.Time) {
+// syncUpgradeable sums up what is in the way of a minor update. Like the real one it says nothing if nothing is.
+func syncUpgradeable(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, updating bool, now time.Time) {
 	var reasons, messages []string
-	for _, operator := range operators {
-		c := find(operator.Status.Conditions, configv1.OperatorUpgradeable)
-		if c != nil && c.Status == configv1.ConditionFalse {
-			reasons = append(reasons, c.Reason)
-			messages = append(messages, fmt.Sprintf("Cluster operator %s should not be upgraded between minor versions: %s", operator.Name, c.Message))
-		}
+	if reason, message := notUpgradeable(operators); reason != "" {
+		reasons, messages = append(reasons, reason), append(messages, message)
+	}
+	if updating {
+		reasons = append(reasons, "UpdateInProgress")
+		messages = append(messages, "An update is already in progress and the details are in the Progressing condition")
 	}
 	switch len(reasons) {
 	case 0:
-		version.Status.Conditions = slices.DeleteFunc(version.Status.Conditions, func(c configv1.ClusterOperatorStatusCondition) bool {
-			return c.Type == configv1.OperatorUpgradeable
-		})
+		remove(version, configv1.OperatorUpgradeable)
 	case 1:
 		set(version, configv1.OperatorUpgradeable, configv1.ConditionFalse, reasons[0], messages[0], now)
 	default:
-		set(version, configv1.OperatorUpgradeable, configv1.ConditionFalse, "ClusterOperatorsNotUpgradeable",
-			"Multiple cluster operators should not be upgraded between minor versions:\n* "+strings.Join(messages, "\n* "), now)
+		set(version, configv1.OperatorUpgradeable, configv1.ConditionFalse, "MultipleReasons", fmt.Sprintf(
+			"Cluster should not be upgraded between minor versions for multiple reasons: %s\n* %s", strings.Join(reasons, ","), strings.Join(messages, "\n* ")), now)
 	}
+}
+
+// notUpgradeable sums up the operators.
+func notUpgradeable(operators []configv1.ClusterOperator) (reason, message string) {
+	const sentence = "Cluster operator %s should not be upgraded between minor versions: %s"
+	var messages []string
+	for _, operator := range operators {
+		c := find(operator.Status.Conditions, configv1.OperatorUpgradeable)
+		if c != nil && c.Status == configv1.ConditionFalse {
+			reason, message = c.Reason, fmt.Sprintf(sentence, operator.Name, c.Message)
+			messages = append(messages, fmt.Sprintf(sentence, operator.Name, c.Reason+": "+c.Message))
+		}
+	}
+	if len(messages) < 2 {
+		return reason, message
+	}
+	return "ClusterOperatorsNotUpgradeable", "Multiple cluster operators should not be upgraded between minor versions:\n* " + strings.Join(messages, "\n* ")
 }

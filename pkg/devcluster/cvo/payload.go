@@ -5,6 +5,7 @@ package cvo
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/blang/semver/v4"
@@ -47,16 +48,15 @@ func (p *player) wanted(version *configv1.ClusterVersion) (*configv1.Update, err
 		}
 	}
 	if update.Image == "" {
-		image, found := knownImage(version, update.Version)
-		// The list of updates may have changed since the update began.
-		if !found && update.Version == p.payload.Version {
-			image, found = p.payload.Image(), true
+		image, found := availableImage(version, update.Version)
+		switch {
+		case found:
+			update.Image = image
+		case hadBefore(version, update.Version): // which is allowed, and never done
+			return nil, nil
+		default:
+			return nil, field.Invalid(path, update.Version, "when image is empty the update must be an available update")
 		}
-		if !found {
-			return nil, field.Invalid(path, update.Version,
-				"when image is empty the update must be a previous version or an available update")
-		}
-		update.Image = image
 	}
 	if update.Image == p.payload.Image() {
 		return nil, nil
@@ -64,20 +64,19 @@ func (p *player) wanted(version *configv1.ClusterVersion) (*configv1.Update, err
 	return update, nil
 }
 
-// knownImage finds a version that comes without an image. Conditional updates do not count: who takes a risk says so by
-// naming the image.
-func knownImage(version *configv1.ClusterVersion, wanted string) (string, bool) {
+// availableImage finds a version that comes without an image. Conditional updates do not count: who takes a risk says so
+// by naming the image.
+func availableImage(version *configv1.ClusterVersion, wanted string) (string, bool) {
 	for _, release := range version.Status.AvailableUpdates {
 		if release.Version == wanted {
 			return release.Image, true
 		}
 	}
-	for _, entry := range version.Status.History {
-		if entry.Version == wanted {
-			return entry.Image, true
-		}
-	}
 	return "", false
+}
+
+func hadBefore(version *configv1.ClusterVersion, wanted string) bool {
+	return slices.ContainsFunc(version.Status.History, func(entry configv1.UpdateHistory) bool { return entry.Version == wanted })
 }
 
 // syncPayload loads the release that is wanted, and begins the update once it is accepted. It returns when to look again.
@@ -124,8 +123,11 @@ func (p *player) accepted(version *configv1.ClusterVersion, now time.Time) {
 func (p *player) retrieve(version *configv1.ClusterVersion, wanted *configv1.Update) (updategraph.Release, string, error) {
 	release, found := p.options.Catalogue.Image(wanted.Image)
 	failure := release.Refused
-	if !found {
+	switch {
+	case !found:
 		failure = "Unable to download and prepare the update: manifest unknown"
+	case release.Unsigned:
+		failure = fmt.Sprintf("The update cannot be verified: unable to verify %s against keyrings: verifier-public-key-redhat", release.Digest())
 	}
 	if failure != "" {
 		return release, "RetrievePayload", fmt.Errorf("Retrieving payload failed version=%q image=%q failure=%s", //nolint:staticcheck // the real one's sentence
@@ -146,6 +148,10 @@ func (p *player) preconditions(version *configv1.ClusterVersion, release updateg
 	from, to := semver.MustParse(p.payload.Version), semver.MustParse(release.Version)
 	if to.LT(from) {
 		return fmt.Errorf(`Precondition "ClusterVersionRollback" failed because of "LowDesiredVersion": %s is less than the current target %s, and rollbacks are not recommended`, to, from) //nolint:staticcheck // the real one's sentence
+	}
+	if to.Minor > from.Minor+1 {
+		return fmt.Errorf(`Precondition "ClusterVersionGiantHop" failed because of "MultipleMinorVersionsUpdate": %s is more than one minor version beyond the current target %s (%d.%d > %d.(%d+1)), and only updates within the current minor version or to the next minor version are supported.`, //nolint:revive,staticcheck // the real one's sentence
+			to, from, to.Major, to.Minor, from.Major, from.Minor)
 	}
 	upgradeable := find(version.Status.Conditions, configv1.OperatorUpgradeable)
 	if to.Minor > from.Minor && upgradeable != nil && upgradeable.Status == configv1.ConditionFalse {

@@ -17,7 +17,9 @@ const manifests = 901
 
 // report brings the history and the conditions up to date.
 func (p *player) report(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, invalid error, now time.Time) {
-	version.Status.ObservedGeneration = version.Generation
+	if p.load == nil { // otherwise what is being done is not what is asked for
+		version.Status.ObservedGeneration = version.Generation
+	}
 	p.reportHistory(version, now)
 
 	reason := ""

@@ -140,7 +140,10 @@ func (p *player) addConditional(answer *updates, graph updategraph.Graph, to str
 }
 
 func (p *player) recommended(version string, risks []updategraph.GraphRisk) metav1.Condition {
-	condition := metav1.Condition{Type: "Recommended", Status: metav1.ConditionTrue}
+	condition := metav1.Condition{
+		Type: "Recommended", Status: metav1.ConditionTrue, Reason: "NotExposedToRisks",
+		Message: "The update is recommended, because none of the conditional update risks apply to this cluster.",
+	}
 	var reasons, messages []string
 	for _, risk := range risks {
 		switch p.options.Catalogue.Exposed(version, risk.Name) {
@@ -158,15 +161,15 @@ func (p *player) recommended(version string, risks []updategraph.GraphRisk) meta
 				risk.Name, risk.Name, risk.Message, risk.Name, risk.URL))
 		}
 	}
-	switch len(reasons) {
+	switch len(slices.Compact(slices.Sorted(slices.Values(reasons)))) {
 	case 0:
-		condition.Reason = "AsExpected"
-		condition.Message = "The update is recommended, because none of the conditional update risks apply to this cluster."
+		return condition
 	case 1:
-		condition.Reason, condition.Message = reasons[0], messages[0]
+		condition.Reason = reasons[0]
 	default:
-		condition.Reason, condition.Message = "MultipleReasons", strings.Join(messages, "\n\n")
+		condition.Reason = "MultipleReasons"
 	}
+	condition.Message = strings.Join(messages, "\n\n")
 	return condition
 }
 
