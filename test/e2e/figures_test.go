@@ -131,7 +131,7 @@ func measureIdle(tb testing.TB, spec devcluster.Spec, idle time.Duration) idleFi
 		tb.Errorf("an upgrade that waits made %d requests, want none but %d signs of life", len(made), signs)
 	}
 
-	f.memory = resident(tb, operator.Replicas()[0].PID())
+	f.memory = statusOf(tb, operator.Replicas()[0].PID(), "VmRSS")
 	tb.Logf("Resident: %d KiB", f.memory)
 	return f
 }
@@ -407,8 +407,8 @@ func reconciled(tb testing.TB, operator *devcluster.Operator) int {
 	return int(total)
 }
 
-// resident is the memory of a process that is in RAM, in KiB.
-func resident(tb testing.TB, pid int) int {
+// statusOf is what Linux says of the memory of a process, in KiB: VmRSS is in RAM, VmHWM was at most.
+func statusOf(tb testing.TB, pid int, field string) int {
 	tb.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if errors.Is(err, os.ErrNotExist) {
@@ -419,7 +419,7 @@ func resident(tb testing.TB, pid int) int {
 	}
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "VmRSS:" {
+		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == field+":" {
 			size, err := strconv.Atoi(fields[1])
 			if err != nil {
 				tb.Fatal(err)
@@ -427,7 +427,7 @@ func resident(tb testing.TB, pid int) int {
 			return size
 		}
 	}
-	tb.Fatal("the process has no VmRSS")
+	tb.Fatal("the process has no " + field)
 	return 0
 }
 

@@ -1,0 +1,157 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+)
+
+// mostMemoryOfMany is what may be resident at any time, in KiB, with 500 nodes and 5,000 pods that are drained.
+const mostMemoryOfMany = 150 << 10
+
+func TestPodsAreAskedForByTheNodeThatIsBeingDrained(t *testing.T) {
+	t.Parallel()
+	measureDrains(t, devcluster.Spec{Speed: 120}, 2, time.Second)
+}
+
+func BenchmarkFiveHundredNodes(b *testing.B) {
+	b.Log("Method: requests in the API server's audit log while an upgrade is Pending, and while it drains all workers, a tenth of them at a time; on each node ten pods," +
+		" all of which a budget guards and have to be forced. VmHWM, the most that was ever resident, is read at the end.")
+	tenth := intstr.FromString("10%")
+	for b.Loop() {
+		f := measureDrains(b, devcluster.Spec{
+			Speed: 600, Masters: 3, Workers: 497, Pools: []machineconfig.Pool{{Name: machineconfig.Worker, MaxUnavailable: &tenth}},
+		}, 10, 2*time.Minute)
+		b.ReportMetric(0, "ns/op") // is of no interest
+		b.ReportMetric(float64(f.idle), "requests-idle")
+		b.ReportMetric(float64(f.forced), "forced")
+		b.ReportMetric(float64(f.lists), "pod-lists")
+		b.ReportMetric(float64(f.memory)/1024, "MiB")
+		if f.memory > mostMemoryOfMany {
+			b.Errorf("%d KiB were resident, want at most %d", f.memory, mostMemoryOfMany)
+		}
+	}
+}
+
+type drainFigures struct {
+	idle   int // requests
+	forced int // pods
+	lists  int // of the pods on a node
+	memory int // KiB, at most
+}
+
+// measureDrains leaves an upgrade Pending for that long, and then has it drain workers whose pods are guarded.
+func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.Duration) drainFigures {
+	tb.Helper()
+	cluster := startCluster(tb, spec)
+	people := users(tb, cluster)
+	workers := cluster.Spec().Workers
+	createGuardedPods(tb, people, workers, podsEach)
+	operator := startOperator(tb, cluster)
+	var f drainFigures
+
+	config := upgradeTo("4.20.6")
+	config.Spec.PDBForceDrainTimeout = new(int32(0))
+	config.Spec.UpgradeAt = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	config = ask(tb, people, config)
+	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return c.Status.NextTime != nil })
+	_, made := disturb(tb, cluster, people, operator, idle)
+	tb.Logf("Pending for %s:\n%s", idle, tally(made))
+	if f.idle = len(made); f.idle > 0 {
+		tb.Errorf("a Pending upgrade made %d requests, want none", f.idle)
+	}
+
+	began := time.Now()
+	config.Spec.UpgradeAt = began.UTC().Format(time.RFC3339)
+	ask(tb, people, config)
+	eventually(tb, 20*time.Minute, "the upgrade is over", func(ctx context.Context) error {
+		if err := people.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
+			return err
+		}
+		if !over(config, "4.20.6") {
+			return fmt.Errorf("its status is %+v", config.Status.Conditions)
+		}
+		return nil
+	})
+	made = requests(tb, cluster, began)
+	tb.Logf("An upgrade with %d pods that are guarded, in %s:\n%s", workers*podsEach, time.Since(began).Round(time.Second), tally(made))
+	for _, r := range made {
+		if r.Verb == "list" && r.Object.Resource == "pods" {
+			f.lists++
+			if !strings.Contains(r.URI, "fieldSelector=spec.nodeName%3Dworker-") && !strings.Contains(r.URI, "fieldSelector=spec.nodeName%3Dmaster-") || !strings.Contains(r.URI, "limit=") {
+				tb.Errorf("pods were listed by %s", r.URI)
+			}
+		}
+	}
+	f.forced = count(made, "delete pods")
+	if f.forced == 0 {
+		tb.Error("no pod was forced: nothing was measured")
+	}
+	f.memory = statusOf(tb, operator.Replicas()[0].PID(), "VmHWM")
+	tb.Logf("Resident at most: %d KiB", f.memory)
+	return f
+}
+
+// createGuardedPods puts pods on each worker, each in another namespace with a budget of its own that lets none of them go.
+func createGuardedPods(tb testing.TB, people client.Client, workers, podsEach int) {
+	tb.Helper()
+	var making sync.WaitGroup
+	for p := range podsEach {
+		name := fmt.Sprintf("shop-%d", p)
+		making.Go(func() {
+			objects := []client.Object{
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+				&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{
+					Selector: &metav1.LabelSelector{}, MinAvailable: new(intstr.FromInt32(int32(workers + 1))),
+				}},
+			}
+			for w := range workers {
+				node := fmt.Sprintf("worker-%d", w)
+				objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: node}, Spec: corev1.PodSpec{
+					NodeName: node, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "shop", Image: "shop"}},
+				}})
+			}
+			for _, object := range objects {
+				if err := people.Create(tb.Context(), object); err != nil {
+					tb.Error(err)
+					return
+				}
+			}
+		})
+	}
+	making.Wait()
+	eventually(tb, 10*time.Minute, "the pods run", func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := people.List(ctx, &pods); err != nil {
+			return err
+		}
+		running := 0
+		for i := range pods.Items {
+			if pods.Items[i].Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if running != workers*podsEach {
+			return fmt.Errorf("%d of %d do", running, workers*podsEach)
+		}
+		return nil
+	})
+}
