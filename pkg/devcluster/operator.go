@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
@@ -43,6 +45,8 @@ type OperatorOptions struct {
 	Restart bool
 	// ServiceAccount is whose permissions it has; OperatorServiceAccount in OperatorNamespace by default.
 	ServiceAccount string
+	// APIServer is the proxy by which it reaches the API server: where that is, and who vouches for it. Nil: there is none.
+	APIServer *rest.Config
 }
 
 // Operator is our operator, running outside of the cluster with the permissions of its ServiceAccount. Its methods may
@@ -91,6 +95,9 @@ func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) 
 	account, err := c.ServiceAccountConfig(ctx, OperatorNamespace, options.ServiceAccount)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the operator: %w", err)
+	}
+	if options.APIServer != nil {
+		account.Host, account.TLSClientConfig = options.APIServer.Host, options.APIServer.TLSClientConfig
 	}
 	kubeconfig := c.Path("operator.kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {

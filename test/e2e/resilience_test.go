@@ -23,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -74,9 +75,9 @@ func ask(tb testing.TB, people client.Client, config *v1alpha1.UpgradeConfig) *v
 	return there
 }
 
-// TestTenUpgradesInARow upgrades one cluster ten times while the operator is killed: in the first upgrade whenever a step
-// begins or ends, in the others at random moments, and in all as soon as it has done what must not be done twice. In
-// each, the cluster is asked once and people are told once.
+// TestTenUpgradesInARow upgrades one cluster ten times while the operator is killed: in the first two upgrades whenever a
+// step begins or ends, in the others at random moments, and in all as soon as it has done what must not be done twice. In
+// each, the cluster is asked once, people are told once, in Events and by the webhook, and no silence is left behind.
 func TestTenUpgradesInARow(t *testing.T) {
 	t.Parallel()
 	const upgrades = 10
@@ -84,8 +85,10 @@ func TestTenUpgradesInARow(t *testing.T) {
 	t.Logf("the moments come from the seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 
-	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
-	operator := startOperator(t, cluster, devcluster.OperatorOptions{})
+	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades), Monitoring: &monitoring.Spec{}})
+	saves := startKiller(t, cluster)
+	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: "alerts: {interval: 1s}"})
+	saves.operator = operator
 	people := users(t, cluster)
 	killAtDeeds(t, people, operator)
 	for i, release := range releases(upgrades) {
@@ -93,9 +96,12 @@ func TestTenUpgradesInARow(t *testing.T) {
 		generation := clusterVersion(t, people).Generation
 		config := ask(t, people, upgradeTo(release.Version))
 		var kills int
-		if i == 0 {
-			kills = killAtEachStep(t, people, config, operator)
-		} else {
+		switch i {
+		case 0:
+			kills = saves.killAtEachStep(t, people, config, beforeTheSave)
+		case 1:
+			kills = saves.killAtEachStep(t, people, config, afterTheSave)
+		default:
 			kills = killAtRandom(t, people, config, operator, random)
 		}
 		t.Logf("%s after %s and %d kills", release.Version, time.Since(began).Round(time.Second), kills)
@@ -119,32 +125,6 @@ func TestTenUpgradesInARow(t *testing.T) {
 			return
 		}
 	}
-}
-
-// killAtEachStep kills and restarts the operator each time that a step has begun or ended which it was not killed at
-// before, until the upgrade is over.
-func killAtEachStep(t *testing.T, people client.WithWatch, config *v1alpha1.UpgradeConfig, operator *devcluster.Operator) int {
-	t.Helper()
-	seen := map[string]bool{}
-	kills := 0
-	follow(t, people, config, func(record *history.History) {
-		fresh := false
-		for _, c := range record.Conditions {
-			boundary := fmt.Sprintf("%s over: %t", c.Type, c.CompleteTime != nil)
-			fresh = fresh || !seen[boundary]
-			seen[boundary] = true
-		}
-		if fresh {
-			kills++
-			if err := operator.Restart(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	if kills < 9 {
-		t.Errorf("the operator was killed %d times, and there are at least 9 boundaries between steps to see: %v", kills, seen)
-	}
-	return kills
 }
 
 // killAtDeeds kills and restarts the operator, until the test ends, each time that it has told of the beginning or the end
