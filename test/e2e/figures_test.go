@@ -30,6 +30,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
 // The figures to reach. Each is measured by a test, in short, and by a benchmark, which takes its time and prints it.
@@ -38,21 +39,24 @@ const (
 	mostWrites       = 2        // status writes for each transition of a step
 	mostRecordMedian = time.Second
 	signOfLife       = 5 * time.Minute
+	alertsInterval   = time.Minute // unless the configuration says otherwise
 )
 
 func TestAPassInWhichNothingChangesMakesNoRequest(t *testing.T) {
 	t.Parallel()
-	measureIdle(t, devcluster.Spec{}, 20*time.Second)
+	measureIdle(t, devcluster.Spec{}, 20*time.Second, 5*time.Second)
 }
 
 func BenchmarkIdle(b *testing.B) {
 	b.Log("Method: requests in the API server's audit log while an upgrade is Pending, and while it waits for an unhealthy cluster;" +
-		" meanwhile nodes, operators and pools change in ways that do not matter. VmRSS is read at the end of it.")
+		" meanwhile nodes, operators and pools change in ways that do not matter. Requests to Prometheus and Alertmanager, and the" +
+		" connections that these come by, are counted by a proxy in front of each. VmRSS is read at the end of it.")
 	for b.Loop() {
-		f := measureIdle(b, devcluster.Spec{Masters: 3, Workers: 47}, 5*time.Minute+10*time.Second)
+		f := measureIdle(b, devcluster.Spec{Masters: 3, Workers: 47}, 5*time.Minute+10*time.Second, alertsInterval)
 		b.ReportMetric(0, "ns/op") // is of no interest
 		b.ReportMetric(float64(f.pending), "requests-pending")
 		b.ReportMetric(float64(f.waiting), "requests-waiting")
+		b.ReportMetric(float64(f.queries), "health-queries-waiting")
 		b.ReportMetric(float64(f.passes), "passes")
 		b.ReportMetric(float64(f.memory)/1024, "MiB")
 		if f.memory > mostMemory {
@@ -63,17 +67,20 @@ func BenchmarkIdle(b *testing.B) {
 
 func TestAWholeUpgradeWritesLittleAndReadsLess(t *testing.T) {
 	t.Parallel()
-	measureUpgrade(t)
+	measureUpgrade(t, 5*time.Second)
 }
 
 func BenchmarkUpgrade(b *testing.B) {
-	b.Log("Method: requests in the API server's audit log from the creation of an UpgradeConfig to the end of its upgrade.")
+	b.Log("Method: requests in the API server's audit log from the creation of an UpgradeConfig to the end of its upgrade; those to" +
+		" Prometheus, Alertmanager and the receiver of the webhook, and the connections that these come by, are counted by a proxy in front of each.")
 	for b.Loop() {
-		f := measureUpgrade(b)
+		f := measureUpgrade(b, alertsInterval)
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(float64(f.writes), "status-writes")
 		b.ReportMetric(float64(f.transitions), "transitions")
 		b.ReportMetric(float64(f.reads), "reads")
+		b.ReportMetric(float64(f.queries), "health-queries")
+		b.ReportMetric(float64(f.silencing), "Alertmanager-requests")
 	}
 }
 
@@ -95,27 +102,32 @@ func BenchmarkRecording(b *testing.B) {
 
 type idleFigures struct {
 	pending, waiting int // requests
+	queries          int // to Prometheus, while it waits
 	passes           int
 	memory           int // KiB
 }
 
-// measureIdle leaves an upgrade Pending for that long, and then as long waiting in a step.
-func measureIdle(tb testing.TB, spec devcluster.Spec, idle time.Duration) idleFigures {
+// measureIdle leaves an upgrade Pending for that long, while the early check is made, and then as long waiting in a step.
+// Alerts are asked for in that interval.
+func measureIdle(tb testing.TB, spec devcluster.Spec, idle, interval time.Duration) idleFigures {
 	tb.Helper()
+	spec.Monitoring = &monitoring.Spec{}
 	cluster := startCluster(tb, spec)
+	outside := countOutside(tb, cluster)
 	people := users(tb, cluster)
 	createPods(tb, people, 10*(cluster.Spec().Masters+cluster.Spec().Workers))
-	operator := startOperator(tb, cluster, devcluster.OperatorOptions{})
+	operator := startOperator(tb, cluster, devcluster.OperatorOptions{Config: outside.configuration(interval)})
 	var f idleFigures
 
 	config := upgradeTo("4.20.6")
-	config.Spec.UpgradeAt = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	config.Spec.UpgradeAt = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	ask(tb, people, config)
 	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool {
 		return len(c.Status.History) > 0 && c.Status.History[0].Phase == history.PhasePending
 	})
 	passes, made := disturb(tb, cluster, people, operator, idle)
-	tb.Logf("Pending for %s, %d passes:\n%s", idle, passes, tally(made))
+	tb.Logf("Pending for %s, %d passes:\n%s%s", idle, passes, tally(made), outside)
+	outside.checkIdle(tb, idle, interval)
 	f.pending, f.passes = len(made), passes
 	if len(made) > 0 {
 		tb.Errorf("a Pending upgrade made %d requests, want none", len(made))
@@ -124,8 +136,10 @@ func measureIdle(tb testing.TB, spec devcluster.Spec, idle time.Duration) idleFi
 	setDegraded(tb, people, configv1.ConditionTrue)
 	ask(tb, people, upgradeTo("4.20.6"))
 	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return waitsForHealth(c) })
+	outside.reset()
 	passes, made = disturb(tb, cluster, people, operator, idle)
-	tb.Logf("Waiting for %s, %d passes:\n%s", idle, passes, tally(made))
+	tb.Logf("Waiting for %s, %d passes:\n%s%s", idle, passes, tally(made), outside)
+	f.queries = outside.checkIdle(tb, idle, interval)
 	f.waiting, f.passes = len(made), f.passes+passes
 	if signs := int(idle / signOfLife); len(made) != count(made, "patch upgradeconfigs/status") || len(made) > signs {
 		tb.Errorf("an upgrade that waits made %d requests, want none but %d signs of life", len(made), signs)
@@ -167,14 +181,16 @@ func disturb(tb testing.TB, cluster *devcluster.Cluster, people client.Client, o
 	return passes, made
 }
 
-type upgradeFigures struct{ transitions, writes, reads int }
+type upgradeFigures struct{ transitions, writes, reads, queries, silencing int }
 
-// measureUpgrade counts what a whole upgrade asks the API server.
-func measureUpgrade(tb testing.TB) upgradeFigures {
+// measureUpgrade counts what a whole upgrade with silences asks the API server, and others. Alerts are asked for in that
+// interval.
+func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 	tb.Helper()
-	cluster := startCluster(tb, devcluster.Spec{Speed: 120})
+	cluster := startCluster(tb, devcluster.Spec{Speed: 120, Monitoring: &monitoring.Spec{}})
+	outside := countOutside(tb, cluster)
 	people := users(tb, cluster)
-	startOperator(tb, cluster, devcluster.OperatorOptions{})
+	startOperator(tb, cluster, devcluster.OperatorOptions{Config: outside.configuration(interval)})
 	began := time.Now()
 	config := ask(tb, people, upgradeTo("4.20.6"))
 	var f upgradeFigures
@@ -191,7 +207,9 @@ func measureUpgrade(tb testing.TB) upgradeFigures {
 	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return len(c.Finalizers) == 0 })
 
 	made := requests(tb, cluster, began)
-	tb.Logf("A whole upgrade of %d steps and %d transitions:\n%s", len(last), f.transitions, tally(made))
+	took := time.Since(began)
+	tb.Logf("A whole upgrade of %d steps and %d transitions in %s:\n%s%s", len(last), f.transitions, took.Round(time.Second), tally(made), outside)
+	f.queries, f.silencing = outside.checkUpgrade(tb, took, interval)
 	f.writes = count(made, "patch upgradeconfigs/status")
 	if f.writes > mostWrites*len(last)+mostWrites {
 		tb.Errorf("%d status writes for %d steps, want at most %d for the beginning of the upgrade and for each step", f.writes, len(last), mostWrites)

@@ -1,0 +1,181 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+)
+
+// counter stands in front of a server, and counts the requests that are made of it, and the connections.
+type counter struct {
+	name, url string
+
+	mu       sync.Mutex
+	requests map[string]int // by method and path, without ids
+	opened   int            // connections, since the beginning
+	open     int            // of them, now
+	mostOpen int            // at a time
+}
+
+func startCounter(tb testing.TB, name, of string) *counter {
+	tb.Helper()
+	target, err := url.Parse(of)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &counter{name: name, requests: map[string]int{}}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.count(r)
+		proxy.ServeHTTP(w, r)
+	}))
+	server.Config.ConnState = c.state
+	server.Start()
+	tb.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+func (c *counter) count(r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path := r.URL.Path
+	if strings.HasPrefix(path, "/api/v2/silence/") {
+		path = "/api/v2/silence/ID"
+	}
+	c.requests[r.Method+" "+path]++
+}
+
+func (c *counter) state(_ net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.opened++
+		c.open++
+		c.mostOpen = max(c.mostOpen, c.open)
+	case http.StateClosed, http.StateHijacked:
+		c.open--
+	case http.StateActive, http.StateIdle:
+	}
+}
+
+func (c *counter) made() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.requests)
+}
+
+func (c *counter) total() int {
+	n := 0
+	for _, each := range c.made() {
+		n += each
+	}
+	return n
+}
+
+// outside are those whom the operator turns to outside of the API server, each behind a counter.
+type outside struct{ prometheus, alertmanager, receiver *counter }
+
+func countOutside(tb testing.TB, cluster *devcluster.Cluster) outside {
+	tb.Helper()
+	return outside{
+		startCounter(tb, "Prometheus", cluster.Monitoring.PrometheusURL()),
+		startCounter(tb, "Alertmanager", cluster.Monitoring.AlertmanagerURL()),
+		startCounter(tb, "the receiver", cluster.Receiver.URL()),
+	}
+}
+
+func (o outside) all() []*counter { return []*counter{o.prometheus, o.alertmanager, o.receiver} }
+
+// configuration has the operator turn to the counters.
+func (o outside) configuration(interval time.Duration) string {
+	return fmt.Sprintf("alerts: {url: %q, interval: %s}\nalertmanager: {url: %q}\nwebhook: {url: %q}\n", o.prometheus.url, interval, o.alertmanager.url, o.receiver.url)
+}
+
+// reset forgets the requests, and not the connections.
+func (o outside) reset() {
+	for _, c := range o.all() {
+		c.mu.Lock()
+		c.requests = map[string]int{}
+		c.mu.Unlock()
+	}
+}
+
+// String is a table as that of requests to the API server.
+func (o outside) String() string {
+	var lines strings.Builder
+	for _, c := range o.all() {
+		made := c.made()
+		for _, what := range slices.Sorted(maps.Keys(made)) {
+			fmt.Fprintf(&lines, "%6d %s: %s\n", made[what], c.name, what)
+		}
+		c.mu.Lock()
+		fmt.Fprintf(&lines, "%6d connections to %s, at most %d open at a time\n", c.opened, c.name, c.mostOpen)
+		c.mu.Unlock()
+	}
+	return lines.String()
+}
+
+// checkConnections fails if a connection was not used again: then one would be left with every pass. One that was idle
+// for 90 s is closed, and another one made.
+func (o outside) checkConnections(tb testing.TB) {
+	tb.Helper()
+	for _, c := range o.all() {
+		c.mu.Lock()
+		if c.mostOpen > 1 || c.opened > 2 {
+			tb.Errorf("%d connections were made to %s, and %d open at a time, want one that is used again", c.opened, c.name, c.mostOpen)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// checkIdle fails if, while an upgrade waits, Prometheus is asked more than once in an interval, or anybody else at all.
+// It returns how often that was.
+func (o outside) checkIdle(tb testing.TB, idle, interval time.Duration) int {
+	tb.Helper()
+	queries, most := o.prometheus.total(), int(idle/interval)+1
+	if queries > most || queries == 0 {
+		tb.Errorf("Prometheus was asked %d times in %s, want 1 to %d times", queries, idle, most)
+	}
+	if n := o.alertmanager.total(); n > 0 {
+		tb.Errorf("Alertmanager was asked %d times while nothing was silenced", n)
+	}
+	o.checkConnections(tb)
+	return queries
+}
+
+// checkUpgrade fails unless an upgrade asked Prometheus once in an interval at most, and Alertmanager for nothing but what
+// two windows need. It returns how often each was asked.
+func (o outside) checkUpgrade(tb testing.TB, took, interval time.Duration) (queries, silencing int) {
+	tb.Helper()
+	queries = o.prometheus.total()
+	if most := int(took/interval) + 1; queries > most || queries < 2 {
+		tb.Errorf("Prometheus was asked %d times in %s, want 2 to %d times", queries, took, most)
+	}
+	// Each window is looked for before it is opened, and before it is closed.
+	want := map[string]int{"GET /api/v2/silences": 4, "POST /api/v2/silences": 2, "DELETE /api/v2/silence/ID": 2}
+	if diff := cmp.Diff(want, o.alertmanager.made()); diff != "" {
+		tb.Errorf("requests to Alertmanager (-want +got):\n%s", diff)
+	}
+	o.checkConnections(tb)
+	return queries, o.alertmanager.total()
+}
