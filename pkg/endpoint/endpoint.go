@@ -79,6 +79,9 @@ type Request struct {
 	Query       url.Values
 	ContentType string
 	Body        []byte
+	// StatusOnly says that it matters whether the answer is one of success, and
+	// not what else it says, nor whether that comes to its end.
+	StatusOnly bool
 }
 
 // Do asks the server, and returns the body of its answer. An answer whose status
@@ -120,6 +123,8 @@ func (e *Endpoint) exchange(ctx context.Context, at *url.URL, r Request) ([]byte
 	switch {
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
 		return nil, refusal(answer, body)
+	case r.StatusOnly:
+		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	case int64(len(body)) > e.options.MaxAnswer:

@@ -133,6 +133,33 @@ func TestEveryWayInWhichAServerCanMisbehaveIsAnError(t *testing.T) {
 	}
 }
 
+func TestIfOnlyTheStatusMattersNothingElseIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		serve http.HandlerFunc
+		want  string // empty: no error
+	}{
+		"it talks and talks":      {says(200, strings.Repeat("x", 1001)), ""},
+		"it answers drop by drop": {drips, ""},
+		"it breaks off":           {breaksOff, ""},
+		"it refuses at length":    {says(503, strings.Repeat("x", 1<<21)), "answered 503 Service Unavailable"},
+		"it has moved":            {moved, "redirects are not followed"},
+		"it does not answer":      {silent, "no full answer in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := made(t, endpoint.Options{URL: serve(t, tc.serve).URL, Timeout: 300 * time.Millisecond, MaxAnswer: 1000})
+			body, err := e.Do(t.Context(), endpoint.Request{Method: http.MethodPost, StatusOnly: true})
+			switch {
+			case tc.want == "" && (err != nil || body != nil):
+				t.Errorf("got %q, %v", body, err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("got %q, %v; want an error with %q", body, err, tc.want)
+			}
+		})
+	}
+}
+
 func says(code int, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)

@@ -84,6 +84,7 @@ func (w *Webhook) post(ctx context.Context, n *notification, to *receiver) error
 	}
 	_, err = to.Do(ctx, endpoint.Request{
 		Method: http.MethodPost, ContentType: event.ApplicationCloudEventsJSON + "; charset=UTF-8", Body: body,
+		StatusOnly: true, // else what was taken would be sent again, and again
 	})
 	return err
 }

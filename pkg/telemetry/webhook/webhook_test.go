@@ -443,6 +443,35 @@ func TestEachTryMayFailInEachWayAndTheOrderIsKept(t *testing.T) {
 	}
 }
 
+func TestWhateverElseAReceiverSaysWhatItTookIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"it says nothing":    func(http.ResponseWriter) {},
+		"it talks and talks": func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat("x", 2<<20)) },
+		"it breaks off": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "1000")
+			w.WriteHeader(http.StatusAccepted)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.receiver.answer = func(_ int, rw http.ResponseWriter) bool {
+				answer(rw)
+				return true
+			}
+			w.notify(1, 2)
+			w.start()
+			w.delivered()
+			if tried := w.receiver.tried(); tried != 2 {
+				t.Errorf("%d tries for 2 notifications", tried)
+			}
+		})
+	}
+}
+
 func TestWhatTheReceiverWillNeverTakeIsNotInTheWayOfTheRest(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 413, 415, 422} {
