@@ -65,7 +65,7 @@ func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.
 	people := users(tb, cluster)
 	workers := cluster.Spec().Workers
 	createGuardedPods(tb, people, workers, podsEach)
-	operator := startOperator(tb, cluster)
+	operator := startOperator(tb, cluster, devcluster.OperatorOptions{})
 	var f drainFigures
 
 	config := upgradeTo("4.20.6")
