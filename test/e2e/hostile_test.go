@@ -134,7 +134,7 @@ func TestHostileServersAreSurvived(t *testing.T) {
 			t.Errorf("%s is not over as %s", step, want)
 		}
 	}
-	if memory := resident(t, operator.Replicas()[0].PID()); memory > mostMemory {
+	if memory := statusOf(t, operator.Replicas()[0].PID(), "VmRSS"); memory > mostMemory {
 		t.Errorf("%d KiB are resident, want at most %d", memory, mostMemory)
 	}
 	if receiver.asked.Load() == 0 || alertmanager.asked.Load() == 0 {
