@@ -36,19 +36,35 @@ func (b Budget) Guards(p Pod) bool {
 	return b.Namespace == p.Namespace && b.selector.Matches(p.Labels)
 }
 
-// ReadBudgets reads the PodDisruptionBudgets of a namespace, or all of them if
-// it is empty, sorted by namespace and name.
+// ReadBudgets reads the PodDisruptionBudgets of a namespace, sorted by name.
 func ReadBudgets(ctx context.Context, r client.Reader, namespace string) ([]Budget, error) {
-	var list policyv1.PodDisruptionBudgetList
-	if err := r.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		if namespace != "" {
-			namespace = " in namespace " + namespace
-		}
-		return nil, fmt.Errorf("listing the disruption budgets%s: %w", namespace, err)
+	budgets, err := readBudgets(ctx, r, func(string) bool { return true }, client.InNamespace(namespace))
+	if err != nil {
+		return nil, fmt.Errorf("listing the disruption budgets in namespace %s: %w", namespace, err)
 	}
-	budgets := make([]Budget, 0, len(list.Items))
+	return budgets, nil
+}
+
+// ReadBudgetsAmong reads the PodDisruptionBudgets of the namespaces that are
+// among those listed, sorted by namespace and name.
+func ReadBudgetsAmong(ctx context.Context, r client.Reader, listed []string) ([]Budget, error) {
+	budgets, err := readBudgets(ctx, r, func(namespace string) bool { return Among(namespace, listed) })
+	if err != nil {
+		return nil, fmt.Errorf("listing the disruption budgets: %w", err)
+	}
+	return budgets, nil
+}
+
+func readBudgets(ctx context.Context, r client.Reader, in func(namespace string) bool, opts ...client.ListOption) ([]Budget, error) {
+	var list policyv1.PodDisruptionBudgetList
+	if err := r.List(ctx, &list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, err
+	}
+	var budgets []Budget
 	for i := range list.Items {
-		budgets = append(budgets, BudgetOf(&list.Items[i]))
+		if in(list.Items[i].Namespace) {
+			budgets = append(budgets, BudgetOf(&list.Items[i]))
+		}
 	}
 	slices.SortFunc(budgets, func(a, b Budget) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -52,14 +52,21 @@ func TestWhichBudgetsBlock(t *testing.T) {
 	}
 }
 
-func TestBudgetsAreReadOfOneNamespaceOrOfAll(t *testing.T) {
+func TestBudgetsAreReadOfOneNamespaceOrOfSome(t *testing.T) {
 	t.Parallel()
 	budget := func(namespace, name string) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
-	r := fakeClient(interceptor.Funcs{}, budget("b", "1"), budget("a", "2"), budget("a", "1"))
-	for namespace, want := range map[string][]string{"": {"a/1", "a/2", "b/1"}, "a": {"a/1", "a/2"}, "c": nil} {
-		budgets, err := cluster.ReadBudgets(t.Context(), r, namespace)
+	r := fakeClient(interceptor.Funcs{}, budget("b", "1"), budget("a", "2"), budget("a", "1"), budget("c", "1"))
+	for name, tc := range map[string]struct {
+		read func() ([]cluster.Budget, error)
+		want []string
+	}{
+		"of one":  {func() ([]cluster.Budget, error) { return cluster.ReadBudgets(t.Context(), r, "a") }, []string{"a/1", "a/2"}},
+		"of none": {func() ([]cluster.Budget, error) { return cluster.ReadBudgets(t.Context(), r, "d") }, nil},
+		"of some": {func() ([]cluster.Budget, error) { return cluster.ReadBudgetsAmong(t.Context(), r, []string{"b*", "a"}) }, []string{"a/1", "a/2", "b/1"}},
+	} {
+		budgets, err := tc.read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +74,8 @@ func TestBudgetsAreReadOfOneNamespaceOrOfAll(t *testing.T) {
 		for _, budget := range budgets {
 			got = append(got, budget.Namespace+"/"+budget.Name)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("of %q (-want +got):\n%s", namespace, diff)
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

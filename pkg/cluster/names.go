@@ -44,21 +44,24 @@ func Since(at time.Time) string {
 // Among says whether a name is one of those listed. An asterisk in the list
 // stands for any characters.
 func Among(name string, listed []string) bool {
-	return slices.ContainsFunc(listed, func(pattern string) bool { return like(name, strings.Split(pattern, "*")) })
+	return slices.ContainsFunc(listed, func(pattern string) bool { return like(name, pattern) })
 }
 
-// like says whether the parts are in the name, one after the other, from its
-// beginning to its end.
-func like(name string, parts []string) bool {
-	last := len(parts) - 1
-	if last == 0 {
-		return name == parts[0]
+func like(name, pattern string) bool {
+	part, pattern, more := strings.Cut(pattern, "*")
+	rest, begins := strings.CutPrefix(name, part)
+	if !begins || !more {
+		return begins && rest == ""
 	}
-	rest, begins := strings.CutPrefix(name, parts[0])
-	rest, ends := strings.CutSuffix(rest, parts[last])
-	for _, part := range parts[1:last] {
+	for {
+		part, pattern, more = strings.Cut(pattern, "*")
+		if !more {
+			return strings.HasSuffix(rest, part)
+		}
 		_, after, found := strings.Cut(rest, part)
-		begins, rest = begins && found, after
+		if !found {
+			return false
+		}
+		rest = after
 	}
-	return begins && ends
 }

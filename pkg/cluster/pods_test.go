@@ -80,7 +80,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	if _, err := cluster.ReadBudgets(t.Context(), refuse, "shop"); err == nil || err.Error() != "listing the disruption budgets in namespace shop: no" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := cluster.ReadBudgets(t.Context(), refuse, ""); err == nil || err.Error() != "listing the disruption budgets: no" {
+	if _, err := cluster.ReadBudgetsAmong(t.Context(), refuse, nil); err == nil || err.Error() != "listing the disruption budgets: no" {
 		t.Errorf("got %v", err)
 	}
 }

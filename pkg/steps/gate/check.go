@@ -32,12 +32,8 @@ func checks(unforced []string) []named {
 		{"operators", of(cluster.ReadOperators, operatorTroubles)},
 		{"pools", of(cluster.ReadPools, poolTroubles)},
 		{"nodes", of(cluster.ReadNodes, nodeTroubles)},
-		{"budgets", of(allBudgets, budgetTroubles(unforced))},
+		{"budgets", of(budgetsIn(unforced), budgetTroubles)},
 	}
-}
-
-func allBudgets(ctx context.Context, r client.Reader) ([]cluster.Budget, error) {
-	return cluster.ReadBudgets(ctx, r, "")
 }
 
 // of makes a check of facts and of what is wrong with them.

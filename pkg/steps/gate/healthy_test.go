@@ -288,7 +288,9 @@ func BenchmarkHealthy(b *testing.B) {
 	shared := cache{version: version().(*configv1.ClusterVersion)}
 	for i := range 500 {
 		shared.nodes = append(shared.nodes, *node(fmt.Sprintf("worker-%03d", i), cordoned).(*corev1.Node))
-		shared.budgets = append(shared.budgets, *budget("shop", fmt.Sprintf("shop-%03d", i), 1).(*policyv1.PodDisruptionBudget))
+		shared.budgets = append(shared.budgets, *budget("shop", fmt.Sprintf("shop-%03d", i), 1, func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
+		}).(*policyv1.PodDisruptionBudget))
 	}
 	step := gate.Healthy(shared, "ClusterUnhealthy", unchecked(), platform)
 	b.ReportAllocs()
