@@ -100,7 +100,8 @@ func extraNodes(ctx context.Context, people client.Client, configs []v1alpha1.Up
 	}
 	var wrong []error
 	for _, list := range []client.ObjectList{&machinev1beta1.MachineSetList{}, &machinev1beta1.MachineList{}, &corev1.NodeList{}} {
-		if err := people.List(ctx, list, client.HasLabels{capacity.Label}); err != nil {
+		err := people.List(ctx, list, client.HasLabels{capacity.Label})
+		if err != nil && !meta.IsNoMatchError(err) { // a cluster may have no machine API
 			return err
 		}
 		if n := meta.LenList(list); n > 0 {

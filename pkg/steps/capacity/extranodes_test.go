@@ -157,11 +157,22 @@ func TestNobodyAsksForExtraNodes(t *testing.T) {
 
 func TestThereIsNoMachineAPI(t *testing.T) {
 	t.Parallel()
+	for name, absent := range map[string]error{
+		"and never was": fmt.Errorf("mapping: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MachineSet"}}),
+		"any more":      apierrors.NewNotFound(schema.GroupResource{Resource: "machinesets"}, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			thereIsNoMachineAPI(t, absent)
+		})
+	}
+}
+
+func thereIsNoMachineAPI(t *testing.T, absent error) {
+	t.Helper()
 	w := newWorld(t)
 	w.operator.Live = interceptor.NewClient(w.outer, interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return fmt.Errorf("mapping: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MachineSet"}})
-		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return absent },
 	})
 	for _, tried := range []time.Duration{0, timeout, time.Hour} {
 		if got := w.must(w.added(), tried); got.Reason() != "NothingToAdd" || !got.Passed() {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,7 +76,7 @@ func (e *ExtraNodes) machineSets(ctx context.Context, which ...client.ListOption
 	list.SetGroupVersionKind(kind)
 	err := e.Live.List(ctx, list, append(which, client.InNamespace(Namespace))...)
 	switch {
-	case meta.IsNoMatchError(err):
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // it is not, or no longer, served
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("listing the MachineSets: %w", err)
