@@ -35,6 +35,6 @@ func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			m.CompletedNotificationSent(),
 		},
 		Cleanup: m.cleanup(),
-		Abandon: m.ExtraNodes.Abandoned,
+		Abandon: m.abandon,
 	}
 }

@@ -4,6 +4,8 @@
 package runbooks
 
 import (
+	"context"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -275,4 +277,11 @@ func (s steps) cleanup() []engine.Step {
 			Do:   s.about.ended,
 		},
 	}
+}
+
+// abandon takes back what would be left behind by an upgrade that is let go of:
+// nobody watches the cluster any more in place of those whom alerts wake.
+func (s steps) abandon(ctx context.Context) error {
+	s.Silencer.Abandoned(ctx, s.about.silences())
+	return s.ExtraNodes.Abandoned(ctx)
 }

@@ -36,6 +36,6 @@ func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			m.CompletedNotificationSent(),
 		),
 		Cleanup: m.cleanup(),
-		Abandon: m.ExtraNodes.Abandoned,
+		Abandon: m.abandon,
 	}
 }

@@ -118,6 +118,16 @@ func (s *Silencer) AllEnded(about Subject, settings Settings) engine.UpgradeStep
 	return s.ended(about, settings, mark(labelUID, about.UID))
 }
 
+// Abandoned ends what AllEnded ends, if that works at the first try: nobody waits
+// for silences that lapse.
+func (s *Silencer) Abandoned(ctx context.Context, about Subject) {
+	if s.Alertmanager == nil {
+		return
+	}
+	s.forget(about.UID)
+	_, _ = s.end(ctx, mark(labelUID, about.UID)) // else they lapse
+}
+
 func (s *Silencer) ended(about Subject, settings Settings, having ...alertmanager.Matcher) engine.UpgradeStep {
 	failing := fmt.Sprintf("the silences are not ended, and lapse within %s", settings.Lease)
 	return s.patiently(settings.Patience, reasonNotEnded, failing,

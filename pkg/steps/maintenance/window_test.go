@@ -312,6 +312,24 @@ func TestTheCleanUpEndsAllThatWasMadeForTheUpgradeConfigAndNothingElse(t *testin
 	}
 }
 
+func TestAnUpgradeThatIsLetGoOfLeavesNoSilencesUnlessAlertmanagerIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(named).Opened(), 0)
+	w.call(w.of(2, 1).Opened(), 0)
+	w.asked()
+	w.fail(func(int) fault { return fails })
+	w.now().Abandoned(t.Context(), about)
+	if asked := w.asked(); asked != 1 {
+		t.Errorf("%d requests to an Alertmanager that is out of reach, want 1", asked)
+	}
+	w.fail(nil)
+	w.must(3)
+	w.now().Abandoned(t.Context(), about)
+	w.must(1)
+	(&maintenance.Silencer{}).Abandoned(t.Context(), about) // there is nobody to ask
+}
+
 func TestTheAlertsAreToldAgainIfTheOperatorIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
