@@ -48,7 +48,9 @@ func startHostile(t *testing.T, ways ...http.HandlerFunc) *hostile {
 // unkind are ways in which nobody claims to have done what was asked for.
 func unkind() []http.HandlerFunc {
 	return []http.HandlerFunc{
-		func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect) },
+		func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+		},
 		func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			endless(w, "\x1b[31m\u202e\x00")
