@@ -589,6 +589,20 @@ func TestAnErrorIsRememberedToo(t *testing.T) {
 	}
 }
 
+func TestAnotherAttemptIsNotAnsweredFromMemory(t *testing.T) {
+	t.Parallel()
+	another, somebody := about, about
+	another.Attempt, somebody.UID = 2, "u-2"
+	w := newWorld(t, set("worker-a"))
+	for _, subject := range []capacity.Subject{about, another, somebody} {
+		w.must(w.operator.Added(subject, true, timeout), 0)
+		if w.requests == 0 {
+			t.Errorf("%+v: nobody was asked", subject)
+		}
+		w.requests = 0
+	}
+}
+
 func TestMessagesStayReadable(t *testing.T) {
 	t.Parallel()
 	var sets []client.Object
