@@ -82,6 +82,12 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 		"an unknown field of a list's element": {
 			"rules: [{name: a, do: [{apiserver: stop}]}]", []string{"rules[0].do[0].apiserver: there is no such field", "apiServer"},
 		},
+		"MachineSets that cannot be": {
+			"cluster: {machineSets: [{name: a, installTakes: soon}]}", []string{`cluster.machineSets[0].installTakes: "soon" is not a duration`},
+		},
+		"MachineSets of no name, or of the same one": {
+			"cluster: {machineSets: [{name: Worker A}, {name: a}, {name: a}]}", []string{"cluster.machineSets[0].name: Invalid value", "such as worker-a", "cluster.machineSets[2].name: Duplicate value"},
+		},
 		"a text for a number": {
 			"cluster: {workers: three}", []string{`cluster.workers: is "three", must be a whole number`},
 		},
