@@ -589,6 +589,42 @@ func TestAnErrorIsRememberedToo(t *testing.T) {
 	}
 }
 
+func TestAMachineThatIsBeingDeletedIsNoneAnyMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	w.settle(w.added)
+	machine := &machinev1beta1.Machine{}
+	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Namespace: capacity.Namespace, Name: "worker-a-extra-148b537c-abcde"}, machine))
+	machine.Finalizers = []string{"machine.machine.openshift.io"}
+	w.ok(w.inner.Update(t.Context(), machine))
+	w.ok(w.inner.Delete(t.Context(), machine))
+	got := w.must(w.added(), 0)
+	if want := "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one, worker-a-extra-148b537c, has no Machine yet)"; got.Passed() || got.Message() != want {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatSomebodyElseDeletesAtTheSameTimeIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, set("worker-a"))
+	w.settle(w.added)
+	w.operator.Client = interceptor.NewClient(w.outer, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			if err := c.Delete(ctx, object, opts...); err != nil {
+				return err
+			}
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "machinesets"}, object.GetName())
+		},
+	})
+	if got := w.settle(w.removed); got != engine.Done("no extra node is left") {
+		t.Errorf("got %+v", got)
+	}
+	w.settle(w.added)
+	if got, err := w.call(w.operator.Removed(), 0); err != nil || got.Passed() {
+		t.Errorf("at once: %+v, %v", got, err)
+	}
+}
+
 func TestAnotherAttemptIsNotAnsweredFromMemory(t *testing.T) {
 	t.Parallel()
 	another, somebody := about, about
