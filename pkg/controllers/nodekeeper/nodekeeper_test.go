@@ -93,7 +93,7 @@ func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 func denies(what ...string) func(string) error {
 	return func(asked string) error {
 		if slices.ContainsFunc(what, func(w string) bool { return strings.HasPrefix(asked, w) }) {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("admission webhook denied the request"))
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("admission webhook\x1b[31m\n denied the request"))
 		}
 		return nil
 	}
@@ -342,7 +342,7 @@ func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
 		},
 		"a pod whose deletion is denied": {
 			refuse: denies("evict", "delete"),
-			told:   "its deletion was refused: pods is forbidden: admission webhook denied the request",
+			told:   "its deletion was refused: pods is forbidden: admission webhook [31m denied the request",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,6 +39,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--service-cluster-ip-range=10.0.0.0/24",
 		"--audit-policy-file="+c.path("audit-policy.yaml"),
 		"--audit-log-path="+c.AuditLog(),
+		"--audit-log-maxsize=4096", // MiB, instead of 100: who reads it reads all of it
 		"--allow-privileged",
 		"--profiling=false",
 	)
