@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"sync"
 )
 
 // Ports are taken from below the range that the kernel gives to outgoing connections (32768 and up on Linux). From
@@ -17,7 +18,11 @@ const (
 	lastPort  = 29999
 )
 
-// FreePort returns a loopback port that nobody listens on at this moment, and that outgoing connections do not take.
+// given are the ports that FreePort has returned: who has one may not listen on it yet.
+var given sync.Map
+
+// FreePort returns a loopback port that nobody listens on at this moment, and that outgoing connections do not take. It
+// returns none twice.
 func FreePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // ports need not be secret
@@ -26,6 +31,9 @@ func FreePort() (int, error) {
 			continue
 		}
 		if err := listener.Close(); err != nil {
+			continue
+		}
+		if _, twice := given.LoadOrStore(port, true); twice {
 			continue
 		}
 		return port, nil

@@ -53,9 +53,10 @@ func TestTheBinFolderIsTheModules(t *testing.T) {
 	}
 }
 
-func TestFreePortsAreBelowThoseOfOutgoingConnections(t *testing.T) {
+func TestFreePortsAreBelowThoseOfOutgoingConnectionsAndNoneIsGivenTwice(t *testing.T) {
 	t.Parallel()
-	for range 50 {
+	given := map[int]bool{}
+	for range 500 { // of ten thousand: by chance alone, some would come twice
 		port, err := controlplane.FreePort()
 		if err != nil {
 			t.Fatal(err)
@@ -63,6 +64,10 @@ func TestFreePortsAreBelowThoseOfOutgoingConnections(t *testing.T) {
 		if port < 1024 || port >= 32768 {
 			t.Fatalf("port %d", port)
 		}
+		if given[port] {
+			t.Fatalf("port %d is given twice", port)
+		}
+		given[port] = true
 	}
 }
 
