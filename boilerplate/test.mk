@@ -20,7 +20,7 @@ unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.
 .PHONY: race
 race: ## Run the unit tests under the race detector, which needs gcc.
 	@command -v "$${CC:-gcc}" >/dev/null || { echo "make race: the race detector needs a C compiler, and $${CC:-gcc} is not there: install gcc, or name one by CC=" >&2; exit 1; }
-	CGO_ENABLED=1 go test -race $(TEST_FLAGS) ./...
+	CGO_ENABLED=1 go test -race -timeout 30m $(TEST_FLAGS) ./...
 
 .PHONY: e2e
 e2e: $(CONTROL_PLANE) $(MONITORING) build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
