@@ -126,6 +126,46 @@ func TestThereIsNoEarlyCheckIfNoneIsWanted(t *testing.T) {
 	}
 }
 
+func TestWhatTheEarlyCheckHadFoundIsToldAlsoByTheNextLife(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*world){
+		"if it is still so":      func(*world) {},
+		"if it is so no more":    func(w *world) { w.nodeReady(corev1.ConditionTrue) },
+		"if it is not asked yet": func(w *world) { w.setup.Config.EarlyCheck.LeadTime.Duration = time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.nodeReady(corev1.ConditionFalse)
+			w.plan = func(_ int, what string) answer {
+				if w.lives == 1 && what == "create Event" {
+					change(w)
+					return crashBefore
+				}
+				return applied
+			}
+			w.playUntil(func() bool { return w.lives > 1 })
+			w.play(10 * time.Second)
+			if n := w.events("EarlyCheckFailed"); n != 1 {
+				t.Errorf("%d Events tell of what was in the way", n)
+			}
+		})
+	}
+}
+
+func TestWhatTheEarlyCheckHadFoundIsNotToldOfAnotherSpec(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.nodeReady(corev1.ConditionFalse)
+	w.play(time.Second)
+	w.nodeReady(corev1.ConditionTrue)
+	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" })
+	w.play(time.Second)
+	if n := w.events("EarlyCheckFailed"); n != 1 {
+		t.Errorf("%d Events tell of what was in the way of one version", n)
+	}
+}
+
 func TestAChangedUpgradeConfigIsCheckedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))

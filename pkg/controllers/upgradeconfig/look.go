@@ -90,10 +90,11 @@ func (l *look) run(ctx context.Context) (time.Time, error) {
 
 // stay shows why the upgrade has not begun, or that it never will.
 func (l *look) stay(ctx context.Context, s summary) error {
+	l.tellEarly(ctx) // what was shown in an earlier life may not have been told
 	if err := l.show(ctx, l.record, s); err != nil {
 		return err
 	}
-	l.tellEarly(ctx, s.early)
+	l.tellEarly(ctx)
 	switch {
 	case s.over:
 		return l.leave(ctx)

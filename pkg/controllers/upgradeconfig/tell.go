@@ -52,14 +52,15 @@ func (l *look) tellEnd(ctx context.Context) error {
 	return errors.Join(err, l.Telling.Delivered(string(l.cfg.UID)))
 }
 
-// tellEarly tells what the early check has found: once for each set of steps
-// that are in the way, whatever they say.
-func (l *look) tellEarly(ctx context.Context, early condition) {
-	switch early.status {
-	case metav1.ConditionTrue:
-		l.tryToTell(ctx, corev1.EventTypeNormal, "EarlyCheckPassed", early.reason, early.message)
-	case metav1.ConditionFalse, metav1.ConditionUnknown:
-		l.tryToTell(ctx, corev1.EventTypeWarning, "EarlyCheckFailed", early.reason, early.message)
+// tellEarly tells what the early check is shown to have found: once for each set
+// of steps that are in the way, whatever they say.
+func (l *look) tellEarly(ctx context.Context) {
+	switch c := meta.FindStatusCondition(l.cfg.Status.Conditions, v1alpha1.ConditionEarlyCheckPassed); {
+	case c == nil || c.ObservedGeneration != l.cfg.Generation: // it is about another spec
+	case c.Status == metav1.ConditionTrue:
+		l.tryToTell(ctx, corev1.EventTypeNormal, "EarlyCheckPassed", c.Reason, c.Message)
+	default:
+		l.tryToTell(ctx, corev1.EventTypeWarning, "EarlyCheckFailed", c.Reason, c.Message)
 	}
 }
 
