@@ -25,6 +25,13 @@ type Run struct {
 	Failure *history.StepCondition
 }
 
+// Retry is when a step that is tried for so long is to be tried again: each time
+// after half as long as it has been tried for. It is false once that is over.
+func (r Run) Retry(patience time.Duration) (after time.Duration, goOn bool) {
+	tried := r.Now.Sub(r.Since)
+	return min(max(tried/2, shortestRetry), patience-tried), tried < patience
+}
+
 // Result is what a step answers: one of Done, Wait, WaitFor, Skip and Fail.
 // The zero Result means "not yet".
 type Result struct {

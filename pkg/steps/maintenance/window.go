@@ -155,11 +155,10 @@ func (s *Silencer) patiently(patience time.Duration, reason, failing string, do 
 		if err == nil {
 			return result, nil
 		}
-		tried := run.Now.Sub(run.Since)
-		if tried >= patience {
+		again, goOn := run.Retry(patience)
+		if !goOn {
 			return engine.Skip(reason, "%s, after %s of trying: %v", failing, patience, err), nil
 		}
-		again := min(max(tried/2, time.Second), patience-tried)
 		return engine.WaitFor(again, reason, "%s yet: %v", failing, err), nil
 	}
 }

@@ -31,11 +31,10 @@ func Sent(to Notifier, what Notification) engine.UpgradeStep {
 		if err == nil {
 			return engine.Done("told: %s", what.Words), nil
 		}
-		tried := run.Now.Sub(run.Since)
-		if tried >= patience {
+		again, goOn := run.Retry(patience)
+		if !goOn {
 			return engine.Skip("NotDelivered", "not told in %s of trying: %v", patience, err), nil
 		}
-		again := min(max(tried/2, time.Second), patience-tried)
 		return engine.WaitFor(again, "NotDelivered", "not told yet: %v", err), nil
 	}
 }

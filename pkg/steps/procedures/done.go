@@ -56,11 +56,10 @@ func Done(on Cluster, attempt string, names []string) engine.UpgradeStep {
 			return engine.Done("%s", strings.Join(done, "; ")), nil
 		}
 		trouble := strings.ReplaceAll(err.Error(), "\n", "; ")
-		tried := run.Now.Sub(run.Since)
-		if tried >= patience {
+		again, goOn := run.Retry(patience)
+		if !goOn {
 			return engine.Skip("NotDone", "not done in %s of trying: %s", patience, trouble), nil
 		}
-		again := min(max(tried/2, time.Second), patience-tried)
 		return engine.WaitFor(again, "NotDone", "not done yet: %s", trouble), nil
 	}
 }
