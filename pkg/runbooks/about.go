@@ -13,8 +13,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
 
@@ -74,28 +72,18 @@ func (a about) notification(eventType, reason, message string) notify.Notificati
 	}
 }
 
-// extraNodes is for whom nodes are added.
-func (a about) extraNodes() capacity.Subject {
-	return capacity.Subject{
-		UID: string(a.cfg.UID), Namespace: a.cfg.Namespace, Name: a.cfg.Name,
-		Attempt: a.attempt, Version: a.cfg.Spec.Desired.Version,
-	}
-}
-
 // reserves says whether extra nodes are asked for.
 func (a about) reserves() bool {
 	return a.cfg.Spec.CapacityReservation != nil && *a.cfg.Spec.CapacityReservation
 }
 
-// silences is whose the silences of this attempt are.
-func (a about) silences() maintenance.Subject {
-	return maintenance.Subject{
+// subject is whose the silences and the extra nodes of this attempt are.
+func (a about) subject() engine.Subject {
+	return engine.Subject{
 		UID: string(a.cfg.UID), Namespace: a.cfg.Namespace, Name: a.cfg.Name,
 		Attempt: a.attempt, Version: a.cfg.Spec.Desired.Version,
 	}
 }
 
 // unique names this attempt among all upgrades of the cluster.
-func (a about) unique() string {
-	return fmt.Sprintf("%s/%s/%d", a.cfg.UID, a.cfg.Spec.Desired.Version, a.attempt)
-}
+func (a about) unique() string { return string(a.cfg.UID) + "/" + a.subject().Key() }

@@ -41,9 +41,9 @@ func managed(t Tools, cfg *v1alpha1.UpgradeConfig) steps {
 
 	m := t.Config.Maintenance
 	noise := maintenance.Scope{Severities: m.Severities, Namespaces: m.Namespaces}
-	s.workers = t.Silencer.Window(s.about.silences(), "Workers", noise, t.leases())
+	s.workers = t.Silencer.Window(s.about.subject(), "Workers", noise, t.leases())
 	noise.Alerts = m.ControlPlaneAlerts
-	s.controlPlane = t.Silencer.Window(s.about.silences(), "ControlPlane", noise, t.leases())
+	s.controlPlane = t.Silencer.Window(s.about.subject(), "ControlPlane", noise, t.leases())
 	return s
 }
 
@@ -121,7 +121,7 @@ func (s steps) ScaleUpExtraNodes() engine.Step {
 	return engine.Step{
 		Name: "ScaleUpExtraNodes",
 		Doc:  "Adds a node beside each MachineSet of workers, if spec.capacityReservation asks for it. It goes on without those that do not come in time.",
-		Do:   s.ExtraNodes.Added(s.about.extraNodes(), s.about.reserves(), s.Config.Scale.Timeout.Duration),
+		Do:   s.ExtraNodes.Added(s.about.subject(), s.about.reserves(), s.Config.Scale.Timeout.Duration),
 	}
 }
 
@@ -264,7 +264,7 @@ func (s steps) cleanup() []engine.Step {
 		{
 			Name: "SilencesEnded",
 			Doc:  "Ends what is left of the upgrade's silences.",
-			Do:   s.Silencer.AllEnded(s.about.silences(), s.leases()),
+			Do:   s.Silencer.AllEnded(s.about.subject(), s.leases()),
 		},
 		{
 			Name: "ExtraNodesRemoved",
@@ -282,6 +282,6 @@ func (s steps) cleanup() []engine.Step {
 // abandon takes back what would be left behind by an upgrade that is let go of:
 // nobody watches the cluster any more in place of those whom alerts wake.
 func (s steps) abandon(ctx context.Context) error {
-	s.Silencer.Abandoned(ctx, s.about.silences())
+	s.Silencer.Abandoned(ctx, s.about.subject())
 	return s.ExtraNodes.Abandoned(ctx)
 }

@@ -36,16 +36,6 @@ type ExtraNodes struct {
 	last  memory
 }
 
-// Subject is the attempt for which nodes are added.
-type Subject struct {
-	UID, Namespace, Name string // of the UpgradeConfig
-	Attempt              int32
-	Version              string // to which it leads
-}
-
-// attempt is unique among those of the UpgradeConfig: each version's are counted from 1.
-func (s Subject) attempt() string { return fmt.Sprintf("%s/%d", s.Version, s.Attempt) }
-
 const (
 	reasonNotConfigured = "NotConfigured"        // nobody asks for extra nodes
 	reasonNothingToAdd  = "NothingToAdd"         // there is no MachineSet of workers
@@ -62,13 +52,13 @@ const grace = time.Minute
 // is skipped, as CapacityNotAvailable, if some are not within the timeout: then
 // those are taken back, since a node that is not ready would keep its pool from
 // being updated, and the others stay.
-func (e *ExtraNodes) Added(about Subject, wanted bool, timeout time.Duration) engine.UpgradeStep {
+func (e *ExtraNodes) Added(about engine.Subject, wanted bool, timeout time.Duration) engine.UpgradeStep {
 	if !wanted {
 		return func(context.Context, engine.Run) (engine.Result, error) {
 			return engine.Skip(reasonNotConfigured, "spec.capacityReservation does not ask for extra nodes"), nil
 		}
 	}
-	return e.paced("added "+about.UID+" "+about.attempt(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
+	return e.paced("added "+about.UID+" "+about.Key(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		tried := run.Now.Sub(run.Since)
 		result, err := e.add(ctx, about, tried < timeout)
 		if err != nil && tried >= timeout+grace {
@@ -80,7 +70,7 @@ func (e *ExtraNodes) Added(about Subject, wanted bool, timeout time.Duration) en
 
 // add takes a look, and makes and deletes what it takes. When it is too late,
 // nothing is made any more, and what is not ready is deleted.
-func (e *ExtraNodes) add(ctx context.Context, about Subject, inTime bool) (engine.Result, error) {
+func (e *ExtraNodes) add(ctx context.Context, about engine.Subject, inTime bool) (engine.Result, error) {
 	all, err := e.machineSets(ctx)
 	if err != nil {
 		return engine.Result{}, err

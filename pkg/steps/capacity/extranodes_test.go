@@ -188,14 +188,14 @@ func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
 	t.Parallel()
 	made := map[string]string{}
 	for what, tc := range map[string]struct {
-		about  capacity.Subject
+		about  engine.Subject
 		beside string
 	}{
 		"the attempt":           {about, "worker-a"},
 		"another MachineSet":    {about, "worker-b"},
-		"another attempt":       {capacity.Subject{UID: "u-1", Attempt: 2, Version: "4.4.6"}, "worker-a"},
-		"another version":       {capacity.Subject{UID: "u-1", Attempt: 1, Version: "4.4.7+x"}, "worker-a"},
-		"another UpgradeConfig": {capacity.Subject{UID: "u-2", Attempt: 1, Version: "4.4.6"}, "worker-a"},
+		"another attempt":       {engine.Subject{UID: "u-1", Attempt: 2, Version: "4.4.6"}, "worker-a"},
+		"another version":       {engine.Subject{UID: "u-1", Attempt: 1, Version: "4.4.7+x"}, "worker-a"},
+		"another UpgradeConfig": {engine.Subject{UID: "u-2", Attempt: 1, Version: "4.4.6"}, "worker-a"},
 		"a long name":           {about, strings.Repeat("worker-", 30) + "a"},
 		"a longer one":          {about, strings.Repeat("worker-", 30) + "b"},
 		"a name cut at a dot":   {about, strings.Repeat("a", 41) + "." + strings.Repeat("b", 100)},
@@ -366,7 +366,7 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, set("worker-a"))
-			for _, subject := range []capacity.Subject{earlier, other} {
+			for _, subject := range []engine.Subject{earlier, other} {
 				w.settle(func() engine.UpgradeStep { return w.operator.Added(subject, true, timeout) })
 				var sets machinev1beta1.MachineSetList
 				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{capacity.Label}))
@@ -630,7 +630,7 @@ func TestAnotherAttemptIsNotAnsweredFromMemory(t *testing.T) {
 	another, somebody := about, about
 	another.Attempt, somebody.UID = 2, "u-2"
 	w := newWorld(t, set("worker-a"))
-	for _, subject := range []capacity.Subject{about, another, somebody} {
+	for _, subject := range []engine.Subject{about, another, somebody} {
 		w.must(w.operator.Added(subject, true, timeout), 0)
 		if w.requests == 0 {
 			t.Errorf("%+v: nobody was asked", subject)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // facts are what is known of the Machines of extra MachineSets.
@@ -21,7 +22,7 @@ type facts struct {
 	ready    map[string]bool // the nodes that there are, by name
 }
 
-func (e *ExtraNodes) facts(ctx context.Context, about Subject) (facts, error) {
+func (e *ExtraNodes) facts(ctx context.Context, about engine.Subject) (facts, error) {
 	var machines machinev1beta1.MachineList
 	if err := e.Live.List(ctx, &machines, client.InNamespace(Namespace), client.MatchingLabels{Label: about.UID}); err != nil {
 		return facts{}, fmt.Errorf("listing the extra Machines: %w", err)

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // Namespace is where the machine API looks for MachineSets.
@@ -98,7 +100,7 @@ type extra struct {
 
 // wanted are the extra MachineSets of an attempt: one for each MachineSet that
 // has machines for workers and is not extra itself.
-func wanted(all []machineSet, about Subject) []extra {
+func wanted(all []machineSet, about engine.Subject) []extra {
 	var extras []extra
 	for _, set := range all {
 		if !set.works() || set.ours() || set.deleting() {
@@ -128,8 +130,8 @@ const longestName = 63 - 6
 
 // nameOf is always the same for a MachineSet and an attempt, and another one for
 // any other. It begins like that of the MachineSet, so that people find it.
-func nameOf(about Subject, beside string) string {
-	hash := sha256.Sum256([]byte(strings.Join([]string{about.UID, about.attempt(), beside}, "\n")))
+func nameOf(about engine.Subject, beside string) string {
+	hash := sha256.Sum256([]byte(strings.Join([]string{about.UID, about.Key(), beside}, "\n")))
 	ending := fmt.Sprintf("-extra-%x", hash[:4])
 	beginning := beside[:min(len(beside), longestName-len(ending))]
 	return strings.TrimRight(beginning, "-.") + ending
@@ -137,7 +139,7 @@ func nameOf(about Subject, beside string) string {
 
 // like makes a MachineSet of one machine that is like those of another. It has
 // a selector of its own: no machine of either is taken for one of the other.
-func like(source machineSet, name string, about Subject) *unstructured.Unstructured {
+func like(source machineSet, name string, about engine.Subject) *unstructured.Unstructured {
 	spec, _, _ := unstructured.NestedMap(source.Object, "spec") // a copy
 	mark := map[string]any{Label: about.UID, labelMachineSet: name}
 	spec["replicas"] = int64(1)

@@ -34,7 +34,7 @@ const (
 
 var (
 	noon  = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
-	about = capacity.Subject{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
+	about = engine.Subject{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
 )
 
 // set is a MachineSet of three machines for workers, with changes.

@@ -49,4 +49,4 @@ func (s *Silencer) forget(uid string) {
 	maps.DeleteFunc(s.notes, func(n note, _ memory) bool { return n.uid == uid })
 }
 
-func (w Window) note() note { return note{w.about.UID, w.about.attempt(), w.name} }
+func (w Window) note() note { return note{w.about.UID, w.about.Key(), w.name} }

@@ -56,7 +56,7 @@ func (w Window) wanted() [][]alertmanager.Matcher {
 	marks := []alertmanager.Matcher{
 		alertmanager.NotMatches("alertname", OwnAlerts+".*"),
 		mark(labelUID, w.about.UID),
-		mark(labelAttempt, w.about.attempt()),
+		mark(labelAttempt, w.about.Key()),
 		mark(labelWindow, w.name),
 	}
 	var all [][]alertmanager.Matcher

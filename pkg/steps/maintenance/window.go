@@ -30,16 +30,6 @@ type Silencer struct {
 	notes map[note]memory
 }
 
-// Subject is the attempt for which alerts are silenced.
-type Subject struct {
-	UID, Namespace, Name string // of the UpgradeConfig
-	Attempt              int32
-	Version              string // to which it leads
-}
-
-// attempt is unique among those of the UpgradeConfig: each version's are counted from 1.
-func (s Subject) attempt() string { return fmt.Sprintf("%s/%d", s.Version, s.Attempt) }
-
 // Settings are how windows are kept.
 type Settings struct {
 	// Lease is how long a silence lasts unless it is prolonged: so long do
@@ -52,14 +42,14 @@ type Settings struct {
 // Window is a time in which alerts are silenced for an attempt.
 type Window struct {
 	silencer *Silencer
-	about    Subject
+	about    engine.Subject
 	name     string
 	scope    Scope
 	settings Settings
 }
 
 // Window is the window of that name, which stands in the silences, as in ControlPlane.
-func (s *Silencer) Window(about Subject, name string, scope Scope, settings Settings) Window {
+func (s *Silencer) Window(about engine.Subject, name string, scope Scope, settings Settings) Window {
 	return Window{silencer: s, about: about, name: name, scope: scope, settings: settings}
 }
 
@@ -114,13 +104,13 @@ func (w Window) Ended() engine.UpgradeStep {
 
 // AllEnded ends every silence that was made for the UpgradeConfig, of whatever
 // window and attempt. It is skipped where Ended is.
-func (s *Silencer) AllEnded(about Subject, settings Settings) engine.UpgradeStep {
+func (s *Silencer) AllEnded(about engine.Subject, settings Settings) engine.UpgradeStep {
 	return s.ended(about, settings, mark(labelUID, about.UID))
 }
 
 // Abandoned ends what AllEnded ends, if that works at the first try: nobody waits
 // for silences that lapse.
-func (s *Silencer) Abandoned(ctx context.Context, about Subject) {
+func (s *Silencer) Abandoned(ctx context.Context, about engine.Subject) {
 	if s.Alertmanager == nil {
 		return
 	}
@@ -128,7 +118,7 @@ func (s *Silencer) Abandoned(ctx context.Context, about Subject) {
 	_, _ = s.end(ctx, mark(labelUID, about.UID)) // else they lapse
 }
 
-func (s *Silencer) ended(about Subject, settings Settings, having ...alertmanager.Matcher) engine.UpgradeStep {
+func (s *Silencer) ended(about engine.Subject, settings Settings, having ...alertmanager.Matcher) engine.UpgradeStep {
 	failing := fmt.Sprintf("the silences are not ended, and lapse within %s", settings.Lease)
 	return s.patiently(settings.Patience, reasonNotEnded, failing,
 		func(ctx context.Context, _ time.Time) (engine.Result, error) {

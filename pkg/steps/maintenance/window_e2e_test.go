@@ -43,7 +43,7 @@ func TestARealAlertmanager(t *testing.T) {
 		}
 		return result
 	}
-	mine := maintenance.Subject{UID: "real-" + now.String(), Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
+	mine := engine.Subject{UID: "real-" + now.String(), Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
 	alive := func() []alertmanager.Silence {
 		t.Helper()
 		var alive []alertmanager.Silence

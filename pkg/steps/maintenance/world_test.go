@@ -28,7 +28,7 @@ var (
 	settings = maintenance.Settings{Lease: 30 * time.Minute, Patience: 2 * time.Minute}
 	wide     = maintenance.Scope{Severities: []string{"warning", "info"}, Namespaces: []string{"openshift-*", "default"}}
 	named    = maintenance.Scope{Severities: wide.Severities, Namespaces: wide.Namespaces, Alerts: []string{"ClusterOperatorDown", "etcdMembersDown"}}
-	about    = maintenance.Subject{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
+	about    = engine.Subject{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
 )
 
 // fault is what becomes of a request.
