@@ -28,8 +28,11 @@ func (c Condition) IsFalse() bool { return c.Status == string(configv1.Condition
 
 // Text is the condition's message in one bounded line, or else its reason.
 func (c Condition) Text() string {
-	return cmp.Or(brief(c.Message), brief(c.Reason), "no reason is given")
+	return cmp.Or(brief(c.Message), Brief(c.Reason))
 }
+
+// Brief is a text of somebody else's in one bounded line.
+func Brief(text string) string { return cmp.Or(brief(text), "no reason is given") }
 
 // Why is the condition's reason and message in one bounded line.
 func (c Condition) Why() string {

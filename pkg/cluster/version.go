@@ -49,23 +49,31 @@ type Version struct {
 
 // ReadVersion reads the ClusterVersion.
 func ReadVersion(ctx context.Context, r client.Reader) (Version, error) {
-	var version configv1.ClusterVersion
-	if err := r.Get(ctx, VersionKey, &version); err != nil {
-		return Version{}, fmt.Errorf("getting the cluster version: %w", err)
+	version, err := clusterVersion(ctx, r)
+	if err != nil {
+		return Version{}, err
 	}
-	return VersionOf(&version), nil
+	return VersionOf(version), nil
 }
 
 // ReadID reads the cluster's own ID, a UUID.
 func ReadID(ctx context.Context, r client.Reader) (string, error) {
-	var version configv1.ClusterVersion
-	if err := r.Get(ctx, VersionKey, &version); err != nil {
-		return "", fmt.Errorf("getting the cluster version: %w", err)
+	version, err := clusterVersion(ctx, r)
+	if err != nil {
+		return "", err
 	}
 	if version.Spec.ClusterID == "" {
 		return "", errors.New("the cluster version has no spec.clusterID")
 	}
 	return string(version.Spec.ClusterID), nil
+}
+
+func clusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, error) {
+	var version configv1.ClusterVersion
+	if err := r.Get(ctx, VersionKey, &version); err != nil {
+		return nil, fmt.Errorf("getting the cluster version: %w", err)
+	}
+	return &version, nil
 }
 
 // VersionOf are the facts of a ClusterVersion that was read already.

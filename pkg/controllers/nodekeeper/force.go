@@ -45,7 +45,7 @@ func (l *look) force(ctx context.Context, t task) error {
 	case gone(err):
 		return nil
 	case refused(err):
-		t.why = "its deletion was refused: " + cluster.Condition{Message: err.Error()}.Text()
+		t.why = "its deletion was refused: " + cluster.Brief(err.Error())
 		return l.tellStuck(ctx, t)
 	case err != nil:
 		return fmt.Errorf("deleting pod %s/%s: %w", t.Namespace, t.Name, err)

@@ -119,12 +119,12 @@ func (e *ExtraNodes) ensure(ctx context.Context, extra extra, facts facts, inTim
 	switch {
 	case extra.found == nil && inTime:
 		if err := e.apply(ctx, extra); err != nil {
-			return "", brief(err.Error())
+			return "", cluster.Brief(err.Error())
 		}
 		return "", "its extra one was made just now"
 	case extra.found == nil:
 		if err := e.apply(ctx, extra, client.DryRunAll); err != nil {
-			return "", brief(err.Error())
+			return "", cluster.Brief(err.Error())
 		}
 		return "", "its extra one was not made in time"
 	case !extra.found.ours():

@@ -70,7 +70,7 @@ func (f facts) missing(machine *machinev1beta1.Machine) string {
 	if why := complaint(string(ptr.Deref(status.ErrorReason, "")), ptr.Deref(status.ErrorMessage, "")); why != "" {
 		return fmt.Sprintf("Machine %s %s: %s", machine.Name, what, why)
 	}
-	return fmt.Sprintf("Machine %s is %s and %s", machine.Name, brief(cmp.Or(ptr.Deref(status.Phase, ""), "new")), what)
+	return fmt.Sprintf("Machine %s is %s and %s", machine.Name, cluster.Brief(cmp.Or(ptr.Deref(status.Phase, ""), "new")), what)
 }
 
 // complaint is what an object of the machine API reports as wrong, in one bounded line; empty: nothing.
@@ -80,6 +80,3 @@ func complaint(reason, message string) string {
 	}
 	return cluster.Condition{Reason: reason, Message: message}.Why()
 }
-
-// brief is a text of somebody else's in one bounded line.
-func brief(text string) string { return cluster.Condition{Message: text}.Text() }

@@ -61,7 +61,10 @@ func look(ctx context.Context, r client.Reader, alerts *Alerts, unforced []strin
 	alerts.observed("alerts", err == nil && len(firing) == 0, now)
 	found = append(found, group("alerts firing", firing)...)
 	unknown = append(unknown, err)
-	if err = errors.Join(unknown...); err != nil && len(found) > 0 {
+	if err = errors.Join(unknown...); err != nil {
+		err = fmt.Errorf("checking the health of the cluster: %w", err)
+	}
+	if err != nil && len(found) > 0 {
 		err = fmt.Errorf("%w; found so far: %s", err, strings.Join(found, "; "))
 	}
 	return found, again, err

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ func Healthy(r client.Reader, reason string, alerts *Alerts, unforced []string) 
 		message := strings.Join(found, "; ")
 		switch {
 		case err != nil:
-			return engine.Result{}, fmt.Errorf("checking the health of the cluster: %w", err)
+			return engine.Result{}, err
 		case again > 0:
 			return engine.WaitFor(again, reason, "%s", cmp.Or(message, stale)), nil
 		case message != "":
@@ -45,7 +44,7 @@ func LooksHealthy(r client.Reader, reason string, alerts *Alerts, unforced []str
 		found, _, err := look(ctx, r, alerts, unforced, time.Time{})
 		switch {
 		case err != nil:
-			return engine.Result{}, fmt.Errorf("checking the health of the cluster: %w", err)
+			return engine.Result{}, err
 		case len(found) > 0:
 			return engine.Wait(reason, "%s", strings.Join(found, "; ")), nil
 		}
@@ -58,11 +57,8 @@ func IsHealthy(r client.Reader, alerts *Alerts, unforced []string) func(context.
 	return func(ctx context.Context) (bool, error) {
 		found, again, err := look(ctx, r, alerts, unforced, time.Time{})
 		if err == nil && len(found) == 0 && again > 0 {
-			err = errors.New(stale)
+			err = errors.New("checking the health of the cluster: " + stale)
 		}
-		if err != nil {
-			return false, fmt.Errorf("checking the health of the cluster: %w", err)
-		}
-		return len(found) == 0, nil
+		return err == nil && len(found) == 0, err
 	}
 }
