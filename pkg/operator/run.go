@@ -96,7 +96,8 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 	if err := errors.Join(err, ours.Register(hook)); err != nil {
 		return fmt.Errorf("making the metrics: %w", err)
 	}
-	telling := telemetry.Telling{Events: &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: measures}, Webhook: hook}
+	events := &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: measures}
+	telling := telemetry.Telling{Events: events, Webhook: hook}
 	current := &setups{
 		read:    o.config,
 		show:    measures.Configured,
@@ -130,7 +131,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 	if err := controller.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("making the controller of UpgradeConfigs: %w", err)
 	}
-	if err := addNodekeeper(mgr, current, clk, ours, measures); err != nil {
+	if err := addNodekeeper(mgr, current, clk, ours, events); err != nil {
 		return fmt.Errorf("making the controller of drains: %w", err)
 	}
 	if err := metrics.Registry.Register(ours); err != nil {
@@ -141,7 +142,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 
 // addNodekeeper adds the controller of drains. It tells by Events alone: a drain
 // has one for each pod, and a receiver has no use for them.
-func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock, registry prometheus.Registerer, measures *telemetry.Metrics) error {
+func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock, registry prometheus.Registerer, events *telemetry.Events) error {
 	drains, err := telemetry.NewDrains(registry)
 	if err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
@@ -150,7 +151,7 @@ func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock, registry 
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk,
 		Config:  func() config.NodeDrain { return current.Current().Config.NodeDrain },
 		Runbook: current.runbook,
-		Events:  &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: measures}, Metrics: drains,
+		Events:  events, Metrics: drains,
 	}
 	return controller.SetupWithManager(mgr)
 }

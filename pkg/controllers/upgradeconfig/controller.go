@@ -80,10 +80,10 @@ type Reconciler struct {
 	Telling telemetry.Telling
 	Metrics *telemetry.Metrics
 
-	store     *store
-	foresight foresight
-	lock      *lock.Lock
-	sureLock  *lock.Lock // the same lock, read from the API server
+	store    *store
+	foreseen memory[foreseen]
+	lock     *lock.Lock
+	sureLock *lock.Lock // the same lock, read from the API server
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=get;list;watch;patch
@@ -137,7 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	case cfg == nil:
 		r.Metrics.Forget(req.Namespace, req.Name)
-		r.foresight.forget(req.NamespacedName)
+		r.foreseen.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 

@@ -6,10 +6,10 @@ package upgradeconfig
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -19,16 +19,19 @@ import (
 // may change many times in it.
 const earlyInterval = time.Minute
 
-// foresight is what the last early check of each UpgradeConfig has found.
-type foresight struct {
-	mu   sync.Mutex
-	last map[client.ObjectKey]foreseen
-}
-
+// foreseen is what the last early check has found.
 type foreseen struct {
 	at      time.Time
-	about   string // the attempt and the spec that it was about
+	about   question
 	verdict condition
+}
+
+// question is what an early check is about.
+type question struct {
+	uid        types.UID
+	attempt    int32
+	version    string
+	generation int64
 }
 
 // foresee says what would be in the way if the upgrade began now, so that it
@@ -39,12 +42,12 @@ func (l *look) foresee(ctx context.Context) (condition, time.Time) {
 		return condition{}, begins
 	}
 	key := client.ObjectKeyFromObject(l.cfg)
-	about := engine.ID(string(l.cfg.UID), l.record.Attempt, l.record.Version, time.Duration(l.cfg.Generation).String())
-	known := l.foresight.recall(key)
+	about := question{l.cfg.UID, l.record.Attempt, l.record.Version, l.cfg.Generation}
+	known := l.foreseen.recall(key)
 	if age := l.now.Sub(known.at); known.about != about || age < 0 || age >= earlyInterval {
 		run := engine.Run{Started: l.now, Since: l.now, Now: l.now}
 		known = foreseen{at: l.now, about: about, verdict: verdictOf(engine.Foresee(ctx, l.book, run))}
-		l.foresight.remember(key, known)
+		l.foreseen.remember(key, known)
 	}
 	return known.verdict, known.at.Add(earlyInterval)
 }
@@ -68,25 +71,4 @@ func verdictOf(found []engine.Prospect) condition {
 		return condition{metav1.ConditionTrue, reasonNothingFound, strings.Join(remarks, "; ")}
 	}
 	return condition{metav1.ConditionFalse, strings.Join(steps, ","), strings.Join(append(obstacles, remarks...), "; ")}
-}
-
-func (f *foresight) recall(key client.ObjectKey) foreseen {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.last[key]
-}
-
-func (f *foresight) remember(key client.ObjectKey, what foreseen) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.last == nil {
-		f.last = map[client.ObjectKey]foreseen{}
-	}
-	f.last[key] = what
-}
-
-func (f *foresight) forget(key client.ObjectKey) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.last, key)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -28,8 +27,7 @@ type store struct {
 	client client.Client
 	live   client.Reader
 
-	mu    sync.Mutex
-	known map[client.ObjectKey]string
+	known memory[string] // the resource version
 }
 
 // load returns the UpgradeConfig, or nil if there is none. It answers errBehind
@@ -38,7 +36,7 @@ func (s *store) load(ctx context.Context, key client.ObjectKey) (*v1alpha1.Upgra
 	var cached v1alpha1.UpgradeConfig
 	err := s.client.Get(ctx, key, &cached)
 	if apierrors.IsNotFound(err) {
-		s.forget(key)
+		s.known.forget(key)
 		return nil, nil
 	}
 	if err != nil {
@@ -63,17 +61,14 @@ func (s *store) load(ctx context.Context, key client.ObjectKey) (*v1alpha1.Upgra
 
 // newest is the resource version that the cache must have reached.
 func (s *store) newest(ctx context.Context, key client.ObjectKey) (string, error) {
-	s.mu.Lock()
-	known := s.known[key]
-	s.mu.Unlock()
-	if known != "" {
+	if known := s.known.recall(key); known != "" {
 		return known, nil
 	}
 	var live v1alpha1.UpgradeConfig
 	if err := s.live.Get(ctx, key, &live); err != nil {
 		return "", fmt.Errorf("getting UpgradeConfig %s from the API server: %w", key, err)
 	}
-	s.remember(key, live.ResourceVersion)
+	s.known.remember(key, live.ResourceVersion)
 	return live.ResourceVersion, nil
 }
 
@@ -94,24 +89,9 @@ func precondition(before *v1alpha1.UpgradeConfig) client.Patch {
 
 func (s *store) written(obj *v1alpha1.UpgradeConfig, err error) error {
 	if err != nil {
-		s.forget(client.ObjectKeyFromObject(obj)) // it may have been applied all the same
+		s.known.forget(client.ObjectKeyFromObject(obj)) // it may have been applied all the same
 		return err
 	}
-	s.remember(client.ObjectKeyFromObject(obj), obj.ResourceVersion)
+	s.known.remember(client.ObjectKeyFromObject(obj), obj.ResourceVersion)
 	return nil
-}
-
-func (s *store) remember(key client.ObjectKey, version string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known = map[client.ObjectKey]string{}
-	}
-	s.known[key] = version
-}
-
-func (s *store) forget(key client.ObjectKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, key)
 }
