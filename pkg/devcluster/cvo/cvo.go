@@ -18,15 +18,14 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -104,16 +103,11 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		options: options,
 		payload: installed,
 	}
-	skipNameValidation := true // there may be several dev clusters in one process
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster-version-operator").
 		For(&configv1.ClusterVersion{}).
 		Watches(&configv1.ClusterOperator{}, handler.EnqueueRequestsFromMapFunc(theClusterVersion)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1,
-			SkipNameValidation:      &skipNameValidation,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Second),
-		}).
+		WithOptions(stage.Options(1, 50*time.Millisecond)).
 		Complete(p)
 	if err != nil {
 		return fmt.Errorf("playing the cluster version operator: %w", err)

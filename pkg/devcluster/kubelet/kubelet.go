@@ -15,15 +15,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 )
 
 // Kubelets play the kubelets of all nodes.
@@ -63,7 +63,7 @@ func AddToManager(mgr manager.Manager, run Run) (*Kubelets, error) {
 		Named("node-player").
 		For(&corev1.Node{}).
 		WatchesRawSource(source.Channel(k.wake, &handler.EnqueueRequestForObject{})).
-		WithOptions(options(1)).
+		WithOptions(stage.Options(1, 20*time.Millisecond)).
 		Complete(reconcile.Func(k.reconcileNode))
 	if err != nil {
 		return nil, fmt.Errorf("playing nodes: %w", err)
@@ -71,7 +71,7 @@ func AddToManager(mgr manager.Manager, run Run) (*Kubelets, error) {
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("pod-player").
 		For(&corev1.Pod{}).
-		WithOptions(options(8)).
+		WithOptions(stage.Options(8, 20*time.Millisecond)).
 		Complete(reconcile.Func(k.reconcilePod))
 	if err != nil {
 		return nil, fmt.Errorf("playing pods: %w", err)
@@ -80,15 +80,6 @@ func AddToManager(mgr manager.Manager, run Run) (*Kubelets, error) {
 		return nil, fmt.Errorf("playing heartbeats: %w", err)
 	}
 	return k, nil
-}
-
-func options(workers int) controller.Options {
-	skipNameValidation := true // there may be several dev clusters in one process
-	return controller.Options{
-		MaxConcurrentReconciles: workers,
-		SkipNameValidation:      &skipNameValidation,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Second),
-	}
 }
 
 // Reboot makes a node go away for a time, or for good, and come back. A node that is rebooting already goes on doing so.

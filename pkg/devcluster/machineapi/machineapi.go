@@ -17,16 +17,15 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 )
 
 // Namespace is where MachineSets and Machines are.
@@ -92,7 +91,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		Named("machineset-controller").
 		For(&machinev1beta1.MachineSet{}).
 		Owns(&machinev1beta1.Machine{}).
-		WithOptions(workers(1)).
+		WithOptions(stage.Options(1, 20*time.Millisecond)).
 		Complete(reconcile.Func(p.reconcileMachineSet))
 	if err != nil {
 		return fmt.Errorf("playing the MachineSet controller: %w", err)
@@ -101,21 +100,12 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		Named("machine-controller").
 		For(&machinev1beta1.Machine{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOf)).
-		WithOptions(workers(8)).
+		WithOptions(stage.Options(8, 20*time.Millisecond)).
 		Complete(reconcile.Func(p.reconcileMachine))
 	if err != nil {
 		return fmt.Errorf("playing the machine controller: %w", err)
 	}
 	return nil
-}
-
-func workers(count int) controller.Options {
-	skipNameValidation := true // there may be several dev clusters in one process
-	return controller.Options{
-		MaxConcurrentReconciles: count,
-		SkipNameValidation:      &skipNameValidation,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Second),
-	}
 }
 
 // machineOf returns the Machine of a node, which has its name.

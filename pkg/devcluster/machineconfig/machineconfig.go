@@ -19,10 +19,8 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,6 +28,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 )
 
 // How long the real ones take.
@@ -96,7 +95,7 @@ func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
 		For(&configv1.ClusterOperator{}).
 		Watches(&mcfgv1.MachineConfigPool{}, handler.EnqueueRequestsFromMapFunc(theOperator)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(theOperator)).
-		WithOptions(workers(1)).
+		WithOptions(stage.Options(1, 20*time.Millisecond)).
 		Complete(reconcile.Func(p.reconcileOperator))
 	if err != nil {
 		return nil, fmt.Errorf("playing the machine config operator: %w", err)
@@ -106,7 +105,7 @@ func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
 		For(&mcfgv1.MachineConfigPool{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(p.everyPool)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(p.everyPool)).
-		WithOptions(workers(1)).
+		WithOptions(stage.Options(1, 20*time.Millisecond)).
 		Complete(reconcile.Func(p.reconcilePool))
 	if err != nil {
 		return nil, fmt.Errorf("playing the machine config controller: %w", err)
@@ -114,7 +113,7 @@ func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("machine-config-daemon").
 		For(&corev1.Node{}).
-		WithOptions(workers(8)).
+		WithOptions(stage.Options(8, 20*time.Millisecond)).
 		Complete(reconcile.Func(p.reconcileNode))
 	if err != nil {
 		return nil, fmt.Errorf("playing the machine config daemons: %w", err)
@@ -131,15 +130,6 @@ func (p *Player) SetNode(node Node) {
 	}
 	if node.Broken != nil {
 		p.broken[node.Name] = *node.Broken
-	}
-}
-
-func workers(count int) controller.Options {
-	skipNameValidation := true // there may be several dev clusters in one process
-	return controller.Options{
-		MaxConcurrentReconciles: count,
-		SkipNameValidation:      &skipNameValidation,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, time.Second),
 	}
 }
 

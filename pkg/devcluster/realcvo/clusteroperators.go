@@ -12,16 +12,15 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 )
 
 // operatorTakes is how long a real operator takes to reach a new version.
@@ -56,15 +55,11 @@ func addClusterOperators(mgr manager.Manager, options Options) error {
 			c.takes[operator.Name] = cmp.Or(operator.Takes, operatorTakes)
 		}
 	}
-	skipNameValidation := true // there may be several dev clusters in one process
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster-operators").
 		For(&configv1.ClusterOperator{}).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(whoseImages)).
-		WithOptions(controller.Options{
-			SkipNameValidation: &skipNameValidation,
-			RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Second),
-		}).
+		WithOptions(stage.Options(1, 50*time.Millisecond)).
 		Complete(c)
 	if err != nil {
 		return fmt.Errorf("playing the cluster operators: %w", err)

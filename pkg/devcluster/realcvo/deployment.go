@@ -23,12 +23,11 @@ import (
 
 // addDeployment has the process be what its Deployment says, which each release applies for itself.
 func (o *Operator) addDeployment(mgr manager.Manager) error {
-	skipNameValidation := true // there may be several dev clusters in one process
 	key := client.ObjectKey{Namespace: Namespace, Name: program}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(program).
 		For(&appsv1.Deployment{}).
-		WithOptions(controller.Options{SkipNameValidation: &skipNameValidation}).
+		WithOptions(controller.Options{SkipNameValidation: new(true)}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 			var deployment appsv1.Deployment
 			if err := mgr.GetClient().Get(ctx, request.NamespacedName, &deployment); request.NamespacedName != key || err != nil {
