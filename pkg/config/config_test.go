@@ -87,14 +87,7 @@ func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
 			case "upgradeWindow":
 				want.Scale.Timeout.Duration = min(15*time.Minute, value/2)
 			}
-			got, err := config.Parse([]byte(text))
-			if err != nil {
-				t.Errorf("%s: %s is refused: %v", setting.Path, value, err)
-				continue
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %s (-want +got):\n%s", setting.Path, value, diff)
-			}
+			taken(t, text, want)
 		}
 		bounds := fmt.Sprintf("must be between %s and %s", config.Duration{Duration: s.Least}, config.Duration{Duration: s.AtMost})
 		unit := "must be a duration with its unit, such as 90s, 30m or 2h30m"
@@ -162,16 +155,9 @@ func TestEveryTextIsTakenIfItIsOneAndNotTooLong(t *testing.T) {
 		}
 		texts++
 		for _, value := range []string{"", "plain", "30", strings.Repeat("x", s.Longest)} {
-			got, err := config.Parse([]byte(set(setting.Path, strconv.Quote(value))))
-			if err != nil {
-				t.Errorf("%s: %q is refused: %v", setting.Path, value, err)
-				continue
-			}
 			want := config.Default()
 			*want.Settings()[i].Value.(config.Text).Value = value
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %q (-want +got):\n%s", setting.Path, value, diff)
-			}
+			taken(t, set(setting.Path, strconv.Quote(value)), want)
 		}
 		text := "must be a text, in quotes if it is empty or could be something else"
 		for value, want := range map[string]string{
@@ -208,16 +194,9 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 			"[" + strings.Repeat("x", s.Longest) + "]": {strings.Repeat("x", s.Longest)},
 			"[" + strings.Repeat("x,", s.Most) + "]":   slices.Repeat([]string{"x"}, s.Most),
 		} {
-			got, err := config.Parse([]byte(set(setting.Path, text)))
-			if err != nil {
-				t.Errorf("%s: %s is refused: %v", setting.Path, text, err)
-				continue
-			}
 			want := config.Default()
 			*want.Settings()[i].Value.(config.List).Value = value
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %s (-want +got):\n%s", setting.Path, text, diff)
-			}
+			taken(t, set(setting.Path, text), want)
 		}
 		list, text := "must be a list, such as [] or [one, another]", "must be a text, in quotes"
 		for value, want := range map[string]string{
@@ -254,16 +233,9 @@ func TestEveryChoiceIsTakenOutOfItsNamesAlone(t *testing.T) {
 		}
 		choices++
 		for text, value := range map[string][]string{"[]": {}, "[" + strings.Join(s.Of, ", ") + "]": s.Of} {
-			got, err := config.Parse([]byte(set(setting.Path, text)))
-			if err != nil {
-				t.Errorf("%s: %s is refused: %v", setting.Path, text, err)
-				continue
-			}
 			want := config.Default()
 			*want.Settings()[i].Value.(config.Choice).Value = value
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %s (-want +got):\n%s", setting.Path, text, diff)
-			}
+			taken(t, set(setting.Path, text), want)
 		}
 		for value, want := range map[string]string{
 			"[Dance]":                            `item 1 is "Dance", must be one of ` + strings.Join(s.Of, ", "),
@@ -278,6 +250,18 @@ func TestEveryChoiceIsTakenOutOfItsNamesAlone(t *testing.T) {
 	}
 	if choices < 1 {
 		t.Fatalf("there are %d choices", choices)
+	}
+}
+
+func taken(t *testing.T, text string, want config.Config) {
+	t.Helper()
+	got, err := config.Parse([]byte(text))
+	if err != nil {
+		t.Errorf("%q is refused: %v", text, err)
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%q (-want +got):\n%s", text, diff)
 	}
 }
 
