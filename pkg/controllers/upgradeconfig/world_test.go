@@ -139,11 +139,8 @@ func kindOf(obj any) string {
 	return strings.TrimSuffix(name[strings.LastIndex(name, ".")+1:], "List")
 }
 
-var (
-	scheme = testScheme()
-	mapper = testrestmapper.TestOnlyStaticRESTMapper(scheme)
-)
-
+// testScheme is for one world alone: its API server adds the kinds that it
+// meets for the first time.
 func testScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -161,7 +158,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		frozen: map[string]bool{}, dirty: map[string]bool{}, deleted: map[client.ObjectKey]metav1.Time{},
 		cache: map[string]map[client.ObjectKey]client.Object{}, ends: map[string]int{},
 	}
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).
+	scheme := testScheme()
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
 		WithStatusSubresource(&v1alpha1.UpgradeConfig{}).
 		WithObjects(clusterObjects()...).Build()
