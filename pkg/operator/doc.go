@@ -3,7 +3,7 @@
 
 // Package operator puts the operator together: the manager with its caches,
 // health and metrics, the controllers, and the upgraders that it is given. An
-// operator with upgraders of its own is made by calling Run with them.
+// operator with upgraders of its own is made by calling Command with them.
 //
-// It decides nothing about upgrades, and it neither reads the environment nor exits.
+// It decides nothing about upgrades, and it never exits the process.
 package operator
