@@ -9,6 +9,17 @@ import (
 	"fmt"
 )
 
+// Notice is one thing that is told about an upgrade.
+type Notice struct {
+	ID string // made by ID
+	// Version and Attempt say about which attempt; Kubernetes Events show neither.
+	Version string
+	Attempt int32
+	// Type is that of a Kubernetes Event, Normal or Warning; Reason is one
+	// CamelCase word, and Message is for people.
+	Type, Reason, Message string
+}
+
 // ID identifies one thing that is told about an upgrade: the same whenever the
 // same is told again, so that whoever is told can recognise a repeat.
 func ID(uid string, attempt int32, step, status string) string {

@@ -67,8 +67,11 @@ func (a about) notification(eventType, reason, message string) notify.Notificati
 	version := a.cfg.Spec.Desired.Version
 	return notify.Notification{
 		Subject: notify.About(v1alpha1.GroupVersion.String(), "UpgradeConfig", a.cfg),
-		ID:      engine.ID(string(a.cfg.UID), a.attempt, version, reason),
-		Type:    eventType, Reason: reason, Words: fmt.Sprintf(message, version),
+		Notice: engine.Notice{
+			ID:      engine.ID(string(a.cfg.UID), a.attempt, version, reason),
+			Version: version, Attempt: a.attempt,
+			Type: eventType, Reason: reason, Message: fmt.Sprintf(message, version),
+		},
 	}
 }
 

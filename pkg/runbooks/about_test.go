@@ -18,8 +18,8 @@ import (
 // told keeps what people are told.
 type told []string
 
-func (t *told) Notify(_ context.Context, _ corev1.ObjectReference, _, eventType, reason, message string) error {
-	*t = append(*t, eventType+" "+reason+": "+message)
+func (t *told) Notify(_ context.Context, _ corev1.ObjectReference, n engine.Notice) error {
+	*t = append(*t, n.Type+" "+n.Reason+": "+n.Message)
 	return nil
 }
 

@@ -38,8 +38,8 @@ type Events struct {
 }
 
 // Notify writes one Event about the subject. That it exists already is success.
-func (e *Events) Notify(ctx context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error {
-	if e.isTold(subject, id) {
+func (e *Events) Notify(ctx context.Context, subject corev1.ObjectReference, n engine.Notice) error {
+	if e.isTold(subject, n.ID) {
 		return nil
 	}
 	now := metav1.NewTime(e.Clock.Now())
@@ -48,18 +48,18 @@ func (e *Events) Notify(ctx context.Context, subject corev1.ObjectReference, id,
 		namespace = metav1.NamespaceDefault
 	}
 	event := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(subject.Name, id)},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(subject.Name, n.ID)},
 		InvolvedObject: subject,
-		Type:           eventType, Reason: reason, Message: engine.Clip(message, maxMessage),
+		Type:           n.Type, Reason: n.Reason, Message: engine.Clip(n.Message, maxMessage),
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source:              corev1.EventSource{Component: Component},
 		ReportingController: Component,
 	}
 	if err := e.Client.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
 		e.Metrics.Untold()
-		return fmt.Errorf("writing the event %s about %s %s: %w", reason, subject.Kind, subject.Name, err)
+		return fmt.Errorf("writing the event %s about %s %s: %w", n.Reason, subject.Kind, subject.Name, err)
 	}
-	e.markTold(subject, id)
+	e.markTold(subject, n.ID)
 	return nil
 }
 
@@ -72,9 +72,12 @@ func (e *Events) Tell(ctx context.Context, subject corev1.ObjectReference, recor
 			continue
 		}
 		// The version is part of it: the next one's attempts are counted from 1 again.
-		id := engine.ID(string(subject.UID), record.Attempt, record.Version+" "+c.Type, what)
-		message := fmt.Sprintf("%s: %s (upgrade to %s)", c.Type, c.Message, record.Version)
-		if err := e.Notify(ctx, subject, id, eventType, what, message); err != nil {
+		n := engine.Notice{
+			ID:      engine.ID(string(subject.UID), record.Attempt, record.Version+" "+c.Type, what),
+			Version: record.Version, Attempt: record.Attempt, Type: eventType, Reason: what,
+			Message: fmt.Sprintf("%s: %s (upgrade to %s)", c.Type, c.Message, record.Version),
+		}
+		if err := e.Notify(ctx, subject, n); err != nil {
 			return err
 		}
 	}

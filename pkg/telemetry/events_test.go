@@ -228,7 +228,7 @@ func TestAnEventIsOneThatTheAPITakes(t *testing.T) {
 		about.Name, about.Namespace = named, ""
 		id := engine.ID("uid", 1, "step", "what")
 		message := strings.Repeat("ü", 2000)
-		if err := r.events().Notify(t.Context(), about, id, corev1.EventTypeNormal, "Reason", message); err != nil {
+		if err := r.events().Notify(t.Context(), about, engine.Notice{ID: id, Type: corev1.EventTypeNormal, Reason: "Reason", Message: message}); err != nil {
 			t.Fatal(err)
 		}
 		event := r.arrived[0]

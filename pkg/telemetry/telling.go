@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // Teller tells of upgrades. What it is told of twice with the same id reaches
 // the eye of the receiver once.
 type Teller interface {
 	// Notify tells one thing about the subject.
-	Notify(ctx context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error
+	Notify(ctx context.Context, subject corev1.ObjectReference, n engine.Notice) error
 	// Tell tells what the record says of each step, in order.
 	Tell(ctx context.Context, subject corev1.ObjectReference, record history.History) error
 	// Forget drops what was told about a subject that is over or gone.
@@ -38,11 +39,11 @@ type Telling struct {
 }
 
 // Notify tells one thing about the subject.
-func (t Telling) Notify(ctx context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error {
+func (t Telling) Notify(ctx context.Context, subject corev1.ObjectReference, n engine.Notice) error {
 	if t.Webhook != nil {
-		_ = t.Webhook.Notify(ctx, subject, id, eventType, reason, message)
+		_ = t.Webhook.Notify(ctx, subject, n)
 	}
-	return t.Events.Notify(ctx, subject, id, eventType, reason, message)
+	return t.Events.Notify(ctx, subject, n)
 }
 
 // Tell tells what the record says of each step, in order.

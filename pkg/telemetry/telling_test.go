@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 )
 
@@ -27,8 +28,8 @@ func (t teller) say(what string) error {
 	return t.err
 }
 
-func (t teller) Notify(_ context.Context, _ corev1.ObjectReference, id, _, _, _ string) error {
-	return t.say(id)
+func (t teller) Notify(_ context.Context, _ corev1.ObjectReference, n engine.Notice) error {
+	return t.say(n.ID)
 }
 
 func (t teller) Tell(_ context.Context, _ corev1.ObjectReference, record history.History) error {
@@ -58,7 +59,7 @@ func TestTellingWaitsForTheEventsAndNotForTheWebhook(t *testing.T) {
 			if tc.none {
 				telling.Webhook = nil
 			}
-			notified := telling.Notify(t.Context(), corev1.ObjectReference{}, "id", "Normal", "R", "m")
+			notified := telling.Notify(t.Context(), corev1.ObjectReference{}, engine.Notice{ID: "id"})
 			told := telling.Tell(t.Context(), corev1.ObjectReference{}, history.History{Version: "4.4.6"})
 			delivered := telling.Delivered("u")
 			telling.Forget("u")

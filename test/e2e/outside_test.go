@@ -159,6 +159,9 @@ func wrongDelivery(cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig
 		if err != nil {
 			return err
 		}
+		if data.Version == "" || data.Attempt == 0 {
+			wrong = append(wrong, fmt.Errorf("the receiver was not told of which attempt this is: %s", one))
+		}
 		told[i] = corev1.Event{Reason: data.Reason, Message: data.Message, InvolvedObject: corev1.ObjectReference{UID: types.UID(data.Object.UID)}}
 	}
 	for i := range configs {

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // The reasons of the Events.
@@ -25,7 +26,7 @@ const (
 // eye of the receiver once.
 type Teller interface {
 	// Notify tells one thing about the subject.
-	Notify(ctx context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error
+	Notify(ctx context.Context, subject corev1.ObjectReference, n engine.Notice) error
 	// Forget drops what was told about a subject that is over or gone.
 	Forget(uid string)
 }
@@ -59,7 +60,7 @@ func (l *look) tellUnreadable(ctx context.Context, b cluster.Budget) error {
 // in a namespace that is being deleted, is logged: that is no reason to wait.
 func (r *Reconciler) tell(ctx context.Context, node *corev1.Node, about corev1.ObjectReference, id, reason, message string) error {
 	r.drains.told(node.Name, string(about.UID))
-	err := r.Events.Notify(ctx, about, id, corev1.EventTypeWarning, reason, message)
+	err := r.Events.Notify(ctx, about, engine.Notice{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
 	if refused(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "an Event was refused", "message", message)
 		return nil

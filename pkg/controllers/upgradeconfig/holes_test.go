@@ -16,6 +16,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
@@ -383,9 +384,7 @@ type slow struct {
 	down time.Duration
 }
 
-func (slow) Notify(context.Context, corev1.ObjectReference, string, string, string, string) error {
-	return nil
-}
+func (slow) Notify(context.Context, corev1.ObjectReference, engine.Notice) error { return nil }
 func (slow) Tell(context.Context, corev1.ObjectReference, history.History) error { return nil }
 func (slow) Forget(string)                                                       {}
 func (s slow) Delivered(string) error {

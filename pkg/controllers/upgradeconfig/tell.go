@@ -76,16 +76,23 @@ func (l *look) tellTrouble(ctx context.Context) {
 func (l *look) tryToTell(ctx context.Context, eventType, reason, what, message string) {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	id := engine.ID(string(l.cfg.UID), l.record.Attempt, l.record.Version+" "+what, reason)
-	if err := l.Telling.Notify(ctx, l.subject(), id, eventType, reason, message); err != nil {
+	if err := l.notify(ctx, eventType, reason, l.record.Version+" "+what, message); err != nil {
 		l.log.Error(err, "an event could not be written, it is tried again")
 	}
 }
 
 // tell writes an Event about the upgrade as a whole.
 func (l *look) tell(ctx context.Context, eventType, reason, message string) error {
-	id := engine.ID(string(l.cfg.UID), l.record.Attempt, l.record.Version, reason)
-	return l.Telling.Notify(ctx, l.subject(), id, eventType, reason, message)
+	return l.notify(ctx, eventType, reason, l.record.Version, message)
+}
+
+// notify tells something of the attempt; about says what else makes it another thing than its reason.
+func (l *look) notify(ctx context.Context, eventType, reason, about, message string) error {
+	return l.Telling.Notify(ctx, l.subject(), engine.Notice{
+		ID:      engine.ID(string(l.cfg.UID), l.record.Attempt, about, reason),
+		Version: l.record.Version, Attempt: l.record.Attempt,
+		Type: eventType, Reason: reason, Message: message,
+	})
 }
 
 // observe is told by the engine of each transition that was saved.

@@ -6,6 +6,8 @@ package notify
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // The types of notifications.
@@ -14,12 +16,10 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// Notification is what is told. Its ID is the same whenever the same is told.
-// The type is that of a Kubernetes Event, Normal or Warning.
+// Notification is what is told, and about which object.
 type Notification struct {
-	Subject             corev1.ObjectReference
-	ID                  string
-	Type, Reason, Words string
+	Subject corev1.ObjectReference
+	engine.Notice
 }
 
 // About is the object that a notification is about.

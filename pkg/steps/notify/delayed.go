@@ -24,7 +24,7 @@ func Delayed(to Notifier, after time.Duration, what Notification) engine.Upgrade
 		if err := what.tell(ctx, to); err != nil {
 			return engine.Result{}, fmt.Errorf("telling of the delay: %w", err)
 		}
-		return engine.Done("told: %s", what.Words), nil
+		return engine.Done("told: %s", what.Message), nil
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
 
-var late = notify.Notification{Subject: subject, ID: "id-1", Type: notify.Warning, Reason: "UpgradeDelayed", Words: "it is late"}
+var late = notify.Notification{Subject: subject, Notice: engine.Notice{ID: "id-1", Type: notify.Warning, Reason: "UpgradeDelayed", Message: "it is late"}}
 
 func TestDelayed(t *testing.T) {
 	t.Parallel()
@@ -53,9 +53,9 @@ func TestDelayed(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
-			var want []told
+			var want []notify.Notification
 			for range tc.told {
-				want = append(want, told{subject, "id-1", "Warning", "UpgradeDelayed", "it is late"})
+				want = append(want, late)
 			}
 			if diff := cmp.Diff(want, r.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)

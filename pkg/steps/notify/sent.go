@@ -16,10 +16,9 @@ import (
 const patience = 5 * time.Minute
 
 // Notifier delivers a notification about an object. It may be called more than
-// once with the same id, and then delivers at most one to the eye of the
-// receiver. The eventType is that of a Kubernetes Event, Normal or Warning.
+// once with the same ID, and then delivers at most one to the eye of the receiver.
 type Notifier interface {
-	Notify(ctx context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error
+	Notify(ctx context.Context, subject corev1.ObjectReference, n engine.Notice) error
 }
 
 // Sent delivers one notification. While that does not work it tries again,
@@ -29,7 +28,7 @@ func Sent(to Notifier, what Notification) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		err := what.tell(ctx, to)
 		if err == nil {
-			return engine.Done("told: %s", what.Words), nil
+			return engine.Done("told: %s", what.Message), nil
 		}
 		again, goOn := run.Retry(patience)
 		if !goOn {
@@ -40,5 +39,5 @@ func Sent(to Notifier, what Notification) engine.UpgradeStep {
 }
 
 func (n Notification) tell(ctx context.Context, to Notifier) error {
-	return to.Notify(ctx, n.Subject, n.ID, n.Type, n.Reason, n.Words)
+	return to.Notify(ctx, n.Subject, n.Notice)
 }

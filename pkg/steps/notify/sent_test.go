@@ -18,19 +18,14 @@ import (
 
 var subject = corev1.ObjectReference{Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster"}
 
-type told struct {
-	Subject                        corev1.ObjectReference
-	ID, EventType, Reason, Message string
-}
-
 // receiver keeps what it is told, and answers with err.
 type receiver struct {
 	err  error
-	told []told
+	told []notify.Notification
 }
 
-func (r *receiver) Notify(_ context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error {
-	r.told = append(r.told, told{subject, id, eventType, reason, message})
+func (r *receiver) Notify(_ context.Context, subject corev1.ObjectReference, n engine.Notice) error {
+	r.told = append(r.told, notify.Notification{Subject: subject, Notice: n})
 	return r.err
 }
 
@@ -59,13 +54,15 @@ func TestSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &receiver{err: tc.err}
-			step := notify.Sent(r, notify.Notification{Subject: subject, ID: "id-1", Type: corev1.EventTypeNormal, Reason: "UpgradeStarted", Words: "the upgrade has begun"})
+			begun := notify.Notification{Subject: subject, Notice: engine.Notice{
+				ID: "id-1", Version: "4.4.6", Attempt: 2, Type: notify.Normal, Reason: "UpgradeStarted", Message: "the upgrade has begun",
+			}}
+			step := notify.Sent(r, begun)
 			got, err := step(t.Context(), engine.Run{Started: since.Add(-time.Hour), Since: since, Now: since.Add(tc.after)})
 			if err != nil || got != tc.want {
 				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
 			}
-			want := []told{{subject, "id-1", "Normal", "UpgradeStarted", "the upgrade has begun"}}
-			if diff := cmp.Diff(want, r.told); diff != "" {
+			if diff := cmp.Diff([]notify.Notification{begun}, r.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})

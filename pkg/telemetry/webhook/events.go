@@ -109,11 +109,11 @@ type Data struct {
 	// Reason is one CamelCase word for machines, Message is for people.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Version, Attempt and Step say what of the upgrade the event is about;
-	// they are missing where it is about none.
-	Version string `json:"version,omitempty"`
-	Attempt int32  `json:"attempt,omitempty"`
-	Step    string `json:"step,omitempty"`
+	// Version and Attempt say which attempt of an upgrade the event is about.
+	Version string `json:"version"`
+	Attempt int32  `json:"attempt"`
+	// Step is missing where the event is about the upgrade as a whole.
+	Step string `json:"step,omitempty"`
 }
 
 // Object names an object of Kubernetes.

@@ -21,7 +21,7 @@ func Example(eventType string) ([]byte, error) {
 				APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig",
 				Namespace: "managed-upgrade-operator", Name: "example-upgrade-config", UID: uid,
 			},
-			Severity: corev1.EventTypeNormal,
+			Severity: corev1.EventTypeNormal, Version: version, Attempt: 1,
 		},
 	}
 	d, about, status := &n.data, version, ""
@@ -56,7 +56,7 @@ func Example(eventType string) ([]byte, error) {
 	if status == "" {
 		status = d.Reason
 	} else {
-		about, d.Version, d.Attempt = version+" "+d.Step, version, 1
+		about = version + " " + d.Step
 	}
 	n.id = engine.ID(uid, 1, about, status)
 	return n.encode("urn:uuid:3b8a0a4e-0000-4000-8000-000000000002")

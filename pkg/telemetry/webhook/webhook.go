@@ -14,6 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // Options say by whom the receiver is told, and when.
@@ -88,14 +89,14 @@ func (w *Webhook) Direct(options *endpoint.Options) error {
 // Notify queues a notification about the subject as a whole, unless one with
 // this id was queued before or there is no receiver. It never waits; there is an
 // error if the queue is full.
-func (w *Webhook) Notify(_ context.Context, subject corev1.ObjectReference, id, eventType, reason, message string) error {
-	n := &notification{id: id, eventType: typesByReason[reason], at: w.clock.Now(), data: Data{
-		Object: objectOf(subject), Severity: eventType, Reason: reason, Message: message,
+func (w *Webhook) Notify(_ context.Context, subject corev1.ObjectReference, n engine.Notice) error {
+	next := &notification{id: n.ID, eventType: typesByReason[n.Reason], at: w.clock.Now(), data: Data{
+		Object: objectOf(subject), Severity: n.Type, Reason: n.Reason, Message: n.Message, Version: n.Version, Attempt: n.Attempt,
 	}}
-	if n.eventType == "" {
-		n.eventType = TypeNotice
+	if next.eventType == "" {
+		next.eventType = TypeNotice
 	}
-	return w.add(n)
+	return w.add(next)
 }
 
 // Tell queues what the record says of each step, in order, unless that was

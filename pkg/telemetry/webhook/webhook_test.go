@@ -194,7 +194,7 @@ func (w *world) delivered() {
 func (w *world) notify(n ...int) {
 	w.t.Helper()
 	for _, i := range n {
-		if err := w.hook.Notify(w.t.Context(), subject, fmt.Sprint("id", i), corev1.EventTypeNormal, fmt.Sprint("R", i), "why"); err != nil {
+		if err := w.hook.Notify(w.t.Context(), subject, engine.Notice{ID: fmt.Sprint("id", i), Type: corev1.EventTypeNormal, Reason: fmt.Sprint("R", i), Message: "why"}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -337,8 +337,8 @@ func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
 			}
 			w.delivered()
 			derived := w.receiver.last(t)
-			if direct.said() != tc.want || derived.said() != tc.want || direct.id != derived.id {
-				t.Errorf("the step told\n%+v\nand the record\n%+v\nwant both to tell\n%s\nby the same id", direct, derived, tc.want)
+			if direct.said() != tc.want || direct != derived {
+				t.Errorf("the step told\n%+v\nand the record\n%+v\nwant both to tell the same:\n%s", direct, derived, tc.want)
 			}
 		})
 	}
@@ -707,7 +707,7 @@ func TestTextsThatAreNoTextArriveAsText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
-	_ = w.hook.Notify(t.Context(), subject, "id", corev1.EventTypeWarning, "R", "a\x00\xff"+strings.Repeat("x", 5000))
+	_ = w.hook.Notify(t.Context(), subject, engine.Notice{ID: "id", Type: corev1.EventTypeWarning, Reason: "R", Message: "a\x00\xff" + strings.Repeat("x", 5000)})
 	w.delivered()
 	var data webhook.Data
 	if err := w.receiver.taken[0].DataAs(&data); err != nil || len(data.Message) > 2060 || !strings.HasPrefix(data.Message, "a\x00\uFFFDx") {
@@ -747,7 +747,7 @@ func TestThereIsAnExampleOfEachType(t *testing.T) {
 		if err := errors.Join(json.Unmarshal(data, &e), e.Validate(), e.DataAs(&d)); err != nil {
 			t.Errorf("%s: %v", row[0], err)
 		}
-		if isStep := strings.Contains(row[0], ".step."); e.Type() != row[0] || ids[e.ID()] || isStep != (d.Step != "") || d.Reason == "" {
+		if isStep := strings.Contains(row[0], ".step."); e.Type() != row[0] || ids[e.ID()] || isStep != (d.Step != "") || d.Reason == "" || d.Version == "" || d.Attempt == 0 {
 			t.Errorf("%s: %s", row[0], data)
 		}
 		ids[e.ID()] = true
