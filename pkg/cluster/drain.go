@@ -11,11 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// LabelExtra marks a node that was added for the time of an upgrade, and what it
+// is made by. Its value is the uid of whom the upgrade is carried out for.
+const LabelExtra = "upgrade.managed.openshift.io/extra-node-of"
+
 // Drain is what a Node says of being drained. The zero Drain is that of a node
-// that the machine config operator is not draining.
+// that nobody is draining for an upgrade.
 type Drain struct {
 	// Running says that the machine config operator is draining the node, and
-	// is not done with it. Who cordons a node by hand drains nothing.
+	// is not done with it, or that an extra node is being removed. Who cordons
+	// another node by hand drains nothing.
 	Running bool
 	// Since is when the node was cordoned for it; zero if nothing says so.
 	Since time.Time
@@ -29,7 +34,7 @@ func (d Drain) Equal(other Drain) bool {
 // DrainOf reads whether and since when a Node is being drained.
 func DrainOf(node *corev1.Node) Drain {
 	taint := cordon(node)
-	if taint == nil || !draining(node.Annotations) {
+	if taint == nil || !draining(node.Annotations) && !leaving(node) {
 		return Drain{}
 	}
 	return Drain{Running: true, Since: added(taint)}
@@ -63,4 +68,12 @@ func draining(annotations map[string]string) bool {
 		return strings.HasPrefix(desired, drainPrefix) && desired != annotations[annotationLastAppliedDrain]
 	}
 	return annotations[annotationState] == stateWorking && annotations[annotationCurrentConfig] != annotations[annotationDesiredConfig]
+}
+
+// leaving says whether a node that is cordoned is an extra one that is being
+// removed. The machine API, which drains it for that, notes nothing on the node;
+// but nobody else has a reason to cordon it, except to update it.
+func leaving(node *corev1.Node) bool {
+	_, extra := node.Labels[LabelExtra]
+	return extra && !updating(node.Annotations)
 }

@@ -31,6 +31,10 @@ func TestWhichNodesAreBeingDrained(t *testing.T) {
 	olderDone := older
 	olderDone.Annotations = map[string]string{"machineconfiguration.openshift.io/state": "Done"}
 	stranger := corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
+	extra := func(node corev1.Node) corev1.Node {
+		node.Labels = map[string]string{cluster.LabelExtra: "u-1"}
+		return node
+	}
 
 	cases := map[string]struct {
 		node corev1.Node
@@ -49,6 +53,10 @@ func TestWhichNodesAreBeingDrained(t *testing.T) {
 		"not when nothing updates nodes":                 {tainted(stranger, since), cluster.Drain{}},
 		"not when somebody has uncordoned it":            {schedulable, cluster.Drain{}},
 		"not before the taint shows that it is cordoned": {annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), cluster.Drain{}},
+		"an extra node that is being removed":            {extra(tainted(annotated("r-2", "r-2", "Done", "uncordon-r-2", "uncordon-r-2"), since)), cluster.Drain{Running: true, Since: at}},
+		"an extra node that was never updated":           {extra(tainted(stranger, since)), cluster.Drain{Running: true, Since: at}},
+		"not an extra node that was drained to reboot":   {extra(tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "drain-r-2"), since)), cluster.Drain{}},
+		"not an extra node that nobody has cordoned":     {extra(corev1.Node{}), cluster.Drain{}},
 		"not by words that nobody knows":                 {tainted(annotated("r-1", "r-2", "Working", "evacuate", ""), since), cluster.Drain{}},
 		"not by no word at all":                          {tainted(annotated("r-1", "r-2", "Working", "", ""), since), cluster.Drain{}},
 	}

@@ -44,7 +44,7 @@ type Node struct {
 	// since when, zero if nothing says so.
 	Cordoned      bool
 	CordonedSince time.Time
-	// Draining says that the machine config operator is draining the node.
+	// Draining says that the node is being drained, as Drain has it.
 	Draining bool
 	// Pressure is what the node is short of, such as "disk", sorted.
 	Pressure []string

@@ -6,6 +6,7 @@ package capacity
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -179,7 +180,7 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 	}
 	var left []string
 	for i := range nodes.Items {
-		left = append(left, "node "+nodes.Items[i].Name)
+		left = append(left, "node "+cluster.Because(nodes.Items[i].Name, drained(&nodes.Items[i])))
 	}
 	for _, set := range sets {
 		left = append(left, "MachineSet "+set.GetName())
@@ -188,4 +189,13 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 		return engine.Wait(reasonRemoving, "being removed: %s", cluster.Names(left)), nil
 	}
 	return engine.Done("no extra node is left"), nil
+}
+
+// drained says since when a node is being drained; empty: it is not.
+func drained(node *corev1.Node) string {
+	drain := cluster.DrainOf(node)
+	if !drain.Running {
+		return ""
+	}
+	return strings.TrimSpace("being drained " + cluster.Since(drain.Since))
 }

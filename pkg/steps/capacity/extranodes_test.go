@@ -507,6 +507,19 @@ func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 	if got := w.must(w.cleanedUp(), timeout); got != engine.Skip("NotRemoved", "not gone within 15m0s: being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c") {
 		t.Errorf("cleaned up: %+v", got)
 	}
+	held := &corev1.Node{}
+	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Name: "node-worker-a-extra-148b537c"}, held))
+	held.Spec.Unschedulable = true
+	for since, want := range map[*metav1.Time]string{nil: "being drained", {Time: noon}: "being drained since 2020-05-01T12:00:00Z"} {
+		held.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: since}}
+		w.ok(w.inner.Update(t.Context(), held))
+		w.pass(time.Minute)
+		if got := w.must(w.operator.Removed(), time.Hour); got.Message() != "being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c ("+want+")" {
+			t.Errorf("while the machine API drains it: %+v", got)
+		}
+	}
+	held.Spec = corev1.NodeSpec{}
+	w.ok(w.inner.Update(t.Context(), held))
 	orphaned := w.extras()["worker-a"]
 	orphaned.Finalizers = nil
 	w.ok(w.inner.Update(t.Context(), orphaned))

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
@@ -27,7 +28,7 @@ const Namespace = "openshift-machine-api"
 
 // Label marks extra MachineSets, their Machines and the nodes of these as ours.
 // Its value is the uid of the UpgradeConfig.
-const Label = "upgrade.managed.openshift.io/extra-node-of"
+const Label = cluster.LabelExtra
 
 // The annotations that say to people why there is an extra MachineSet.
 const (
