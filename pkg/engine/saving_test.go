@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
@@ -273,8 +274,16 @@ func TestPassChangesNeitherItsRecordNorWhatItGaveToSave(t *testing.T) {
 	w.clock.SetTime(noon.Add(time.Hour))
 	s.says("First", engine.Done("so it is"))
 	renameStep(s, "First")
-	if _, _, err := (&engine.Engine{Clock: w.clock, Save: w.store.save}).Pass(t.Context(), s.book(), given); err != nil {
+	var saved, asSaved []history.History
+	save := func(ctx context.Context, record history.History) error {
+		saved, asSaved = append(saved, record), append(asSaved, *record.DeepCopy())
+		return w.store.save(ctx, record)
+	}
+	if _, _, err := (&engine.Engine{Clock: w.clock, Save: save}).Pass(t.Context(), s.book(), given); err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff(asSaved, saved); diff != "" || len(saved) == 0 {
+		t.Errorf("what was given to Save, as it was then (-) and is now (+):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"First False NotYet …"}, lines(given)); diff != "" {
 		t.Errorf("the record that was handed in (-want +got):\n%s", diff)
