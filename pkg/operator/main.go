@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
@@ -35,6 +36,11 @@ func Main(ctx context.Context, o Options, clk clock.WithTicker, upgraders Upgrad
 
 // access is the access to the API server: that of the pod, or of a kubeconfig.
 func (o *Options) access() (*rest.Config, error) {
+	if o.Kubeconfig != "" {
+		if err := readable(o.Kubeconfig); err != nil {
+			return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)
+		}
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
@@ -49,6 +55,17 @@ func (o *Options) access() (*rest.Config, error) {
 	access.UserAgent = "managed-upgrade-operator"
 	access.QPS = -1 // it is the API server that throttles; client-go's default of 5 a second would keep the record behind
 	return access, nil
+}
+
+// readable says in words what is wrong with a file that is not a kubeconfig at
+// all: what client-go says of it is about types of its own.
+func readable(file string) error {
+	_, err := clientcmd.LoadFromFile(file)
+	var unread *fs.PathError
+	if err == nil || errors.As(err, &unread) {
+		return err
+	}
+	return errors.New("must be a kubeconfig, with apiVersion: v1, kind: Config, and the clusters, users and contexts")
 }
 
 func (o *Options) logger() logr.Logger {

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -66,7 +67,7 @@ func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, c
 	}
 	mgr, err := ctrl.NewManager(access, o.managerOptions(log))
 	if err != nil {
-		return fmt.Errorf("asking the API server %s: %w", access.Host, err)
+		return listening("health-probe-bind-address", fmt.Errorf("asking the API server %s: %w", access.Host, err))
 	}
 	if err := addController(mgr, o, cfg, clk, upgraders); err != nil {
 		return err
@@ -75,9 +76,18 @@ func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, c
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running the manager: %w", err)
+		return listening("metrics-bind-address", fmt.Errorf("running the manager: %w", err))
 	}
 	return nil
+}
+
+// listening names the flag with the address if the error is that nobody can listen there.
+func listening(flag string, err error) error {
+	var refused *net.OpError
+	if errors.As(err, &refused) && refused.Op == "listen" {
+		return fmt.Errorf("--%s: must be an address that is free and of this machine, or 0 for none: %w", flag, refused)
+	}
+	return err
 }
 
 // usable says what is wrong with a configuration beside its form.
@@ -123,7 +133,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 	if err != nil {
 		return err
 	}
-	current.take(first)
+	current.begin(first)
 	controller := &upgradeconfig.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk, Namespace: o.Namespace,
 		Setup: current.Current, SetupChanged: current.changed, Telling: telling, Metrics: measures,

@@ -5,6 +5,8 @@ package operator_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -203,12 +205,23 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 	loud.LogLevel = "loud"
 	lost.Kubeconfig = "/nowhere/kubeconfig"
 	badConfig.ConfigFile = "/nowhere/config.yaml"
+	prose, folder := right, right
+	prose.Kubeconfig, folder.Kubeconfig = filepath.Join(t.TempDir(), "prose"), t.TempDir()
+	if err := os.WriteFile(prose.Kubeconfig, []byte("root:x:0:0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	endless := right
 	endless.ConfigFile = "/dev/zero"
 	nobody := &rest.Config{Host: "http://127.0.0.1:1"}
 	for want, run := range map[string]func() error{
 		"--log-level: is \"loud\"":               func() error { return operator.Main(t.Context(), loud, clock.RealClock{}, unasked) },
 		"--kubeconfig \"/nowhere/kubeconfig\": ": func() error { return operator.Main(t.Context(), lost, clock.RealClock{}, unasked) },
+		fmt.Sprintf("--kubeconfig %q: must be a kubeconfig, with", prose.Kubeconfig): func() error {
+			return operator.Main(t.Context(), prose, clock.RealClock{}, unasked)
+		},
+		fmt.Sprintf("--kubeconfig %q: read %s: is a directory", folder.Kubeconfig, folder.Kubeconfig): func() error {
+			return operator.Main(t.Context(), folder, clock.RealClock{}, unasked)
+		},
 		"--log-level: is \"loud\", must": func() error {
 			return operator.Run(t.Context(), loud, nobody, logr.Discard(), clock.RealClock{}, unasked)
 		},
@@ -225,5 +238,20 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 		if err := run(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want an error that begins with %s", err, want)
 		}
+	}
+}
+
+func TestAnAddressThatIsTakenIsRefusedWithItsFlag(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: taken.Addr().String(), LogLevel: "info", LogFormat: "json"}
+	err = operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, nil)
+	want := "--health-probe-bind-address: must be an address that is free and of this machine, or 0 for none: listen tcp " + taken.Addr().String()
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want an error that begins with %s", err, want)
 	}
 }

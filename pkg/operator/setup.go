@@ -75,6 +75,14 @@ func (s *setups) Start(ctx context.Context) error {
 // NeedLeaderElection says that every replica follows it: each may come to lead.
 func (s *setups) NeedLeaderElection() bool { return false }
 
+// begin has a first setup in force. Nothing was looked at by another one, so nobody is told.
+func (s *setups) begin(first upgradeconfig.Setup) {
+	s.mu.Lock()
+	s.setup = first
+	s.mu.Unlock()
+	s.show(first.Trouble == "")
+}
+
 // follow reads the configuration once.
 func (s *setups) follow() {
 	before := s.Current()
@@ -98,11 +106,9 @@ func (s *setups) follow() {
 	s.take(after)
 }
 
+// take has another setup in force, and has everything looked at again.
 func (s *setups) take(setup upgradeconfig.Setup) {
-	s.mu.Lock()
-	s.setup = setup
-	s.mu.Unlock()
-	s.show(setup.Trouble == "")
+	s.begin(setup)
 	select {
 	case s.changed <- event.GenericEvent{Object: &v1alpha1.UpgradeConfig{}}: // whichever: all are looked at
 	default: // there is a token already

@@ -92,6 +92,19 @@ func TestTheLastGoodConfigurationStaysInForce(t *testing.T) {
 	}
 }
 
+// A token that is there before the caches are has everything looked at that nobody can see yet.
+func TestTheFirstConfigurationIsNoChange(t *testing.T) {
+	t.Parallel()
+	file, made := &written{}, 0
+	s := newSetups(file, &made)
+	var valid []bool
+	s.show = func(v bool) { valid = append(valid, v) }
+	s.begin(upgradeconfig.Setup{Config: window(time.Minute)})
+	if len(s.changed) > 0 || !cmp.Equal([]bool{true}, valid) || s.Current().Config.UpgradeWindow.Duration != time.Minute {
+		t.Errorf("in force is %+v, shown as valid %v, tokens %d", s.Current(), valid, len(s.changed))
+	}
+}
+
 func TestTheConfigurationIsFollowedUntilTheOperatorEnds(t *testing.T) {
 	t.Parallel()
 	file, made := &written{config: window(time.Minute)}, 0
