@@ -16,6 +16,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 )
 
+// trust is for how long a node is believed to be drained. To force many pods may
+// take longer than that, if the API server is slow.
+const trust = 10 * time.Second
+
 // look is one look at one node that is being drained: it gathers what there is
 // to know, decides, and then acts.
 type look struct {
@@ -94,10 +98,18 @@ func (l *look) budgets(ctx context.Context, namespace string) ([]cluster.Budget,
 	return budgets, errors.Join(untold...)
 }
 
-// act does what was decided. Trouble with one pod is no reason to leave another.
+// act does what was decided, as long as the node is being drained. Trouble with
+// one pod is no reason to leave another.
 func (l *look) act(ctx context.Context, p plan) error {
 	var trouble []error
+	known := l.Clock.Now()
 	for _, t := range p.force {
+		if now := l.Clock.Now(); now.Sub(known) > trust {
+			if same, err := l.stillDraining(ctx); err != nil || !same {
+				return errors.Join(append(trouble, err)...)
+			}
+			known = now
+		}
 		trouble = append(trouble, l.force(ctx, t))
 	}
 	for _, t := range p.stuck {

@@ -4,8 +4,10 @@
 package nodekeeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -493,6 +495,93 @@ func TestANodeThatTheCacheIsBehindOn(t *testing.T) {
 	}
 }
 
+func TestANodeThatTheCacheStillHasIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run("plain")
+	w.pass(time.Hour)
+	behind := w.node()
+	if err := w.api.Delete(t.Context(), draining()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.operator.keep(t.Context(), behind); err != nil || w.left() != "plain" {
+		t.Errorf("there is %s (%v)", w.left(), err)
+	}
+}
+
+// TestNothingIsForcedOnAGuess lets each request for facts fail in each way.
+func TestNothingIsForcedOnAGuess(t *testing.T) {
+	t.Parallel()
+	for how, failure := range map[string]error{
+		"fails": apierrors.NewInternalError(errors.New("no")), "is put off": apierrors.NewTooManyRequests("not now", 1), "is not answered": context.DeadlineExceeded,
+	} {
+		for _, what := range []string{
+			"cached *v1alpha1.UpgradeConfigList", "cached *v1.PodDisruptionBudgetList",
+			"list *v1.PartialObjectMetadataList", "get *v1.Node", "list *v1.PodDisruptionBudgetList",
+		} {
+			t.Run(what+" "+how, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.run("plain")
+				w.refuse = denies("evict")
+				w.pass(45 * time.Minute)
+				w.unread = func(asked string) error {
+					if asked == what {
+						return failure
+					}
+					return nil
+				}
+				if _, err := w.look(); !errors.Is(err, failure) || w.left() != "plain" || len(w.events()) > 0 {
+					t.Errorf("there is %s, told: %q (%v)", w.left(), w.events(), err)
+				}
+				w.unread = nil
+				if _, err := w.look(); err != nil || w.left() != "plain†" {
+					t.Errorf("when it can find out again, there is %s (%v)", w.left(), err)
+				}
+			})
+		}
+	}
+}
+
+// TestWhatTakesLongIsNotDoneOnOldFacts has evictions take long, and the node be uncordoned meanwhile.
+func TestWhatTakesLongIsNotDoneOnOldFacts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		w.run(name, func(p *pod) { p.grace, p.takes = time.Hour, time.Hour })
+	}
+	w.refuse = func(what string) error {
+		if strings.HasPrefix(what, "evict") {
+			w.pass(evictionPatience)
+		}
+		if what == "evict shop/c" {
+			w.changeNode(uncordoned)
+		}
+		return nil
+	}
+	w.pass(45 * time.Minute)
+	if _, err := w.look(); err != nil || w.left() != "a† b† c† d e" {
+		t.Errorf("there are %s (%v)", w.left(), err)
+	}
+}
+
+func TestWhatCountsAsARefusal(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int32]bool{
+		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusUnprocessableEntity: true,
+		http.StatusRequestTimeout: false, http.StatusConflict: false, http.StatusTooManyRequests: false,
+		http.StatusInternalServerError: false, http.StatusServiceUnavailable: false, http.StatusGatewayTimeout: false,
+	} {
+		err := fmt.Errorf("deleting: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
+		if got := refused(err); got != want {
+			t.Errorf("%d: got %t", code, got)
+		}
+	}
+	if refused(context.DeadlineExceeded) || refused(nil) {
+		t.Error("no answer is no refusal")
+	}
+}
+
 func TestABudgetThatCannotBeReadIsTold(t *testing.T) {
 	t.Parallel()
 	broken := budget("broken", "pod")
@@ -627,17 +716,29 @@ func TestAForceThatMayNotBeToldIsNotHeldUp(t *testing.T) {
 
 func TestAnotherPodOfTheSameNameIsNotTouched(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, budget("a", "pod"))
-	w.run("pod")
-	w.refuse = func(what string) error {
-		if what == "evict shop/pod" { // meanwhile it is replaced
-			w.run("pod", func(p *pod) { p.UID = "another" })
-		}
-		return nil
-	}
-	w.play(2*time.Hour + time.Second)
-	if w.left() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 {
-		t.Errorf("there is %s, the series are %v", w.left(), w.series())
+	for name, tc := range map[string]struct {
+		budgets []client.Object
+		told    int // a force is told before it is tried
+	}{
+		"of a pod that no budget guards": {nil, 0},
+		"of a pod that one guards":       {[]client.Object{budget("a", "pod")}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.budgets...)
+			w.run("pod")
+			w.refuse = func(what string) error {
+				if what == "evict shop/pod" { // meanwhile it is replaced
+					w.run("pod", func(p *pod) { p.UID = "another" })
+				}
+				return nil
+			}
+			w.pass(2*time.Hour + time.Second)
+			_, err := w.look()
+			if err != nil || w.left() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 || len(w.events()) != tc.told {
+				t.Errorf("there is %s, the series are %v, told: %q (%v)", w.left(), w.series(), w.events(), err)
+			}
+		})
 	}
 }
 
@@ -708,6 +809,9 @@ func TestWhatWasToldIsForgottenWithTheDrain(t *testing.T) {
 	w.play(2 * time.Hour)
 	if diff := cmp.Diff(map[string]bool{"node-1": true, "uid-of-kept": true}, forgotten); diff != "" {
 		t.Errorf("forgotten (-want +got):\n%s", diff)
+	}
+	if left := w.operator.drains.nodes; len(left) > 0 {
+		t.Errorf("remembered for ever: %v", left)
 	}
 }
 

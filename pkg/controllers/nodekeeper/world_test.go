@@ -57,6 +57,8 @@ type world struct {
 	fate func(n int) fate
 	// unseen are the budgets that the cache does not show yet.
 	unseen map[string]bool
+	// unread decides which reads fail.
+	unread func(what string) error
 	// refuse decides which evictions and deletions an admission webhook denies.
 	refuse func(what string) error
 
@@ -165,11 +167,15 @@ func (w *world) restart() {
 func (w *world) live() client.Reader {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			w.requests = append(w.requests, fmt.Sprintf("get %T", obj))
+			if err := w.read(fmt.Sprintf("get %T", obj)); err != nil {
+				return err
+			}
 			return api.Get(ctx, key, obj, opts...)
 		},
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			w.requests = append(w.requests, fmt.Sprintf("list %T", list))
+			if err := w.read(fmt.Sprintf("list %T", list)); err != nil {
+				return err
+			}
 			pods, ok := list.(*metav1.PartialObjectMetadataList)
 			if !ok {
 				return api.List(ctx, list, opts...)
@@ -186,6 +192,9 @@ func (w *world) live() client.Reader {
 func (w *world) ours() client.Client {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if err := w.failure(fmt.Sprintf("cached %T", list)); err != nil {
+				return err
+			}
 			err := api.List(ctx, list, opts...)
 			if budgets, is := list.(*policyv1.PodDisruptionBudgetList); is {
 				budgets.Items = slices.DeleteFunc(budgets.Items, func(b policyv1.PodDisruptionBudget) bool { return w.unseen[b.Name] })
@@ -207,6 +216,19 @@ func (w *world) ours() client.Client {
 			return w.write("evict "+obj.GetNamespace()+"/"+obj.GetName(), func() error { return w.evict(ctx, obj, sub.(*policyv1.Eviction)) })
 		},
 	})
+}
+
+// read notes a request for something, and says how it fails.
+func (w *world) read(what string) error {
+	w.requests = append(w.requests, what)
+	return w.failure(what)
+}
+
+func (w *world) failure(what string) error {
+	if w.unread == nil {
+		return nil
+	}
+	return w.unread(what)
 }
 
 // write has a write meet its fate.
