@@ -30,7 +30,7 @@ func NewDrains(registry prometheus.Registerer) (*Drains, error) {
 	d := &Drains{
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_forced_drains_total",
-			Help: "Pods that were forced off a node that was being drained, by what had held them.",
+			Help: "Pods that were forced off a node that was being drained, by what had held them. One whose deletion the API server has carried out and not confirmed is told in Events and not counted.",
 		}, []string{"hold"}),
 		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_node_drain_blocked",
