@@ -107,12 +107,17 @@ func (s *server) apply(t *testing.T, objects []*unstructured.Unstructured) {
 // kustomized is what "kubectl apply --kustomize deploy" applies.
 func kustomized(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
+	return kustomizedFrom(t, deployFolder)
+}
+
+func kustomizedFrom(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
 	bin, err := controlplane.FindBinDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var complaints strings.Builder
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "kustomize", deployFolder)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "kustomize", folder)
 	cmd.Stderr = &complaints
 	built, err := cmd.Output()
 	if err != nil || complaints.Len() > 0 {
@@ -180,6 +185,19 @@ func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kustomize deploy (-files +built):\n%s", diff)
+	}
+}
+
+func TestWithoutTheMachineAPIAllElseIsDeployed(t *testing.T) {
+	t.Parallel()
+	there := func(o *unstructured.Unstructured) bool { return o.GetNamespace() == "openshift-machine-api" }
+	all := kustomized(t)
+	want := slices.DeleteFunc(slices.Clone(all), there)
+	if len(want) != len(all)-2 {
+		t.Errorf("%d objects are deployed there, want a Role and a RoleBinding", len(all)-len(want))
+	}
+	if diff := cmp.Diff(want, kustomizedFrom(t, deployFolder+"/without-machine-api")); diff != "" {
+		t.Errorf("kustomize deploy/without-machine-api (-deploy +built):\n%s", diff)
 	}
 }
 
