@@ -87,7 +87,8 @@ func (k *Kubelets) syncStatus(ctx context.Context, node *corev1.Node, up bool, b
 	before := node.DeepCopy()
 	ready := condition(node, corev1.NodeReady)
 	stale := ready == nil || now.Sub(ready.LastHeartbeatTime.Time) >= statusInterval
-	changed := ready != nil && (ready.Status == corev1.ConditionTrue) != up
+	rebooted := up && node.Status.NodeInfo.BootID != bootID(node, boots) // also if it was back before anybody looked
+	changed := ready != nil && (rebooted || (ready.Status == corev1.ConditionTrue) != up)
 	switch {
 	case up && (stale || changed):
 		postStatus(node, true, boots, now)

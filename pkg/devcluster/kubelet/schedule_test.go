@@ -9,7 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestWhereAPodFits(t *testing.T) {
@@ -71,5 +74,26 @@ func TestARebootEndsAndAPulledPlugDoesNot(t *testing.T) {
 	k.SetDown("a", true)
 	if up, _, back := k.Up("a", start.Add(time.Hour)); up || back != 0 {
 		t.Errorf("without its plug: up %t, back in %s", up, back)
+	}
+}
+
+func TestARebootThatNobodyLookedAtIsReportedAllTheSame(t *testing.T) {
+	t.Parallel()
+	c := fake.NewClientBuilder().WithStatusSubresource(&corev1.Node{}).Build()
+	k := &Kubelets{client: c, wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}
+	if err := Register(t.Context(), c, "a", true, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	k.Reboot("a", time.Millisecond, time.Now().Add(-time.Second)) // it is up again
+	node := &corev1.Node{}
+	node.Name = "a"
+	if _, err := k.reconcileNode(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(node)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+		t.Fatal(err)
+	}
+	if !k.Back(node, time.Now()) {
+		t.Errorf("the node says %+v, and was booted", node.Status.NodeInfo)
 	}
 }
