@@ -200,8 +200,12 @@ func Default() Config {
 	return c
 }
 
-// Parse reads a configuration. Everything that is wrong with it is said, each
-// with the path of its key and what would be right.
+// mostWrong is how much is said of what is wrong with a file: whatever somebody
+// has put there is to be shown in a condition and in the log.
+const mostWrong = 10
+
+// Parse reads a configuration. Everything that is wrong with it is said, or the
+// first ten, each with the path of its key and what would be right.
 func Parse(data []byte) (Config, error) {
 	written, err := read(data)
 	if err != nil {
@@ -211,6 +215,9 @@ func Parse(data []byte) (Config, error) {
 	lines := map[string]int{}
 	var wrong []error
 	for _, e := range written {
+		if len(wrong) == mostWrong {
+			return Config{}, refusal(append(wrong, errors.New("and perhaps more")))
+		}
 		if first, twice := lines[e.path]; twice {
 			wrong = append(wrong, fmt.Errorf("%s: is in lines %d and %d, must be there once", e.path, first, e.line))
 			continue
@@ -226,11 +233,17 @@ func Parse(data []byte) (Config, error) {
 	if lines["kind"] == 0 {
 		wrong = append(wrong, fmt.Errorf("kind: is missing, must be %s", Kind))
 	}
-	wrong = append(wrong, c.fitScale(lines["scale.timeout"] > 0))
-	if err := errors.Join(wrong...); err != nil {
-		return Config{}, fmt.Errorf("checking the configuration: %w", err)
+	if err := c.fitScale(lines["scale.timeout"] > 0); err != nil {
+		wrong = append(wrong, err)
+	}
+	if len(wrong) > 0 {
+		return Config{}, refusal(wrong)
 	}
 	return c, nil
+}
+
+func refusal(wrong []error) error {
+	return fmt.Errorf("checking the configuration: %w", errors.Join(wrong...))
 }
 
 // fitScale has extra nodes not take the whole window: they are waited for before
@@ -268,14 +281,14 @@ func (c *Config) take(e entry) error {
 	case section == "":
 		return fmt.Errorf("there is no such key, must be one of %s", strings.Join(paths, ", "))
 	case !e.empty:
-		return fmt.Errorf("is %q, must hold keys, such as %s", e.text, section)
+		return fmt.Errorf("is %s, must hold keys, such as %s", e.shown(), section)
 	}
 	return nil
 }
 
 func must(e entry, value string) error {
 	if e.text != value {
-		return fmt.Errorf("is %q, must be %s", e.text, value)
+		return fmt.Errorf("is %s, must be %s", e.shown(), value)
 	}
 	return nil
 }

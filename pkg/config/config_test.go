@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -274,6 +275,34 @@ func refused(t *testing.T, err error, says ...string) {
 	for _, want := range says {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the refusal does not say %q: %v", want, err)
+		}
+	}
+}
+
+func TestWhatIsSaidOfAFileIsShortAndShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	var many strings.Builder
+	for i := range 50000 {
+		fmt.Fprintf(&many, "key%d: 1\n", i)
+	}
+	for name, tc := range map[string]struct{ text, want string }{
+		"many keys":            {head + many.String(), "and perhaps more"},
+		"a long value":         {set("upgradeWindow", strings.Repeat("9", 100_000)), `upgradeWindow: is "` + strings.Repeat("9", 64) + `…", must be a duration`},
+		"a long key":           {head + "? " + strings.Repeat("k", 100_000) + "\n: 1\n", `"` + strings.Repeat("k", 64) + `…": there is no such key`},
+		"a deep one":           {head + "a: " + strings.Repeat("{a: ", 3000) + "1" + strings.Repeat("}", 3000), "a.a.a: there is no such key"},
+		"a key for a terminal": {head + `"a\e[2J\nb": 1`, `"a\x1b[2J\nb": there is no such key`},
+		"a password":           {set("webhook", "https://me:secret@receiver"), `webhook: is "…", must hold keys`},
+		"a token":              {set("externalDependencies.urls", "https://there/?token=secret"), `externalDependencies.urls: is "…", must be a list`},
+		"a URL as a duration":  {set("webhook.timeout", "https://there/?token=secret"), `webhook.timeout: is "…", must be a duration`},
+		"a URL as a key":       {head + "https://me:secret@receiver: 1", `"…": there is no such key`},
+	} {
+		_, err := config.Parse([]byte(tc.text))
+		refused(t, err, tc.want)
+		switch said := strings.ReplaceAll(err.Error(), "\n", "; "); {
+		case len(said) > 16<<10:
+			t.Errorf("%s: %d bytes are said", name, len(said))
+		case strings.Contains(said, "secret") || strings.ContainsFunc(said, unicode.IsControl):
+			t.Errorf("%s: it is said that %s", name, said)
 		}
 	}
 }

@@ -7,11 +7,31 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// deepest is how many levels of keys are looked into beyond the first: one more than there are.
+const deepest = 2
+
+// isKey is what any key looks like.
+var isKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// shown is what is written in a file made fit for a message: short, in quotes,
+// and left out if it may be a URL with a secret in it.
+func shown(text string) string {
+	const most = 64
+	switch {
+	case strings.ContainsAny(text, "@?#"):
+		text = "…"
+	case len(text) > most:
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strconv.Quote(text)
+}
 
 // entry is one value of a file: its path, what is written there and in which line.
 type entry struct {
@@ -22,6 +42,8 @@ type entry struct {
 	isList     bool
 	items      []entry // of a list
 }
+
+func (e entry) shown() string { return shown(e.text) }
 
 // read returns the values of a YAML text in their order.
 func read(data []byte) ([]entry, error) {
@@ -53,12 +75,14 @@ func entries(path string, node *yaml.Node) []entry {
 		return []entry{{path: path, text: node.Value, line: node.Line, empty: node.Tag == "!!null", isText: node.Tag == "!!str"}}
 	case len(node.Content) == 0:
 		return []entry{{path: path, line: node.Line, empty: true}}
+	case strings.Count(path, ".") >= deepest:
+		return []entry{{path: path, text: "keys", line: node.Line}}
 	}
 	var all []entry
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		at := node.Content[i].Value
-		if strings.Contains(at, ".") { // it is no path, and must not be taken for one
-			at = strconv.Quote(at)
+		if !isKey.MatchString(at) { // with a dot, it is no path, and must not be taken for one
+			at = shown(at)
 		}
 		if path != "" {
 			at = path + "." + at

@@ -43,7 +43,7 @@ func (s Span) read(e entry) error {
 	value, err := time.ParseDuration(e.text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("is %q, must be a duration with its unit, such as 90s, 30m or 2h30m", e.text)
+		return fmt.Errorf("is %s, must be a duration with its unit, such as 90s, 30m or 2h30m", e.shown())
 	case value < s.Least || value > s.AtMost:
 		return fmt.Errorf("is %s, must be between %s and %s", e.text, Duration{s.Least}, Duration{s.AtMost})
 	}
@@ -95,7 +95,7 @@ func (l List) reset() { *l.Value = append([]string{}, l.Default...) }
 func (l List) read(e entry) error {
 	switch {
 	case !e.isList:
-		return fmt.Errorf("is %q, must be a list, such as [] or [one, another]", e.text)
+		return fmt.Errorf("is %s, must be a list, such as [] or [one, another]", e.shown())
 	case len(e.items) > l.Most:
 		return fmt.Errorf("has %d items, must have %d at most", len(e.items), l.Most)
 	}
@@ -150,7 +150,7 @@ func (c Choice) read(e entry) error {
 func (e entry) within(least, most int) error {
 	switch {
 	case !e.isText:
-		return fmt.Errorf("is %q, must be a text, in quotes if it is empty or could be something else", e.text)
+		return fmt.Errorf("is %s, must be a text, in quotes if it is empty or could be something else", e.shown())
 	case len(e.text) < least || len(e.text) > most:
 		return fmt.Errorf("has %d bytes, must have %d to %d", len(e.text), least, most)
 	}

@@ -53,10 +53,13 @@ type Endpoint struct {
 // and reads no file.
 func New(o Options) (*Endpoint, error) {
 	base, err := url.Parse(o.URL)
+	wrong := err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == ""
 	switch {
+	case wrong && strings.ContainsAny(o.URL, "@?#"): // it is not shown: there may be a secret in it
+		return nil, errors.New("must begin with https:// or http:// and a host, and be without user, query and fragment; a token belongs into its own file")
 	case err != nil:
 		return nil, fmt.Errorf("is %q, must be a URL: %w", o.URL, errors.Unwrap(err))
-	case base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
+	case wrong:
 		return nil, fmt.Errorf("is %q, must begin with https:// or http:// and a host", o.URL)
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("must be a URL without user, query and fragment; a token belongs into its own file")

@@ -78,6 +78,9 @@ func TestOptionsThatCannotBeRightAreRefused(t *testing.T) {
 		"no URL":               {endpoint.Options{URL: "https://a b"}, "must be a URL: "},
 		"a password":           {endpoint.Options{URL: "https://u:secret@h"}, "without user"},
 		"a query":              {endpoint.Options{URL: "https://h?token=secret"}, "without user, query"},
+		"a password, mistyped": {endpoint.Options{URL: "htps://u:secret@h"}, "without user"},
+		"no URL, a password":   {endpoint.Options{URL: "https://u:sec ret:secret@h"}, "without user"},
+		"no host, a query":     {endpoint.Options{URL: "h/x?token=secret"}, "without user, query"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
