@@ -110,8 +110,12 @@ func (e *Endpoint) exchange(ctx context.Context, at *url.URL, r Request) ([]byte
 	if r.ContentType != "" {
 		request.Header.Set("Content-Type", r.ContentType)
 	}
-	if err := e.authorize(request); err != nil {
+	token, err := e.token()
+	if err != nil {
 		return nil, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	transport, err := e.current()
 	if err != nil {
@@ -125,7 +129,7 @@ func (e *Endpoint) exchange(ctx context.Context, at *url.URL, r Request) ([]byte
 	body, err := io.ReadAll(io.LimitReader(answer.Body, e.options.MaxAnswer+1))
 	switch {
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
-		return nil, refusal(answer, body)
+		return nil, refusal(answer, string(body), token)
 	case r.StatusOnly:
 		return nil, nil
 	case err != nil:

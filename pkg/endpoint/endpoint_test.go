@@ -338,6 +338,31 @@ func TestTheTokenIsTheOneInTheFileNow(t *testing.T) {
 	}
 }
 
+func TestATokenThatAServerSaysBackIsNotShown(t *testing.T) {
+	t.Parallel()
+	for name, echo := range map[string]func(http.ResponseWriter, string){
+		"in a refusal": func(w http.ResponseWriter, said string) { http.Error(w, "you said: "+said, http.StatusUnauthorized) },
+		"in where a redirect leads to": func(w http.ResponseWriter, said string) {
+			w.Header().Set("Location", "/login?you="+said)
+			w.WriteHeader(http.StatusFound)
+		},
+		"in the middle of what is cut off": func(w http.ResponseWriter, said string) {
+			http.Error(w, strings.Repeat("x", 185)+said, http.StatusUnauthorized)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { echo(w, r.Header.Get("Authorization")) }))
+			t.Cleanup(server.Close)
+			e := made(t, endpoint.Options{URL: server.URL, CAFile: written(t, authority(server)), TokenFile: written(t, "sha256~secret")})
+			_, err := e.Do(t.Context(), get)
+			if err == nil || strings.Contains(err.Error(), "sha256") || !strings.Contains(err.Error(), "Bearer …") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

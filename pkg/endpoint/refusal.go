@@ -34,10 +34,18 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-func refusal(answer *http.Response, body []byte) *StatusError {
-	e := &StatusError{Code: answer.StatusCode, Excerpt: Printable(string(body))}
+// refusal is what an answer says that is none. Some say what they were asked
+// with: the token is not shown.
+func refusal(answer *http.Response, body, token string) *StatusError {
+	said := func(text string) string {
+		if token != "" {
+			text = strings.ReplaceAll(text, token, "…")
+		}
+		return Printable(text)
+	}
+	e := &StatusError{Code: answer.StatusCode, Excerpt: said(body)}
 	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode < 400 {
-		e.Excerpt = "redirects are not followed; this one leads to " + Printable(to)
+		e.Excerpt = "redirects are not followed; this one leads to " + said(to)
 	}
 	const most = 24 * 60 * 60
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {

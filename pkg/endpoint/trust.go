@@ -55,19 +55,18 @@ func (e *Endpoint) current() (*http.Transport, error) {
 	return e.transport, nil
 }
 
-// authorize adds the token as it is now: those of ServiceAccounts are replaced every hour.
-func (e *Endpoint) authorize(request *http.Request) error {
+// token is the token as it is now: those of ServiceAccounts are replaced every hour. Empty: there is none.
+func (e *Endpoint) token() (string, error) {
 	if e.options.TokenFile == "" {
-		return nil
+		return "", nil
 	}
 	data, err := os.ReadFile(e.options.TokenFile)
 	if err != nil {
-		return fmt.Errorf("reading the token: %w", err)
+		return "", fmt.Errorf("reading the token: %w", err)
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return errors.New("what is in the token's file is no token") // and is not shown
+		return "", errors.New("what is in the token's file is no token") // and is not shown
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	return nil
+	return token, nil
 }
