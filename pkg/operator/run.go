@@ -97,7 +97,7 @@ func usable(cfg config.Config, clk clock.Clock) error {
 }
 
 func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.WithTicker, upgraders Upgraders) error {
-	hook := webhook.New(webhook.Options{Clock: clk, Source: func(ctx context.Context) (string, error) {
+	hook := webhook.New(webhook.Options{Clock: clk, Log: mgr.GetLogger().WithName("webhook"), Source: func(ctx context.Context) (string, error) {
 		id, err := cluster.ReadID(ctx, mgr.GetClient())
 		return "urn:uuid:" + id, err
 	}})

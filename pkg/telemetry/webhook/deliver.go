@@ -99,15 +99,23 @@ func (w *Webhook) tried(n *notification, to *receiver, err error) bool {
 	if dropped || err != nil && w.receiver != to {
 		return true
 	}
+	before := w.err
 	w.err = err
 	switch {
 	case err == nil:
 		w.count.delivered++
+		if before != nil {
+			w.log.Info("the receiver takes notifications again")
+		}
 	case hopeless(err):
 		w.count.failures++
 		w.count.refused++
+		w.log.Error(err, "a notification was refused for good, and is not sent again", "type", n.eventType, "id", n.id, "reason", n.data.Reason)
 	default:
 		w.count.failures++
+		if before == nil || before.Error() != err.Error() {
+			w.log.Error(err, "notifications are not delivered, it is tried again", "waiting", len(w.queue))
+		}
 		return false
 	}
 	w.queue[0] = nil // the texts are not held any longer

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
@@ -24,12 +25,15 @@ type Options struct {
 	Source func(context.Context) (string, error)
 	// Clock tells the time, and when to try again.
 	Clock clock.Clock
+	// Log says what is in the way of deliveries, once until that changes.
+	Log logr.Logger
 }
 
 // Webhook tells one receiver, who may change.
 type Webhook struct {
 	source func(context.Context) (string, error)
 	clock  clock.Clock
+	log    logr.Logger
 	woken  chan struct{} // holds a token if there may be something to deliver
 
 	mu       sync.Mutex
@@ -57,7 +61,7 @@ var errFull = errors.New("too many notifications wait for the receiver")
 // New makes a Webhook that has no receiver yet.
 func New(o Options) *Webhook {
 	return &Webhook{
-		source: o.Source, clock: o.Clock,
+		source: o.Source, clock: o.Clock, log: o.Log,
 		woken: make(chan struct{}, 1), told: map[string]map[string]bool{},
 	}
 }

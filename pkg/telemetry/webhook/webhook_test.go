@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -440,6 +442,38 @@ func TestEachTryMayFailInEachWayAndTheOrderIsKept(t *testing.T) {
 				t.Errorf("there is trouble still: %v", err)
 			}
 		})
+	}
+}
+
+func TestWhatIsInTheWayIsLoggedOnceUntilItChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	codes := []int{503, 503, 503, 401, 401, 202, 422, 202, 503, 202}
+	w.receiver.answer = func(try int, rw http.ResponseWriter) bool {
+		if codes[try-1] == http.StatusAccepted {
+			return false
+		}
+		rw.WriteHeader(codes[try-1])
+		return true
+	}
+	var logged []string
+	w.hook = webhook.New(webhook.Options{
+		Source: w.source, Clock: w.clock,
+		Log: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}),
+	})
+	w.direct(&endpoint.Options{URL: w.url})
+	w.notify(1, 2, 3, 4)
+	w.start()
+	w.delivered()
+	w.stop()
+	want := []string{
+		"tried again.*503", "tried again.*401", "takes notifications again",
+		"refused for good.*422.*R2", "takes notifications again",
+		"tried again.*503", "takes notifications again",
+	}
+	same := func(pattern, line string) bool { return regexp.MustCompile(pattern).MatchString(line) }
+	if !slices.EqualFunc(want, logged, same) {
+		t.Errorf("logged:\n%s\nwant\n%s", strings.Join(logged, "\n"), strings.Join(want, "\n"))
 	}
 }
 
