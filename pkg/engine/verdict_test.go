@@ -20,12 +20,14 @@ func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
 		State            engine.State
 		Committed, Over  bool
 		Current, Failure string
+		Slow             bool
 		Deadline         time.Duration // after the window's beginning; 0: none
 	}
 	for name, tc := range map[string]struct {
-		set  func(s *script)
-		look bool // whether a pass was made
-		want told
+		set   func(s *script)
+		look  bool          // whether a pass was made
+		later time.Duration // after it
+		want  told
 	}{
 		"before anything": {
 			want: told{State: engine.Idle, Deadline: 30 * time.Minute},
@@ -52,6 +54,18 @@ func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
 		},
 		"after a commit that was skipped": {
 			set: func(s *script) { s.says("Commit", engine.Skip("AlreadySo", "it is so")); s.says("Last", wait) }, look: true,
+			want: told{State: engine.Running, Committed: true, Current: "Last"},
+		},
+		"in a step that takes longer than it should": {
+			set: func(s *script) { s.says("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour,
+			want: told{State: engine.Running, Committed: true, Current: "Last", Slow: true},
+		},
+		"in a step that takes as long as it should": {
+			set: func(s *script) { s.says("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour - time.Second,
+			want: told{State: engine.Running, Committed: true, Current: "Last"},
+		},
+		"in a step that may take as long as it likes": {
+			set: func(s *script) { s.says("Last", wait) }, look: true, later: 1000 * time.Hour,
 			want: told{State: engine.Running, Committed: true, Current: "Last"},
 		},
 		"when all is over": {
@@ -84,8 +98,8 @@ func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
 				}
 			}
 			record := w.store.load()
-			verdict := engine.Assess(s.book(), record, w.clock.Now())
-			got := told{State: verdict.State, Committed: verdict.Committed, Over: verdict.Over()}
+			verdict := engine.Assess(s.book(), record, w.clock.Now().Add(tc.later))
+			got := told{State: verdict.State, Committed: verdict.Committed, Over: verdict.Over(), Slow: verdict.Slow}
 			if verdict.Current != nil {
 				got.Current = verdict.Current.Type
 			}
