@@ -268,6 +268,20 @@ func TestWhatIsDeployed(t *testing.T) {
 	})
 }
 
+// Replicas that may not share a node leave a surplus one without any, where there are no more nodes than replicas.
+func TestARolloutWantsNoMoreNodesThanThereAreReplicas(t *testing.T) {
+	t.Parallel()
+	made := deployment(t)
+	apart := made.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	rolling := made.Spec.Strategy.RollingUpdate
+	if len(apart) == 0 || *made.Spec.Replicas != 2 {
+		t.Fatalf("%d replicas, kept apart by %v: want two on two nodes", *made.Spec.Replicas, apart)
+	}
+	if rolling == nil || rolling.MaxSurge == nil || rolling.MaxSurge.String() != "0" || rolling.MaxUnavailable == nil || rolling.MaxUnavailable.String() != "1" {
+		t.Errorf("the strategy is %+v, want none more, and one fewer", rolling)
+	}
+}
+
 // operatorPod is a pod as the Deployment makes them.
 func operatorPod(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
