@@ -27,13 +27,18 @@ const Name = "cluster-upgrade"
 type Holder struct{ Kind, Namespace, Name, UID string }
 
 // String is how a person would name the holder.
-func (h Holder) String() string { return h.Kind + " " + h.Namespace + "/" + h.Name }
+func (h Holder) String() string {
+	if h.Name == "" {
+		return fmt.Sprintf("%q, which is no object and holds the lease %s", h.Kind, Name)
+	}
+	return h.Kind + " " + h.Namespace + "/" + h.Name
+}
 
 func (h Holder) identity() string {
 	return strings.Join([]string{h.Kind, h.Namespace, h.Name, h.UID}, "/")
 }
 
-// parse reads an identity. What was not written by us is a holder that does not exist.
+// parse reads an identity. Of a holder that was not written by us, that is all that is known.
 func parse(identity string) Holder {
 	parts := strings.SplitN(identity, "/", 4)
 	if len(parts) != 4 {

@@ -154,6 +154,18 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
+func TestAHolderIsNamedSoThatPeopleFindIt(t *testing.T) {
+	t.Parallel()
+	for want, holder := range map[string]lock.Holder{
+		"UpgradeConfig b/theirs": other,
+		`"somebody", which is no object and holds the lease cluster-upgrade`: {Kind: "somebody"},
+	} {
+		if got := holder.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestALockSaysSinceWhenItIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

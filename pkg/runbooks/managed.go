@@ -252,7 +252,7 @@ func (s steps) cleanup() []engine.Step {
 	return []engine.Step{
 		{
 			Name: "TargetWithdrawn",
-			Doc:  "Takes back what the cluster version operator was asked for, if it has not begun with it.",
+			Doc:  "Takes back what the cluster version operator was asked for, if it has not begun with it. The channel stays.",
 			Do:   controlplane.Withdrawn(s.Client, s.to),
 		},
 		{
