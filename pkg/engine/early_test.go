@@ -23,7 +23,7 @@ func TestForeseeAsksWhatCanBeAskedUpToTheCommit(t *testing.T) {
 				return Result{}, nil
 			},
 			Early: func(ctx context.Context, run Run) (Result, error) {
-				if deadline, bounded := ctx.Deadline(); !bounded || time.Until(deadline) > stepTimeout || !run.Now.Equal(time.Unix(7, 0)) {
+				if _, bounded := ctx.Deadline(); !bounded || !run.Now.Equal(time.Unix(7, 0)) {
 					t.Errorf("%s is asked at %s, bounded: %t", name, run.Now, bounded)
 				}
 				asked = append(asked, name)

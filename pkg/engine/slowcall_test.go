@@ -104,3 +104,21 @@ func TestAQuestionThatHangsIsGivenUpAfterAMinute(t *testing.T) {
 		}
 	})
 }
+
+func TestAQuestionAheadOfTimeThatHangsIsGivenUpAfterAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := bubble.Now()
+		book := engine.Runbook{Steps: []engine.Step{{
+			Name: "Commit", Commits: true, Doc: "It hangs.",
+			Early: func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+				<-ctx.Done()
+				return engine.Result{}, ctx.Err()
+			},
+		}}}
+		found := engine.Foresee(t.Context(), book, engine.Run{Now: began})
+		if len(found) != 1 || !found[0].InTheWay || bubble.Since(began) != time.Minute {
+			t.Errorf("after %s: %+v", bubble.Since(began), found)
+		}
+	})
+}
