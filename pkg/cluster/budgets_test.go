@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 )
@@ -57,7 +56,7 @@ func TestBudgetsAreReadOfOneNamespaceOrOfSome(t *testing.T) {
 	budget := func(namespace, name string) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
-	r := fakeClient(interceptor.Funcs{}, budget("b", "1"), budget("a", "2"), budget("a", "1"), budget("c", "1"))
+	r := fakeClient(backwards, budget("b", "1"), budget("a", "2"), budget("a", "1"), budget("c", "1"))
 	for name, tc := range map[string]struct {
 		read func() ([]cluster.Budget, error)
 		want []string

@@ -79,14 +79,14 @@ func TestReadNodes(t *testing.T) {
 		condition(corev1.NodeMemoryPressure, corev1.ConditionTrue),
 		condition(corev1.NodeDiskPressure, corev1.ConditionUnknown),
 	}
-	sick.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &noon}, {Key: corev1.TaintNodePIDPressure}, {Key: corev1.TaintNodeMemoryPressure}, {Key: "other"}}
+	sick.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &noon}, {Key: corev1.TaintNodePIDPressure}, {Key: corev1.TaintNodePIDPressure, Effect: corev1.TaintEffectNoExecute}, {Key: "other"}}
 	sound := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-sound"}}
 	sound.Status.Conditions = []corev1.NodeCondition{
 		condition(corev1.NodeDiskPressure, corev1.ConditionFalse), condition(corev1.NodeReady, corev1.ConditionTrue),
 	}
 	bare := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c-bare"}}
 
-	got, err := cluster.ReadNodes(t.Context(), fakeClient(interceptor.Funcs{}, &sick, &bare, &sound))
+	got, err := cluster.ReadNodes(t.Context(), fakeClient(backwards, &sick, &bare, &sound))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +100,23 @@ func TestReadNodes(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(cluster.Node{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPoolsAreReadInOrder(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	var objects []client.Object
+	for _, name := range []string{"infra", "master", "worker"} {
+		want = append(want, name)
+		objects = append(objects, &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	pools, err := cluster.ReadPools(t.Context(), fakeClient(backwards, objects...))
+	for _, pool := range pools {
+		got = append(got, pool.Name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 
