@@ -101,14 +101,16 @@ func (s Spec) WithDefaults() Spec {
 func pools(s Spec) []machineconfig.Pool {
 	all := []machineconfig.Pool{{Name: machineconfig.Master}, {Name: machineconfig.Worker}}
 	for _, pool := range s.Pools {
-		place := slices.IndexFunc(all, func(known machineconfig.Pool) bool { return known.Name == pool.Name })
-		if place >= 0 {
-			all[place] = pool
-		} else {
+		switch pool.Name {
+		case machineconfig.Master:
+			all[0] = pool
+		case machineconfig.Worker:
+			all[1] = pool
+		default:
 			all = append(all, pool)
 		}
 	}
-	all[0].Nodes, all[1].Nodes = s.Masters, s.Workers
+	all[0].Nodes, all[1].Nodes = cmp.Or(all[0].Nodes, s.Masters), cmp.Or(all[1].Nodes, s.Workers)
 	return all
 }
 
@@ -137,7 +139,7 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 	if s.CVO != Played && s.CVO != Real {
 		wrong = append(wrong, field.NotSupported(path.Child("cvo"), s.CVO, []CVO{Played, Real}))
 	}
-	wrong = append(wrong, validVersion(path.Child("version"), s.Version)...)
+	wrong = append(wrong, ValidVersion(path.Child("version"), s.Version)...)
 	seen := map[string]bool{}
 	for i, release := range s.Releases {
 		at := path.Child("releases").Index(i)
@@ -168,7 +170,7 @@ func (s Spec) validNodes(path *field.Path) field.ErrorList {
 	if s.Workers < 0 {
 		wrong = append(wrong, field.Invalid(path.Child("workers"), s.Workers, "must be at least 1"))
 	}
-	names, all := map[string]bool{}, 0
+	names, seen, all := map[string]bool{}, map[string]bool{}, 0
 	for i, pool := range s.Pools {
 		if all += max(pool.Nodes, 0); all > mostNodes {
 			return append(wrong, field.Invalid(path.Child("workers"), s.Workers, fmt.Sprintf("there must be at most %d nodes in all pools together", mostNodes)))
@@ -177,8 +179,15 @@ func (s Spec) validNodes(path *field.Path) field.ErrorList {
 		if bad := validation.IsDNS1123Label(pool.Name); len(bad) > 0 {
 			wrong = append(wrong, field.Invalid(at.Child("name"), pool.Name, "must be lower case letters, digits and dashes, such as infra"))
 		}
-		if pool.Nodes < 0 {
+		if seen[pool.Name] {
+			wrong = append(wrong, field.Duplicate(at.Child("name"), pool.Name))
+		}
+		seen[pool.Name] = true
+		switch {
+		case pool.Nodes < 0:
 			wrong = append(wrong, field.Invalid(at.Child("nodes"), pool.Nodes, "must not be negative"))
+		case pool.Name == machineconfig.Master && pool.Nodes != s.Masters, pool.Name == machineconfig.Worker && pool.Nodes != s.Workers:
+			wrong = append(wrong, field.Invalid(at.Child("nodes"), pool.Nodes, fmt.Sprintf("must be left out: the number of %ss says it", pool.Name)))
 		}
 		for node := range pool.Nodes {
 			names[fmt.Sprintf("%s-%d", pool.Name, node)] = true
@@ -208,7 +217,8 @@ func (s Spec) validMachineSets(path *field.Path) field.ErrorList {
 	return wrong
 }
 
-func validVersion(path *field.Path, version string) field.ErrorList {
+// ValidVersion says what is wrong with a version, and what would be right.
+func ValidVersion(path *field.Path, version string) field.ErrorList {
 	if _, err := semver.Parse(version); err != nil {
 		return field.ErrorList{field.Invalid(path, version, "must be a semantic version of three numbers, such as 4.20.6")}
 	}
@@ -217,9 +227,9 @@ func validVersion(path *field.Path, version string) field.ErrorList {
 
 // ValidRelease says what is wrong with a release, and what would be right.
 func ValidRelease(path *field.Path, release updategraph.Release) field.ErrorList {
-	wrong := validVersion(path.Child("version"), release.Version)
+	wrong := ValidVersion(path.Child("version"), release.Version)
 	for i, from := range release.From {
-		wrong = append(wrong, validVersion(path.Child("from").Index(i), from)...)
+		wrong = append(wrong, ValidVersion(path.Child("from").Index(i), from)...)
 	}
 	for i, risk := range release.Risks {
 		wrong = append(wrong, validRisk(path.Child("risks").Index(i), risk)...)

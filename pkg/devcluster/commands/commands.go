@@ -47,6 +47,7 @@ func New() *cobra.Command {
 		},
 	}
 	root.SetOut(os.Stdout)
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&where.dir, "dir", ".devcluster", "state folder of the cluster")
 	flags.StringVar(&where.bin, "bin-dir", "", "folder with etcd, kube-apiserver, kube-controller-manager, kubectl and operator (default: bin in the module of the working directory)")
@@ -66,6 +67,9 @@ func (p *place) complete() error {
 	}
 	if p.bin == "" {
 		p.bin = filepath.Join(p.repository, "bin")
+	}
+	if _, err := os.Stat(filepath.Join(p.repository, "deploy")); err != nil {
+		return fmt.Errorf("--repository: must be a checkout of the operator, with a folder deploy: %w", err)
 	}
 	dir, err := filepath.Abs(p.dir)
 	if err != nil {

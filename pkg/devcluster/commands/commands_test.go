@@ -44,7 +44,13 @@ func TestWhatIsWrongWithACommandIsSaid(t *testing.T) {
 		"an unknown command":           {[]string{"upp"}, []string{`unknown command "upp"`}},
 		"a scenario that is not there": {[]string{"scenario", "healty-z"}, []string{"healty-z: there is neither", "healthy-z"}},
 		"a scenario that is broken":    {[]string{"scenario", broken}, []string{broken + ": expekt: there is no such field; there are"}},
-		"no scenario":                  {[]string{"scenario"}, []string{"accepts 1 arg(s), received 0"}},
+		"no scenario":                  {[]string{"scenario"}, []string{"there are 0 arguments, must be one: the name of a scenario", `"devcluster scenarios"`, "or a file"}},
+		"an argument too many":         {[]string{"up", "now"}, []string{`"now" is no flag, and there are no other arguments; "devcluster up --help" lists the flags`}},
+		"a flag that is not known":     {[]string{"up", "--nodes=3"}, []string{`unknown flag: --nodes; "devcluster up --help" lists the flags`}},
+		"a number that is none":        {[]string{"up", "--workers=many"}, []string{`--workers: is "many", must be a whole number`}},
+		"a speed that is none":         {[]string{"demo", "--speed=fast"}, []string{`--speed: is "fast", must be a number`}},
+		"a switch that is neither":     {[]string{"up", "--monitoring=maybe"}, []string{`--monitoring: is "maybe", must be true or false`}},
+		"a checkout that is none":      {[]string{"up", "--repository", empty}, []string{"--repository: must be a checkout of the operator, with a folder deploy: ", empty}},
 		"a pool without a number":      {[]string{"up", "--pool", "infra"}, []string{"--pool infra: must be NAME=NODES, such as infra=2"}},
 		"a version that is none":       {[]string{"up", "--version", "4.20", "--dir", filepath.Join(empty, "state")}, []string{"version: Invalid value", "such as 4.20.6"}},
 		"programs that are missing":    {[]string{"up", "--bin-dir", empty, "--dir", filepath.Join(empty, "state")}, []string{"no program there named etcd", "make tools"}},
@@ -95,6 +101,25 @@ func TestTheScenariosAreListed(t *testing.T) {
 	}
 }
 
+func TestAShellIsToldWhatThereIs(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "logs", "etcd.log"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"healthy-z\n":  {"__complete", "scenario", "hea"},
+		"superseded\n": {"__complete", "demo", "--scenario", ""},
+		"etcd\n":       {"__complete", "--dir", dir, "logs", ""},
+	} {
+		if out, err := run(t, args...); err != nil || !strings.Contains(out, want) {
+			t.Errorf("%q: %v, %s; want %s", args, err, out, want)
+		}
+	}
+}
+
 func TestFlagsArePutOverADescription(t *testing.T) {
 	t.Parallel()
 	like := parsed(t, "--version=4.19.3", "--workers=5", "--monitoring", "--pool=infra=2", "--release=4.19.4", "--release=4.20.0=fast-4.20")
@@ -122,6 +147,9 @@ func TestANumberOfNodesThatMakesNoClusterIsRefused(t *testing.T) {
 		"--workers=0":       "--workers: is 0, must be greater than 0",
 		"--masters=-1":      "--masters: is -1, must be greater than 0",
 		"--speed=0":         "--speed: is 0, must be greater than 0",
+		"--speed=NaN":       "--speed: is NaN, must be greater than 0",
+		"--speed=Inf":       "--speed: is +Inf, must be greater than 0",
+		"--pool=worker=2":   "pools[1].nodes: Invalid value: 2: must be left out: the number of workers says it",
 		"--workers=2000000": "there must be at most 2000 nodes in all pools together",
 	} {
 		spec, err := parsed(t, flag).over(devcluster.Spec{})

@@ -34,13 +34,26 @@ func demo(where *place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Start a cluster and the operator, upgrade, and print each step.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), cmd.OutOrStdout(), where) },
 	}
 	cmd.Flags().StringVar(&s.name, "scenario", "healthy-z", "name or file of the scenario to play")
 	cmd.Flags().BoolVar(&s.keep, "keep", false, "leave the cluster up in the end, until Ctrl-C")
 	s.like.bind(cmd.Flags())
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("scenario", completeScenario)) // it fails only if there is no such flag
 	return cmd
+}
+
+// completeScenario names the scenarios to a shell, which completes the names of files, too.
+func completeScenario(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, err := scenario.Names(scenarios.Files)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }
 
 func play(where *place) *cobra.Command {
@@ -48,7 +61,13 @@ func play(where *place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenario NAME|FILE",
 		Short: "Play a scenario, and say whether it ends as expected.",
-		Args:  cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("there are %d arguments, must be one: the name of a scenario, as \"devcluster scenarios\" lists them, or a file", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.name = args[0]
 			return s.run(cmd.Context(), cmd.OutOrStdout(), where)
@@ -63,7 +82,7 @@ func scenarioNames() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the scenarios.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names, err := scenario.Names(scenarios.Files)
 			if err != nil {

@@ -24,7 +24,7 @@ func down(where *place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "End the cluster of the state folder, and remove what it left there.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(where.dir)
 			if err != nil {

@@ -21,6 +21,10 @@ func logs(where *place) *cobra.Command {
 		Use:   "logs [NAME]",
 		Short: "Print a log of the cluster, or the names of all.",
 		Args:  cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			names, _ := logNames(where.dir) // no cluster, no names
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := logNames(where.dir)
 			if err != nil {

@@ -24,7 +24,7 @@ func status(where *place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say whether the cluster runs, and how it is.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(where.dir)
 			if err != nil {

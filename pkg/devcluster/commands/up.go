@@ -22,7 +22,7 @@ func up(where *place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a cluster, and our operator on it; Ctrl-C ends both.",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := where.complete(); err != nil {
 				return err

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // decode reads YAML into a struct. It tells all that is wrong with it at once, each with the path of its field and what
@@ -106,6 +108,9 @@ func leaf(path string, value any, kind reflect.Type) []error {
 	return nil
 }
 
+// longestValue is how much of a value is shown with what is wrong with it, in bytes.
+const longestValue = 100
+
 func misfit(path string, value any, want string) []error {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -114,7 +119,7 @@ func misfit(path string, value any, want string) []error {
 	if path == "" {
 		path = "the file"
 	}
-	return []error{fmt.Errorf("%s: is %s, must be %s", path, encoded, want)}
+	return []error{fmt.Errorf("%s: is %s, must be %s", path, engine.Clip(string(encoded), longestValue), want)}
 }
 
 func words(kind reflect.Kind) string {

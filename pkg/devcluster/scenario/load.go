@@ -110,7 +110,7 @@ func (s *Scenario) setDefaults() {
 		u.Phase = cmp.Or(u.Phase, phaseUpgraded)
 	}
 	if e.ClusterVersion != nil {
-		e.ClusterVersion.State = cmp.Or(e.ClusterVersion.State, "Completed")
+		e.ClusterVersion.State = cmp.Or(e.ClusterVersion.State, completed)
 	}
 }
 

@@ -212,6 +212,7 @@ const (
 	defaultName   = "example-upgrade-config"
 	defaultType   = "OSD"
 	phaseUpgraded = "Upgraded"
+	completed     = "Completed"
 )
 
 var _ json.Unmarshaler = (*Offset)(nil)

@@ -210,6 +210,28 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 		"addresses without monitoring": {
 			"operator: {config: {a: [\"${PROMETHEUS_URL}\"]}}", []string{"cluster.monitoring: Required value: operator.config wants one"},
 		},
+		"a phase that is none": {
+			"expect: {upgradeConfigs: [{phase: Done}]}", []string{`expect.upgradeConfigs[0].phase: Unsupported value: "Done": supported values: "New", "Pending",`},
+		},
+		"a state that is none": {
+			"expect: {clusterVersion: {state: Done}}", []string{`expect.clusterVersion.state: Unsupported value: "Done": supported values: "Completed", "Partial"`},
+		},
+		"an object's name that is none": {
+			"upgradeConfigs: [{name: My Upgrade}]", []string{`upgradeConfigs[0].name: Invalid value: "My Upgrade": must be lower case letters`},
+		},
+		"a desired version that is none": {
+			"upgradeConfigs: [{version: latest}]", []string{`upgradeConfigs[0].version: Invalid value: "latest": must be a semantic version`},
+		},
+		"more operators than a laptop runs": {
+			"operator: {replicas: 500}", []string{"operator.replicas: Invalid value: 500: must be 1 to 5"},
+		},
+		"pools that are there twice, or whose nodes are": {
+			"cluster: {workers: 2, pools: [{name: infra, nodes: 1}, {name: infra, nodes: 2}, {name: worker, nodes: 7}]}",
+			[]string{`cluster.pools[3].name: Duplicate value: "infra"`, "cluster.pools[1].nodes: Invalid value: 7: must be left out: the number of workers says it"},
+		},
+		"a text that has no end": {
+			"cluster: " + strings.Repeat("x", 1000), []string{`cluster: is "` + strings.Repeat("x", 99) + "…, must be a mapping with channel,"},
+		},
 		"two objects of one name": {
 			"upgradeConfigs: [{}, {}]", []string{`upgradeConfigs[1].name: Duplicate value: "example-upgrade-config"`},
 		},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
@@ -32,10 +33,15 @@ func (s *Scenario) validate(name string) field.ErrorList {
 	wrong = append(wrong, s.validConfig()...)
 	seen := map[string]bool{}
 	for i, u := range s.UpgradeConfigs {
+		at := field.NewPath("upgradeConfigs").Index(i)
 		if seen[u.Name] {
-			wrong = append(wrong, field.Duplicate(field.NewPath("upgradeConfigs").Index(i).Child("name"), u.Name))
+			wrong = append(wrong, field.Duplicate(at.Child("name"), u.Name))
 		}
 		seen[u.Name] = true
+		if bad := validation.IsDNS1123Subdomain(u.Name); len(bad) > 0 {
+			wrong = append(wrong, field.Invalid(at.Child("name"), u.Name, "must be lower case letters, digits, dashes and dots, such as example"))
+		}
+		wrong = append(wrong, devcluster.ValidVersion(at.Child("version"), u.Version)...)
 	}
 	for i, rule := range s.Rules {
 		wrong = append(wrong, rule.validate(field.NewPath("rules").Index(i))...)
@@ -44,10 +50,13 @@ func (s *Scenario) validate(name string) field.ErrorList {
 	return append(wrong, s.Expect.validate(field.NewPath("expect"), seen)...)
 }
 
+// mostReplicas is how many operators a laptop runs beside a cluster.
+const mostReplicas = 5
+
 // validConfig asks the operator's own reader.
 func (s *Scenario) validConfig() field.ErrorList {
-	if s.Operator.Replicas < 0 {
-		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, "must be at least 1")}
+	if s.Operator.Replicas < 0 || s.Operator.Replicas > mostReplicas {
+		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, fmt.Sprintf("must be 1 to %d", mostReplicas))}
 	}
 	const anywhere = "http://127.0.0.1:9090"
 	text, err := configFile(s.Operator.Config, map[string]string{prometheusURL: anywhere, alertmanagerURL: anywhere, receiverURL: anywhere})
@@ -237,6 +246,9 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 		if !configs[u.Name] {
 			wrong = append(wrong, field.NotFound(at.Child("name"), u.Name))
 		}
+		if phases := []string{"New", "Pending", "Upgrading", phaseUpgraded, "Failed", "Unknown"}; !slices.Contains(phases, u.Phase) {
+			wrong = append(wrong, field.NotSupported(at.Child("phase"), u.Phase, phases))
+		}
 		for kind, text := range u.Conditions {
 			wrong = append(wrong, validCondition(at.Child("conditions").Key(kind), text)...)
 		}
@@ -248,6 +260,9 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 		if known := notificationTypes(); !slices.Contains(known, kind) {
 			wrong = append(wrong, field.NotSupported(path.Child("notifications").Index(i), kind, known))
 		}
+	}
+	if states := []string{completed, "Partial"}; e.ClusterVersion != nil && !slices.Contains(states, e.ClusterVersion.State) {
+		wrong = append(wrong, field.NotSupported(path.Child("clusterVersion", "state"), e.ClusterVersion.State, states))
 	}
 	e.eachStatement(func(at *field.Path, statement Statement) { wrong = append(wrong, statement.validate(at)...) })
 	return wrong
