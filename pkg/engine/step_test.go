@@ -12,6 +12,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
+func TestAStepThatSaysNothingWaits(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.says("First", engine.Result{})
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"First False Waiting …"}, lines(w.store.load())); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatFailedIsTriedAgainAfterHalfOfTheTimeUntilPatienceEnds(t *testing.T) {
 	t.Parallel()
 	const patience = 2 * time.Minute
