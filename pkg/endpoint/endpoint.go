@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,11 +50,17 @@ type Endpoint struct {
 	transport *http.Transport
 }
 
+// validPort says whether somebody could listen there.
+func validPort(u *url.URL) bool {
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil && port > 0
+}
+
 // New makes an Endpoint, or says what is wrong with the options. It asks nobody
 // and reads no file.
 func New(o Options) (*Endpoint, error) {
 	base, err := url.Parse(o.URL)
-	wrong := err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == ""
+	wrong := err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == ""
 	switch {
 	case wrong && strings.ContainsAny(o.URL, "@?#"): // it is not shown: there may be a secret in it
 		return nil, errors.New("must begin with https:// or http:// and a host, and be without user, query and fragment; a token belongs into its own file")
@@ -63,6 +70,8 @@ func New(o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("is %q, must begin with https:// or http:// and a host", o.URL)
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("must be a URL without user, query and fragment; a token belongs into its own file")
+	case !validPort(base):
+		return nil, fmt.Errorf("is %q, must have a port from 1 to 65535, or none", o.URL)
 	case o.TokenFile != "" && base.Scheme != "https":
 		return nil, fmt.Errorf("is %q, must begin with https://: a token is sent over https only", o.URL)
 	}
