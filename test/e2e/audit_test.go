@@ -92,7 +92,11 @@ func audited(tb testing.TB, cluster *devcluster.Cluster) []request {
 func tally(all []request) string {
 	counts := map[string]int{}
 	for _, r := range all {
-		counts[r.what()]++
+		what := r.what()
+		if !r.succeeded() {
+			what += fmt.Sprintf(", answered by %d", r.Response.Code)
+		}
+		counts[what]++
 	}
 	var lines strings.Builder
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
