@@ -242,3 +242,21 @@ func TestAConfigurationThatIsNotTakenIsShownWhileItIsAndNotAfterTheEnd(t *testin
 		t.Errorf("after the upgrade it shows %q", got)
 	}
 }
+
+func TestThatAConfigurationWasNotTakenIsToldAlsoByTheNextLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.setup.Trouble = "alerts.url: is wrong"
+	w.plan = func(_ int, what string) answer {
+		if w.lives == 1 && what == "create Event" {
+			w.setup.Trouble = "" // with any other the next one would not start
+			return crashBefore
+		}
+		return applied
+	}
+	w.playUntil(func() bool { return w.lives > 1 })
+	w.play(10 * time.Second)
+	if n := w.events(reasonConfigurationInvalid); n != 1 {
+		t.Errorf("%d Events tell of the configuration that was not taken", n)
+	}
+}

@@ -169,6 +169,7 @@ func (l *look) save(ctx context.Context, record history.History) error {
 
 // show writes the status, if it differs. The record is then the one that is kept.
 func (l *look) show(ctx context.Context, record history.History, s summary) error {
+	l.tellTrouble(ctx) // what was shown in an earlier life may not have been told
 	after := l.cfg.DeepCopy()
 	after.Status = statusOf(l.cfg, record, s, l.setup.Trouble, l.Clock.Now())
 	if !equality.Semantic.DeepEqual(l.cfg.Status, after.Status) {
