@@ -86,9 +86,8 @@ func TestTenUpgradesInARow(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 
 	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades), Monitoring: &monitoring.Spec{}})
-	saves := startKiller(t, cluster)
+	saves := startSaves(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: "alerts: {interval: 1s}"})
-	saves.operator = operator
 	people := users(t, cluster)
 	killAtDeeds(t, people, operator)
 	for i, release := range releases(upgrades) {
@@ -98,9 +97,9 @@ func TestTenUpgradesInARow(t *testing.T) {
 		var kills int
 		switch i {
 		case 0:
-			kills = saves.killAtEachStep(t, people, config, beforeTheSave)
+			kills = killAtEachStep(t, people, config, operator, saves, beforeTheSave)
 		case 1:
-			kills = saves.killAtEachStep(t, people, config, afterTheSave)
+			kills = killAtEachStep(t, people, config, operator, saves, afterTheSave)
 		default:
 			kills = killAtRandom(t, people, config, operator, random)
 		}

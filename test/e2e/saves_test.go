@@ -1,0 +1,117 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+)
+
+// saves stands between the operator and the API server, and halts each request by which the operator saves the steps of an
+// upgrade.
+type saves struct {
+	t      *testing.T
+	access *rest.Config // for the operator
+	proxy  *httputil.ReverseProxy
+
+	mu sync.Mutex // held during a save
+	// halted is called with the steps that are to be saved, and saves them by pass, which says whether they were. Nil: all is passed on.
+	halted func(steps []history.StepCondition, pass func() bool)
+}
+
+func startSaves(t *testing.T, cluster *devcluster.Cluster) *saves {
+	t.Helper()
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(cluster.RESTConfig()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(cluster.RESTConfig().Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &saves{t: t, proxy: &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		// A request may end since the operator was killed that made it.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}}
+	server := httptest.NewUnstartedServer(s)
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that end when the operator is killed
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	vouches := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	s.access = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: vouches}}
+	return s
+}
+
+// ServeHTTP passes a request on, and the answer back.
+func (s *saves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/upgradeconfigs/") || !strings.HasSuffix(r.URL.Path, "/status") {
+		s.proxy.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := httptest.NewRecorder()
+	pass := func() bool {
+		s.proxy.ServeHTTP(answer, r)
+		return answer.Code == http.StatusOK
+	}
+	if s.halted == nil {
+		pass()
+	} else {
+		s.halted(s.steps(body), pass)
+	}
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // who is gone is not told
+}
+
+// steps are those of the newest attempt, if the patch has any.
+func (s *saves) steps(body []byte) []history.StepCondition {
+	var patch struct {
+		Status v1alpha1.UpgradeConfigStatus `json:"status"`
+	}
+	if err := json.Unmarshal(body, &patch); err != nil {
+		s.t.Errorf("reading a patch: %v\n%s", err, body)
+	}
+	if len(patch.Status.History) == 0 {
+		return nil
+	}
+	return patch.Status.History[0].Conditions
+}
+
+// halt has a function called at each save, or none.
+func (s *saves) halt(at func(steps []history.StepCondition, pass func() bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halted = at
+}
