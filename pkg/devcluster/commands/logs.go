@@ -20,7 +20,9 @@ func logs(where *place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [NAME]",
 		Short: "Print a log of the cluster, or the names of all.",
-		Args:  cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			return noArgs(cmd, args[min(len(args), 1):]) // beside the name
+		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			names, _ := logNames(where.dir) // no cluster, no names
 			return names, cobra.ShellCompDirectiveNoFileComp
