@@ -109,6 +109,20 @@ func TestOutcomes(t *testing.T) {
 				phase: history.PhaseUpgraded, condition: "Succeeded=True AlreadyAtVersion", says: "nothing to do", over: true,
 			}}},
 		},
+		"the installed version, while the cluster moves on to another": {
+			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
+			cluster: func(w *world) {
+				version := w.clusterVersion()
+				w.edit(version, func() {
+					version.Status.History = append([]configv1.UpdateHistory{{Version: "4.4.7", State: configv1.PartialUpdate}}, version.Status.History...)
+				})
+			},
+			moments: []moment{
+				{-5 * time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"}},
+				{time.Minute, waiting("VersionPinned", "not offered")},
+				{window + 5*time.Second, outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", says: "not offered"}}, // it waits for the cluster to settle
+			},
+		},
 		"a version that is not offered": {
 			cluster: func(w *world) { w.cluster.offered = nil },
 			moments: []moment{
