@@ -100,7 +100,11 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.UpgradeConfig{}).WithObjects(objects...).Build()
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.UpgradeConfig{})
+	for _, object := range objects { // it writes into what it is given, and another world may be given the same
+		builder.WithObjects(object.DeepCopyObject().(client.Object))
+	}
+	api := builder.Build()
 	w := &world{
 		t: t, api: api, clock: testingclock.NewFakePassiveClock(noon), pods: map[string]*pod{},
 		config: config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}},
