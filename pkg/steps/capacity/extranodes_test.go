@@ -492,6 +492,39 @@ func TestTheUpgradeGoesOnIfTheMachineAPICannotBeAsked(t *testing.T) {
 	}
 }
 
+// TestTheUpgradeGoesOnWhicheverRequestFails has one request of each look fail, time and again.
+func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
+	t.Parallel()
+	for doing, tc := range map[string]struct {
+		nth int // of a look
+		set *machinev1beta1.MachineSet
+	}{
+		"listing the MachineSets":        {1, set("worker-a")},
+		"listing the extra Machines":     {2, set("worker-a")},
+		"deleting MachineSet of-another": {2, set("of-another", marked("u-0"))},
+	} {
+		t.Run(doing, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.set)
+			w.fault = func(n int) fault {
+				if n == tc.nth {
+					return lost
+				}
+				return none
+			}
+			if got, err := w.call(w.added(), timeout); !errors.Is(err, errLost) {
+				t.Errorf("in time: %+v, %v", got, err)
+			}
+			w.requests = 0
+			w.restart()
+			got := w.must(w.added(), timeout+time.Minute)
+			if want := engine.Skip("CapacityNotAvailable", "not found out within 15m0s: %s: the connection was refused", doing); got != want {
+				t.Errorf("too late: %+v", got)
+			}
+		})
+	}
+}
+
 func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
