@@ -56,7 +56,7 @@ func TestBudgetsAreReadOfOneNamespaceOrOfSome(t *testing.T) {
 	budget := func(namespace, name string) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
-	r := fakeClient(backwards, budget("b", "1"), budget("a", "2"), budget("a", "1"), budget("c", "1"))
+	r := backwards(t, budget("b", "1"), budget("a", "2"), budget("a", "1"), budget("c", "1"))
 	for name, tc := range map[string]struct {
 		read func() ([]cluster.Budget, error)
 		want []string

@@ -9,9 +9,9 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 )
 
 func TestTheIDOfAClusterIsReadOrItIsSaidWhyNot(t *testing.T) {
@@ -29,7 +29,7 @@ func TestTheIDOfAClusterIsReadOrItIsSaidWhyNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := cluster.ReadID(t.Context(), fakeClient(interceptor.Funcs{}, tc.objects...))
+			got, err := cluster.ReadID(t.Context(), fakecluster.New(t, tc.objects...))
 			if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails {
 				t.Errorf("got %q, %v, want %q, %s", got, err, tc.want, tc.fails)
 			}

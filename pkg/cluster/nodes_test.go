@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 )
 
 // annotated is a cordoned node that the machine config operator has said this about.
@@ -54,7 +54,7 @@ func TestWhoCordonedANode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.node.Name = "a"
-			nodes, err := cluster.ReadNodes(t.Context(), fakeClient(interceptor.Funcs{}, &tc.node))
+			nodes, err := cluster.ReadNodes(t.Context(), fakecluster.New(t, &tc.node))
 			if err != nil || len(nodes) != 1 {
 				t.Fatalf("got %v, %v", nodes, err)
 			}
@@ -86,7 +86,7 @@ func TestReadNodes(t *testing.T) {
 	}
 	bare := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c-bare"}}
 
-	got, err := cluster.ReadNodes(t.Context(), fakeClient(backwards, &sick, &bare, &sound))
+	got, err := cluster.ReadNodes(t.Context(), backwards(t, &sick, &bare, &sound))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestPoolsAreReadInOrder(t *testing.T) {
 		want = append(want, name)
 		objects = append(objects, &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	pools, err := cluster.ReadPools(t.Context(), fakeClient(backwards, objects...))
+	pools, err := cluster.ReadPools(t.Context(), backwards(t, objects...))
 	for _, pool := range pools {
 		got = append(got, pool.Name)
 	}
@@ -194,7 +194,7 @@ func TestReadPools(t *testing.T) {
 			t.Parallel()
 			pool := updated.DeepCopy()
 			tc.change(pool)
-			got, err := cluster.ReadPools(t.Context(), fakeClient(interceptor.Funcs{}, pool))
+			got, err := cluster.ReadPools(t.Context(), fakecluster.New(t, pool))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestMembers(t *testing.T) {
 		}
 		return n
 	}
-	r := fakeClient(interceptor.Funcs{},
+	r := fakecluster.New(t,
 		pool("infra", role("infra")), pool("master", role("master")), pool("worker", role("worker")), pool("zone", role("zone")),
 		pool("without", nil), pool("wrong", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}),
 		node("m", "master"), node("m-infra", "infra", "master", "worker"), node("w-1", "worker"), node("w-2", "worker"),
@@ -258,7 +258,7 @@ func TestReadOperators(t *testing.T) {
 		{Type: "Degraded", Status: "True", Reason: "R", Message: "m"}, {Type: "Available", Status: "True"}, {Type: "Progressing", Status: "False"},
 	}
 	bare := configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}
-	r := fakeClient(interceptor.Funcs{}, &operator, &bare)
+	r := fakecluster.New(t, &operator, &bare)
 	want := cluster.Operator{
 		Name: "machine-config", Version: "4.4.6", Available: cluster.Condition{Status: "True"},
 		Degraded:    cluster.Condition{Status: "True", Reason: "R", Message: "m"},

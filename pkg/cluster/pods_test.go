@@ -20,12 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 )
 
 // pages answers a request for pods with one page after the other.
 func pages(t *testing.T, all ...[]metav1.PartialObjectMetadata) client.Reader {
 	t.Helper()
-	return fakeClient(interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	return interceptor.NewClient(fakecluster.New(t), interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 		var asked client.ListOptions
 		asked.ApplyOptions(opts)
 		page, ok := list.(*metav1.PartialObjectMetadataList)
@@ -71,9 +72,7 @@ func TestThePodsOnANodeAreReadPageByPage(t *testing.T) {
 
 func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	t.Parallel()
-	refuse := fakeClient(interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-		return errors.New("no")
-	}})
+	refuse := fakecluster.Unreadable(fakecluster.New(t), errors.New("no"), func(any) bool { return true })
 	if _, err := cluster.ReadPodsOn(t.Context(), refuse, "worker-0"); err == nil || err.Error() != "listing the pods on node worker-0: no" {
 		t.Errorf("got %v", err)
 	}
@@ -186,7 +185,7 @@ func TestWhichPodsABudgetGuards(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "budget"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: tc.selector},
 			}
 			beside := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "beside", Name: "budget"}}
-			budgets, err := cluster.ReadBudgets(t.Context(), fakeClient(interceptor.Funcs{}, budget, beside), tc.namespace)
+			budgets, err := cluster.ReadBudgets(t.Context(), fakecluster.New(t, budget, beside), tc.namespace)
 			if err != nil || len(budgets) != 1 {
 				t.Fatalf("got %v, %v", budgets, err)
 			}

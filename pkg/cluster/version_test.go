@@ -13,10 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 )
 
 const (
@@ -269,12 +268,7 @@ func TestReleaseIsTarget(t *testing.T) {
 func TestReadsSayWhatTheyCannotRead(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection was refused")
-	r := fakeClient(interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return broken
-		},
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
-	})
+	r := fakecluster.Unreadable(fakecluster.New(t), broken, func(any) bool { return true })
 	for name, read := range map[string]func(context.Context) error{
 		"getting the cluster version": func(ctx context.Context) error { _, err := cluster.ReadVersion(ctx, r); return err },
 		"listing the cluster operators": func(ctx context.Context) error {

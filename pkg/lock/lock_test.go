@@ -14,12 +14,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
@@ -36,21 +35,16 @@ var (
 // world is an API server that holds the Lease, or none if identity is nil, and in which no holder is there but those named.
 type world struct {
 	lock.Lock
-	server client.Client
+	server client.WithWatch
 	writes int
 }
 
 func newWorld(t *testing.T, identity *string, there ...lock.Holder) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := coordinationv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	build := fake.NewClientBuilder().WithScheme(scheme)
+	w := &world{server: fakecluster.New(t)}
 	if identity != nil {
-		build.WithObjects(lease(identity))
+		w.server = fakecluster.New(t, lease(identity))
 	}
-	w := &world{server: build.Build()}
 	w.Lock = lock.Lock{
 		Client: w.counted(interceptor.Funcs{}), Namespace: namespace, Clock: clocktesting.NewFakePassiveClock(noon),
 		Exists: func(_ context.Context, h lock.Holder) (bool, error) {
@@ -62,11 +56,7 @@ func newWorld(t *testing.T, identity *string, there ...lock.Holder) *world {
 
 // counted is the world's client, whose calls may go wrong, and whose writes are counted.
 func (w *world) counted(funcs interceptor.Funcs) client.Client {
-	c, ok := w.server.(client.WithWatch)
-	if !ok {
-		panic("the fake client can watch")
-	}
-	return interceptor.NewClient(interceptor.NewClient(c, interceptor.Funcs{
+	return interceptor.NewClient(interceptor.NewClient(w.server, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			w.writes++
 			return c.Create(ctx, obj, opts...)

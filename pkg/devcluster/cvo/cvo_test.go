@@ -10,13 +10,11 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 )
 
 // fast plays an hour in less than a millisecond.
@@ -32,16 +30,9 @@ type world struct {
 
 func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, configv1.Install} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w := &world{
-		t: t,
-		client: fake.NewClientBuilder().WithScheme(scheme).
-			WithStatusSubresource(&configv1.ClusterVersion{}, &configv1.ClusterOperator{}).Build(),
+		t:         t,
+		client:    fakecluster.New(t),
 		catalogue: updategraph.NewCatalogue(append(releases, updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}})...),
 	}
 	graph, err := updategraph.Serve(w.catalogue, nil)

@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
 
@@ -103,13 +103,8 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	w := &world{t: t, clock: testclock.NewFakePassiveClock(noon), ails: map[string]ails{}}
-	w.inner = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}, &corev1.Node{}).Build()
+	w.inner = fakecluster.New(t, objects...)
 	w.outer = interceptor.NewClient(w.inner, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, cached := list.(*corev1.NodeList); cached {

@@ -114,7 +114,7 @@ func TestCommence(t *testing.T) {
 		}
 		changed := version.DeepCopy()
 		change(changed)
-		if err := r.Patch(t.Context(), changed, client.MergeFrom(&version)); err != nil {
+		if err := r.Status().Patch(t.Context(), changed, client.MergeFrom(&version)); err != nil {
 			t.Fatal(err)
 		}
 		r.patches = nil

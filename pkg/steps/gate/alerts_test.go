@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
 )
 
@@ -48,12 +48,12 @@ const stale = "nothing is found to be wrong, but alerts must be asked for again 
 
 func well(t *testing.T) client.Reader {
 	t.Helper()
-	return reader(t, interceptor.Funcs{}, version(), sound("dns"), node("a"))
+	return fakecluster.New(t, version(), sound("dns"), node("a"))
 }
 
 func ill(t *testing.T) client.Reader {
 	t.Helper()
-	return reader(t, interceptor.Funcs{}, version(), node("a", notReady))
+	return fakecluster.New(t, version(), node("a", notReady))
 }
 
 // A gate is asked each second, as if something happened in the cluster all the time.
@@ -246,7 +246,7 @@ func TestWhoLooksAheadIsContentWithAnAnswerAsOldAsTheInterval(t *testing.T) {
 			s.names, s.err = tc.names, tc.err
 			cluster := well(t)
 			if tc.ill {
-				cluster = reader(t, interceptor.Funcs{}, version(), sound("dns"), node("a", notReady))
+				cluster = fakecluster.New(t, version(), sound("dns"), node("a", notReady))
 			}
 			for _, second := range []time.Duration{0, 30 * time.Second, 59 * time.Second} {
 				s.at(second)

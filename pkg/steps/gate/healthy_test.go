@@ -19,10 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
 )
 
@@ -98,17 +97,6 @@ func draining(n *corev1.Node) {
 
 func pressed(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeDiskPressure}, {Key: corev1.TaintNodeMemoryPressure}}
-}
-
-func reader(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Reader {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 }
 
 func TestHealthy(t *testing.T) {
@@ -221,7 +209,7 @@ func TestHealthy(t *testing.T) {
 			if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == "version" }) {
 				objects = append(objects, version())
 			}
-			r := reader(t, interceptor.Funcs{}, objects...)
+			r := fakecluster.New(t, objects...)
 			want := engine.Done("the cluster is healthy")
 			if tc.want != "" {
 				want = engine.Wait("ClusterUnhealthy", "%s", tc.want)
@@ -251,20 +239,7 @@ func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := reader(t, interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-					if fails(object) {
-						return broken
-					}
-					return c.Get(ctx, key, object, opts...)
-				},
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					if fails(list) {
-						return broken
-					}
-					return c.List(ctx, list, opts...)
-				},
-			}, healthy...)
+			r := fakecluster.Unreadable(fakecluster.New(t, healthy...), broken, fails)
 			result, err := gate.Healthy(r, "ClusterUnhealthy", unchecked(), platform)(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) || result != (engine.Result{}) {
 				t.Errorf("got %v, %v", result, err)

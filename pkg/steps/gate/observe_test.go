@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
 )
 
@@ -49,7 +49,7 @@ func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
 					t.Errorf("%s was observed at %s", check, at)
 				}
 			}
-			r := reader(t, interceptor.Funcs{}, tc.objects...)
+			r := fakecluster.New(t, tc.objects...)
 			_, _ = gate.Healthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{Now: now})
 			if diff := cmp.Diff(tc.want, failed); diff != "" {
 				t.Errorf("observed to fail (-want +got):\n%s", diff)

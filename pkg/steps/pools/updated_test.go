@@ -4,7 +4,6 @@
 package pools_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,12 +17,10 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
@@ -125,17 +122,6 @@ func drained(n *corev1.Node) {
 
 func notReady(n *corev1.Node) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: noon}}
-}
-
-func reader(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Reader {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 }
 
 func TestUpdated(t *testing.T) {
@@ -264,7 +250,7 @@ func TestUpdated(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := reader(t, interceptor.Funcs{}, tc.objects...)
+			r := fakecluster.New(t, tc.objects...)
 			got, err := pools.Updated(r)(t.Context(), engine.Run{})
 			if err != nil || got != tc.want {
 				t.Errorf("got %s, %v; (-want +got):\n%s", got.Reason(), err, cmp.Diff(tc.want.Message(), got.Message()))
@@ -293,7 +279,7 @@ func TestMessagesStayReadable(t *testing.T) {
 				node(name, fmt.Sprintf("%s-busy-%d", name, i), told(nonsense, nonsense)))
 		}
 	}
-	got, err := pools.Updated(reader(t, interceptor.Funcs{}, all...))(t.Context(), engine.Run{})
+	got, err := pools.Updated(fakecluster.New(t, all...))(t.Context(), engine.Run{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,20 +305,7 @@ func TestPoolsThatCannotBeReadAreAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := reader(t, interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-					if fails(object) {
-						return broken
-					}
-					return c.Get(ctx, key, object, opts...)
-				},
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					if fails(list) {
-						return broken
-					}
-					return c.List(ctx, list, opts...)
-				},
-			}, version(), operator("4.4.6", "False"), pool("worker", updating))
+			r := fakecluster.Unreadable(fakecluster.New(t, version(), operator("4.4.6", "False"), pool("worker", updating)), broken, fails)
 			result, err := pools.Updated(r)(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, %v", result, err)

@@ -31,12 +31,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
@@ -386,7 +386,7 @@ func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
 	w.start()
 	steps := record
 	steps.Conditions = steps.Conditions[1:7]
-	c := fake.NewClientBuilder().Build()
+	c := fakecluster.New(t)
 	events := &telemetry.Events{Client: c, Clock: w.clock}
 	both := telemetry.Telling{Events: events, Webhook: w.hook}
 	if err := both.Tell(t.Context(), subject, steps); err != nil {
