@@ -107,6 +107,18 @@ func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWaySaysSo(t *testing.T)
 	w.upgraded()
 }
 
+func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWayLetsGoOfItAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.reach("ControlPlaneUpgraded")
+	w.setup.Upgraders = nil // an older release
+	w.remove(upgrade)
+	w.play(time.Minute)
+	if w.exists(upgrade) || w.holder() != "" || w.events("CancellationAbandoned") != 1 {
+		t.Errorf("there: %t, the lock is held by %q, told %d times", w.exists(upgrade), w.holder(), w.events("CancellationAbandoned"))
+	}
+}
+
 func TestTwoUpgradesGoOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
@@ -153,6 +165,17 @@ func TestTheLockOfAHolderThatIsGoneIsBroken(t *testing.T) {
 	w.edit(gone, func() { gone.Finalizers = nil }) // before anybody can put it back
 	w.remove(second)
 	w.play(longestRest + time.Minute)
+	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
+}
+
+func TestTheLockOfAHolderThatWasMadeAnewIsBroken(t *testing.T) {
+	t.Parallel()
+	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
+	w := newWorld(t, upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "2026-03-02T12:00:00Z" }))
+	w.lock(lock.Holder{Kind: "UpgradeConfig", Namespace: second.Namespace, Name: second.Name, UID: "of its former self"})
+	w.cluster.accepting = 24 * time.Hour
+	w.create(upgradeConfig(upgrade))
+	w.at(time.Minute)
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
 }
 
