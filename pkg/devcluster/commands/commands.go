@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 )
 
 // ErrUnexpected is returned when a story did not end as expected. What was not has been printed.
@@ -47,7 +49,7 @@ func New() *cobra.Command {
 		},
 	}
 	root.SetOut(os.Stdout)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(commandline.FlagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&where.dir, "dir", ".devcluster", "state folder of the cluster")
 	flags.StringVar(&where.bin, "bin-dir", "", "folder with etcd, kube-apiserver, kube-controller-manager, kubectl and operator (default: bin in the module of the working directory)")

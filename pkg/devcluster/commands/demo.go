@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
@@ -34,7 +35,7 @@ func demo(where *place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Start a cluster and the operator, upgrade, and print each step.",
-		Args:  noArgs,
+		Args:  commandline.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), cmd.OutOrStdout(), where) },
 	}
 	cmd.Flags().StringVar(&s.name, "scenario", "healthy-z", "name or file of the scenario to play")
@@ -82,7 +83,7 @@ func scenarioNames() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the scenarios.",
-		Args:  noArgs,
+		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names, err := scenario.Names(scenarios.Files)
 			if err != nil {

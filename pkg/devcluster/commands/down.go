@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
@@ -24,7 +25,7 @@ func down(where *place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "End the cluster of the state folder, and remove what it left there.",
-		Args:  noArgs,
+		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(where.dir)
 			if err != nil {

@@ -4,13 +4,11 @@
 package commands
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
@@ -89,25 +87,4 @@ func (s *shape) over(spec devcluster.Spec) (devcluster.Spec, error) {
 		spec.Releases = append(spec.Releases, updategraph.Release{Version: version, Channels: []string{channel}})
 	}
 	return spec, nil
-}
-
-// flagError says what would be right.
-func flagError(cmd *cobra.Command, err error) error {
-	kinds := map[string]string{"bool": "true or false", "int": "a whole number", "float64": "a number"}
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) && kinds[invalid.GetFlag().Value.Type()] != "" {
-		return fmt.Errorf("--%s: is %q, must be %s", invalid.GetFlag().Name, invalid.GetValue(), kinds[invalid.GetFlag().Value.Type()])
-	}
-	return fmt.Errorf("%w; %s", err, seeHelp(cmd))
-}
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%q is no flag, and there are no other arguments; %s", args[0], seeHelp(cmd))
-	}
-	return nil
-}
-
-func seeHelp(cmd *cobra.Command) string {
-	return fmt.Sprintf("%q lists the flags", cmd.CommandPath()+" --help")
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 )
 
 func logs(where *place) *cobra.Command {
@@ -21,7 +23,7 @@ func logs(where *place) *cobra.Command {
 		Use:   "logs [NAME]",
 		Short: "Print a log of the cluster, or the names of all.",
 		Args: func(cmd *cobra.Command, args []string) error {
-			return noArgs(cmd, args[min(len(args), 1):]) // beside the name
+			return commandline.NoArgs(cmd, args[min(len(args), 1):]) // beside the name
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			names, _ := logNames(where.dir) // no cluster, no names

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
@@ -24,7 +25,7 @@ func status(where *place) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say whether the cluster runs, and how it is.",
-		Args:  noArgs,
+		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(where.dir)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
@@ -22,7 +23,7 @@ func up(where *place) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a cluster, and our operator on it; Ctrl-C ends both.",
-		Args:  noArgs,
+		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := where.complete(); err != nil {
 				return err
