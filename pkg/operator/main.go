@@ -36,11 +36,6 @@ func Main(ctx context.Context, o Options, clk clock.WithTicker, upgraders Upgrad
 
 // access is the access to the API server: that of the pod, or of a kubeconfig.
 func (o *Options) access() (*rest.Config, error) {
-	if o.Kubeconfig != "" {
-		if err := readable(o.Kubeconfig); err != nil {
-			return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)
-		}
-	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
@@ -50,6 +45,9 @@ func (o *Options) access() (*rest.Config, error) {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, errors.New("--kubeconfig: there is no access to a cluster; name a file with it, outside of a pod and without $KUBECONFIG and ~/.kube/config")
 	case err != nil:
+		if bad := readable(o.Kubeconfig); o.Kubeconfig != "" && bad != nil {
+			err = bad
+		}
 		return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)
 	}
 	access.UserAgent = "managed-upgrade-operator"
