@@ -10,9 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 )
 
 func TestWhereAPodFits(t *testing.T) {
@@ -79,7 +80,7 @@ func TestARebootEndsAndAPulledPlugDoesNot(t *testing.T) {
 
 func TestARebootThatNobodyLookedAtIsReportedAllTheSame(t *testing.T) {
 	t.Parallel()
-	c := fake.NewClientBuilder().WithStatusSubresource(&corev1.Node{}).Build()
+	c := fakecluster.New(t)
 	k := &Kubelets{client: c, wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}
 	if err := Register(t.Context(), c, "a", true, nil, nil); err != nil {
 		t.Fatal(err)
