@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// LabelExtra marks a node that was added for the time of an upgrade, and what it
-// is made by. Its value is the uid of whom the upgrade is carried out for.
+// LabelExtra marks a node that was added for the time of an upgrade, and the
+// Machine and MachineSet that it is made by. Its value is the uid of the object
+// that asks for the upgrade.
 const LabelExtra = "upgrade.managed.openshift.io/extra-node-of"
 
 // Drain is what a Node says of being drained. The zero Drain is that of a node

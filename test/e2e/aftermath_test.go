@@ -25,8 +25,8 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
 
 // checkAftermath fails unless what must hold after any story does: the lock is held, the finalizer set and alerts silenced
@@ -100,7 +100,7 @@ func extraNodes(ctx context.Context, people client.Client, configs []v1alpha1.Up
 	}
 	var wrong []error
 	for _, list := range []client.ObjectList{&machinev1beta1.MachineSetList{}, &machinev1beta1.MachineList{}, &corev1.NodeList{}} {
-		err := people.List(ctx, list, client.HasLabels{capacity.Label})
+		err := people.List(ctx, list, client.HasLabels{cluster.LabelExtra})
 		if err != nil && !meta.IsNoMatchError(err) { // a cluster may have no machine API
 			return err
 		}

@@ -167,7 +167,7 @@ func (e *ExtraNodes) Abandoned(ctx context.Context) error {
 // remove deletes all extra MachineSets, and looks whether they and their nodes
 // are gone. A MachineSet is there for as long as its Machines are.
 func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
-	sets, err := e.machineSets(ctx, client.HasLabels{Label})
+	sets, err := e.machineSets(ctx, client.HasLabels{cluster.LabelExtra})
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -175,7 +175,7 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 		return engine.Result{}, err
 	}
 	var nodes corev1.NodeList
-	if err := e.Client.List(ctx, &nodes, client.HasLabels{Label}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := e.Client.List(ctx, &nodes, client.HasLabels{cluster.LabelExtra}, client.UnsafeDisableDeepCopy); err != nil {
 		return engine.Result{}, fmt.Errorf("listing the extra nodes: %w", err)
 	}
 	var left []string

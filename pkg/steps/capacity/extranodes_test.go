@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
@@ -60,11 +61,11 @@ func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
 	w.must(w.added(), 0)
 	got := w.extras()["worker-a"]
 	spec := *source.Spec.DeepCopy()
-	mark := map[string]string{setOf: "worker-a-extra-148b537c", capacity.Label: "u-1"}
+	mark := map[string]string{setOf: "worker-a-extra-148b537c", cluster.LabelExtra: "u-1"}
 	spec.Replicas = new(int32(1))
 	spec.Selector.MatchLabels = mark
-	spec.Template.Labels = map[string]string{setOf: "worker-a-extra-148b537c", capacity.Label: "u-1", roleOf: "worker"}
-	spec.Template.Spec.Labels = map[string]string{"zone": "worker-a", capacity.Label: "u-1"}
+	spec.Template.Labels = map[string]string{setOf: "worker-a-extra-148b537c", cluster.LabelExtra: "u-1", roleOf: "worker"}
+	spec.Template.Spec.Labels = map[string]string{"zone": "worker-a", cluster.LabelExtra: "u-1"}
 	if diff := cmp.Diff(spec, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
@@ -75,7 +76,7 @@ func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
 	if diff := cmp.Diff(want, got.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{capacity.Label: "u-1"}, got.Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{cluster.LabelExtra: "u-1"}, got.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }
@@ -369,7 +370,7 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 			for _, subject := range []engine.Subject{earlier, other} {
 				w.settle(func() engine.UpgradeStep { return w.operator.Added(subject, true, timeout) })
 				var sets machinev1beta1.MachineSetList
-				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{capacity.Label}))
+				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{cluster.LabelExtra}))
 				for _, s := range sets.Items { // as if nobody had looked
 					s.Finalizers = []string{"x/x"}
 					w.ok(w.inner.Update(t.Context(), &s))
@@ -378,7 +379,7 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 			w.restart()
 			w.must(step(w), 0)
 			var sets machinev1beta1.MachineSetList
-			w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{capacity.Label}))
+			w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{cluster.LabelExtra}))
 			for _, s := range sets.Items {
 				if s.DeletionTimestamp == nil && !strings.HasSuffix(s.Name, "-148b537c") {
 					t.Errorf("%s stays", s.Name)

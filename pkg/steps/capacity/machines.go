@@ -24,7 +24,7 @@ type facts struct {
 
 func (e *ExtraNodes) facts(ctx context.Context, about engine.Subject) (facts, error) {
 	var machines machinev1beta1.MachineList
-	if err := e.Live.List(ctx, &machines, client.InNamespace(Namespace), client.MatchingLabels{Label: about.UID}); err != nil {
+	if err := e.Live.List(ctx, &machines, client.InNamespace(Namespace), client.MatchingLabels{cluster.LabelExtra: about.UID}); err != nil {
 		return facts{}, fmt.Errorf("listing the extra Machines: %w", err)
 	}
 	nodes, err := cluster.ReadNodes(ctx, e.Client)

@@ -26,10 +26,6 @@ import (
 // Namespace is where the machine API looks for MachineSets.
 const Namespace = "openshift-machine-api"
 
-// Label marks extra MachineSets, their Machines and the nodes of these as ours.
-// Its value is the uid of the UpgradeConfig.
-const Label = cluster.LabelExtra
-
 // The annotations that say to people why there is an extra MachineSet.
 const (
 	annotationFor    = "upgrade.managed.openshift.io/upgrade"
@@ -55,7 +51,7 @@ func (m machineSet) deleting() bool { return m.GetDeletionTimestamp() != nil }
 
 // ours says whether it is an extra one, of whatever upgrade.
 func (m machineSet) ours() bool {
-	_, marked := m.GetLabels()[Label]
+	_, marked := m.GetLabels()[cluster.LabelExtra]
 	return marked
 }
 
@@ -142,17 +138,17 @@ func nameOf(about engine.Subject, beside string) string {
 // a selector of its own: no machine of either is taken for one of the other.
 func like(source machineSet, name string, about engine.Subject) *unstructured.Unstructured {
 	spec, _, _ := unstructured.NestedMap(source.Object, "spec") // a copy
-	mark := map[string]any{Label: about.UID, labelMachineSet: name}
+	mark := map[string]any{cluster.LabelExtra: about.UID, labelMachineSet: name}
 	spec["replicas"] = int64(1)
 	spec["selector"] = map[string]any{"matchLabels": mark}
 	label(spec, mark, "template", "metadata", "labels")
-	label(spec, map[string]any{Label: about.UID}, "template", "spec", "metadata", "labels") // the machine API hands them to the node
+	label(spec, map[string]any{cluster.LabelExtra: about.UID}, "template", "spec", "metadata", "labels") // the machine API hands them to the node
 
 	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	made.SetGroupVersionKind(kind)
 	made.SetNamespace(Namespace)
 	made.SetName(name)
-	made.SetLabels(map[string]string{Label: about.UID})
+	made.SetLabels(map[string]string{cluster.LabelExtra: about.UID})
 	made.SetAnnotations(map[string]string{
 		annotationFor:    fmt.Sprintf("%s/%s to %s, attempt %d", about.Namespace, about.Name, about.Version, about.Attempt),
 		annotationBeside: source.GetName(),

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
@@ -60,7 +61,7 @@ func role(name string) func(*machinev1beta1.MachineSet) {
 }
 
 func marked(uid string) func(*machinev1beta1.MachineSet) {
-	return func(s *machinev1beta1.MachineSet) { s.Labels = map[string]string{capacity.Label: uid} }
+	return func(s *machinev1beta1.MachineSet) { s.Labels = map[string]string{cluster.LabelExtra: uid} }
 }
 
 // fault is what becomes of a request to the API server.
@@ -180,7 +181,7 @@ func (w *world) pass(d time.Duration) {
 	w.ok(w.inner.List(w.t.Context(), &sets))
 	for i := range sets.Items {
 		s := &sets.Items[i]
-		switch _, extra := s.Labels[capacity.Label]; {
+		switch _, extra := s.Labels[cluster.LabelExtra]; {
 		case s.DeletionTimestamp == nil && extra:
 			w.provide(s)
 		case s.DeletionTimestamp != nil && !w.stays:
@@ -261,7 +262,7 @@ func (w *world) names() []string {
 	var found []string
 	for _, s := range sets.Items {
 		name := s.Name
-		if _, extra := s.Labels[capacity.Label]; extra {
+		if _, extra := s.Labels[cluster.LabelExtra]; extra {
 			name = "+" + s.Annotations["upgrade.managed.openshift.io/machineset"]
 		}
 		if s.DeletionTimestamp == nil {
@@ -276,7 +277,7 @@ func (w *world) names() []string {
 func (w *world) extras() map[string]*machinev1beta1.MachineSet {
 	w.t.Helper()
 	var sets machinev1beta1.MachineSetList
-	w.ok(w.inner.List(w.t.Context(), &sets, client.HasLabels{capacity.Label}))
+	w.ok(w.inner.List(w.t.Context(), &sets, client.HasLabels{cluster.LabelExtra}))
 	found := map[string]*machinev1beta1.MachineSet{}
 	for i := range sets.Items {
 		found[sets.Items[i].Annotations["upgrade.managed.openshift.io/machineset"]] = &sets.Items[i]
@@ -289,7 +290,7 @@ func (w *world) left() []string {
 	w.t.Helper()
 	found := slices.Sorted(maps.Keys(w.extras()))
 	for _, list := range []client.ObjectList{&machinev1beta1.MachineList{}, &corev1.NodeList{}} {
-		w.ok(w.inner.List(w.t.Context(), list, client.HasLabels{capacity.Label}))
+		w.ok(w.inner.List(w.t.Context(), list, client.HasLabels{cluster.LabelExtra}))
 		switch list := list.(type) {
 		case *machinev1beta1.MachineList:
 			for _, m := range list.Items {
