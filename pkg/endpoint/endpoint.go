@@ -50,8 +50,8 @@ type Endpoint struct {
 	transport *http.Transport
 }
 
-// validPort says whether somebody could listen there.
-func validPort(u *url.URL) bool {
+// ValidPort says whether somebody could listen at the URL's port, if it has one.
+func ValidPort(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Port() == "" || err == nil && port > 0
 }
@@ -70,7 +70,7 @@ func New(o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("is %q, must begin with https:// or http:// and a host", o.URL)
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("must be a URL without user, query and fragment; a token belongs into its own file")
-	case !validPort(base):
+	case !ValidPort(base):
 		return nil, fmt.Errorf("is %q, must have a port from 1 to 65535, or none", o.URL)
 	case o.TokenFile != "" && base.Scheme != "https":
 		return nil, fmt.Errorf("is %q, must begin with https://: a token is sent over https only", o.URL)

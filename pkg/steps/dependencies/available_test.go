@@ -321,6 +321,9 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"no URL":             {func(o *dependencies.Options) { o.URLs[0] = "quay.io" }, "the URL in place 1"},
 		"another scheme":     {func(o *dependencies.Options) { o.URLs[0] = "ftp://quay.io" }, "the URL in place 1"},
 		"a password":         {func(o *dependencies.Options) { o.URLs[0] = "https://me:secret@quay.io" }, "without a user"},
+		"a port alone":       {func(o *dependencies.Options) { o.URLs[0] = "https://:8443" }, "the URL in place 1 must be one of https or http, such as https://quay.io/"},
+		"port 0":             {func(o *dependencies.Options) { o.URLs[1] = "http://10.0.0.1:0" }, "the URL in place 2 must have a port from 1 to 65535, or none"},
+		"a port too high":    {func(o *dependencies.Options) { o.URLs[0] = "https://quay.io:65536" }, "the URL in place 1 must have a port from 1 to 65535, or none"},
 		"control characters": {func(o *dependencies.Options) { o.URLs[0] = "https://quay.io/\x1b" }, "the URL in place 1"},
 	}
 	for name, tc := range cases {

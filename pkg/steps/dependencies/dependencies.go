@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
 )
 
 // Bounds of a round of questions. All are asked at the same time, so it takes
@@ -61,11 +63,14 @@ func New(o Options) (*Dependencies, error) {
 	}
 	for i, text := range o.URLs {
 		at, err := url.Parse(text)
-		if err != nil || at.Host == "" || at.User != nil || at.Scheme != "https" && at.Scheme != "http" {
+		switch {
+		case err != nil || at.Hostname() == "" || at.User != nil || at.Scheme != "https" && at.Scheme != "http":
 			wrong = append(wrong, fmt.Errorf("the URL in place %d must be one of https or http, such as https://quay.io/, without a user", i+1))
-			continue
+		case !endpoint.ValidPort(at):
+			wrong = append(wrong, fmt.Errorf("the URL in place %d must have a port from 1 to 65535, or none", i+1))
+		default:
+			d.urls = append(d.urls, at)
 		}
-		d.urls = append(d.urls, at)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, fmt.Errorf("checking the external dependencies: %w", err)
