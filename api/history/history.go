@@ -27,8 +27,8 @@ const (
 	PhaseUnknown Phase = "Unknown"
 )
 
-// History is the record of the upgrade to one version.
-type History struct {
+// Record is the record of the upgrade to one version.
+type Record struct {
 	// version is the version that the upgrade leads to, e.g. 4.4.6.
 	//
 	// +required

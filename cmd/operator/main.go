@@ -24,9 +24,9 @@ func main() {
 }
 
 // upgraders are the ways to upgrade a cluster, by spec.type.
-func upgraders(t runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
+func upgraders(t runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 	return map[string]upgradeconfig.ClusterUpgrader{
-		"OSD": runbooks.OSD{Tools: t},
-		"ARO": runbooks.ARO{Tools: t},
+		"OSD": runbooks.OSD{Deps: t},
+		"ARO": runbooks.ARO{Deps: t},
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
-// aboutCloudEvents is what is not made of the code.
+// cloudEventsIntro is what is not made of the code.
 //
 //go:embed cloudevents.md
-var aboutCloudEvents string
+var cloudEventsIntro string
 
 // cloudEvents says what the receiver of the webhook is sent, and what it must do.
 func cloudEvents() (string, error) {
 	var page strings.Builder
-	page.WriteString(strings.Replace(aboutCloudEvents, "WAITING", strconv.Itoa(webhook.MaxWaiting), 1))
+	page.WriteString(strings.Replace(cloudEventsIntro, "WAITING", strconv.Itoa(webhook.MaxQueued), 1))
 	page.WriteString("\n## Types\n\n| type | when |\n| --- | --- |\n")
 	for _, row := range webhook.Types() {
 		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", row[0], strings.ReplaceAll(row[0], ".", ""), row[1])

@@ -19,13 +19,13 @@ const banner = "<!-- Generated from the code by `make update`. -->\n\n"
 
 func main() {
 	pages := map[string]func() (string, error){
-		"docs/runbooks/OSD.md":            runbook("OSD", func(t runbooks.Tools) upgrader { return runbooks.OSD{Tools: t} }),
-		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Tools) upgrader { return runbooks.ARO{Tools: t} }),
-		"docs/reference/configuration.md": always(configuration),
+		"docs/runbooks/OSD.md":            runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
+		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
+		"docs/reference/configuration.md": withoutError(configuration),
 		"docs/reference/metrics.md":       metrics,
 		"docs/reference/cloudevents.md":   cloudEvents,
 		"docs/alerts/README.md":           alerts,
-		"docs/reference/operator.md":      always(flags),
+		"docs/reference/operator.md":      withoutError(flags),
 	}
 	for path, page := range pages {
 		if err := write(path, page); err != nil {
@@ -46,6 +46,6 @@ func write(path string, page func() (string, error)) error {
 	return os.WriteFile(path, []byte(banner+text), 0o644) //nolint:gosec // Pages are for everybody.
 }
 
-func always(page func() string) func() (string, error) {
+func withoutError(page func() string) func() (string, error) {
 	return func() (string, error) { return page(), nil }
 }

@@ -28,7 +28,7 @@ func configuration() string {
 		"Every key has a default. A duration has its unit, as in `90s`, `30m` or `2h30m`.\n\n```yaml\napiVersion: %s\nkind: %s\nupgradeWindow: 1h\ncontrolPlane:\n  slowAfter: 90m\n```\n\n", config.APIVersion, config.Kind)
 	page.WriteString("| key | what it says | default | may be |\n| --- | --- | --- | --- |\n")
 	for _, s := range cfg.Settings() {
-		fmt.Fprintf(&page, "| `%s` | %s | `%s` | %s |\n", s.Path, s.Doc, s.Value.Unset(), s.Value.Bounds())
+		fmt.Fprintf(&page, "| `%s` | %s | `%s` | %s |\n", s.Path, s.Doc, s.Value.DefaultText(), s.Value.Range())
 	}
 	return page.String()
 }
@@ -51,7 +51,7 @@ func flags() string {
 
 func metrics() (string, error) {
 	registry := prometheus.NewRegistry()
-	measures, err := telemetry.NewMetrics(registry)
+	upgradeMetrics, err := telemetry.NewMetrics(registry)
 	if err != nil {
 		return "", err
 	}
@@ -59,18 +59,18 @@ func metrics() (string, error) {
 		return "", err
 	}
 	at := metav1.NewTime(time.Unix(0, 0)) // each metric is given a value, so that its labels are seen
-	measures.Show(telemetry.Look{
-		Record:     history.History{Conditions: []history.StepCondition{{StartTime: &at}}},
+	upgradeMetrics.SetUpgrade(telemetry.Snapshot{
+		Record:     history.Record{Conditions: []history.StepCondition{{StartTime: &at}}},
 		Conditions: []metav1.Condition{{LastTransitionTime: at}},
 	})
-	measures.Ended("", history.StepCondition{StartTime: &at, CompleteTime: &at})
-	measures.Failed("", "")
-	measures.Checked("", false, at.Time)
-	drains, err := telemetry.NewDrains(registry)
+	upgradeMetrics.ObserveStep("", history.StepCondition{StartTime: &at, CompleteTime: &at})
+	upgradeMetrics.IncFailures("", "")
+	upgradeMetrics.ObserveHealthCheck("", false, at.Time)
+	drainMetrics, err := telemetry.NewDrainMetrics(registry)
 	if err != nil {
 		return "", err
 	}
-	drains.Blocked("", true)
+	drainMetrics.SetBlocked("", true)
 	families, err := registry.Gather()
 	if err != nil {
 		return "", err

@@ -19,24 +19,24 @@ type upgrader interface {
 	Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook
 }
 
-func runbook(name string, of func(runbooks.Tools) upgrader) func() (string, error) {
+func runbook(name string, newUpgrader func(runbooks.Deps) upgrader) func() (string, error) {
 	return func() (string, error) {
-		tools := runbooks.Tools{Config: config.Default()}
-		book := of(tools).Runbook(&v1alpha1.UpgradeConfig{})
+		deps := runbooks.Deps{Config: config.Default()}
+		book := newUpgrader(deps).Runbook(&v1alpha1.UpgradeConfig{})
 		if err := book.Validate(); err != nil {
 			return "", err
 		}
 		var page strings.Builder
 		fmt.Fprintf(&page, "# Runbook %s\n\nThe steps of an UpgradeConfig of type `%s`, in order. Each is a condition in the status history.\n"+
 			"Times are those of the [default configuration](../reference/configuration.md).\n\n", name, name)
-		table(&page, book.Steps, committing(book))
+		table(&page, book.Steps, commitIndex(book))
 		page.WriteString("\n## If it is given up\n\nThese are taken instead of the rest.\n\n")
 		table(&page, book.Cleanup, -1)
 		return page.String(), nil
 	}
 }
 
-func committing(book engine.Runbook) int {
+func commitIndex(book engine.Runbook) int {
 	for i, step := range book.Steps {
 		if step.Commits {
 			return i
@@ -57,13 +57,13 @@ func table(page *strings.Builder, steps []engine.Step, commit int) {
 			ends = append(ends, "when the window closes")
 		}
 		if step.FailAfter > 0 {
-			ends = append(ends, "after "+short(step.FailAfter))
+			ends = append(ends, "after "+formatDuration(step.FailAfter))
 		}
-		fmt.Fprintf(page, "| %s | %s | %s | %s |\n", step.Name, doc, orDash(short(step.SlowAfter)), orDash(strings.Join(ends, ", or ")))
+		fmt.Fprintf(page, "| %s | %s | %s | %s |\n", step.Name, doc, orDash(formatDuration(step.SlowAfter)), orDash(strings.Join(ends, ", or ")))
 	}
 }
 
-func short(d time.Duration) string {
+func formatDuration(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}

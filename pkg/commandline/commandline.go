@@ -22,17 +22,17 @@ func FlagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, &invalid) && kinds[invalid.GetFlag().Value.Type()] != "" {
 		return fmt.Errorf("--%s: is %q, must be %s", invalid.GetFlag().Name, invalid.GetValue(), kinds[invalid.GetFlag().Value.Type()])
 	}
-	return fmt.Errorf("%w; %s", err, seeHelp(cmd))
+	return fmt.Errorf("%w; %s", err, helpHint(cmd))
 }
 
 // NoArgs refuses arguments that are no flags. It is for cobra.Command.Args.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%q is no flag, and there are no other arguments; %s", args[0], seeHelp(cmd))
+		return fmt.Errorf("%q is no flag, and there are no other arguments; %s", args[0], helpHint(cmd))
 	}
 	return nil
 }
 
-func seeHelp(cmd *cobra.Command) string {
+func helpHint(cmd *cobra.Command) string {
 	return fmt.Sprintf("%q lists the flags", cmd.CommandPath()+" --help")
 }

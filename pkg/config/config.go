@@ -27,14 +27,14 @@ type Config struct {
 	Kind       string `json:"kind"`
 
 	UpgradeWindow   Duration        `json:"upgradeWindow"`
-	ControlPlane    Patience        `json:"controlPlane"`
-	Workers         Patience        `json:"workers"`
+	ControlPlane    SlowThreshold   `json:"controlPlane"`
+	Workers         SlowThreshold   `json:"workers"`
 	PostHealthCheck PostHealthCheck `json:"postHealthCheck"`
 	Cleanup         Cleanup         `json:"cleanup"`
 	Cancellation    Cancellation    `json:"cancellation"`
 	Scale           Scale           `json:"scale"`
 
-	EarlyCheck           EarlyCheck           `json:"earlyCheck"`
+	PreChecks            PreChecks            `json:"earlyCheck"`
 	Alerts               Alerts               `json:"alerts"`
 	ExternalDependencies ExternalDependencies `json:"externalDependencies"`
 	Alertmanager         Alertmanager         `json:"alertmanager"`
@@ -45,8 +45,8 @@ type Config struct {
 	NodeDrain            NodeDrain            `json:"nodeDrain"`
 }
 
-// Patience is how long a step may take before people are told.
-type Patience struct {
+// SlowThreshold is how long a step may take before people are told.
+type SlowThreshold struct {
 	SlowAfter Duration `json:"slowAfter"`
 }
 
@@ -70,8 +70,8 @@ type Scale struct {
 	Timeout Duration `json:"timeout"`
 }
 
-// EarlyCheck is how long before an upgrade people are told what is in its way.
-type EarlyCheck struct {
+// PreChecks is how long before an upgrade people are told what is in its way.
+type PreChecks struct {
 	LeadTime Duration `json:"leadTime"`
 }
 
@@ -104,7 +104,7 @@ type Alertmanager struct {
 // Maintenance is which alerts are silenced while a cluster is upgraded, and how.
 type Maintenance struct {
 	Lease              Duration `json:"lease"`
-	Patience           Duration `json:"patience"`
+	Timeout            Duration `json:"patience"`
 	Severities         []string `json:"severities"`
 	Namespaces         []string `json:"namespaces"`
 	ControlPlaneAlerts []string `json:"controlPlaneAlerts"`
@@ -143,51 +143,51 @@ type Setting struct {
 
 // Bounds of texts and lists, in bytes and items.
 const (
-	longestURL  = 2048
-	longestPath = 4096
-	longestName = 253
-	mostNames   = 100
+	maxURLLen  = 2048
+	maxPathLen = 4096
+	maxNameLen = 253
+	maxNames   = 100
 )
 
 // Settings are all keys of the file, in its order.
 func (c *Config) Settings() []Setting {
 	const day = 24 * time.Hour
 	return []Setting{
-		{"upgradeWindow", "How long after upgradeAt an upgrade may commence.", Span{&c.UpgradeWindow, 30 * time.Minute, time.Second, 7 * day}},
-		{"controlPlane.slowAfter", "How long the control plane may take before people are told.", Span{&c.ControlPlane.SlowAfter, 2 * time.Hour, time.Second, 7 * day}},
-		{"workers.slowAfter", "How long the worker nodes may take before people are told.", Span{&c.Workers.SlowAfter, 4 * time.Hour, time.Second, 14 * day}},
-		{"postHealthCheck.timeout", "How long the cluster may take to be healthy after its upgrade before the upgrade counts as failed.", Span{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
-		{"cleanup.settleTimeout", "For how long an upgrade that was given up after it had commenced keeps other upgrades waiting until the cluster has settled.", Span{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
-		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its clean-up.", Span{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
-		{"scale.timeout", "How long the extra nodes that spec.capacityReservation asks for may take to be ready before an upgrade goes on without, and to be gone before a clean-up does. It must be shorter than upgradeWindow; unless set, it is half of that at most.", Span{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
-		{"earlyCheck.leadTime", "How long before upgradeAt the cluster is checked and people are told what would be in the way. 0s: it is not.", Span{&c.EarlyCheck.LeadTime, 2 * time.Hour, 0, 7 * day}},
-		{"alerts.url", "Where the API of Prometheus is that is asked for firing alerts. Empty: alerts are not checked.", Text{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", longestURL}},
-		{"alerts.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", Text{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", longestPath}},
-		{"alerts.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", Text{&c.Alerts.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", longestPath}},
-		{"alerts.timeout", "How long its answer may take.", Span{&c.Alerts.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"alerts.interval", "How long it is not asked again.", Span{&c.Alerts.Interval, time.Minute, time.Second, 5 * time.Minute}},
-		{"alerts.watchdog", "An alert that always fires, without which an answer is not believed. Empty: there is none.", Text{&c.Alerts.Watchdog, "Watchdog", longestName}},
-		{"alerts.ignoreAlerts", "Names of alerts that hold up no upgrade.", List{&c.Alerts.IgnoreAlerts, nil, mostNames, longestName}},
-		{"alerts.ignoreNamespaces", "Namespaces whose alerts hold up no upgrade.", List{&c.Alerts.IgnoreNamespaces, nil, mostNames, longestName}},
-		{"externalDependencies.urls", "What must answer before an upgrade commences, with a status below 400.", List{&c.ExternalDependencies.URLs, nil, 20, longestURL}},
-		{"externalDependencies.timeout", "How long each of three tries to reach one may take.", Span{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
-		{"alertmanager.url", "Where the Alertmanager is that is asked to silence alerts. Empty: none are silenced.", Text{&c.Alertmanager.URL, "https://alertmanager-main.openshift-monitoring.svc:9094", longestURL}},
-		{"alertmanager.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", Text{&c.Alertmanager.CAFile, "/etc/service-ca/service-ca.crt", longestPath}},
-		{"alertmanager.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", Text{&c.Alertmanager.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", longestPath}},
-		{"alertmanager.timeout", "How long its answer may take.", Span{&c.Alertmanager.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"maintenance.lease", "How long alerts stay silenced if the operator is gone. A silence is prolonged when half of it is over.", Span{&c.Maintenance.Lease, 30 * time.Minute, 2 * time.Minute, 4 * time.Hour}},
-		{"maintenance.patience", "For how long an upgrade waits for an Alertmanager that does not answer, before it goes on without.", Span{&c.Maintenance.Patience, 2 * time.Minute, time.Second, 30 * time.Minute}},
-		{"maintenance.severities", "Severities of the alerts that are silenced while a cluster is upgraded.", List{&c.Maintenance.Severities, []string{"info", "warning"}, mostNames, longestName}},
-		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk stands for any characters. Empty: every one.", List{&c.Maintenance.Namespaces, []string{"default", "kube-*", "openshift-*"}, mostNames, longestName}},
-		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced whatever their severity while the control plane is upgraded.", List{&c.Maintenance.ControlPlaneAlerts, nil, mostNames, longestName}},
-		{"notifications.delayedAfter", "How long after its beginning people are told that an upgrade has not commenced.", Span{&c.Notifications.DelayedAfter, 15 * time.Minute, time.Second, 7 * day}},
-		{"webhook.url", "Who is told of upgrades by CloudEvents. Empty: nobody is.", Text{&c.Webhook.URL, "", longestURL}},
-		{"webhook.caFile", "The file with the authorities that may vouch for the receiver. Empty: those of the system.", Text{&c.Webhook.CAFile, "", longestPath}},
-		{"webhook.tokenFile", "The file with the bearer token for the receiver, sent over https only. Empty: none is sent.", Text{&c.Webhook.TokenFile, "", longestPath}},
-		{"webhook.timeout", "How long the receiver's answer may take.", Span{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"postUpgrade.procedures", "What is done once a cluster has been upgraded, in this order.", Choice{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
-		{"nodeDrain.timeOut", "How long after its drain has begun a node may keep pods that no disruption budget guards before they are forced. For others it is the UpgradeConfig that says how long.", Span{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
-		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never forced; an asterisk stands for any characters.", List{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, mostNames, longestName}},
+		{"upgradeWindow", "How long after upgradeAt an upgrade may commence.", DurationSetting{&c.UpgradeWindow, 30 * time.Minute, time.Second, 7 * day}},
+		{"controlPlane.slowAfter", "How long the control plane may take before people are told.", DurationSetting{&c.ControlPlane.SlowAfter, 2 * time.Hour, time.Second, 7 * day}},
+		{"workers.slowAfter", "How long the worker nodes may take before people are told.", DurationSetting{&c.Workers.SlowAfter, 4 * time.Hour, time.Second, 14 * day}},
+		{"postHealthCheck.timeout", "How long the cluster may take to be healthy after its upgrade before the upgrade counts as failed.", DurationSetting{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
+		{"cleanup.settleTimeout", "For how long an upgrade that was given up after it had commenced keeps other upgrades waiting until the cluster has settled.", DurationSetting{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
+		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its clean-up.", DurationSetting{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
+		{"scale.timeout", "How long the extra nodes that spec.capacityReservation asks for may take to be ready before an upgrade goes on without, and to be gone before a clean-up does. It must be shorter than upgradeWindow; unless set, it is half of that at most.", DurationSetting{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
+		{"earlyCheck.leadTime", "How long before upgradeAt the cluster is checked and people are told what would be in the way. 0s: it is not.", DurationSetting{&c.PreChecks.LeadTime, 2 * time.Hour, 0, 7 * day}},
+		{"alerts.url", "Where the API of Prometheus is that is asked for firing alerts. Empty: alerts are not checked.", StringSetting{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", maxURLLen}},
+		{"alerts.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", StringSetting{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
+		{"alerts.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", StringSetting{&c.Alerts.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},
+		{"alerts.timeout", "How long its answer may take.", DurationSetting{&c.Alerts.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"alerts.interval", "How long it is not asked again.", DurationSetting{&c.Alerts.Interval, time.Minute, time.Second, 5 * time.Minute}},
+		{"alerts.watchdog", "An alert that always fires, without which an answer is not believed. Empty: there is none.", StringSetting{&c.Alerts.Watchdog, "Watchdog", maxNameLen}},
+		{"alerts.ignoreAlerts", "Names of alerts that hold up no upgrade.", StringListSetting{&c.Alerts.IgnoreAlerts, nil, maxNames, maxNameLen}},
+		{"alerts.ignoreNamespaces", "Namespaces whose alerts hold up no upgrade.", StringListSetting{&c.Alerts.IgnoreNamespaces, nil, maxNames, maxNameLen}},
+		{"externalDependencies.urls", "What must answer before an upgrade commences, with a status below 400.", StringListSetting{&c.ExternalDependencies.URLs, nil, 20, maxURLLen}},
+		{"externalDependencies.timeout", "How long each of three tries to reach one may take.", DurationSetting{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
+		{"alertmanager.url", "Where the Alertmanager is that is asked to silence alerts. Empty: none are silenced.", StringSetting{&c.Alertmanager.URL, "https://alertmanager-main.openshift-monitoring.svc:9094", maxURLLen}},
+		{"alertmanager.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", StringSetting{&c.Alertmanager.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
+		{"alertmanager.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", StringSetting{&c.Alertmanager.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},
+		{"alertmanager.timeout", "How long its answer may take.", DurationSetting{&c.Alertmanager.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"maintenance.lease", "How long alerts stay silenced if the operator is gone. A silence is prolonged when half of it is over.", DurationSetting{&c.Maintenance.Lease, 30 * time.Minute, 2 * time.Minute, 4 * time.Hour}},
+		{"maintenance.patience", "For how long an upgrade waits for an Alertmanager that does not answer, before it goes on without.", DurationSetting{&c.Maintenance.Timeout, 2 * time.Minute, time.Second, 30 * time.Minute}},
+		{"maintenance.severities", "Severities of the alerts that are silenced while a cluster is upgraded.", StringListSetting{&c.Maintenance.Severities, []string{"info", "warning"}, maxNames, maxNameLen}},
+		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk stands for any characters. Empty: every one.", StringListSetting{&c.Maintenance.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
+		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced whatever their severity while the control plane is upgraded.", StringListSetting{&c.Maintenance.ControlPlaneAlerts, nil, maxNames, maxNameLen}},
+		{"notifications.delayedAfter", "How long after its beginning people are told that an upgrade has not commenced.", DurationSetting{&c.Notifications.DelayedAfter, 15 * time.Minute, time.Second, 7 * day}},
+		{"webhook.url", "Who is told of upgrades by CloudEvents. Empty: nobody is.", StringSetting{&c.Webhook.URL, "", maxURLLen}},
+		{"webhook.caFile", "The file with the authorities that may vouch for the receiver. Empty: those of the system.", StringSetting{&c.Webhook.CAFile, "", maxPathLen}},
+		{"webhook.tokenFile", "The file with the bearer token for the receiver, sent over https only. Empty: none is sent.", StringSetting{&c.Webhook.TokenFile, "", maxPathLen}},
+		{"webhook.timeout", "How long the receiver's answer may take.", DurationSetting{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"postUpgrade.procedures", "What is done once a cluster has been upgraded, in this order.", EnumListSetting{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
+		{"nodeDrain.timeOut", "How long after its drain has begun a node may keep pods that no disruption budget guards before they are forced. For others it is the UpgradeConfig that says how long.", DurationSetting{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
+		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never forced; an asterisk stands for any characters.", StringListSetting{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
 	}
 }
 
@@ -200,55 +200,55 @@ func Default() Config {
 	return c
 }
 
-// mostWrong is how much is said of what is wrong with a file: whatever somebody
+// maxErrors is how much is said of what is wrong with a file: whatever somebody
 // has put there is to be shown in a condition and in the log.
-const mostWrong = 10
+const maxErrors = 10
 
 // Parse reads a configuration. Everything that is wrong with it is said, or the
 // first ten, each with the path of its key and what would be right.
 func Parse(data []byte) (Config, error) {
-	written, err := read(data)
+	nodes, err := read(data)
 	if err != nil {
 		return Config{}, fmt.Errorf("reading the configuration: %w", err)
 	}
 	c := Default()
 	lines := map[string]int{}
-	var wrong []error
-	for _, e := range written {
-		if len(wrong) == mostWrong {
-			return Config{}, refusal(append(wrong, errors.New("and perhaps more")))
+	var errs []error
+	for _, e := range nodes {
+		if len(errs) == maxErrors {
+			return Config{}, invalidConfig(append(errs, errors.New("and perhaps more")))
 		}
 		if first, twice := lines[e.path]; twice {
-			wrong = append(wrong, fmt.Errorf("%s: is in lines %d and %d, must be there once", e.path, first, e.line))
+			errs = append(errs, fmt.Errorf("%s: is in lines %d and %d, must be there once", e.path, first, e.line))
 			continue
 		}
 		lines[e.path] = e.line
-		if err := c.take(e); err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", e.path, err))
+		if err := c.set(e); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", e.path, err))
 		}
 	}
 	if lines["apiVersion"] == 0 {
-		wrong = append(wrong, fmt.Errorf("apiVersion: is missing, must be %s", APIVersion))
+		errs = append(errs, fmt.Errorf("apiVersion: is missing, must be %s", APIVersion))
 	}
 	if lines["kind"] == 0 {
-		wrong = append(wrong, fmt.Errorf("kind: is missing, must be %s", Kind))
+		errs = append(errs, fmt.Errorf("kind: is missing, must be %s", Kind))
 	}
-	if err := c.fitScale(lines["scale.timeout"] > 0); err != nil {
-		wrong = append(wrong, err)
+	if err := c.validateScaleTimeout(lines["scale.timeout"] > 0); err != nil {
+		errs = append(errs, err)
 	}
-	if len(wrong) > 0 {
-		return Config{}, refusal(wrong)
+	if len(errs) > 0 {
+		return Config{}, invalidConfig(errs)
 	}
 	return c, nil
 }
 
-func refusal(wrong []error) error {
-	return fmt.Errorf("checking the configuration: %w", errors.Join(wrong...))
+func invalidConfig(errs []error) error {
+	return fmt.Errorf("checking the configuration: %w", errors.Join(errs...))
 }
 
-// fitScale has extra nodes not take the whole window: they are waited for before
+// validateScaleTimeout has extra nodes not take the whole window: they are waited for before
 // an upgrade commences.
-func (c *Config) fitScale(set bool) error {
+func (c *Config) validateScaleTimeout(set bool) error {
 	window, timeout := c.UpgradeWindow, &c.Scale.Timeout
 	if !set {
 		timeout.Duration = min(timeout.Duration, window.Duration/2)
@@ -259,13 +259,13 @@ func (c *Config) fitScale(set bool) error {
 	return nil
 }
 
-// take sets what an entry sets.
-func (c *Config) take(e entry) error {
+// set sets what an entry sets.
+func (c *Config) set(e node) error {
 	switch e.path {
 	case "apiVersion":
-		return must(e, APIVersion)
+		return requireValue(e, APIVersion)
 	case "kind":
-		return must(e, Kind)
+		return requireValue(e, Kind)
 	}
 	section, paths := "", []string{"apiVersion", "kind"}
 	for _, s := range c.Settings() {
@@ -281,14 +281,14 @@ func (c *Config) take(e entry) error {
 	case section == "":
 		return fmt.Errorf("there is no such key, must be one of %s", strings.Join(paths, ", "))
 	case !e.empty:
-		return fmt.Errorf("is %s, must hold keys, such as %s", e.shown(), section)
+		return fmt.Errorf("is %s, must hold keys, such as %s", e.quoted(), section)
 	}
 	return nil
 }
 
-func must(e entry, value string) error {
+func requireValue(e node, value string) error {
 	if e.text != value {
-		return fmt.Errorf("is %s, must be %s", e.shown(), value)
+		return fmt.Errorf("is %s, must be %s", e.quoted(), value)
 	}
 	return nil
 }

@@ -38,15 +38,15 @@ func TestWhatIsNotSetHasItsDefault(t *testing.T) {
 			t.Errorf("%s has no Doc", s.Path)
 		}
 		switch v := s.Value.(type) {
-		case config.Span:
-			if v.Value.Duration != v.Default || v.Default < v.Least || v.Default > v.AtMost {
-				t.Errorf("%s is %s by default, want %s, between %s and %s", s.Path, v.Value, v.Default, v.Least, v.AtMost)
+		case config.DurationSetting:
+			if v.Value.Duration != v.Default || v.Default < v.Min || v.Default > v.Max {
+				t.Errorf("%s is %s by default, want %s, between %s and %s", s.Path, v.Value, v.Default, v.Min, v.Max)
 			}
-		case config.Text:
-			if *v.Value != v.Default || len(v.Default) > v.Longest {
-				t.Errorf("%s is %q by default, want %q, of %d bytes at most", s.Path, *v.Value, v.Default, v.Longest)
+		case config.StringSetting:
+			if *v.Value != v.Default || len(v.Default) > v.MaxLen {
+				t.Errorf("%s is %q by default, want %q, of %d bytes at most", s.Path, *v.Value, v.Default, v.MaxLen)
 			}
-		case config.List:
+		case config.StringListSetting:
 			if *v.Value == nil || !slices.Equal(*v.Value, v.Default) {
 				t.Errorf("%s is %v by default, want %v, and never nil", s.Path, *v.Value, v.Default)
 			}
@@ -73,14 +73,14 @@ func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
 	t.Parallel()
 	spans := 0
 	for i, setting := range new(config.Config).Settings() {
-		s, ok := setting.Value.(config.Span)
+		s, ok := setting.Value.(config.DurationSetting)
 		if !ok {
 			continue
 		}
 		spans++
-		for _, value := range []time.Duration{s.Least, s.Default + time.Second, s.AtMost} {
+		for _, value := range []time.Duration{s.Min, s.Default + time.Second, s.Max} {
 			text, want := set(setting.Path, value.String()), config.Default()
-			want.Settings()[i].Value.(config.Span).Value.Duration = value
+			want.Settings()[i].Value.(config.DurationSetting).Value.Duration = value
 			switch setting.Path {
 			case "scale.timeout":
 				text += "upgradeWindow: 168h\n"
@@ -88,32 +88,32 @@ func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
 			case "upgradeWindow":
 				want.Scale.Timeout.Duration = min(15*time.Minute, value/2)
 			}
-			taken(t, text, want)
+			checkParses(t, text, want)
 		}
-		bounds := fmt.Sprintf("must be between %s and %s", config.Duration{Duration: s.Least}, config.Duration{Duration: s.AtMost})
+		bounds := fmt.Sprintf("must be between %s and %s", config.Duration{Duration: s.Min}, config.Duration{Duration: s.Max})
 		unit := "must be a duration with its unit, such as 90s, 30m or 2h30m"
 		for value, want := range map[string]string{
-			(s.Least - time.Nanosecond).String():  bounds,
-			(s.AtMost + time.Nanosecond).String(): bounds,
-			"-1h":                                 bounds,
-			"0s":                                  bounds,
-			"30":                                  `is "30", ` + unit,
-			`"30"`:                                `is "30", ` + unit,
-			"0":                                   bounds,
-			"1d":                                  `is "1d", ` + unit,
-			"soon":                                `is "soon", ` + unit,
-			"true":                                `is "true", ` + unit,
-			"1h 30m":                              `is "1h 30m", ` + unit,
-			"99999999999999999h":                  `is "99999999999999999h", ` + unit,
-			`""`:                                  `is "", ` + unit,
-			"":                                    `is "", ` + unit,
-			"[1h]":                                `is "a list", ` + unit,
+			(s.Min - time.Nanosecond).String(): bounds,
+			(s.Max + time.Nanosecond).String(): bounds,
+			"-1h":                              bounds,
+			"0s":                               bounds,
+			"30":                               `is "30", ` + unit,
+			`"30"`:                             `is "30", ` + unit,
+			"0":                                bounds,
+			"1d":                               `is "1d", ` + unit,
+			"soon":                             `is "soon", ` + unit,
+			"true":                             `is "true", ` + unit,
+			"1h 30m":                           `is "1h 30m", ` + unit,
+			"99999999999999999h":               `is "99999999999999999h", ` + unit,
+			`""`:                               `is "", ` + unit,
+			"":                                 `is "", ` + unit,
+			"[1h]":                             `is "a list", ` + unit,
 		} {
-			if s.Least == 0 && (value == "0" || value == "0s") {
+			if s.Min == 0 && (value == "0" || value == "0s") {
 				continue
 			}
 			_, err := config.Parse([]byte(set(setting.Path, value)))
-			refused(t, err, setting.Path+": ", want)
+			checkRejected(t, err, setting.Path+": ", want)
 		}
 	}
 	if spans < 6 {
@@ -137,7 +137,7 @@ func TestExtraNodesMayNotTakeTheWholeWindow(t *testing.T) {
 	} {
 		got, err := config.Parse([]byte(head + text))
 		if strings.HasPrefix(want, "scale.timeout: ") {
-			refused(t, err, want)
+			checkRejected(t, err, want)
 			continue
 		}
 		if err != nil || got.Scale.Timeout.String() != want {
@@ -150,28 +150,28 @@ func TestEveryTextIsTakenIfItIsOneAndNotTooLong(t *testing.T) {
 	t.Parallel()
 	texts := 0
 	for i, setting := range new(config.Config).Settings() {
-		s, ok := setting.Value.(config.Text)
+		s, ok := setting.Value.(config.StringSetting)
 		if !ok {
 			continue
 		}
 		texts++
-		for _, value := range []string{"", "plain", "30", strings.Repeat("x", s.Longest)} {
+		for _, value := range []string{"", "plain", "30", strings.Repeat("x", s.MaxLen)} {
 			want := config.Default()
-			*want.Settings()[i].Value.(config.Text).Value = value
-			taken(t, set(setting.Path, strconv.Quote(value)), want)
+			*want.Settings()[i].Value.(config.StringSetting).Value = value
+			checkParses(t, set(setting.Path, strconv.Quote(value)), want)
 		}
 		text := "must be a text, in quotes if it is empty or could be something else"
 		for value, want := range map[string]string{
-			strings.Repeat("x", s.Longest+1): fmt.Sprintf("has %d bytes, must have 0 to %d", s.Longest+1, s.Longest),
-			"":                               `is "", ` + text,
-			"null":                           `is "null", ` + text,
-			"{}":                             `is "", ` + text,
-			"30":                             `is "30", ` + text,
-			"true":                           `is "true", ` + text,
-			"[plain]":                        `is "a list", ` + text,
+			strings.Repeat("x", s.MaxLen+1): fmt.Sprintf("has %d bytes, must have 0 to %d", s.MaxLen+1, s.MaxLen),
+			"":                              `is "", ` + text,
+			"null":                          `is "null", ` + text,
+			"{}":                            `is "", ` + text,
+			"30":                            `is "30", ` + text,
+			"true":                          `is "true", ` + text,
+			"[plain]":                       `is "a list", ` + text,
 		} {
 			_, err := config.Parse([]byte(set(setting.Path, value)))
-			refused(t, err, setting.Path+": ", want)
+			checkRejected(t, err, setting.Path+": ", want)
 		}
 	}
 	if texts < 4 {
@@ -183,7 +183,7 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 	t.Parallel()
 	lists := 0
 	for i, setting := range new(config.Config).Settings() {
-		s, ok := setting.Value.(config.List)
+		s, ok := setting.Value.(config.StringListSetting)
 		if !ok {
 			continue
 		}
@@ -192,12 +192,12 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 			"[]":                        {},
 			"[one, another]":            {"one", "another"},
 			"\n    - one\n    - \"30\"": {"one", "30"},
-			"[" + strings.Repeat("x", s.Longest) + "]": {strings.Repeat("x", s.Longest)},
-			"[" + strings.Repeat("x,", s.Most) + "]":   slices.Repeat([]string{"x"}, s.Most),
+			"[" + strings.Repeat("x", s.MaxLen) + "]":    {strings.Repeat("x", s.MaxLen)},
+			"[" + strings.Repeat("x,", s.MaxItems) + "]": slices.Repeat([]string{"x"}, s.MaxItems),
 		} {
 			want := config.Default()
-			*want.Settings()[i].Value.(config.List).Value = value
-			taken(t, set(setting.Path, text), want)
+			*want.Settings()[i].Value.(config.StringListSetting).Value = value
+			checkParses(t, set(setting.Path, text), want)
 		}
 		list, text := "must be a list, such as [] or [one, another]", "must be a text, in quotes"
 		for value, want := range map[string]string{
@@ -210,13 +210,13 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 			"[[one]]":             `item 1 is "a list", ` + text,
 			"[one, ~]":            `item 2 is "~", ` + text,
 			"[30, true]":          `or could be something else; item 2 is "true", ` + text,
-			`[one, ""]`:           fmt.Sprintf("item 2 has 0 bytes, must have 1 to %d", s.Longest),
+			`[one, ""]`:           fmt.Sprintf("item 2 has 0 bytes, must have 1 to %d", s.MaxLen),
 			"[&a one, *a]":        `item 2 is "*a", ` + text,
-			"[" + strings.Repeat("x", s.Longest+1) + "]": fmt.Sprintf("item 1 has %d bytes, must have 1 to %d", s.Longest+1, s.Longest),
-			"[" + strings.Repeat("x,", s.Most+1) + "]":   fmt.Sprintf("has %d items, must have %d at most", s.Most+1, s.Most),
+			"[" + strings.Repeat("x", s.MaxLen+1) + "]":    fmt.Sprintf("item 1 has %d bytes, must have 1 to %d", s.MaxLen+1, s.MaxLen),
+			"[" + strings.Repeat("x,", s.MaxItems+1) + "]": fmt.Sprintf("has %d items, must have %d at most", s.MaxItems+1, s.MaxItems),
 		} {
 			_, err := config.Parse([]byte(set(setting.Path, value)))
-			refused(t, err, setting.Path+": ", want)
+			checkRejected(t, err, setting.Path+": ", want)
 		}
 	}
 	if lists < 3 {
@@ -228,25 +228,25 @@ func TestEveryChoiceIsTakenOutOfItsNamesAlone(t *testing.T) {
 	t.Parallel()
 	choices := 0
 	for i, setting := range new(config.Config).Settings() {
-		s, ok := setting.Value.(config.Choice)
+		s, ok := setting.Value.(config.EnumListSetting)
 		if !ok {
 			continue
 		}
 		choices++
-		for text, value := range map[string][]string{"[]": {}, "[" + strings.Join(s.Of, ", ") + "]": s.Of} {
+		for text, value := range map[string][]string{"[]": {}, "[" + strings.Join(s.Allowed, ", ") + "]": s.Allowed} {
 			want := config.Default()
-			*want.Settings()[i].Value.(config.Choice).Value = value
-			taken(t, set(setting.Path, text), want)
+			*want.Settings()[i].Value.(config.EnumListSetting).Value = value
+			checkParses(t, set(setting.Path, text), want)
 		}
 		for value, want := range map[string]string{
-			"[Dance]":                            `item 1 is "Dance", must be one of ` + strings.Join(s.Of, ", "),
-			"[" + strings.ToLower(s.Of[0]) + "]": "must be one of " + strings.Join(s.Of, ", "),
-			s.Of[0]:                              "must be a list, such as",
-			"[30]":                               `item 1 is "30", must be a text`,
-			"[" + strings.Repeat("x,", len(s.Of)+1) + "]": fmt.Sprintf("must have %d at most", len(s.Of)),
+			"[Dance]": `item 1 is "Dance", must be one of ` + strings.Join(s.Allowed, ", "),
+			"[" + strings.ToLower(s.Allowed[0]) + "]": "must be one of " + strings.Join(s.Allowed, ", "),
+			s.Allowed[0]: "must be a list, such as",
+			"[30]":       `item 1 is "30", must be a text`,
+			"[" + strings.Repeat("x,", len(s.Allowed)+1) + "]": fmt.Sprintf("must have %d at most", len(s.Allowed)),
 		} {
 			_, err := config.Parse([]byte(set(setting.Path, value)))
-			refused(t, err, setting.Path+": ", want)
+			checkRejected(t, err, setting.Path+": ", want)
 		}
 	}
 	if choices < 1 {
@@ -254,7 +254,7 @@ func TestEveryChoiceIsTakenOutOfItsNamesAlone(t *testing.T) {
 	}
 }
 
-func taken(t *testing.T, text string, want config.Config) {
+func checkParses(t *testing.T, text string, want config.Config) {
 	t.Helper()
 	got, err := config.Parse([]byte(text))
 	if err != nil {
@@ -266,13 +266,13 @@ func taken(t *testing.T, text string, want config.Config) {
 	}
 }
 
-func refused(t *testing.T, err error, says ...string) {
+func checkRejected(t *testing.T, err error, wants ...string) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("it is taken, want it refused because of %q", says)
+		t.Errorf("it is taken, want it refused because of %q", wants)
 		return
 	}
-	for _, want := range says {
+	for _, want := range wants {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the refusal does not say %q: %v", want, err)
 		}
@@ -297,12 +297,12 @@ func TestWhatIsSaidOfAFileIsShortAndShowsNoSecret(t *testing.T) {
 		"a URL as a key":       {head + "https://me:secret@receiver: 1", `"…": there is no such key`},
 	} {
 		_, err := config.Parse([]byte(tc.text))
-		refused(t, err, tc.want)
-		switch said := strings.ReplaceAll(err.Error(), "\n", "; "); {
-		case len(said) > 16<<10:
-			t.Errorf("%s: %d bytes are said", name, len(said))
-		case strings.Contains(said, "secret") || strings.ContainsFunc(said, unicode.IsControl):
-			t.Errorf("%s: it is said that %s", name, said)
+		checkRejected(t, err, tc.want)
+		switch message := strings.ReplaceAll(err.Error(), "\n", "; "); {
+		case len(message) > 16<<10:
+			t.Errorf("%s: %d bytes are said", name, len(message))
+		case strings.Contains(message, "secret") || strings.ContainsFunc(message, unicode.IsControl):
+			t.Errorf("%s: it is said that %s", name, message)
 		}
 	}
 }
@@ -345,7 +345,7 @@ func TestWhatIsWrongIsSaidWithItsKeyAndWhatIsRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := config.Parse([]byte(tc.text))
-			refused(t, err, tc.want...)
+			checkRejected(t, err, tc.want...)
 		})
 	}
 }
@@ -405,17 +405,17 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, s := range c.Settings() {
 			switch v := s.Value.(type) {
-			case config.Span:
-				if v.Value.Duration < v.Least || v.Value.Duration > v.AtMost {
-					t.Errorf("%s is %s, which is not between %s and %s", s.Path, v.Value, v.Least, v.AtMost)
+			case config.DurationSetting:
+				if v.Value.Duration < v.Min || v.Value.Duration > v.Max {
+					t.Errorf("%s is %s, which is not between %s and %s", s.Path, v.Value, v.Min, v.Max)
 				}
-			case config.Text:
-				if len(*v.Value) > v.Longest {
-					t.Errorf("%s has %d bytes, more than %d", s.Path, len(*v.Value), v.Longest)
+			case config.StringSetting:
+				if len(*v.Value) > v.MaxLen {
+					t.Errorf("%s has %d bytes, more than %d", s.Path, len(*v.Value), v.MaxLen)
 				}
-			case config.List:
-				if len(*v.Value) > v.Most || slices.Contains(*v.Value, "") {
-					t.Errorf("%s is %q, of more than %d items or with an empty one", s.Path, *v.Value, v.Most)
+			case config.StringListSetting:
+				if len(*v.Value) > v.MaxItems || slices.Contains(*v.Value, "") {
+					t.Errorf("%s is %q, of more than %d items or with an empty one", s.Path, *v.Value, v.MaxItems)
 				}
 			}
 		}

@@ -35,7 +35,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/receiver"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/sink"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -54,25 +54,25 @@ type Cluster struct {
 
 	// Client may do everything. It knows the kinds of Kubernetes and OpenShift, and any other as unstructured objects.
 	Client client.Client
-	// Catalogue is the set of releases; changing it changes the update graph and what the played cluster version
+	// Catalog is the set of releases; changing it changes the update graph and what the played cluster version
 	// operator accepts.
-	Catalogue *updategraph.Catalogue
+	Catalog *updategraph.Catalog
 
 	// Kubelets play the nodes; their plugs can be pulled.
 	Kubelets *kubelet.Kubelets
 	// MachineConfig plays the machine config operator.
-	MachineConfig *machineconfig.Player
+	MachineConfig *machineconfig.Simulator
 	// Monitoring is Prometheus and Alertmanager; nil unless the Spec wants them.
 	Monitoring *monitoring.Monitoring
-	// Receiver plays who is told of upgrades by the operator's webhook.
-	Receiver *receiver.Receiver
+	// Sink plays who is told of upgrades by the operator's webhook.
+	Sink *sink.Server
 
-	spec        Spec
-	graph       *updategraph.Server
-	realCVO     *realcvo.Operator // nil unless the Spec wants it
-	key         *realcvo.Key      // that releases are signed with; nil likewise
-	stopPlayers context.CancelFunc
-	players     chan error
+	spec           Spec
+	graph          *updategraph.Server
+	realCVO        *realcvo.Operator // nil unless the Spec wants it
+	key            *realcvo.Key      // that releases are signed with; nil likewise
+	stopSimulators context.CancelFunc
+	simulators     chan error
 }
 
 // Scheme knows the kinds of Kubernetes and those of OpenShift that a dev cluster serves.
@@ -90,8 +90,8 @@ func Scheme() (*runtime.Scheme, error) {
 // Start returns once the cluster is as an installed one: Available, not Progressing, nodes ready, pools updated, updates
 // retrieved. The context bounds the start alone; Stop ends what was started.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	if wrong := options.Spec.Validate(nil); len(wrong) > 0 {
-		return nil, fmt.Errorf("describing the cluster: %w", wrong.ToAggregate())
+	if allErrs := options.Spec.Validate(nil); len(allErrs) > 0 {
+		return nil, fmt.Errorf("describing the cluster: %w", allErrs.ToAggregate())
 	}
 	if options.Spec.CVO == Real {
 		if err := realcvo.Require(); err != nil {
@@ -135,26 +135,26 @@ func (c *Cluster) Path(elements ...string) string {
 
 // Stop ends the players, the update graph, the receiver, the monitoring and the control plane. It may be called again.
 func (c *Cluster) Stop() error {
-	var trouble []error
+	var errs []error
 	if c.realCVO != nil { // whose player may be waiting for it
-		trouble = append(trouble, c.realCVO.Stop())
+		errs = append(errs, c.realCVO.Stop())
 	}
-	if c.stopPlayers != nil {
-		c.stopPlayers()
-		trouble = append(trouble, <-c.players)
-		c.stopPlayers = nil
+	if c.stopSimulators != nil {
+		c.stopSimulators()
+		errs = append(errs, <-c.simulators)
+		c.stopSimulators = nil
 	}
 	if c.graph != nil {
-		trouble = append(trouble, c.graph.Stop())
+		errs = append(errs, c.graph.Stop())
 		c.graph = nil
 	}
-	if c.Receiver != nil {
-		trouble = append(trouble, c.Receiver.Stop())
+	if c.Sink != nil {
+		errs = append(errs, c.Sink.Stop())
 	}
 	if c.Monitoring != nil {
-		trouble = append(trouble, c.Monitoring.Stop())
+		errs = append(errs, c.Monitoring.Stop())
 	}
-	return errors.Join(append(trouble, c.ControlPlane.Stop())...)
+	return errors.Join(append(errs, c.ControlPlane.Stop())...)
 }
 
 // Apply applies the YAML files of a folder, but for the kinds named in skip.
@@ -187,13 +187,13 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	c.Catalogue = updategraph.NewCatalogue(c.spec.Releases...)
+	c.Catalog = updategraph.NewCatalog(c.spec.Releases...)
 	if c.spec.CVO == Real {
 		if c.key, err = realcvo.NewKey(); err != nil {
 			return err
 		}
 	}
-	if c.graph, err = updategraph.Serve(c.Catalogue, c.signer()); err != nil {
+	if c.graph, err = updategraph.Serve(c.Catalog, c.signer()); err != nil {
 		return err
 	}
 	if err := c.monitor(ctx); err != nil {
@@ -202,13 +202,13 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.install(ctx); err != nil {
 		return fmt.Errorf("installing OpenShift: %w", err)
 	}
-	if err := c.play(ctx, scheme); err != nil {
+	if err := c.startSimulators(ctx, scheme); err != nil {
 		return err
 	}
-	if c.Receiver, err = receiver.New(c.Path("logs", "receiver.log")); err != nil {
+	if c.Sink, err = sink.New(c.Path("logs", "receiver.log")); err != nil {
 		return err
 	}
-	if err := c.Receiver.Start(); err != nil {
+	if err := c.Sink.Start(); err != nil {
 		return err
 	}
 	return c.await(ctx)
@@ -220,18 +220,18 @@ func (c *Cluster) monitor(ctx context.Context) (err error) {
 		return nil
 	}
 	c.Monitoring, err = monitoring.Start(ctx, monitoring.Options{
-		BinDir: c.BinDir(), Dir: c.Dir(), Spec: *c.spec.Monitoring, OnExit: c.TellDied,
+		BinDir: c.BinDir(), Dir: c.Dir(), Spec: *c.spec.Monitoring, OnExit: c.ReportExit,
 	})
 	return err
 }
 
 func (c *Cluster) cvoOptions() cvo.Options {
-	return cvo.Options{Speed: c.spec.Speed, Catalogue: c.Catalogue, Installed: c.spec.Version, Operators: c.spec.Operators}
+	return cvo.Options{Speed: c.spec.Speed, Catalog: c.Catalog, Installed: c.spec.Version, Operators: c.spec.Operators}
 }
 
-// play starts the players. They run until Stop.
-func (c *Cluster) play(ctx context.Context, scheme *runtime.Scheme) error {
-	log, closeLog, err := playerLog(c.Path("logs", "players.log"))
+// startSimulators starts the players. They run until Stop.
+func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) error {
+	log, closeLog, err := simulatorLog(c.Path("logs", "players.log"))
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (c *Cluster) play(ctx context.Context, scheme *runtime.Scheme) error {
 	if err != nil {
 		return fmt.Errorf("preparing the players: %w", err)
 	}
-	run, err := c.playCVO(ctx, mgr)
+	run, err := c.addCVO(ctx, mgr)
 	if err != nil {
 		return err
 	}
@@ -261,13 +261,13 @@ func (c *Cluster) play(ctx context.Context, scheme *runtime.Scheme) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the start ends, the players go on
-	c.stopPlayers, c.players = stop, make(chan error, 1)
-	go func() { c.players <- errors.Join(mgr.Start(ctx), closeLog()) }()
+	c.stopSimulators, c.simulators = stop, make(chan error, 1)
+	go func() { c.simulators <- errors.Join(mgr.Start(ctx), closeLog()) }()
 	return nil
 }
 
-// playCVO has the manager play the cluster version operator, or run the real one, and returns what the kubelets are to run.
-func (c *Cluster) playCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run, error) {
+// addCVO has the manager play the cluster version operator, or run the real one, and returns what the kubelets are to run.
+func (c *Cluster) addCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run, error) {
 	if c.spec.CVO != Real {
 		return nil, cvo.AddToManager(mgr, c.cvoOptions())
 	}
@@ -278,8 +278,8 @@ func (c *Cluster) playCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run
 	options := realcvo.Options{
 		BinDir: c.BinDir(), Dir: c.Path("cluster-version-operator"), Log: c.Path("logs", "cluster-version-operator.log"),
 		Client: account, Key: c.key, Signatures: c.graph.SignaturesURL(),
-		Speed: c.spec.Speed, Catalogue: c.Catalogue, Installed: c.spec.Version, Operators: c.spec.Operators,
-		OnExit: c.TellDied,
+		Speed: c.spec.Speed, Catalog: c.Catalog, Installed: c.spec.Version, Operators: c.spec.Operators,
+		OnExit: c.ReportExit,
 	}
 	if c.Monitoring != nil {
 		options.Prometheus = c.Monitoring.PrometheusURL()

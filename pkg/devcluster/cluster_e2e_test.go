@@ -23,12 +23,12 @@ func start(t *testing.T, spec devcluster.Spec) *devcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	began := time.Now()
+	startTime := time.Now()
 	cluster, err := devcluster.Start(ctx, devcluster.Options{Dir: t.TempDir(), Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("ready after %s", time.Since(startTime).Round(time.Millisecond))
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
@@ -127,7 +127,7 @@ func TestTheClusterVersionOperator(t *testing.T) {
 	await(t, cluster, "a refused release is not accepted", condition("ReleaseAccepted", "False", "RetrievePayload"))
 	patch(t, cluster, `{"spec":{"desiredUpdate":null}}`)
 	await(t, cluster, "the installed release is accepted again", condition("ReleaseAccepted", "True", "PayloadLoaded"))
-	cluster.Catalogue.Set(updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20"}})
+	cluster.Catalog.Set(updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20"}})
 	time.Sleep(3 * time.Second) // longer than the player waits before it tries again
 	if got := version(t, cluster); !history("4.20.5 Completed")(got) {
 		t.Fatalf("an update began that had been withdrawn: %s", describe(got))

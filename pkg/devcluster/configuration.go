@@ -20,7 +20,7 @@ type configuration struct {
 }
 
 func (c *Cluster) configuration() configuration {
-	urls := map[string]string{"alerts": "", "alertmanager": "", "webhook": c.Receiver.URL()}
+	urls := map[string]string{"alerts": "", "alertmanager": "", "webhook": c.Sink.URL()}
 	if c.Monitoring != nil {
 		urls["alerts"], urls["alertmanager"] = c.Monitoring.PrometheusURL(), c.Monitoring.AlertmanagerURL()
 	}
@@ -38,11 +38,11 @@ func (o *Operator) Configure(text string) error {
 
 // write replaces the file in one piece: the operator may be reading it.
 func (c configuration) write(text string) error {
-	var given map[string]any
-	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+	var settings map[string]any
+	if err := yaml.Unmarshal([]byte(text), &settings); err != nil {
 		return err
 	}
-	whole, err := yaml.Marshal(c.complete(given))
+	whole, err := yaml.Marshal(c.complete(settings))
 	if err != nil {
 		return err
 	}
@@ -54,13 +54,13 @@ func (c configuration) write(text string) error {
 }
 
 // complete says whom to turn to where the given configuration does not.
-func (c configuration) complete(given map[string]any) map[string]any {
+func (c configuration) complete(settings map[string]any) map[string]any {
 	whole := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
-	maps.Copy(whole, given)
+	maps.Copy(whole, settings)
 	for section, url := range c.urls {
 		keys := map[string]any{"url": url, "caFile": "", "tokenFile": ""}
-		if given, is := whole[section].(map[string]any); is || whole[section] == nil { // else the operator tells what is wrong
-			maps.Copy(keys, given)
+		if settings, is := whole[section].(map[string]any); is || whole[section] == nil { // else the operator tells what is wrong
+			maps.Copy(keys, settings)
 			whole[section] = keys
 		}
 	}

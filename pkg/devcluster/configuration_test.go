@@ -15,21 +15,21 @@ import (
 
 func TestTheOperatorTurnsToWhomTheClusterHasUnlessItIsToldOtherwise(t *testing.T) {
 	t.Parallel()
-	whoever := map[string]string{"alerts": "http://prometheus", "alertmanager": "http://alertmanager", "webhook": "http://receiver"}
+	clusterURLs := map[string]string{"alerts": "http://prometheus", "alertmanager": "http://alertmanager", "webhook": "http://receiver"}
 	for name, tc := range map[string]struct {
 		text string
 		want map[string]string
 	}{
-		"told nothing":         {"", whoever},
-		"told something else":  {"upgradeWindow: 1h\nalerts:\n  interval: 1s\n", whoever},
+		"told nothing":         {"", clusterURLs},
+		"told something else":  {"upgradeWindow: 1h\nalerts:\n  interval: 1s\n", clusterURLs},
 		"told whom":            {"alerts: {url: https://elsewhere}\n", map[string]string{"alerts": "https://elsewhere", "alertmanager": "http://alertmanager", "webhook": "http://receiver"}},
 		"told to ask nobody":   {"alerts: {url: \"\"}\nwebhook: {url: \"\"}\n", map[string]string{"alerts": "", "alertmanager": "http://alertmanager", "webhook": ""}},
-		"told with its header": {"apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n", whoever},
+		"told with its header": {"apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n", clusterURLs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "operator.yaml")
-			if err := (configuration{file: file, urls: whoever}).write(tc.text); err != nil {
+			if err := (configuration{file: file, urls: clusterURLs}).write(tc.text); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(file)

@@ -102,7 +102,7 @@ func (c *Cluster) await(ctx context.Context) error {
 	if err := until(ctx, c.missing); err != nil || c.spec.CVO != Real {
 		return err
 	}
-	if err := realcvo.Reconsider(ctx, c.Client); err != nil {
+	if err := realcvo.Resync(ctx, c.Client); err != nil {
 		return err
 	}
 	return until(ctx, c.unsettled)

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
 // machines tells of all Machines but those that a cluster has from the beginning: phase, error and node.
@@ -83,7 +83,7 @@ func TestTheMachineAPI(t *testing.T) {
 		{Name: "worker-a"},
 		{Name: "worker-b", Provider: machineapi.Provider{Refused: "InsufficientResources: You have exceeded your quota."}},
 		{Name: "worker-c", Provider: machineapi.Provider{NotReady: true}},
-		{Name: "worker-d", Provider: machineapi.Provider{InstallTakes: pace.Never}},
+		{Name: "worker-d", Provider: machineapi.Provider{InstallTakes: timescale.Never}},
 	}})
 	got := func(name string) *machinev1beta1.MachineSet {
 		t.Helper()

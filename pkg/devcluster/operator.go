@@ -53,7 +53,7 @@ type OperatorOptions struct {
 // be called from several goroutines.
 type Operator struct {
 	replicas []*Replica
-	died     chan error
+	exitErr  chan error
 	config   configuration
 }
 
@@ -64,12 +64,12 @@ type Replica struct {
 	log     string
 	metrics string
 	probes  string
-	died    func(error)
+	onExit  func(error)
 	restart bool
 
-	mu      sync.Mutex
-	process *controlplane.Process
-	wanted  bool // it was started, and nobody stopped it
+	mu        sync.Mutex
+	process   *controlplane.Process
+	shouldRun bool // it was started, and nobody stopped it
 }
 
 // StartOperator starts the operator. Deploy must have been called before.
@@ -109,7 +109,7 @@ func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) 
 		"--metrics-secure=false",
 		"--leader-elect=" + strconv.FormatBool(options.Replicas > 1),
 	}
-	o := &Operator{died: make(chan error, 1), config: c.configuration()}
+	o := &Operator{exitErr: make(chan error, 1), config: c.configuration()}
 	if err := o.Configure(options.Config); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) 
 		if err != nil {
 			return nil, err
 		}
-		replica.died, replica.restart = o.exited, options.Restart
+		replica.onExit, replica.restart = o.reportExit, options.Restart
 		o.replicas = append(o.replicas, replica)
 	}
 	return o, nil
@@ -146,15 +146,15 @@ func newReplica(program string, args []string, log string) (*Replica, error) {
 	return r, nil
 }
 
-func (o *Operator) exited(err error) {
+func (o *Operator) reportExit(err error) {
 	select {
-	case o.died <- err:
+	case o.exitErr <- err:
 	default: // the first death is the one to tell of
 	}
 }
 
-// Died receives an error if a replica ends that nobody stopped, and that is not started again.
-func (o *Operator) Died() <-chan error { return o.died }
+// Exited receives an error if a replica ends that nobody stopped, and that is not started again.
+func (o *Operator) Exited() <-chan error { return o.exitErr }
 
 // Replicas returns the processes of the operator.
 func (o *Operator) Replicas() []*Replica { return o.replicas }
@@ -172,18 +172,18 @@ func (o *Operator) Kill() error { return o.each((*Replica).Kill) }
 func (o *Operator) Restart() error { return errors.Join(o.Kill(), o.Start()) }
 
 func (o *Operator) each(do func(*Replica) error) error {
-	var trouble []error
+	var errs []error
 	for _, replica := range o.replicas {
-		trouble = append(trouble, do(replica))
+		errs = append(errs, do(replica))
 	}
-	return errors.Join(trouble...)
+	return errors.Join(errs...)
 }
 
 // Start starts the replica, unless it is running.
 func (r *Replica) Start() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wanted = true
+	r.shouldRun = true
 	return r.start()
 }
 
@@ -202,17 +202,17 @@ func (r *Replica) start() error {
 // exited is called when the replica has ended by itself.
 func (r *Replica) exited(err error) {
 	if !r.restart {
-		r.died(err)
+		r.onExit(err)
 		return
 	}
 	time.AfterFunc(restartDelay, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.wanted {
+		if !r.shouldRun {
 			return
 		}
 		if err := r.start(); err != nil {
-			r.died(err)
+			r.onExit(err)
 		}
 	})
 }
@@ -221,7 +221,7 @@ func (r *Replica) exited(err error) {
 func (r *Replica) Stop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wanted = false
+	r.shouldRun = false
 	return r.process.Stop(operatorGrace)
 }
 
@@ -229,7 +229,7 @@ func (r *Replica) Stop() error {
 func (r *Replica) Kill() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wanted = false
+	r.shouldRun = false
 	return r.process.Kill()
 }
 
@@ -264,8 +264,8 @@ func (r *Replica) Metrics(ctx context.Context) (string, error) {
 	return get(ctx, "http://"+r.metrics+"/metrics")
 }
 
-// Leads says whether the replica is the elected leader, by its own metrics. One that runs alone is not elected.
-func (r *Replica) Leads(ctx context.Context) (bool, error) {
+// IsLeader says whether the replica is the elected leader, by its own metrics. One that runs alone is not elected.
+func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	metrics, err := r.Metrics(ctx)
 	if err != nil {
 		return false, err

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -46,7 +46,7 @@ type Spec struct {
 	// root. What the real one does takes as long as it takes, whatever the Speed.
 	CVO CVO `json:"cvo,omitempty"`
 	// Speed is how many times faster than the real ones the played parts are, 60 by default.
-	Speed pace.Speed `json:"speed,omitempty"`
+	Speed timescale.Speed `json:"speed,omitempty"`
 }
 
 // CVO says who the cluster version operator is.
@@ -54,20 +54,20 @@ type CVO string
 
 // The cluster version operators.
 const (
-	Played CVO = "played"
-	Real   CVO = "real"
+	Simulated CVO = "played"
+	Real      CVO = "real"
 )
 
 const (
 	defaultSpeed = 60
 	defaultNodes = 3
-	mostNodes    = 2000 // which take an API server 1.8 GiB
+	maxNodes     = 2000 // which take an API server 1.8 GiB
 )
 
 // WithDefaults returns the spec with everything filled in.
 func (s Spec) WithDefaults() Spec {
 	s.Version = cmp.Or(s.Version, "4.20.5")
-	s.CVO = cmp.Or(s.CVO, Played)
+	s.CVO = cmp.Or(s.CVO, Simulated)
 	s.Speed = cmp.Or(s.Speed, defaultSpeed)
 	s.Masters = cmp.Or(s.Masters, defaultNodes)
 	s.Workers = cmp.Or(s.Workers, defaultNodes)
@@ -92,7 +92,7 @@ func (s Spec) WithDefaults() Spec {
 	s.Releases = releases
 	s.Operators = operators(s.Operators)
 	for i := range s.Operators {
-		s.Operators[i].Elsewhere = s.Operators[i].Name == cvo.MachineConfig
+		s.Operators[i].External = s.Operators[i].Name == cvo.MachineConfig
 	}
 	return s
 }
@@ -119,9 +119,9 @@ func pools(s Spec) []machineconfig.Pool {
 func operators(special []cvo.Operator) []cvo.Operator {
 	all := cvo.DefaultOperators()
 	for _, operator := range special {
-		place := slices.IndexFunc(all, func(known cvo.Operator) bool { return known.Name == operator.Name })
-		if place >= 0 {
-			all[place] = operator
+		index := slices.IndexFunc(all, func(known cvo.Operator) bool { return known.Name == operator.Name })
+		if index >= 0 {
+			all[index] = operator
 		} else {
 			all = slices.Insert(all, 0, operator)
 		}
@@ -132,62 +132,62 @@ func operators(special []cvo.Operator) []cvo.Operator {
 // Validate says what is wrong with the spec, and what would be right.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
 	s = s.WithDefaults()
-	var wrong field.ErrorList
+	var allErrs field.ErrorList
 	if s.Speed < 0 {
-		wrong = append(wrong, field.Invalid(path.Child("speed"), s.Speed, "must be greater than 0: 60 plays an hour in a minute"))
+		allErrs = append(allErrs, field.Invalid(path.Child("speed"), s.Speed, "must be greater than 0: 60 plays an hour in a minute"))
 	}
-	if s.CVO != Played && s.CVO != Real {
-		wrong = append(wrong, field.NotSupported(path.Child("cvo"), s.CVO, []CVO{Played, Real}))
+	if s.CVO != Simulated && s.CVO != Real {
+		allErrs = append(allErrs, field.NotSupported(path.Child("cvo"), s.CVO, []CVO{Simulated, Real}))
 	}
-	wrong = append(wrong, ValidVersion(path.Child("version"), s.Version)...)
+	allErrs = append(allErrs, ValidateVersion(path.Child("version"), s.Version)...)
 	seen := map[string]bool{}
 	for i, release := range s.Releases {
 		at := path.Child("releases").Index(i)
-		wrong = append(wrong, ValidRelease(at, release)...)
+		allErrs = append(allErrs, ValidateRelease(at, release)...)
 		if seen[release.Version] {
-			wrong = append(wrong, field.Duplicate(at.Child("version"), release.Version))
+			allErrs = append(allErrs, field.Duplicate(at.Child("version"), release.Version))
 		}
 		seen[release.Version] = true
 	}
-	wrong = append(wrong, s.validNodes(path)...)
-	wrong = append(wrong, s.validMachineSets(path.Child("machineSets"))...)
+	allErrs = append(allErrs, s.validateNodes(path)...)
+	allErrs = append(allErrs, s.validateMachineSets(path.Child("machineSets"))...)
 	if s.Monitoring != nil {
-		wrong = append(wrong, s.Monitoring.Validate(path.Child("monitoring"))...)
+		allErrs = append(allErrs, s.Monitoring.Validate(path.Child("monitoring"))...)
 	}
 	for i, operator := range s.Operators {
 		if operator.Name == "" {
-			wrong = append(wrong, field.Required(path.Child("operators").Index(i).Child("name"), "name the ClusterOperator, such as network"))
+			allErrs = append(allErrs, field.Required(path.Child("operators").Index(i).Child("name"), "name the ClusterOperator, such as network"))
 		}
 	}
-	return wrong
+	return allErrs
 }
 
-func (s Spec) validNodes(path *field.Path) field.ErrorList {
-	var wrong field.ErrorList
+func (s Spec) validateNodes(path *field.Path) field.ErrorList {
+	var allErrs field.ErrorList
 	if s.Masters < 0 {
-		wrong = append(wrong, field.Invalid(path.Child("masters"), s.Masters, "must be at least 1"))
+		allErrs = append(allErrs, field.Invalid(path.Child("masters"), s.Masters, "must be at least 1"))
 	}
 	if s.Workers < 0 {
-		wrong = append(wrong, field.Invalid(path.Child("workers"), s.Workers, "must be at least 1"))
+		allErrs = append(allErrs, field.Invalid(path.Child("workers"), s.Workers, "must be at least 1"))
 	}
 	names, seen, all := map[string]bool{}, map[string]bool{}, 0
 	for i, pool := range s.Pools {
-		if all += max(pool.Nodes, 0); all > mostNodes {
-			return append(wrong, field.Invalid(path.Child("workers"), s.Workers, fmt.Sprintf("there must be at most %d nodes in all pools together", mostNodes)))
+		if all += max(pool.Nodes, 0); all > maxNodes {
+			return append(allErrs, field.Invalid(path.Child("workers"), s.Workers, fmt.Sprintf("there must be at most %d nodes in all pools together", maxNodes)))
 		}
 		at := path.Child("pools").Index(i)
 		if bad := validation.IsDNS1123Label(pool.Name); len(bad) > 0 {
-			wrong = append(wrong, field.Invalid(at.Child("name"), pool.Name, "must be lower case letters, digits and dashes, such as infra"))
+			allErrs = append(allErrs, field.Invalid(at.Child("name"), pool.Name, "must be lower case letters, digits and dashes, such as infra"))
 		}
 		if seen[pool.Name] {
-			wrong = append(wrong, field.Duplicate(at.Child("name"), pool.Name))
+			allErrs = append(allErrs, field.Duplicate(at.Child("name"), pool.Name))
 		}
 		seen[pool.Name] = true
 		switch {
 		case pool.Nodes < 0:
-			wrong = append(wrong, field.Invalid(at.Child("nodes"), pool.Nodes, "must not be negative"))
+			allErrs = append(allErrs, field.Invalid(at.Child("nodes"), pool.Nodes, "must not be negative"))
 		case pool.Name == machineconfig.Master && pool.Nodes != s.Masters, pool.Name == machineconfig.Worker && pool.Nodes != s.Workers:
-			wrong = append(wrong, field.Invalid(at.Child("nodes"), pool.Nodes, fmt.Sprintf("must be left out: the number of %ss says it", pool.Name)))
+			allErrs = append(allErrs, field.Invalid(at.Child("nodes"), pool.Nodes, fmt.Sprintf("must be left out: the number of %ss says it", pool.Name)))
 		}
 		for node := range pool.Nodes {
 			names[fmt.Sprintf("%s-%d", pool.Name, node)] = true
@@ -195,56 +195,56 @@ func (s Spec) validNodes(path *field.Path) field.ErrorList {
 	}
 	for i, node := range s.Nodes {
 		if !names[node.Name] {
-			wrong = append(wrong, field.NotSupported(path.Child("nodes").Index(i).Child("name"), node.Name, slices.Sorted(maps.Keys(names))))
+			allErrs = append(allErrs, field.NotSupported(path.Child("nodes").Index(i).Child("name"), node.Name, slices.Sorted(maps.Keys(names))))
 		}
 	}
-	return wrong
+	return allErrs
 }
 
-func (s Spec) validMachineSets(path *field.Path) field.ErrorList {
-	var wrong field.ErrorList
+func (s Spec) validateMachineSets(path *field.Path) field.ErrorList {
+	var allErrs field.ErrorList
 	seen := map[string]bool{}
 	for i, set := range s.MachineSets {
 		at := path.Index(i).Child("name")
 		if bad := validation.IsDNS1123Label(set.Name); len(bad) > 0 {
-			wrong = append(wrong, field.Invalid(at, set.Name, "must be up to 63 lower case letters, digits and dashes, such as worker-a"))
+			allErrs = append(allErrs, field.Invalid(at, set.Name, "must be up to 63 lower case letters, digits and dashes, such as worker-a"))
 		}
 		if seen[set.Name] {
-			wrong = append(wrong, field.Duplicate(at, set.Name))
+			allErrs = append(allErrs, field.Duplicate(at, set.Name))
 		}
 		seen[set.Name] = true
 	}
-	return wrong
+	return allErrs
 }
 
-// ValidVersion says what is wrong with a version, and what would be right.
-func ValidVersion(path *field.Path, version string) field.ErrorList {
+// ValidateVersion says what is wrong with a version, and what would be right.
+func ValidateVersion(path *field.Path, version string) field.ErrorList {
 	if _, err := semver.Parse(version); err != nil {
 		return field.ErrorList{field.Invalid(path, version, "must be a semantic version of three numbers, such as 4.20.6")}
 	}
 	return nil
 }
 
-// ValidRelease says what is wrong with a release, and what would be right.
-func ValidRelease(path *field.Path, release updategraph.Release) field.ErrorList {
-	wrong := ValidVersion(path.Child("version"), release.Version)
+// ValidateRelease says what is wrong with a release, and what would be right.
+func ValidateRelease(path *field.Path, release updategraph.Release) field.ErrorList {
+	allErrs := ValidateVersion(path.Child("version"), release.Version)
 	for i, from := range release.From {
-		wrong = append(wrong, ValidVersion(path.Child("from").Index(i), from)...)
+		allErrs = append(allErrs, ValidateVersion(path.Child("from").Index(i), from)...)
 	}
 	for i, risk := range release.Risks {
-		wrong = append(wrong, validRisk(path.Child("risks").Index(i), risk)...)
+		allErrs = append(allErrs, validateRisk(path.Child("risks").Index(i), risk)...)
 	}
-	return wrong
+	return allErrs
 }
 
-func validRisk(path *field.Path, risk updategraph.Risk) field.ErrorList {
-	var wrong field.ErrorList
+func validateRisk(path *field.Path, risk updategraph.Risk) field.ErrorList {
+	var allErrs field.ErrorList
 	if risk.Name == "" {
-		wrong = append(wrong, field.Required(path.Child("name"), "name the risk in CamelCase, such as SlowDisks"))
+		allErrs = append(allErrs, field.Required(path.Child("name"), "name the risk in CamelCase, such as SlowDisks"))
 	}
 	answers := []string{updategraph.Yes, updategraph.No, updategraph.Unknown}
 	if risk.Applies != "" && !slices.Contains(answers, risk.Applies) {
-		wrong = append(wrong, field.NotSupported(path.Child("applies"), risk.Applies, answers))
+		allErrs = append(allErrs, field.NotSupported(path.Child("applies"), risk.Applies, answers))
 	}
-	return wrong
+	return allErrs
 }

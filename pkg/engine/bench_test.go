@@ -25,7 +25,7 @@ func twenty(last engine.Result) engine.Runbook {
 	book := engine.Runbook{}
 	for i := range 20 {
 		book.Steps = append(book.Steps, engine.Step{
-			Name: fmt.Sprintf("Step%02d", i), Was: []string{fmt.Sprintf("OldStep%02d", i)}, Doc: "A step.",
+			Name: fmt.Sprintf("Step%02d", i), FormerNames: []string{fmt.Sprintf("OldStep%02d", i)}, Doc: "A step.",
 			Do: answers(engine.Done("it is so")), Reached: no, Commits: i == 9,
 			SlowAfter: time.Hour, FailAfter: 24 * time.Hour,
 		})
@@ -41,9 +41,9 @@ func twenty(last engine.Result) engine.Runbook {
 func BenchmarkSteadyPass(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	saves := 0
-	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.History) error { saves++; return nil }}
+	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { saves++; return nil }}
 	book := twenty(engine.Wait("Waiting", "for nodes"))
-	record, _, err := e.Pass(b.Context(), book, history.History{Version: "4.4.6"})
+	record, _, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -64,11 +64,11 @@ func BenchmarkSteadyPass(b *testing.B) {
 func BenchmarkWholeUpgrade(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	saves := 0
-	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.History) error { saves++; return nil }}
+	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { saves++; return nil }}
 	book := twenty(engine.Done("it is so"))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, next, err := e.Pass(b.Context(), book, history.History{Version: "4.4.6"}); err != nil || !next.IsZero() {
+		if _, next, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"}); err != nil || !next.IsZero() {
 			b.Fatal(next, err)
 		}
 	}
@@ -78,15 +78,15 @@ func BenchmarkWholeUpgrade(b *testing.B) {
 // BenchmarkAssess reads the record of an upgrade that waits in the last of 20 steps.
 func BenchmarkAssess(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.History) error { return nil }}
+	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { return nil }}
 	book := twenty(engine.Wait("Waiting", "for nodes"))
-	record, _, err := e.Pass(b.Context(), book, history.History{Version: "4.4.6"})
+	record, _, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if engine.Assess(book, record, clock.Now()).State != engine.Running {
+		if engine.Summarize(book, record, clock.Now()).State != engine.Running {
 			b.Fatal("not running")
 		}
 	}

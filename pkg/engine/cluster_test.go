@@ -20,12 +20,12 @@ const target = "4.4.6"
 // within two hours.
 type cluster struct {
 	*world
-	window    time.Time
-	hold      string
-	cancelled string
+	window       time.Time
+	pauseReason  string
+	cancelReason string
 	facts
-	leases int // how often the silence was renewed
-	ready  bool
+	renewals int // how often the silence was renewed
+	ready    bool
 }
 
 // facts are what an upgrade leaves behind.
@@ -39,7 +39,7 @@ type facts struct {
 	Accepted     bool
 	ControlPlane string
 	Workers      string
-	Told         []string
+	Notified     []string
 }
 
 func newCluster(t tester) *cluster {
@@ -49,10 +49,10 @@ func newCluster(t tester) *cluster {
 	return c
 }
 
-// tell is told at least once; a repeat is recognised.
-func (c *cluster) tell(what string) {
-	if !slices.Contains(c.Told, what) {
-		c.Told = append(c.Told, what)
+// notify is told at least once; a repeat is recognised.
+func (c *cluster) notify(what string) {
+	if !slices.Contains(c.Notified, what) {
+		c.Notified = append(c.Notified, what)
 	}
 }
 
@@ -60,7 +60,7 @@ func (c *cluster) tell(what string) {
 func (c *cluster) runbook() engine.Runbook {
 	notification := func(what string) engine.UpgradeStep {
 		return func(context.Context, engine.Run) (engine.Result, error) {
-			c.tell(what)
+			c.notify(what)
 			return engine.Done("told"), nil
 		}
 	}
@@ -74,23 +74,23 @@ func (c *cluster) runbook() engine.Runbook {
 		return func(context.Context) (bool, error) { return *so == target, nil }
 	}
 	return engine.Runbook{
-		CommitBy: c.window, Hold: c.hold, Cancelled: c.cancelled,
+		CommitDeadline: c.window, PauseReason: c.pauseReason, CancelReason: c.cancelReason,
 		Steps: []engine.Step{
 			{Name: "StartedNotificationSent", Doc: "Tells that it begins.", Do: notification("started")},
-			{Name: "VersionPinned", Doc: "Sets the channel.", Do: c.pinVersion},
-			{Name: "PreHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailsAs: []string{"Unhealthy"}},
+			{Name: "VersionPinned", Doc: "Sets the channel.", Do: c.setChannel},
+			{Name: "PreHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailReasons: []string{"Unhealthy"}},
 			{Name: "ExtraNodeReady", Doc: "Adds a node.", Do: c.addNode, SlowAfter: 2 * time.Minute},
 			{
-				Name: "CommenceUpgrade", Doc: "Asks for the target.", Do: engine.Guarded(c.commence, healthy),
+				Name: "CommenceUpgrade", Doc: "Asks for the target.", Do: engine.WithGates(c.commence, healthy),
 				Reached: func(context.Context) (bool, error) { return c.Accepted, nil }, Commits: true,
 			},
 			{
-				Name: "ControlPlaneUpgraded", Doc: "Waits for the control plane.", Do: engine.Func(is(&c.ControlPlane)),
+				Name: "ControlPlaneUpgraded", Doc: "Waits for the control plane.", Do: engine.FromBool(is(&c.ControlPlane)),
 				Reached: is(&c.ControlPlane), SlowAfter: time.Hour, FailAfter: 3 * time.Hour,
 			},
-			{Name: "WorkersUpgraded", Doc: "Waits for the workers.", Do: engine.Keeping(engine.Func(is(&c.Workers)), c.renew)},
+			{Name: "WorkersUpgraded", Doc: "Waits for the workers.", Do: engine.WithKeepAlive(engine.FromBool(is(&c.Workers)), c.renew)},
 			{
-				Name: "PostHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailAfter: 2 * time.Hour, FailsAs: []string{"Unhealthy"},
+				Name: "PostHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailAfter: 2 * time.Hour, FailReasons: []string{"Unhealthy"},
 				Reached: func(context.Context) (bool, error) { return c.Unhealthy == "", nil },
 			},
 			{Name: "ExtraNodeRemoved", Doc: "Removes the node.", Do: c.removeNode},
@@ -104,7 +104,7 @@ func (c *cluster) runbook() engine.Runbook {
 	}
 }
 
-func (c *cluster) pinVersion(context.Context, engine.Run) (engine.Result, error) {
+func (c *cluster) setChannel(context.Context, engine.Run) (engine.Result, error) {
 	if c.Channel == "" {
 		c.Channel = "stable-4.4"
 		c.after(2*time.Minute, func() { c.Offered = true })
@@ -151,7 +151,7 @@ func (c *cluster) commence(context.Context, engine.Run) (engine.Result, error) {
 }
 
 func (c *cluster) renew(context.Context, engine.Run) (engine.Result, error) {
-	c.leases++
+	c.renewals++
 	return engine.WaitFor(4*time.Minute, "Renewed", "the silence was renewed"), nil
 }
 
@@ -171,12 +171,12 @@ type end struct {
 
 func (c *cluster) end() end { return end{c.facts, lines(c.store.load())} }
 
-// undisturbed is how an upgrade ends that nothing disturbs, with the saves and calls that it takes.
-func undisturbed(t *testing.T) (end end, saves, calls int) {
+// runUndisturbed is how an upgrade ends that nothing disturbs, with the saves and calls that it takes.
+func runUndisturbed(t *testing.T) (end end, saves, calls int) {
 	t.Helper()
 	c := newCluster(t)
-	c.play()
-	if c.Workers != target || len(c.calls) == 0 || fmt.Sprint(c.Told) != "[started completed]" {
+	c.run()
+	if c.Workers != target || len(c.calls) == 0 || fmt.Sprint(c.Notified) != "[started completed]" {
 		t.Fatalf("an upgrade that nothing disturbs ends with %+v", c.end())
 	}
 	return c.end(), c.store.saves, len(c.calls)

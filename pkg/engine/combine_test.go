@@ -17,8 +17,8 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// answer is a step that answers so, and writes down that it was called.
-func answer(calls *[]string, name string, result engine.Result, err error) engine.UpgradeStep {
+// recordCall is a step that answers so, and writes down that it was called.
+func recordCall(calls *[]string, name string, result engine.Result, err error) engine.UpgradeStep {
 	return func(context.Context, engine.Run) (engine.Result, error) {
 		*calls = append(*calls, name)
 		return result, err
@@ -46,8 +46,8 @@ func TestGuardedActsOnlyIfEveryGateIsPassedInThatVeryPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			step := engine.Guarded(answer(&calls, "do", engine.Done("acted"), nil),
-				answer(&calls, "first", tc.gates[0], nil), answer(&calls, "second", tc.gates[1], tc.err))
+			step := engine.WithGates(recordCall(&calls, "do", engine.Done("acted"), nil),
+				recordCall(&calls, "first", tc.gates[0], nil), recordCall(&calls, "second", tc.gates[1], tc.err))
 			for range 2 { // nothing is remembered
 				calls = nil
 				got, err := step(t.Context(), engine.Run{})
@@ -73,8 +73,8 @@ func TestGuardedClosesTheGateAtTheMomentOfCommencing(t *testing.T) {
 		}
 		c.Unhealthy = ""
 	})
-	c.play()
-	want, _, _ := undisturbed(t)
+	c.run()
+	want, _, _ := runUndisturbed(t)
 	if diff := cmp.Diff(want, c.end()); diff != "" {
 		t.Errorf("the gate was shut for a while (-undisturbed +disturbed):\n%s", diff)
 	}
@@ -84,7 +84,7 @@ func TestKeepingRenewsWhileTheStepWaitsAndNeverStandsInItsWay(t *testing.T) {
 	t.Parallel()
 	waits := engine.Wait("NotYet", "a while")
 	renewed := engine.WaitFor(2*time.Minute, "Renewed", "renewed")
-	asked := []string{"do", "first", "second"}
+	allCalls := []string{"do", "first", "second"}
 	for name, tc := range map[string]struct {
 		do        engine.Result
 		doErr     error
@@ -97,22 +97,22 @@ func TestKeepingRenewsWhileTheStepWaitsAndNeverStandsInItsWay(t *testing.T) {
 		passed    bool
 		failed    bool
 	}{
-		"while it waits, keepers are asked":     {do: waits, keeper: renewed, reason: "NotYet", message: "a while", calls: asked},
-		"a keeper in trouble is told of":        {do: waits, keeperErr: errNoAnswer, reason: "NotYet", message: "a while; also: no answer", calls: asked},
-		"a keeper that fails is told of":        {do: waits, keeper: engine.Fail("Lost", "the lease is lost"), reason: "NotYet", message: "a while; also: the lease is lost", calls: asked},
-		"trouble while the step says nothing":   {keeperErr: errNoAnswer, reason: "Waiting", message: "also: no answer", calls: asked},
-		"a keeper that is done changes nothing": {do: waits, keeper: engine.Done("kept"), reason: "NotYet", message: "a while", calls: asked},
-		"a keeper that waits changes nothing":   {do: waits, keeper: engine.Wait("Other", "for others"), reason: "NotYet", message: "a while", calls: asked},
-		"an error of the step does not stop it": {doErr: errStore, keeper: renewed, err: "the store does not answer", calls: asked},
-		"both are in trouble":                   {doErr: errStore, keeperErr: errNoAnswer, err: "the store does not answer; also: no answer", calls: asked},
-		"a step that is done needs no keeper":   {do: engine.Done("so it is"), keeperErr: errNoAnswer, reason: "Done", message: "so it is", calls: asked[:1], passed: true},
-		"a step that failed needs no keeper":    {do: engine.Fail("Broken", "it is broken"), keeperErr: errNoAnswer, reason: "Broken", message: "it is broken", calls: asked[:1], failed: true},
+		"while it waits, keepers are asked":     {do: waits, keeper: renewed, reason: "NotYet", message: "a while", calls: allCalls},
+		"a keeper in trouble is told of":        {do: waits, keeperErr: errNoAnswer, reason: "NotYet", message: "a while; also: no answer", calls: allCalls},
+		"a keeper that fails is told of":        {do: waits, keeper: engine.Fail("Lost", "the lease is lost"), reason: "NotYet", message: "a while; also: the lease is lost", calls: allCalls},
+		"trouble while the step says nothing":   {keeperErr: errNoAnswer, reason: "Waiting", message: "also: no answer", calls: allCalls},
+		"a keeper that is done changes nothing": {do: waits, keeper: engine.Done("kept"), reason: "NotYet", message: "a while", calls: allCalls},
+		"a keeper that waits changes nothing":   {do: waits, keeper: engine.Wait("Other", "for others"), reason: "NotYet", message: "a while", calls: allCalls},
+		"an error of the step does not stop it": {doErr: errStore, keeper: renewed, err: "the store does not answer", calls: allCalls},
+		"both are in trouble":                   {doErr: errStore, keeperErr: errNoAnswer, err: "the store does not answer; also: no answer", calls: allCalls},
+		"a step that is done needs no keeper":   {do: engine.Done("so it is"), keeperErr: errNoAnswer, reason: "Done", message: "so it is", calls: allCalls[:1], passed: true},
+		"a step that failed needs no keeper":    {do: engine.Fail("Broken", "it is broken"), keeperErr: errNoAnswer, reason: "Broken", message: "it is broken", calls: allCalls[:1], failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			step := engine.Keeping(answer(&calls, "do", tc.do, tc.doErr),
-				answer(&calls, "first", renewed, nil), answer(&calls, "second", tc.keeper, tc.keeperErr))
+			step := engine.WithKeepAlive(recordCall(&calls, "do", tc.do, tc.doErr),
+				recordCall(&calls, "first", renewed, nil), recordCall(&calls, "second", tc.keeper, tc.keeperErr))
 			got, err := step(t.Context(), engine.Run{})
 			if got.Reason() != tc.reason || got.Message() != tc.message || got.Passed() != tc.passed || got.Failed() != tc.failed {
 				t.Errorf("answers %+v", got)
@@ -157,7 +157,7 @@ func TestKeepingLooksAgainWhenTheFirstOfAllWantsTo(t *testing.T) {
 			w, s := newScript(t, "First", "Commit")
 			w.clock.SetTime(noon.Truncate(time.Second))
 			var calls []string
-			s.at("First").Do = engine.Keeping(answer(&calls, "do", tc.do, nil), answer(&calls, "keep", tc.keeper, tc.keeperErr))
+			s.at("First").Do = engine.WithKeepAlive(recordCall(&calls, "do", tc.do, nil), recordCall(&calls, "keep", tc.keeper, tc.keeperErr))
 			next, err := w.pass()
 			if got := next.Sub(w.clock.Now()); got != tc.want || err != nil {
 				t.Errorf("the next look is in %s (%v), want %s", got, err, tc.want)
@@ -169,12 +169,12 @@ func TestKeepingLooksAgainWhenTheFirstOfAllWantsTo(t *testing.T) {
 func TestKeepingRenewsTheLeaseForAsLongAsTheWorkersTake(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.play()
+	c.run()
 	record := c.store.load()
 	workers := condition(record, "WorkersUpgraded")
 	took := workers.CompleteTime.Sub(workers.StartTime.Time)
-	if least := int(took / (4 * time.Minute)); c.leases < least {
-		t.Errorf("renewed %d times in %s, want every four minutes", c.leases, took)
+	if least := int(took / (4 * time.Minute)); c.renewals < least {
+		t.Errorf("renewed %d times in %s, want every four minutes", c.renewals, took)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestFirstActsOnlyIfThereIsNothingToSay(t *testing.T) {
 			t.Parallel()
 			var calls []string
 			acted := engine.Wait("Requested", "asked for it")
-			got, err := engine.First(answer(&calls, "look", tc.look, tc.err), answer(&calls, "act", acted, nil))(t.Context(), engine.Run{})
+			got, err := engine.First(recordCall(&calls, "look", tc.look, tc.err), recordCall(&calls, "act", acted, nil))(t.Context(), engine.Run{})
 			want := tc.look
 			if slices.Contains(tc.calls, "act") {
 				want = acted
@@ -225,7 +225,7 @@ func TestFuncAdaptsThePlainForm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := engine.Func(func(context.Context) (bool, error) { return tc.so, tc.err })(t.Context(), engine.Run{})
+			got, err := engine.FromBool(func(context.Context) (bool, error) { return tc.so, tc.err })(t.Context(), engine.Run{})
 			if got.Passed() != tc.passed || got.Failed() || !errors.Is(err, tc.err) {
 				t.Errorf("answers %+v, %v", got, err)
 			}

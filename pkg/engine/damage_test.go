@@ -113,12 +113,12 @@ func TestADamagedRecordIsGoneOnFrom(t *testing.T) {
 			for i := range s.Steps {
 				s.Steps[i].FailAfter = 2 * time.Hour
 			}
-			s.at("First").Was = []string{"Previously"}
+			s.at("First").FormerNames = []string{"Previously"}
 			if len(tc.calls) < 2 {
-				s.CommitBy = noon.Add(-time.Minute) // it is committed
+				s.CommitDeadline = noon.Add(-time.Minute) // it is committed
 			}
-			w.store.put(history.History{Version: target, StartTime: tc.started, Conditions: tc.conditions})
-			w.play()
+			w.store.put(history.Record{Version: target, StartTime: tc.started, Conditions: tc.conditions})
+			w.run()
 			record := w.store.load()
 			if diff := cmp.Diff(tc.calls, w.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
@@ -143,13 +143,13 @@ func TestAStepWithoutABeginningBeginsNow(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.at("First").FailAfter, s.at("First").SlowAfter = 10*time.Minute, 5*time.Minute
-	s.says("First", engine.Wait("NotYet", "a while"))
-	record := history.History{Version: target, Conditions: []history.StepCondition{{Type: "First", Status: "False", Reason: "NotYet"}}}
+	s.setResult("First", engine.Wait("NotYet", "a while"))
+	record := history.Record{Version: target, Conditions: []history.StepCondition{{Type: "First", Status: "False", Reason: "NotYet"}}}
 	w.store.put(record)
-	if verdict := engine.Assess(s.book(), record, w.clock.Now()); verdict.Slow || verdict.Deadline.Before(noon.Add(9*time.Minute)) {
-		t.Errorf("the verdict is %+v", verdict)
+	if summary := engine.Summarize(s.book(), record, w.clock.Now()); summary.Stalled || summary.Deadline.Before(noon.Add(9*time.Minute)) {
+		t.Errorf("the verdict is %+v", summary)
 	}
-	w.playUntil(func() bool { return givenUp(s.book(), w.store.load()) })
+	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })
 	if took := w.clock.Now().Sub(noon); took < 9*time.Minute || took > 10*time.Minute {
 		t.Errorf("given up after %s", took)
 	}
@@ -160,7 +160,7 @@ func TestAStepWithoutABeginningBeginsNow(t *testing.T) {
 func TestADuplicateDoesNotMakeEveryPassSave(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
-	s.says("Commit", engine.Wait("NotYet", "a while"))
+	s.setResult("Commit", engine.Wait("NotYet", "a while"))
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}

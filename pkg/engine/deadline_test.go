@@ -22,21 +22,21 @@ var deadlines = map[string]struct {
 	set          func(w *world, s *script)
 }{
 	"the window, in a step before the committing one": {"First", "WindowMissed", func(_ *world, s *script) {
-		s.CommitBy = noon.Add(10 * time.Minute)
+		s.CommitDeadline = noon.Add(10 * time.Minute)
 	}},
 	"the window, in the committing step": {"Commit", "WindowMissed", func(_ *world, s *script) {
-		s.CommitBy = noon.Add(10 * time.Minute)
+		s.CommitDeadline = noon.Add(10 * time.Minute)
 	}},
 	"FailAfter, before the commit": {"First", "TimedOut", func(_ *world, s *script) {
-		s.CommitBy = noon.Add(48 * time.Hour)
+		s.CommitDeadline = noon.Add(48 * time.Hour)
 		s.at("First").FailAfter = 10 * time.Minute
 	}},
 	"FailAfter, after the commit and the window": {"Last", "TimedOut", func(_ *world, s *script) {
-		s.CommitBy = noon.Add(time.Minute)
+		s.CommitDeadline = noon.Add(time.Minute)
 		s.at("Last").FailAfter = 10 * time.Minute
 	}},
 	"FailAfter, in the clean-up": {"FirstCleaned", "TimedOut", func(_ *world, s *script) {
-		s.says("First", engine.Fail("Broken", "it is broken"))
+		s.setResult("First", engine.Fail("Broken", "it is broken"))
 		s.at("FirstCleaned").FailAfter = 10 * time.Minute
 	}},
 }
@@ -49,11 +49,11 @@ func TestNothingIsDoneAfterItsDeadline(t *testing.T) {
 		reason string // empty: the deadline's
 		over   bool
 	}{
-		"not reached":               {func(s *script, step string) { s.reaches(step, false, nil) }, metav1.ConditionFalse, "", true},
+		"not reached":               {func(s *script, step string) { s.setReached(step, false, nil) }, metav1.ConditionFalse, "", true},
 		"without Reached":           {func(s *script, step string) { s.at(step).Reached = nil }, metav1.ConditionFalse, "", true},
-		"reached":                   {func(s *script, step string) { s.reaches(step, true, nil) }, metav1.ConditionTrue, engine.ReasonDone, true},
-		"nobody knows if reached":   {func(s *script, step string) { s.reaches(step, false, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
-		"reached, yet nobody knows": {func(s *script, step string) { s.reaches(step, true, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
+		"reached":                   {func(s *script, step string) { s.setReached(step, true, nil) }, metav1.ConditionTrue, engine.ReasonDone, true},
+		"nobody knows if reached":   {func(s *script, step string) { s.setReached(step, false, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
+		"reached, yet nobody knows": {func(s *script, step string) { s.setReached(step, true, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
 	}
 	for name, deadline := range deadlines {
 		for how, is := range reached {
@@ -65,12 +65,12 @@ func TestNothingIsDoneAfterItsDeadline(t *testing.T) {
 					t.Parallel()
 					w, s := newScript(t, "First", "Commit", "Last")
 					deadline.set(w, s)
-					s.says(deadline.step, engine.Wait("NotYet", "a while"))
+					s.setResult(deadline.step, engine.Wait("NotYet", "a while"))
 					if _, err := w.pass(); err != nil {
 						t.Fatal(err)
 					}
 					is.so(s, deadline.step)
-					due := engine.Assess(s.book(), w.store.load(), w.clock.Now()).Deadline
+					due := engine.Summarize(s.book(), w.store.load(), w.clock.Now()).Deadline
 					if due.Before(noon.Add(9*time.Minute)) || due.After(noon.Add(11*time.Minute)) {
 						t.Fatalf("Assess says that the deadline is %s", due)
 					}
@@ -112,24 +112,24 @@ func TestAnErrorAtTheDeadlineIsRetriedUntilItIsKnown(t *testing.T) {
 	t.Parallel()
 	for so, want := range map[bool]string{true: "Commit True Done", false: "Commit False WindowMissed"} {
 		w, s := newScript(t, "First", "Commit")
-		s.CommitBy = noon.Add(10 * time.Minute)
-		s.says("Commit", engine.Wait("Requested", "asked for it"))
-		asked := 0
+		s.CommitDeadline = noon.Add(10 * time.Minute)
+		s.setResult("Commit", engine.Wait("Requested", "asked for it"))
+		calls := 0
 		s.reached["Commit"] = func() (bool, error) {
-			if w.clock.Now().Before(s.CommitBy) { // asked because there is no record
+			if w.clock.Now().Before(s.CommitDeadline) { // asked because there is no record
 				return false, nil
 			}
-			if asked++; w.clock.Now().After(noon.Add(time.Hour)) {
+			if calls++; w.clock.Now().After(noon.Add(time.Hour)) {
 				return so, nil
 			}
 			return false, errStore
 		}
-		w.play()
+		w.run()
 		if got := lines(w.store.load())[1]; got != want {
 			t.Errorf("%q in the end, want %q", got, want)
 		}
-		if asked < 10 || asked > 60 {
-			t.Errorf("asked %d times in an hour, which is not with growing delays", asked)
+		if calls < 10 || calls > 60 {
+			t.Errorf("asked %d times in an hour, which is not with growing delays", calls)
 		}
 	}
 }
@@ -141,12 +141,12 @@ func TestEveryDeadlineIsMetToTheMoment(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, "First", "Commit", "Last")
 			deadline.set(w, s)
-			s.says(deadline.step, engine.WaitFor(7*time.Minute, "NotYet", "a while"))
+			s.setResult(deadline.step, engine.WaitFor(7*time.Minute, "NotYet", "a while"))
 			if _, err := w.pass(); err != nil {
 				t.Fatal(err)
 			}
-			due := engine.Assess(s.book(), w.store.load(), w.clock.Now()).Deadline
-			w.playUntil(func() bool { return condition(w.store.load(), deadline.step).CompleteTime != nil })
+			due := engine.Summarize(s.book(), w.store.load(), w.clock.Now()).Deadline
+			w.runUntil(func() bool { return condition(w.store.load(), deadline.step).CompleteTime != nil })
 			c := condition(w.store.load(), deadline.step)
 			if !c.CompleteTime.Equal(&metav1.Time{Time: due.Truncate(time.Second)}) {
 				t.Errorf("given up at %s, and the deadline was at %s", c.CompleteTime, due)
@@ -161,55 +161,55 @@ func TestEveryDeadlineIsMetToTheMoment(t *testing.T) {
 // Restarts are in every pass of every test: each has an engine of its own.
 func TestTheOperatorMayBeDownFromEveryMomentOn(t *testing.T) {
 	t.Parallel()
-	want, saves, _ := undisturbed(t)
+	want, saves, _ := runUndisturbed(t)
 	for _, down := range []time.Duration{10 * time.Minute, 31 * time.Minute, 24 * time.Hour} {
 		t.Run("for "+down.String(), func(t *testing.T) {
 			t.Parallel()
 			for n := 1; n <= saves; n++ {
 				c := newCluster(t)
 				c.store.plan = only(n, crashed)
-				c.playUntil(func() bool { return c.store.saves == n })
-				asked := c.Desired == target
+				c.runUntil(func() bool { return c.store.saves == n })
+				requested := c.Desired == target
 				c.pause(down)
-				c.play()
-				if asked || c.clock.Now().Before(c.window) || down == 10*time.Minute {
+				c.run()
+				if requested || c.clock.Now().Before(c.window) || down == 10*time.Minute {
 					if diff := cmp.Diff(want, c.end()); diff != "" {
 						t.Errorf("down after save %d (-undisturbed +disturbed):\n%s", n, diff)
 					}
 					continue
 				}
-				c.isGivenUpAndCleanedUp("WindowMissed")
+				c.assertAborted("WindowMissed")
 			}
 		})
 	}
 }
 
-// isGivenUpAndCleanedUp checks that an upgrade ended so, before its commit.
-func (c *cluster) isGivenUpAndCleanedUp(reason string) {
+// assertAborted checks that an upgrade ended so, before its commit.
+func (c *cluster) assertAborted(reason string) {
 	c.t.Helper()
-	verdict := engine.Assess(c.book(), c.store.load(), c.clock.Now())
+	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
 	switch {
-	case verdict.State != engine.Failed || verdict.Committed || verdict.Failure.Reason != reason:
+	case summary.State != engine.Failed || summary.Committed || summary.Failure.Reason != reason:
 		c.t.Errorf("the upgrade was to be given up for %s, and is: %v", reason, lines(c.store.load()))
-	case c.Desired != "" || c.ExtraNode || c.Accepted || c.Told[len(c.Told)-1] != "failed":
+	case c.Desired != "" || c.ExtraNode || c.Accepted || c.Notified[len(c.Notified)-1] != "failed":
 		c.t.Errorf("not cleaned up: %+v", c.facts)
 	}
 }
 
 func TestTheClockMayJumpAtEverySave(t *testing.T) {
 	t.Parallel()
-	want, saves, _ := undisturbed(t)
+	want, saves, _ := runUndisturbed(t)
 	for _, jump := range []time.Duration{-24 * time.Hour, -time.Hour, -2 * time.Second, -1, time.Second, 6 * time.Minute} {
 		t.Run("by "+jump.String(), func(t *testing.T) {
 			t.Parallel()
 			for n := 1; n <= saves; n += 2 {
 				c := newCluster(t)
-				c.playUntil(func() bool { return c.store.saves >= n })
-				for i := range c.coming { // the cluster has no clock
-					c.coming[i].at = c.coming[i].at.Add(jump)
+				c.runUntil(func() bool { return c.store.saves >= n })
+				for i := range c.events { // the cluster has no clock
+					c.events[i].at = c.events[i].at.Add(jump)
 				}
 				c.clock.SetTime(c.clock.Now().Add(jump))
-				c.play()
+				c.run()
 				if diff := cmp.Diff(want, c.end()); diff != "" {
 					t.Errorf("a jump after save %d (-undisturbed +disturbed):\n%s", n, diff)
 				}
@@ -221,14 +221,14 @@ func TestTheClockMayJumpAtEverySave(t *testing.T) {
 func TestAClockThatJumpsBackDoesNotReviveWhatIsOver(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.CommitBy = noon.Add(10 * time.Minute)
-	s.says("First", engine.Wait("NotYet", "a while"))
-	s.says("FirstCleaned", engine.Wait("NotYet", "a while"))
-	w.playUntil(func() bool { return givenUp(s.book(), w.store.load()) })
+	s.CommitDeadline = noon.Add(10 * time.Minute)
+	s.setResult("First", engine.Wait("NotYet", "a while"))
+	s.setResult("FirstCleaned", engine.Wait("NotYet", "a while"))
+	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })
 	w.clock.SetTime(noon)
-	s.says("FirstCleaned", engine.Done("clean"))
+	s.setResult("FirstCleaned", engine.Done("clean"))
 	w.calls = nil
-	w.play()
+	w.run()
 	if diff := cmp.Diff([]string{"FirstCleaned", "LastCleaned"}, w.calls); diff != "" {
 		t.Errorf("after the window was missed the clock jumped back into it; calls (-want +got):\n%s", diff)
 	}
@@ -239,8 +239,8 @@ func TestAClockThatJumpsBackDoesNotReviveWhatIsOver(t *testing.T) {
 func TestAClockThatJumpsBackLeavesSignsOfLifeAndDelaysIntact(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.errs("First", errors.New("no answer"))
-	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(20 * time.Minute)) })
+	s.setError("First", errors.New("no answer"))
+	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(20 * time.Minute)) })
 	w.clock.SetTime(noon.Add(-10 * time.Hour))
 	saves := w.store.saves
 	if _, err := w.pass(); err != nil {
@@ -251,7 +251,7 @@ func TestAClockThatJumpsBackLeavesSignsOfLifeAndDelaysIntact(t *testing.T) {
 		t.Errorf("%d saves; the record still speaks of the future: %+v", w.store.saves-saves, c)
 	}
 	w.calls = nil
-	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(-9 * time.Hour)) })
+	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(-9 * time.Hour)) })
 	if len(w.calls) > 50 {
 		t.Errorf("retried %d times within an hour", len(w.calls))
 	}
@@ -261,12 +261,12 @@ func TestASlowStepIsToldOfAndGoesOn(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.at("First").SlowAfter = 7 * time.Minute
-	s.says("First", engine.Wait("NotYet", "a while"))
+	s.setResult("First", engine.Wait("NotYet", "a while"))
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
 	slowAt := condition(w.store.load(), "First").StartTime.Add(7 * time.Minute)
-	w.playUntil(func() bool { return !w.clock.Now().Before(slowAt) })
+	w.runUntil(func() bool { return !w.clock.Now().Before(slowAt) })
 	if !w.clock.Now().Equal(slowAt) {
 		t.Errorf("the first look at a slow step is at %s, it was slow at %s", w.clock.Now(), slowAt)
 	}
@@ -280,11 +280,11 @@ func TestASlowStepIsToldOfAndGoesOn(t *testing.T) {
 		t.Errorf("that it is slow was saved %d times, want once", w.store.saves-saves)
 	}
 	record := w.store.load()
-	if !engine.Assess(s.book(), record, slowAt).Slow || engine.Assess(s.book(), record, slowAt.Add(-1)).Slow {
+	if !engine.Summarize(s.book(), record, slowAt).Stalled || engine.Summarize(s.book(), record, slowAt.Add(-1)).Stalled {
 		t.Error("Assess does not say that the step is slow from SlowAfter on")
 	}
-	s.says("First", engine.Done("at last"))
-	w.play()
+	s.setResult("First", engine.Done("at last"))
+	w.run()
 	if got := lines(w.store.load())[0]; got != "First True Done" {
 		t.Errorf("a slow step ends with %q", got)
 	}

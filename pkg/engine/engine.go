@@ -17,10 +17,10 @@ import (
 
 // How often things are done while nothing happens.
 const (
-	signOfLife      = 5 * time.Minute // a waiting step's record is renewed, and it is looked at, at least so often
-	messageInterval = time.Minute     // a message alone is recorded at most so often
-	shortestRetry   = time.Second     // after an error, or if the step asks for it
-	stepTimeout     = time.Minute     // one call of a step
+	heartbeatInterval = 5 * time.Minute // a waiting step's record is renewed, and it is looked at, at least so often
+	messageInterval   = time.Minute     // a message alone is recorded at most so often
+	minRetry          = time.Second     // after an error, or if the step asks for it
+	stepTimeout       = time.Minute     // one call of a step
 )
 
 // Engine carries out runbooks. It keeps nothing between passes: all that it
@@ -31,7 +31,7 @@ type Engine struct {
 	// Save keeps the record. Once it has returned nil, the next pass must be
 	// given this record or one that was made from it; after an error, the one
 	// that is really kept, which may be either.
-	Save func(context.Context, history.History) error
+	Save func(context.Context, history.Record) error
 	// Observe is told of each transition once Save has returned nil for it: so
 	// not of one that was saved but answered with an error. It may be nil.
 	Observe func(Transition)
@@ -71,20 +71,20 @@ type Transition struct {
 //     five minutes, the earliest.
 //   - A pass in which nothing changed saves nothing, but for a sign of life
 //     every five minutes; a message alone is saved at most once a minute.
-func (e *Engine) Pass(ctx context.Context, book Runbook, record history.History) (history.History, time.Time, error) {
-	record.Conditions = rename(book, record.Conditions)
-	p := &pass{engine: e, book: book, saved: record, record: shallow(record)}
+func (e *Engine) Pass(ctx context.Context, book Runbook, record history.Record) (history.Record, time.Time, error) {
+	record.Conditions = renameSteps(book, record.Conditions)
+	p := &pass{engine: e, book: book, saved: record, record: copyRecord(record)}
 	err := p.run(ctx)
 	return p.saved, p.next, err
 }
 
 // Committed says whether the point of no return is passed: by the record, or,
 // if that is empty, by the cluster.
-func Committed(ctx context.Context, book Runbook, record history.History) (bool, error) {
+func Committed(ctx context.Context, book Runbook, record history.Record) (bool, error) {
 	if len(record.Conditions) > 0 {
-		return committed(book, rename(book, record.Conditions)), nil
+		return committed(book, renameSteps(book, record.Conditions)), nil
 	}
-	commit := book.commit()
+	commit := book.commitIndex()
 	if commit == len(book.Steps) {
 		return false, nil
 	}
@@ -99,25 +99,25 @@ func Committed(ctx context.Context, book Runbook, record history.History) (bool,
 type pass struct {
 	engine *Engine
 	book   Runbook
-	saved  history.History // as it is kept
-	record history.History // as it will be
+	saved  history.Record // as it is kept
+	record history.Record // as it will be
 	next   time.Time
 }
 
 func (p *pass) run(ctx context.Context) error {
-	if err := p.adopt(ctx); err != nil {
+	if err := p.recoverLostRecord(ctx); err != nil {
 		return err
 	}
 	now := p.now()
 	if p.record.StartTime == nil {
 		p.record.StartTime = &now
 	}
-	p.record.Conditions = align(p.book, p.record.Conditions, now)
+	p.record.Conditions = migrate(p.book, p.record.Conditions, now)
 	for {
 		step, at := current(p.book, p.record.Conditions)
 		if step != nil && at < 0 {
-			p.record.Conditions = insert(p.book, p.record.Conditions, begun(*step, p.now()))
-			at = find(p.record.Conditions, step.Name)
+			p.record.Conditions = insert(p.book, p.record.Conditions, startedCondition(*step, p.now()))
+			at = indexOfCondition(p.record.Conditions, step.Name)
 		}
 		if err := p.save(ctx); err != nil || step == nil { // record first
 			return err
@@ -128,15 +128,15 @@ func (p *pass) run(ctx context.Context) error {
 			return fmt.Errorf("taking step %s: %w", step.Name, ctx.Err())
 		}
 		c := &p.record.Conditions[at]
-		conclude(c, result, err, p.now())
-		if !over(*c) {
+		applyResult(c, result, err, p.now())
+		if !isFinished(*c) {
 			return p.wait(ctx, *step, at, result, err != nil, now)
 		}
 	}
 }
 
-// adopt goes on with an upgrade whose record was lost after it had commenced.
-func (p *pass) adopt(ctx context.Context) error {
+// recoverLostRecord goes on with an upgrade whose record was lost after it had commenced.
+func (p *pass) recoverLostRecord(ctx context.Context) error {
 	if len(p.record.Conditions) > 0 {
 		return nil
 	}
@@ -145,9 +145,9 @@ func (p *pass) adopt(ctx context.Context) error {
 		return err
 	}
 	now := p.now()
-	for i := range p.book.commit() + 1 {
-		p.record.Conditions = append(p.record.Conditions, closed(p.book.Steps[i].Name,
-			Skip(reasonAlreadySo, "the cluster is past this step already; there is no record of when it was taken"), now))
+	for i := range p.book.commitIndex() + 1 {
+		p.record.Conditions = append(p.record.Conditions, finishedCondition(p.book.Steps[i].Name,
+			Skip(reasonAlreadyReached, "the cluster is past this step already; there is no record of when it was taken"), now))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (p *pass) adopt(ctx context.Context) error {
 // try calls the step, unless something bars it. The call's context ends at the
 // step's deadline, lest a slow one act after it.
 func (p *pass) try(ctx context.Context, step Step, c history.StepCondition, now time.Time) (Result, error) {
-	if bar := p.barred(step, c, now); bar != nil {
+	if blocker := p.blocked(step, c, now); blocker != nil {
 		reached, err := step.reached(ctx)
 		switch {
 		case err != nil:
@@ -163,7 +163,7 @@ func (p *pass) try(ctx context.Context, step Step, c history.StepCondition, now 
 		case reached:
 			return Done("found to hold already"), nil
 		}
-		return *bar, nil
+		return *blocker, nil
 	}
 	limit := stepTimeout
 	if due := deadline(p.book, p.record.Conditions, step, c); !due.IsZero() {
@@ -174,28 +174,28 @@ func (p *pass) try(ctx context.Context, step Step, c history.StepCondition, now 
 	return step.Do(ctx, Run{Started: timeOf(p.record.StartTime), Since: timeOf(c.StartTime), Now: now, Failure: failure(p.book, p.record.Conditions)})
 }
 
-// barred says why the step may not act now; nil if it may.
-func (p *pass) barred(step Step, c history.StepCondition, now time.Time) *Result {
-	var bar Result
-	commitDue := revocable(p.book, p.record.Conditions, step)
+// blocked says why the step may not act now; nil if it may.
+func (p *pass) blocked(step Step, c history.StepCondition, now time.Time) *Result {
+	var blocker Result
+	commitPending := beforeCommit(p.book, p.record.Conditions, step)
 	switch {
-	case commitDue && p.book.Cancelled != "":
-		bar = Fail(ReasonCancelled, "%s", p.book.Cancelled)
-	case commitDue && !p.book.CommitBy.IsZero() && !now.Before(p.book.CommitBy):
-		bar = missed(step, c, reasonWindowMissed, fmt.Sprintf("not commenced by %s, when the window closed", p.book.CommitBy.UTC().Format(time.RFC3339)))
+	case commitPending && p.book.CancelReason != "":
+		blocker = Fail(ReasonCancelled, "%s", p.book.CancelReason)
+	case commitPending && !p.book.CommitDeadline.IsZero() && !now.Before(p.book.CommitDeadline):
+		blocker = deadlineMissed(step, c, reasonWindowMissed, fmt.Sprintf("not commenced by %s, when the window closed", p.book.CommitDeadline.UTC().Format(time.RFC3339)))
 	case step.FailAfter > 0 && !now.Before(timeOf(c.StartTime).Add(step.FailAfter)):
-		bar = missed(step, c, reasonTimedOut, fmt.Sprintf("given up after %s", step.FailAfter))
-	case commitDue && p.book.Hold != "":
-		bar = Wait(reasonHeld, "%s", p.book.Hold)
+		blocker = deadlineMissed(step, c, reasonTimedOut, fmt.Sprintf("given up after %s", step.FailAfter))
+	case commitPending && p.book.PauseReason != "":
+		blocker = Wait(reasonPaused, "%s", p.book.PauseReason)
 	default:
 		return nil
 	}
-	return &bar
+	return &blocker
 }
 
-// missed is the failure of a step at its deadline. It says what the step was last waiting for.
-func missed(step Step, c history.StepCondition, reason, message string) Result {
-	if slices.Contains(step.FailsAs, c.Reason) {
+// deadlineMissed is the failure of a step at its deadline. It says what the step was last waiting for.
+func deadlineMissed(step Step, c history.StepCondition, reason, message string) Result {
+	if slices.Contains(step.FailReasons, c.Reason) {
 		reason = c.Reason
 	}
 	if c.Reason != ReasonStarted && c.Message != "" {
@@ -206,54 +206,54 @@ func missed(step Step, c history.StepCondition, reason, message string) Result {
 
 // wait ends the pass at a step that is not over: it says when to look again
 // although nothing may have changed, and saves what is worth it.
-func (p *pass) wait(ctx context.Context, step Step, at int, result Result, failing bool, tried time.Time) error {
+func (p *pass) wait(ctx context.Context, step Step, at int, result Result, failing bool, calledAt time.Time) error {
 	now := p.engine.Clock.Now()
 	c := &p.record.Conditions[at]
-	kept := p.saved.Conditions[find(p.saved.Conditions, c.Type)] // it began, so it was saved
-	if p.due(step, *c, kept, now) || p.changed() {
-		if err := p.keep(ctx); err != nil {
+	saved := p.saved.Conditions[indexOfCondition(p.saved.Conditions, c.Type)] // it began, so it was saved
+	if p.saveDue(step, *c, saved, now) || p.changed() {
+		if err := p.persist(ctx); err != nil {
 			return err
 		}
-		kept = *c
+		saved = *c
 	}
 
-	p.next = now.Add(signOfLife)
-	sooner := func(t time.Time) { // what fell due during the call counts
-		if t.After(tried) && t.Before(p.next) {
+	p.next = now.Add(heartbeatInterval)
+	noLaterThan := func(t time.Time) { // what fell due during the call counts
+		if t.After(calledAt) && t.Before(p.next) {
 			p.next = t
 		}
 	}
-	started, probed := timeOf(c.StartTime), timeOf(kept.LastProbeTime)
+	started, probed := timeOf(c.StartTime), timeOf(saved.LastProbeTime)
 	if result.after > 0 {
-		sooner(now.Add(result.after))
+		noLaterThan(now.Add(result.after))
 	}
 	if failing { // wait half as long as it has been failing for
-		sooner(now.Add(max(shortestRetry, now.Sub(timeOf(c.LastTransitionTime))/2)))
+		noLaterThan(now.Add(max(minRetry, now.Sub(timeOf(c.LastTransitionTime))/2)))
 	}
 	if step.SlowAfter > 0 {
-		sooner(started.Add(step.SlowAfter))
+		noLaterThan(started.Add(step.SlowAfter))
 	}
-	if c.Message != kept.Message {
-		sooner(probed.Add(messageInterval))
+	if c.Message != saved.Message {
+		noLaterThan(probed.Add(messageInterval))
 	}
-	sooner(deadline(p.book, p.record.Conditions, step, *c))
-	sooner(probed.Add(signOfLife))
+	noLaterThan(deadline(p.book, p.record.Conditions, step, *c))
+	noLaterThan(probed.Add(heartbeatInterval))
 	if p.next.Before(now) {
 		p.next = now
 	}
 	return nil
 }
 
-// due says whether the record of a waiting step is to be saved although its
+// saveDue says whether the record of a waiting step is to be saved although its
 // status has not changed: as a sign of life, to show that it is slow, or for
 // its message. A clock that has jumped back makes it due.
-func (p *pass) due(step Step, c, kept history.StepCondition, now time.Time) bool {
-	probed := timeOf(kept.LastProbeTime)
+func (p *pass) saveDue(step Step, c, saved history.StepCondition, now time.Time) bool {
+	probed := timeOf(saved.LastProbeTime)
 	since := now.Sub(probed)
 	slowAt := timeOf(c.StartTime).Add(step.SlowAfter)
-	return since >= signOfLife || since <= -time.Second ||
+	return since >= heartbeatInterval || since <= -time.Second ||
 		step.SlowAfter > 0 && probed.Before(slowAt) && !now.Before(slowAt) ||
-		c.Message != kept.Message && since >= messageInterval
+		c.Message != saved.Message && since >= messageInterval
 }
 
 // save keeps the record if a step has changed.
@@ -261,16 +261,16 @@ func (p *pass) save(ctx context.Context) error {
 	if !p.changed() {
 		return nil
 	}
-	return p.keep(ctx)
+	return p.persist(ctx)
 }
 
 func (p *pass) changed() bool { return p.saved.StartTime == nil || len(p.transitions()) > 0 }
 
-// keep keeps the record, and then tells of what has changed.
-func (p *pass) keep(ctx context.Context) error {
+// persist keeps the record, and then tells of what has changed.
+func (p *pass) persist(ctx context.Context) error {
 	now := p.now()
 	for i := range p.record.Conditions {
-		if !over(p.record.Conditions[i]) {
+		if !isFinished(p.record.Conditions[i]) {
 			p.record.Conditions[i].LastProbeTime = &now
 		}
 	}
@@ -278,7 +278,7 @@ func (p *pass) keep(ctx context.Context) error {
 	if err := p.engine.Save(ctx, *p.record.DeepCopy()); err != nil {
 		return fmt.Errorf("saving the record: %w", err)
 	}
-	p.saved = shallow(p.record)
+	p.saved = copyRecord(p.record)
 	if p.engine.Observe != nil {
 		for _, t := range transitions {
 			p.engine.Observe(t)
@@ -292,21 +292,21 @@ func (p *pass) keep(ctx context.Context) error {
 func (p *pass) transitions() []Transition {
 	var changed []Transition
 	for i, c := range p.record.Conditions {
-		if find(p.record.Conditions, c.Type) != i {
+		if indexOfCondition(p.record.Conditions, c.Type) != i {
 			continue // a duplicate in a damaged record, which counts for nothing
 		}
 		var from history.StepCondition
-		if at := find(p.saved.Conditions, c.Type); at >= 0 {
+		if at := indexOfCondition(p.saved.Conditions, c.Type); at >= 0 {
 			from = p.saved.Conditions[at]
 		}
-		if from.Status != c.Status || from.Reason != c.Reason || over(from) != over(c) || from.StartTime == nil && c.StartTime != nil {
+		if from.Status != c.Status || from.Reason != c.Reason || isFinished(from) != isFinished(c) || from.StartTime == nil && c.StartTime != nil {
 			changed = append(changed, Transition{From: from, To: c})
 		}
 	}
 	return changed
 }
 
-func (p *pass) now() metav1.Time { return stamp(p.engine.Clock.Now()) }
+func (p *pass) now() metav1.Time { return toMetaTime(p.engine.Clock.Now()) }
 
 func (s Step) reached(ctx context.Context) (bool, error) {
 	if s.Reached == nil {

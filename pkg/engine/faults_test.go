@@ -15,7 +15,7 @@ import (
 
 func TestAnUpgradeThatNothingDisturbs(t *testing.T) {
 	t.Parallel()
-	end, _, _ := undisturbed(t)
+	end, _, _ := runUndisturbed(t)
 	want := []string{
 		"StartedNotificationSent True Done",
 		"VersionPinned True Done",
@@ -40,7 +40,7 @@ func TestAnUpgradeThatNothingDisturbs(t *testing.T) {
 // the promises about each call are checked on the way (see world.check).
 func TestEverySaveMayFailInEveryWay(t *testing.T) {
 	t.Parallel()
-	want, saves, _ := undisturbed(t)
+	want, saves, _ := runUndisturbed(t)
 	for name, fails := range map[string]fate{
 		"is refused":                                  refused,
 		"is refused, and so are all later ones":       cutOff,
@@ -53,7 +53,7 @@ func TestEverySaveMayFailInEveryWay(t *testing.T) {
 			for n := 1; n <= saves; n++ {
 				c := newCluster(t)
 				c.store.plan = only(n, fails)
-				c.play()
+				c.run()
 				if diff := cmp.Diff(want, c.end()); diff != "" {
 					t.Errorf("save %d %s (-undisturbed +disturbed):\n%s", n, name, diff)
 				}
@@ -65,16 +65,16 @@ func TestEverySaveMayFailInEveryWay(t *testing.T) {
 // Every second save fails, and every life ends after a few.
 func TestNoSaveIsEverToBeReliedOn(t *testing.T) {
 	t.Parallel()
-	want, _, _ := undisturbed(t)
+	want, _, _ := runUndisturbed(t)
 	for _, fails := range []fate{refused, cutOff, unanswered, crashed, unheard} {
 		c := newCluster(t)
 		c.store.plan = func(n int) fate {
 			if n%2 == 0 {
 				return fails
 			}
-			return kept
+			return applied
 		}
-		c.play()
+		c.run()
 		if diff := cmp.Diff(want, c.end()); diff != "" {
 			t.Errorf("every second save meets fate %d (-undisturbed +disturbed):\n%s", fails, diff)
 		}
@@ -83,7 +83,7 @@ func TestNoSaveIsEverToBeReliedOn(t *testing.T) {
 
 func TestTheProcessMayCrashInEveryCallOfAStep(t *testing.T) {
 	t.Parallel()
-	want, _, calls := undisturbed(t)
+	want, _, calls := runUndisturbed(t)
 	for name, when := range map[string]moment{"before it acts": beforeActing, "after it acted": afterActing} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +95,7 @@ func TestTheProcessMayCrashInEveryCallOfAStep(t *testing.T) {
 					}
 					return never
 				}
-				c.play()
+				c.run()
 				if diff := cmp.Diff(want, c.end()); diff != "" {
 					t.Errorf("a crash in call %d (-undisturbed +disturbed):\n%s", n, diff)
 				}
@@ -112,10 +112,10 @@ func TestTheProcessMayCrashInEveryCallOfAStep(t *testing.T) {
 // the window has closed meanwhile.
 func TestTheRecordMayBeLostAtEveryMoment(t *testing.T) {
 	t.Parallel()
-	want, saves, calls := undisturbed(t)
+	want, saves, calls := runUndisturbed(t)
 	lost := func(t *testing.T, name string, c *cluster, before *bool, callsThen *int) {
 		t.Helper()
-		c.play()
+		c.run()
 		if diff := cmp.Diff(want.Facts, c.facts); diff != "" {
 			t.Errorf("%s: left behind (-undisturbed +disturbed):\n%s", name, diff)
 		}
@@ -151,7 +151,7 @@ func TestTheRecordMayBeLostAtEveryMoment(t *testing.T) {
 					before, callsThen = !c.Accepted, len(c.calls)
 					return wiped
 				}
-				return kept
+				return applied
 			}
 			lost(t, fmt.Sprintf("save %d", n), c, &before, &callsThen)
 		}
@@ -177,7 +177,7 @@ func TestTheRecordMayBeLostAtEveryMoment(t *testing.T) {
 func TestALostRecordIsComparedWithTheClusterFirst(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
-	s.reaches("Commit", false, errStore)
+	s.setReached("Commit", false, errStore)
 	if next, err := w.pass(); err == nil || !next.IsZero() {
 		t.Errorf("the cluster cannot be looked at: next look %s, error %v", next, err)
 	}
@@ -188,16 +188,16 @@ func TestALostRecordIsComparedWithTheClusterFirst(t *testing.T) {
 		t.Errorf("nothing is known of the upgrade, yet %d saves and calls of %v", w.store.saves, w.calls)
 	}
 
-	s.reaches("Commit", true, nil)
+	s.setReached("Commit", true, nil)
 	if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); err != nil || !committed {
 		t.Errorf("the empty record of a committed upgrade: committed %t, %v", committed, err)
 	}
-	w.play()
+	w.run()
 	want := []string{"First True AlreadyReached", "Commit True AlreadyReached", "Last True Done"}
 	if diff := cmp.Diff(want, lines(w.store.load())); diff != "" {
 		t.Errorf("the adopted record (-want +got):\n%s", diff)
 	}
-	s.reaches("Commit", false, nil)
+	s.setReached("Commit", false, nil)
 	if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); err != nil || !committed {
 		t.Errorf("the record says committed, and counts: committed %t, %v", committed, err)
 	}
@@ -210,12 +210,12 @@ func TestTheStoreKnowsBeforeTheStepIsCalled(t *testing.T) {
 	w, s := newScript(t, "First", "Commit", "Last")
 	var seen []string
 	for _, name := range []string{"First", "Commit", "Last"} {
-		s.does(name, func(engine.Run) (engine.Result, error) {
+		s.setDo(name, func(engine.Run) (engine.Result, error) {
 			seen = append(seen, fmt.Sprintf("%s: %v", name, lines(w.store.load())))
 			return engine.Done(""), nil
 		})
 	}
-	w.play()
+	w.run()
 	want := []string{
 		"First: [First False Started …]",
 		"Commit: [First True Done Commit False Started …]",
@@ -235,6 +235,6 @@ func only(n int, f fate) func(int) fate {
 		if save == n {
 			return f
 		}
-		return kept
+		return applied
 	}
 }

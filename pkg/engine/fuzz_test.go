@@ -35,8 +35,8 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 		w.book = func() engine.Runbook { return book }
 		w.store.put(d.record())
 		for range 4 {
-			before := renamed(book, w.store.load())
-			engine.Assess(book, w.store.load(), w.clock.Now())
+			before := withCurrentNames(book, w.store.load())
+			engine.Summarize(book, w.store.load(), w.clock.Now())
 			if _, err := engine.Committed(t.Context(), book, w.store.load()); err != nil && len(before.Conditions) > 0 {
 				t.Errorf("the record says whether it is committed, yet: %v", err)
 			}
@@ -45,8 +45,8 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 			w.store.plan = only(w.store.saves+1+d.roll(3), min(fails, unheard))
 			_, err := w.pass()
 			w.restart()
-			after := renamed(book, w.store.load())
-			keepsWhatIsOver(t, before, after)
+			after := withCurrentNames(book, w.store.load())
+			assertFinishedUnchanged(t, before, after)
 			for _, c := range before.Conditions {
 				if c.CompleteTime != nil && slices.Contains(w.calls, c.Type) {
 					t.Errorf("%s is over and was called", c.Type)
@@ -54,7 +54,7 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 			}
 
 			saves, next := w.store.saves, time.Time{}
-			w.store.plan = func(int) fate { return kept }
+			w.store.plan = func(int) fate { return applied }
 			if err == nil { // nothing happens, so nothing is saved
 				if next, err = w.pass(); err != nil || w.store.saves > saves {
 					t.Errorf("nothing happened between two passes, and the second made %d saves, %v", w.store.saves-saves, err)
@@ -70,8 +70,8 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 	})
 }
 
-// keepsWhatIsOver checks that each step that was over is in the record still, as it was.
-func keepsWhatIsOver(t tester, before, after history.History) {
+// assertFinishedUnchanged checks that each step that was over is in the record still, as it was.
+func assertFinishedUnchanged(t tester, before, after history.Record) {
 	t.Helper()
 	for _, c := range before.Conditions {
 		if c.CompleteTime == nil {
@@ -119,9 +119,9 @@ func (d *dice) result() engine.Result {
 var pool = []string{"Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Zeta", "Eta", "Theta"}
 
 func (d *dice) table() engine.Runbook {
-	book := engine.Runbook{Hold: pick(d, "", "", "paused"), Cancelled: pick(d, "", "", "", "deleted")}
+	book := engine.Runbook{PauseReason: pick(d, "", "", "paused"), CancelReason: pick(d, "", "", "", "deleted")}
 	if by := d.time(); by != nil {
-		book.CommitBy = by.Time
+		book.CommitDeadline = by.Time
 	}
 	names := slices.Clone(pool)
 	name := func() string { // one that is not taken
@@ -135,12 +135,12 @@ func (d *dice) table() engine.Runbook {
 		so, unknown := d.roll(2) == 1, pick(d, nil, nil, nil, errStore)
 		s := engine.Step{
 			Name: name(), Doc: "It is made up.", FailAfter: max(0, d.duration().Truncate(time.Second)), SlowAfter: max(0, d.duration().Truncate(time.Second)),
-			FailsAs: pick(d, nil, []string{"NotYet", "CannotObserve"}),
-			Do:      func(context.Context, engine.Run) (engine.Result, error) { return result, err },
+			FailReasons: pick(d, nil, []string{"NotYet", "CannotObserve"}),
+			Do:          func(context.Context, engine.Run) (engine.Result, error) { return result, err },
 		}
 		s.Reached = pick(d, func(context.Context) (bool, error) { return so, unknown }, nil)
 		if len(names) > 4 && d.roll(3) == 0 {
-			s.Was = []string{name()}
+			s.FormerNames = []string{name()}
 		}
 		return s
 	}
@@ -150,7 +150,7 @@ func (d *dice) table() engine.Runbook {
 	commit := &book.Steps[d.roll(len(book.Steps))]
 	commit.Commits = true
 	if commit.Reached == nil {
-		commit.Reached = is(false)
+		commit.Reached = always(false)
 	}
 	for range d.roll(3) {
 		if len(names) > 0 {
@@ -160,8 +160,8 @@ func (d *dice) table() engine.Runbook {
 	return book
 }
 
-func (d *dice) record() history.History {
-	record := history.History{Version: target, StartTime: d.time()}
+func (d *dice) record() history.Record {
+	record := history.Record{Version: target, StartTime: d.time()}
 	for range d.roll(10) {
 		record.Conditions = append(record.Conditions, history.StepCondition{
 			Type:      pick(d, append(slices.Clone(pool), "Stranger", "")...),

@@ -21,9 +21,9 @@ func TestAnyTroubleInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t)
 		var next time.Time
-		var before history.History
+		var before history.Record
 		pass := func(*rapid.T) { next, _ = c.pass() }
-		fates := []fate{kept, refused, cutOff, unanswered, crashed, unheard}
+		fates := []fate{applied, refused, cutOff, unanswered, crashed, unheard}
 		t.Repeat(map[string]func(*rapid.T){
 			"a look that is due": func(*rapid.T) {
 				if next.After(c.clock.Now()) {
@@ -46,36 +46,36 @@ func TestAnyTroubleInAnyOrder(t *testing.T) {
 				}
 			},
 			"a restart":     func(*rapid.T) { c.restart() },
-			"a lost record": func(*rapid.T) { c.store.lose(); before = history.History{} },
+			"a lost record": func(*rapid.T) { c.store.lose(); before = history.Record{} },
 			"nobody looks":  func(t *rapid.T) { c.pause(time.Duration(rapid.IntRange(1, 200).Draw(t, "minutes")) * time.Minute) },
 			"the clock jumps": func(t *rapid.T) {
 				c.clock.SetTime(c.clock.Now().Add(-time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second))
 			},
 			"the health changes": func(t *rapid.T) { c.Unhealthy = rapid.SampledFrom([]string{"", "etcd is degraded"}).Draw(t, "health") },
 			"a hold comes or goes": func(t *rapid.T) {
-				c.hold = rapid.SampledFrom([]string{"", "paused by an administrator"}).Draw(t, "hold")
+				c.pauseReason = rapid.SampledFrom([]string{"", "paused by an administrator"}).Draw(t, "hold")
 			},
 			"a cancellation": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "cancels") == 0 {
-					c.cancelled = "the object was deleted"
+					c.cancelReason = "the object was deleted"
 				}
 			},
 			"": func(t *rapid.T) {
 				record := c.store.load()
-				keepsWhatIsOver(t, before, record)
-				verdict := engine.Assess(c.book(), record, c.clock.Now())
-				if f := verdict.Failure; f != nil && verdict.Committed && (f.Reason == "WindowMissed" || f.Reason == "Cancelled") {
+				assertFinishedUnchanged(t, before, record)
+				summary := engine.Summarize(c.book(), record, c.clock.Now())
+				if f := summary.Failure; f != nil && summary.Committed && (f.Reason == "WindowMissed" || f.Reason == "Cancelled") {
 					t.Errorf("committed, and given up because of %+v", f)
 				}
 				before = record
 			},
 		})
-		c.Unhealthy, c.hold, c.atCall = "", "", func(int) moment { return never }
-		c.store.plan = func(int) fate { return kept }
+		c.Unhealthy, c.pauseReason, c.atCall = "", "", func(int) moment { return never }
+		c.store.plan = func(int) fate { return applied }
 		c.restart()
-		c.play()
-		keepsWhatIsOver(t, before, c.store.load())
-		switch engine.Assess(c.book(), c.store.load(), c.clock.Now()).State {
+		c.run()
+		assertFinishedUnchanged(t, before, c.store.load())
+		switch engine.Summarize(c.book(), c.store.load(), c.clock.Now()).State {
 		case engine.Succeeded:
 			if c.Workers != target {
 				t.Errorf("said to be over, and left behind: %+v", c.facts)

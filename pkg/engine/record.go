@@ -16,64 +16,64 @@ import (
 
 // The reasons that the engine itself records.
 const (
-	reasonWaiting       = "Waiting"
-	reasonHeld          = "Paused"
-	reasonUnobservable  = "CannotObserve"
-	reasonWindowMissed  = "WindowMissed"
-	reasonTimedOut      = "TimedOut"
-	reasonAlreadySo     = "AlreadyReached"
-	reasonAddedLater    = "AddedLater"
-	reasonNoLongerTaken = "RemovedFromRunbook"
+	reasonWaiting            = "Waiting"
+	reasonPaused             = "Paused"
+	reasonCannotObserve      = "CannotObserve"
+	reasonWindowMissed       = "WindowMissed"
+	reasonTimedOut           = "TimedOut"
+	reasonAlreadyReached     = "AlreadyReached"
+	reasonAddedLater         = "AddedLater"
+	reasonRemovedFromRunbook = "RemovedFromRunbook"
 )
 
-// over says whether a step has ended, well or not.
-func over(c history.StepCondition) bool { return c.CompleteTime != nil }
+// isFinished says whether a step has ended, well or not.
+func isFinished(c history.StepCondition) bool { return c.CompleteTime != nil }
 
 // hasFailed says whether a step has ended, and not well.
 func hasFailed(c history.StepCondition) bool {
-	return over(c) && c.Status == metav1.ConditionFalse
+	return isFinished(c) && c.Status == metav1.ConditionFalse
 }
 
-// find returns the index of the condition of that type, or -1. If a damaged
+// indexOfCondition returns the index of the condition of that type, or -1. If a damaged
 // record has several, one that is over wins: a finished step stays finished.
-func find(conditions []history.StepCondition, name string) int {
+func indexOfCondition(conditions []history.StepCondition, name string) int {
 	at := -1
 	for i := range conditions {
-		if conditions[i].Type == name && (at < 0 || over(conditions[i]) && !over(conditions[at])) {
+		if conditions[i].Type == name && (at < 0 || isFinished(conditions[i]) && !isFinished(conditions[at])) {
 			at = i
 		}
 	}
 	return at
 }
 
-// align makes the renamed record speak of the table as it is now: it closes what
+// migrate makes the renamed record speak of the table as it is now: it closes what
 // stands before the furthest finished step but was added later, and what is
 // waited for but was removed. Nothing is dropped. It changes the slice in place.
-func align(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
-	mend(book, conditions, now)
+func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
+	repair(book, conditions, now)
 
 	furthest := -1
 	for i := range book.Steps {
-		if at := find(conditions, book.Steps[i].Name); at >= 0 && over(conditions[at]) {
+		if at := indexOfCondition(conditions, book.Steps[i].Name); at >= 0 && isFinished(conditions[at]) {
 			furthest = i
 		}
 	}
 	for i := range max(furthest, 0) {
-		if find(conditions, book.Steps[i].Name) < 0 {
-			conditions = insert(book, conditions, closed(book.Steps[i].Name,
+		if indexOfCondition(conditions, book.Steps[i].Name) < 0 {
+			conditions = insert(book, conditions, finishedCondition(book.Steps[i].Name,
 				Skip(reasonAddedLater, "this step was added to the runbook after the upgrade had passed it"), now))
 		}
 	}
 	return conditions
 }
 
-// rename gives each condition the name that its step has now, in a new slice.
-func rename(book Runbook, conditions []history.StepCondition) []history.StepCondition {
+// renameSteps gives each condition the name that its step has now, in a new slice.
+func renameSteps(book Runbook, conditions []history.StepCondition) []history.StepCondition {
 	conditions = slices.Clone(conditions)
-	for _, step := range book.all() {
-		for _, was := range step.Was {
-			at := find(conditions, was)
-			if at >= 0 && find(conditions, step.Name) < 0 {
+	for _, step := range book.allSteps() {
+		for _, formerName := range step.FormerNames {
+			at := indexOfCondition(conditions, formerName)
+			if at >= 0 && indexOfCondition(conditions, step.Name) < 0 {
 				conditions[at].Type = step.Name
 			}
 		}
@@ -81,57 +81,57 @@ func rename(book Runbook, conditions []history.StepCondition) []history.StepCond
 	return conditions
 }
 
-// mend closes what was removed from the table while it was being tried, and lets
+// repair closes what was removed from the table while it was being tried, and lets
 // a step whose beginning is not recorded have begun now.
-func mend(book Runbook, conditions []history.StepCondition, now metav1.Time) {
+func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) {
 	for i := range conditions {
 		c := &conditions[i]
-		if over(*c) {
+		if isFinished(*c) {
 			continue
 		}
 		if c.StartTime == nil {
 			c.StartTime = &now
 		}
-		if book.place(c.Type) < 0 {
-			conclude(c, Skip(reasonNoLongerTaken, "this step is no longer part of the runbook"), nil, now)
+		if book.indexOf(c.Type) < 0 {
+			applyResult(c, Skip(reasonRemovedFromRunbook, "this step is no longer part of the runbook"), nil, now)
 		}
 	}
 }
 
 // insert adds a condition where the table has its step.
 func insert(book Runbook, conditions []history.StepCondition, c history.StepCondition) []history.StepCondition {
-	mine := book.place(c.Type)
-	at := slices.IndexFunc(conditions, func(other history.StepCondition) bool { return book.place(other.Type) > mine })
+	index := book.indexOf(c.Type)
+	at := slices.IndexFunc(conditions, func(other history.StepCondition) bool { return book.indexOf(other.Type) > index })
 	if at < 0 {
 		at = len(conditions)
 	}
 	return slices.Insert(conditions, at, c)
 }
 
-// begun is the condition of a step that is about to be tried for the first time.
-func begun(step Step, now metav1.Time) history.StepCondition {
+// startedCondition is the condition of a step that is about to be tried for the first time.
+func startedCondition(step Step, now metav1.Time) history.StepCondition {
 	return history.StepCondition{
 		Type: step.Name, Status: metav1.ConditionFalse, Reason: ReasonStarted, Message: step.Doc,
 		StartTime: &now, LastProbeTime: &now, LastTransitionTime: &now,
 	}
 }
 
-// closed is the condition of a step that is over without having been tried.
-func closed(name string, result Result, now metav1.Time) history.StepCondition {
+// finishedCondition is the condition of a step that is over without having been tried.
+func finishedCondition(name string, result Result, now metav1.Time) history.StepCondition {
 	c := history.StepCondition{Type: name, StartTime: &now}
-	conclude(&c, result, nil, now)
+	applyResult(&c, result, nil, now)
 	return c
 }
 
-// conclude writes into the condition what the step answered. When a step that
+// applyResult writes into the condition what the step answered. When a step that
 // waits was last looked at is known once that is saved.
-func conclude(c *history.StepCondition, result Result, err error, now metav1.Time) {
+func applyResult(c *history.StepCondition, result Result, err error, now metav1.Time) {
 	status := metav1.ConditionFalse
 	c.Reason, c.Message = result.reason, result.message
 	switch {
 	case err != nil:
 		status = metav1.ConditionUnknown
-		c.Reason, c.Message = reasonUnobservable, err.Error()
+		c.Reason, c.Message = reasonCannotObserve, err.Error()
 	case result.Passed():
 		status = metav1.ConditionTrue
 		c.CompleteTime, c.LastProbeTime = &now, &now
@@ -140,7 +140,7 @@ func conclude(c *history.StepCondition, result Result, err error, now metav1.Tim
 	case c.Reason == "":
 		c.Reason = reasonWaiting
 	}
-	c.Message = Clip(strings.ToValidUTF8(c.Message, "\uFFFD"), maxMessage) // JSON could not hold it otherwise
+	c.Message = Truncate(strings.ToValidUTF8(c.Message, "\uFFFD"), maxMessage) // JSON could not hold it otherwise
 	if c.Status != status || c.LastTransitionTime == nil || c.LastTransitionTime.After(now.Time) {
 		c.Status, c.LastTransitionTime = status, &now
 	}
@@ -149,23 +149,23 @@ func conclude(c *history.StepCondition, result Result, err error, now metav1.Tim
 // maxMessage bounds a message, in bytes: people read it, and the record is kept in one object.
 const maxMessage = 2048
 
-// Clip shortens a text to at most that many bytes and an ellipsis, never within a character.
-func Clip(text string, most int) string {
-	if len(text) <= most {
+// Truncate shortens a text to at most that many bytes and an ellipsis, never within a character.
+func Truncate(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
+	for maxBytes > 0 && !utf8.RuneStart(text[maxBytes]) {
+		maxBytes--
 	}
-	return text[:most] + "…"
+	return text[:maxBytes] + "…"
 }
 
-// stamp is a time as the record can hold it: whole seconds.
-func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+// toMetaTime is a time as the record can hold it: whole seconds.
+func toMetaTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// shallow is a copy whose conditions can be changed. The times stay shared: they
+// copyRecord is a copy whose conditions can be changed. The times stay shared: they
 // are replaced, never written into.
-func shallow(record history.History) history.History {
+func copyRecord(record history.Record) history.Record {
 	record.Conditions = slices.Clone(record.Conditions)
 	return record
 }
@@ -177,8 +177,8 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// earlier is the smaller of two durations of which 0 means none.
-func earlier(a, b time.Duration) time.Duration {
+// minNonZero is the smaller of two durations of which 0 means none.
+func minNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

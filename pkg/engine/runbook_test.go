@@ -36,7 +36,7 @@ func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
 			[]string{`step name "` + long + `" is not one CamelCase word of at most 64 letters and digits`},
 		},
 		"an old name that is none": {
-			func(s *script) { s.at("First").Was = []string{"was-first"} },
+			func(s *script) { s.at("First").FormerNames = []string{"was-first"} },
 			[]string{`step name "was-first" is not one CamelCase word of at most 64 letters and digits`},
 		},
 		"a name used twice": {
@@ -48,11 +48,13 @@ func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
 			[]string{"step name First is used twice"},
 		},
 		"an old name that another step has now": {
-			func(s *script) { s.at("First").Was = []string{"Last"} },
+			func(s *script) { s.at("First").FormerNames = []string{"Last"} },
 			[]string{"step name Last is used twice"},
 		},
 		"an old name that another step had too": {
-			func(s *script) { s.at("First").Was, s.at("Last").Was = []string{"Old"}, []string{"Old"} },
+			func(s *script) {
+				s.at("First").FormerNames, s.at("Last").FormerNames = []string{"Old"}, []string{"Old"}
+			},
 			[]string{"step name Old is used twice"},
 		},
 		"a step that does nothing": {
@@ -88,7 +90,7 @@ func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
 				s.at("First").Do, s.at("First").Doc = nil, ""
 				s.at("Commit").Reached = nil
 				s.at("Last").Commits = true
-				s.at("FirstCleaned").Was = []string{"Last", "x"}
+				s.at("FirstCleaned").FormerNames = []string{"Last", "x"}
 			},
 			[]string{
 				"step First does nothing: Do is nil",

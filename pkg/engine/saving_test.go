@@ -18,8 +18,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// eventEvery lets something happen every so often, for as long as that.
-func eventEvery(w *world, every, until time.Duration, do func()) {
+// scheduleEvery lets something happen every so often, for as long as that.
+func scheduleEvery(w *world, every, until time.Duration, do func()) {
 	for at := every; at <= until; at += every {
 		w.after(at, do)
 	}
@@ -39,13 +39,13 @@ func TestASteadyUpgradeSavesASignOfLifeEveryFiveMinutesAndNothingElse(t *testing
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, "First", "Commit")
-			s.does("First", func(engine.Run) (engine.Result, error) { return tc.result, tc.err })
-			eventEvery(w, 7*time.Second, 2*time.Hour, func() {})
+			s.setDo("First", func(engine.Run) (engine.Result, error) { return tc.result, tc.err })
+			scheduleEvery(w, 7*time.Second, 2*time.Hour, func() {})
 			if _, err := w.pass(); err != nil {
 				t.Fatal(err)
 			}
 			saves := w.store.saves
-			w.playUntil(func() bool {
+			w.runUntil(func() bool {
 				if c := condition(w.store.load(), "First"); c.LastProbeTime.Add(5*time.Minute + 7*time.Second).Before(w.clock.Now()) {
 					t.Fatalf("at %s, the last sign of life is of %s", w.clock.Now(), c.LastProbeTime)
 				}
@@ -54,8 +54,8 @@ func TestASteadyUpgradeSavesASignOfLifeEveryFiveMinutesAndNothingElse(t *testing
 			if got := w.store.saves - saves; got != 12 {
 				t.Errorf("%d saves in an hour in which nothing changed, want 12", got)
 			}
-			if got := len(w.told); got > 3 {
-				t.Errorf("%d transitions of which the observer was told, in an hour in which nothing changed: %v", got, w.told)
+			if got := len(w.transitions); got > 3 {
+				t.Errorf("%d transitions of which the observer was told, in an hour in which nothing changed: %v", got, w.transitions)
 			}
 		})
 	}
@@ -65,19 +65,19 @@ func TestAMessageAloneIsSavedAtMostOnceAMinuteAndNeverForgotten(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	nodes := 0
-	s.does("First", func(engine.Run) (engine.Result, error) {
+	s.setDo("First", func(engine.Run) (engine.Result, error) {
 		return engine.Wait("NotYet", "%d nodes are ready", nodes), nil
 	})
-	eventEvery(w, 5*time.Second, 9*time.Minute+40*time.Second, func() { nodes++ })
+	scheduleEvery(w, 5*time.Second, 9*time.Minute+40*time.Second, func() { nodes++ })
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
 	saves := w.store.saves
-	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(9*time.Minute + 40*time.Second)) })
+	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(9*time.Minute + 40*time.Second)) })
 	if got := w.store.saves - saves; got != 9 {
 		t.Errorf("%d saves in ten minutes in which the message changed every five seconds", got)
 	}
-	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(10*time.Minute + 40*time.Second)) })
+	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(10*time.Minute + 40*time.Second)) })
 	if got := w.store.load().Conditions[0].Message; got != "116 nodes are ready" {
 		t.Errorf("a minute after the last change the record says %q", got)
 	}
@@ -86,12 +86,12 @@ func TestAMessageAloneIsSavedAtMostOnceAMinuteAndNeverForgotten(t *testing.T) {
 func TestAnotherReasonIsSavedAtOnce(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.says("First", engine.Wait("NotYet", "a while"))
+	s.setResult("First", engine.Wait("NotYet", "a while"))
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.SetTime(noon.Add(130 * time.Second))
-	s.says("First", engine.Wait("Unhealthy", "etcd is degraded"))
+	s.setResult("First", engine.Wait("Unhealthy", "etcd is degraded"))
 	next, err := w.pass()
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestAnotherReasonIsSavedAtOnce(t *testing.T) {
 	if !c.LastTransitionTime.Equal(c.StartTime) {
 		t.Errorf("the status did not change, yet the record says so: %+v", c)
 	}
-	if want := c.LastProbeTime.Add(longest); !next.Equal(want) {
+	if want := c.LastProbeTime.Add(maxIdle); !next.Equal(want) {
 		t.Errorf("after a save the next look is at %s, want %s", next, want)
 	}
 }
@@ -112,17 +112,17 @@ func TestErrorsAreRetriedWithGrowingDelays(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	var at []time.Time
-	s.does("First", func(run engine.Run) (engine.Result, error) {
+	s.setDo("First", func(run engine.Run) (engine.Result, error) {
 		at = append(at, run.Now)
 		return engine.Result{}, errors.New("no answer")
 	})
-	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(time.Hour)) })
+	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(time.Hour)) })
 	if first := at[1].Sub(at[0]); first != time.Second {
 		t.Errorf("the first retry is after %s", first)
 	}
 	for i := 2; i < len(at); i++ {
 		delay, before := at[i].Sub(at[i-1]), at[i-1].Sub(at[i-2])
-		if delay < before && at[i].Sub(at[0]) < longest-time.Second || delay > longest { // a sign of life is a look of its own
+		if delay < before && at[i].Sub(at[0]) < maxIdle-time.Second || delay > maxIdle { // a sign of life is a look of its own
 			t.Errorf("retry %d comes after %s, and the one before came after %s", i, delay, before)
 		}
 	}
@@ -134,8 +134,8 @@ func TestErrorsAreRetriedWithGrowingDelays(t *testing.T) {
 		t.Errorf("the record says %+v", c)
 	}
 
-	s.says("First", engine.Done("at last"))
-	w.play()
+	s.setResult("First", engine.Done("at last"))
+	w.run()
 	if got := lines(w.store.load())[0]; got != "First True Done" {
 		t.Errorf("after the errors the step ends with %q", got)
 	}
@@ -147,7 +147,7 @@ func TestAStepMayAskToBeLookedAtSooner(t *testing.T) {
 		after, want time.Duration
 	}{
 		"soon":                        {20 * time.Second, 20 * time.Second},
-		"later than anybody may wait": {time.Hour, longest},
+		"later than anybody may wait": {time.Hour, maxIdle},
 		"now":                         {0, time.Second},
 		"when that time is past":      {-time.Hour, time.Second},
 	} {
@@ -155,7 +155,7 @@ func TestAStepMayAskToBeLookedAtSooner(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, "First", "Commit")
 			w.clock.SetTime(noon.Truncate(time.Second))
-			s.says("First", engine.WaitFor(tc.after, "NotYet", "a while"))
+			s.setResult("First", engine.WaitFor(tc.after, "NotYet", "a while"))
 			next, err := w.pass()
 			if err != nil {
 				t.Fatal(err)
@@ -170,20 +170,20 @@ func TestAStepMayAskToBeLookedAtSooner(t *testing.T) {
 func TestTheObserverIsToldOfWhatWasSaved(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
-	s.says("Commit", engine.Wait("Requested", "asked for it"))
+	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
 	next, err := w.pass()
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.advance(next)
-	s.says("Commit", engine.Done("accepted"))
-	s.says("Last", engine.Fail("Broken", "it is broken"))
+	s.setResult("Commit", engine.Done("accepted"))
+	s.setResult("Last", engine.Fail("Broken", "it is broken"))
 	w.store.plan = only(w.store.saves+1, refused) // not saved, not told
-	w.play()
-	var told []string
-	for _, transition := range w.told {
+	w.run()
+	var got []string
+	for _, transition := range w.transitions {
 		from, to := transition.From, transition.To
-		told = append(told, fmt.Sprintf("%s: %s%s -> %s%s", to.Type, from.Status, from.Reason, to.Status, to.Reason))
+		got = append(got, fmt.Sprintf("%s: %s%s -> %s%s", to.Type, from.Status, from.Reason, to.Status, to.Reason))
 		if from.Type != "" && from.Type != to.Type {
 			t.Errorf("a transition of %s from %s", to.Type, from.Type)
 		}
@@ -204,7 +204,7 @@ func TestTheObserverIsToldOfWhatWasSaved(t *testing.T) {
 		"LastCleaned:  -> FalseStarted",
 		"LastCleaned: FalseStarted -> TrueDone",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the observer was told (-want +got):\n%s", diff)
 	}
 }
@@ -220,7 +220,7 @@ func TestAPassThatIsCancelledInACallRecordsNothingOfIt(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, "First", "Commit")
 			ctx, cancel := context.WithCancel(t.Context())
-			s.does("First", func(engine.Run) (engine.Result, error) { cancel(); return answer, nil })
+			s.setDo("First", func(engine.Run) (engine.Result, error) { cancel(); return answer, nil })
 			e := &engine.Engine{Clock: w.clock, Save: w.store.save}
 			returned, next, err := e.Pass(ctx, s.book(), w.store.load())
 			if !errors.Is(err, context.Canceled) || !next.IsZero() {
@@ -231,8 +231,8 @@ func TestAPassThatIsCancelledInACallRecordsNothingOfIt(t *testing.T) {
 					t.Errorf("the record (-want +got):\n%s", diff)
 				}
 			}
-			s.says("First", engine.Done("so it is"))
-			w.play()
+			s.setResult("First", engine.Done("so it is"))
+			w.run()
 			if len(w.calls) == 0 || w.calls[0] != "First" {
 				t.Errorf("after the cancelled call, calls of %v", w.calls)
 			}
@@ -250,9 +250,9 @@ func TestALongOrBrokenMessageIsSavedSoThatItCanBeReadBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, "First", "Commit")
-			s.says("First", engine.Wait("NotYet", "%s", message))
-			eventEvery(w, 10*time.Second, longest, func() {})
-			w.playUntil(func() bool { return w.clock.Now().After(noon.Add(4 * time.Minute)) })
+			s.setResult("First", engine.Wait("NotYet", "%s", message))
+			scheduleEvery(w, 10*time.Second, maxIdle, func() {})
+			w.runUntil(func() bool { return w.clock.Now().After(noon.Add(4 * time.Minute)) })
 			if w.store.saves != 2 {
 				t.Errorf("%d saves of a message that does not change, want 2", w.store.saves)
 			}
@@ -266,16 +266,16 @@ func TestALongOrBrokenMessageIsSavedSoThatItCanBeReadBack(t *testing.T) {
 func TestPassChangesNeitherItsRecordNorWhatItGaveToSave(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.says("First", engine.Wait("NotYet", "a while"))
+	s.setResult("First", engine.Wait("NotYet", "a while"))
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
 	given := w.store.load()
 	w.clock.SetTime(noon.Add(time.Hour))
-	s.says("First", engine.Done("so it is"))
+	s.setResult("First", engine.Done("so it is"))
 	renameStep(s, "First")
-	var saved, asSaved []history.History
-	save := func(ctx context.Context, record history.History) error {
+	var saved, asSaved []history.Record
+	save := func(ctx context.Context, record history.Record) error {
 		saved, asSaved = append(saved, record), append(asSaved, *record.DeepCopy())
 		return w.store.save(ctx, record)
 	}

@@ -13,14 +13,14 @@ import (
 // until it does. The step named Commit commits.
 type script struct {
 	engine.Runbook
-	answers map[string]func(engine.Run) (engine.Result, error)
-	reached map[string]func() (bool, error)
-	asked   []string // whose Reached was asked, in order
+	handlers     map[string]func(engine.Run) (engine.Result, error)
+	reached      map[string]func() (bool, error)
+	reachedCalls []string // whose Reached was asked, in order
 }
 
 // newScript is a world with that table, and with the clean-up First- and LastCleaned.
 func newScript(t tester, steps ...string) (*world, *script) {
-	s := &script{answers: map[string]func(engine.Run) (engine.Result, error){}, reached: map[string]func() (bool, error){}}
+	s := &script{handlers: map[string]func(engine.Run) (engine.Result, error){}, reached: map[string]func() (bool, error){}}
 	for _, name := range steps {
 		s.Steps = append(s.Steps, s.step(name))
 	}
@@ -38,13 +38,13 @@ func (s *script) step(name string) engine.Step {
 	return engine.Step{
 		Name: name, Doc: "It is a step.", Commits: name == "Commit",
 		Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
-			if do := s.answers[name]; do != nil {
+			if do := s.handlers[name]; do != nil {
 				return do(run)
 			}
 			return engine.Done("so it is"), nil
 		},
 		Reached: func(context.Context) (bool, error) {
-			s.asked = append(s.asked, name)
+			s.reachedCalls = append(s.reachedCalls, name)
 			if reached := s.reached[name]; reached != nil {
 				return reached()
 			}
@@ -65,21 +65,23 @@ func (s *script) at(name string) *engine.Step {
 	panic("no step " + name)
 }
 
-func (s *script) does(name string, do func(engine.Run) (engine.Result, error)) { s.answers[name] = do }
-
-func (s *script) says(name string, result engine.Result) {
-	s.does(name, func(engine.Run) (engine.Result, error) { return result, nil })
+func (s *script) setDo(name string, do func(engine.Run) (engine.Result, error)) {
+	s.handlers[name] = do
 }
 
-func (s *script) errs(name string, err error) {
-	s.does(name, func(engine.Run) (engine.Result, error) { return engine.Result{}, err })
+func (s *script) setResult(name string, result engine.Result) {
+	s.setDo(name, func(engine.Run) (engine.Result, error) { return result, nil })
 }
 
-func (s *script) reaches(name string, so bool, err error) {
+func (s *script) setError(name string, err error) {
+	s.setDo(name, func(engine.Run) (engine.Result, error) { return engine.Result{}, err })
+}
+
+func (s *script) setReached(name string, so bool, err error) {
 	s.reached[name] = func() (bool, error) { return so, err }
 }
 
-// is answers the same whenever it is asked.
-func is(so bool) func(context.Context) (bool, error) {
+// always answers the same whenever it is asked.
+func always(so bool) func(context.Context) (bool, error) {
 	return func(context.Context) (bool, error) { return so, nil }
 }

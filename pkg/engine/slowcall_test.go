@@ -28,15 +28,15 @@ func TestASlowCallEndsAtItsDeadline(t *testing.T) {
 		want time.Duration // how long the first call lasts
 		then string
 	}{
-		"the window closes during the call":    {func(b *engine.Runbook) { b.CommitBy = bubble.Now().Add(10 * time.Second) }, 10 * time.Second, "Commit False WindowMissed"},
+		"the window closes during the call":    {func(b *engine.Runbook) { b.CommitDeadline = bubble.Now().Add(10 * time.Second) }, 10 * time.Second, "Commit False WindowMissed"},
 		"its time is up during the call":       {func(b *engine.Runbook) { b.Steps[0].FailAfter = 20 * time.Second }, 20 * time.Second, "Commit False TimedOut"},
 		"a call lasts a minute at the longest": {func(b *engine.Runbook) { b.Steps[0].FailAfter = 90 * time.Second }, time.Minute, "Commit False TimedOut"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var record history.History
-				e := &engine.Engine{Clock: bubble, Save: func(_ context.Context, r history.History) error { record = r; return nil }}
+				var record history.Record
+				e := &engine.Engine{Clock: bubble, Save: func(_ context.Context, r history.Record) error { record = r; return nil }}
 				var lasted []time.Duration
 				book := engine.Runbook{Steps: []engine.Step{{
 					Name: "Commit", Commits: true, Doc: "It hangs.",
@@ -75,16 +75,16 @@ func TestASlowCallEndsAtItsDeadline(t *testing.T) {
 func TestWhatFellDueDuringACallIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.History) error { return nil }}
-		book := engine.Runbook{CommitBy: bubble.Now().Add(10 * time.Second), Steps: []engine.Step{{
+		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.Record) error { return nil }}
+		book := engine.Runbook{CommitDeadline: bubble.Now().Add(10 * time.Second), Steps: []engine.Step{{
 			Name: "Commit", Commits: true, Doc: "It is slow.",
-			Reached: is(false),
+			Reached: always(false),
 			Do: func(context.Context, engine.Run) (engine.Result, error) {
 				bubble.Sleep(30 * time.Second)
 				return engine.Wait("NotYet", "a while"), nil
 			},
 		}}}
-		if _, next, err := e.Pass(t.Context(), book, history.History{}); err != nil || !next.Equal(bubble.Now()) {
+		if _, next, err := e.Pass(t.Context(), book, history.Record{}); err != nil || !next.Equal(bubble.Now()) {
 			t.Errorf("the next look is in %s, %v", next.Sub(bubble.Now()), err)
 		}
 	})
@@ -94,12 +94,12 @@ func TestAQuestionThatHangsIsGivenUpAfterAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := bubble.Now()
-		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.History) error { return nil }}
+		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.Record) error { return nil }}
 		book := engine.Runbook{Steps: []engine.Step{{
 			Name: "Commit", Commits: true, Doc: "It hangs.",
 			Reached: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() },
 		}}}
-		if _, _, err := e.Pass(t.Context(), book, history.History{}); err == nil || bubble.Since(began) != time.Minute {
+		if _, _, err := e.Pass(t.Context(), book, history.Record{}); err == nil || bubble.Since(began) != time.Minute {
 			t.Errorf("after %s: %v", bubble.Since(began), err)
 		}
 	})
@@ -111,13 +111,13 @@ func TestAQuestionAheadOfTimeThatHangsIsGivenUpAfterAMinute(t *testing.T) {
 		began := bubble.Now()
 		book := engine.Runbook{Steps: []engine.Step{{
 			Name: "Commit", Commits: true, Doc: "It hangs.",
-			Early: func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+			PreCheck: func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 				<-ctx.Done()
 				return engine.Result{}, ctx.Err()
 			},
 		}}}
-		found := engine.Foresee(t.Context(), book, engine.Run{Now: began})
-		if len(found) != 1 || !found[0].InTheWay || bubble.Since(began) != time.Minute {
+		found := engine.RunPreChecks(t.Context(), book, engine.Run{Now: began})
+		if len(found) != 1 || !found[0].Blocking || bubble.Since(began) != time.Minute {
 			t.Errorf("after %s: %+v", bubble.Since(began), found)
 		}
 	})

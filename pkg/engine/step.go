@@ -27,9 +27,9 @@ type Run struct {
 
 // Retry is when a step that is tried for so long is to be tried again: each time
 // after half as long as it has been tried for. It is false once that is over.
-func (r Run) Retry(patience time.Duration) (after time.Duration, goOn bool) {
-	tried := r.Now.Sub(r.Since)
-	return min(max(tried/2, shortestRetry), patience-tried), tried < patience
+func (r Run) Retry(timeout time.Duration) (after time.Duration, ok bool) {
+	elapsed := r.Now.Sub(r.Since)
+	return min(max(elapsed/2, minRetry), timeout-elapsed), elapsed < timeout
 }
 
 // Result is what a step answers: one of Done, Wait, WaitFor, Skip and Fail.
@@ -75,7 +75,7 @@ func Wait(reason, format string, args ...any) Result {
 // WaitFor is Wait with a time after which the step wants to be tried again
 // although nothing may have changed: a second at least, also if that time is past.
 func WaitFor(after time.Duration, reason, format string, args ...any) Result {
-	return Result{after: max(after, shortestRetry), reason: reason, message: fmt.Sprintf(format, args...)}
+	return Result{after: max(after, minRetry), reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 // Skip says that the step does not apply, or is left out, and why. The runbook goes on.
@@ -100,8 +100,8 @@ func (r Result) Reason() string { return r.reason }
 // Message is what was said to people.
 func (r Result) Message() string { return r.message }
 
-// Func adapts the plain form of a step: true is done, false is not yet.
-func Func(do func(ctx context.Context) (bool, error)) UpgradeStep {
+// FromBool adapts the plain form of a step: true is done, false is not yet.
+func FromBool(do func(ctx context.Context) (bool, error)) UpgradeStep {
 	return func(ctx context.Context, _ Run) (Result, error) {
 		ok, err := do(ctx)
 		if err != nil || !ok {

@@ -15,7 +15,7 @@ import (
 func TestAStepThatSaysNothingWaits(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.says("First", engine.Result{})
+	s.setResult("First", engine.Result{})
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}

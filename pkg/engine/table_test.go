@@ -58,7 +58,7 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 			before: []string{"First", "Commit", "Last"}, waits: "Commit",
 			change: func(s *script) {
 				renameStep(s, "First")
-				s.at("Renamed").Was = []string{"Between", "First"}
+				s.at("Renamed").FormerNames = []string{"Between", "First"}
 			},
 			calls:     []string{"Commit", "Last"},
 			recording: []string{"Renamed True Done", "Commit True Done", "Last True Done"},
@@ -68,7 +68,7 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 			change: func(s *script) {
 				renameStep(s, "Commit")
 				s.at("Renamed").Commits = true
-				s.CommitBy = noon.Add(-time.Hour)
+				s.CommitDeadline = noon.Add(-time.Hour)
 			},
 			calls:     []string{"Last"},
 			recording: []string{"First True Done", "Renamed True Done", "Last True Done"},
@@ -101,7 +101,7 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 			before: []string{"First", "Commit", "Last"}, waits: "Last",
 			change: func(s *script) {
 				s.Steps[1], s.Steps[2] = s.Steps[2], s.Steps[1]
-				s.CommitBy, s.Hold, s.Cancelled = noon.Add(time.Second), "paused", "deleted"
+				s.CommitDeadline, s.PauseReason, s.CancelReason = noon.Add(time.Second), "paused", "deleted"
 			},
 			calls:     []string{"Last"},
 			recording: []string{"First True Done", "Commit True Done", "Last True Done"},
@@ -138,9 +138,9 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, tc.before...)
-			s.says(tc.waits, wait)
+			s.setResult(tc.waits, wait)
 			if tc.fails != "" {
-				s.says(tc.fails, engine.Fail("Broken", "it is broken"))
+				s.setResult(tc.fails, engine.Fail("Broken", "it is broken"))
 			}
 			next, err := w.pass()
 			if err != nil {
@@ -153,11 +153,11 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 			if err := s.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			s.says(tc.waits, engine.Done("so it is"))
-			if assessed := engine.Assess(s.book(), w.store.load(), w.clock.Now()); assessed.Over() && len(tc.calls) > 0 {
-				t.Errorf("Assess says that it is over: %+v", assessed)
+			s.setResult(tc.waits, engine.Done("so it is"))
+			if summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now()); summary.Finished() && len(tc.calls) > 0 {
+				t.Errorf("Assess says that it is over: %+v", summary)
 			}
-			w.play()
+			w.run()
 			record := w.store.load()
 			if diff := cmp.Diff(tc.recording, lines(record)); diff != "" {
 				t.Errorf("the record (-want +got):\n%s", diff)
@@ -166,8 +166,8 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 				t.Errorf("calls after the change (-want +got):\n%s", diff)
 			}
 			for _, c := range record.Conditions {
-				if was := condition(began, c.Type); was != nil && !was.StartTime.Equal(c.StartTime) {
-					t.Errorf("%s began at %s, and now the record says %s", c.Type, was.StartTime, c.StartTime)
+				if previous := condition(began, c.Type); previous != nil && !previous.StartTime.Equal(c.StartTime) {
+					t.Errorf("%s began at %s, and now the record says %s", c.Type, previous.StartTime, c.StartTime)
 				}
 			}
 			if began.StartTime == nil || !began.StartTime.Equal(record.StartTime) {
@@ -178,9 +178,9 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 }
 
 // renameStep gives a step the name Renamed, as a later release would: what it does stays.
-func renameStep(s *script, was string) {
-	step := s.at(was)
-	step.Name, step.Was = "Renamed", append(step.Was, was)
+func renameStep(s *script, formerName string) {
+	step := s.at(formerName)
+	step.Name, step.FormerNames = "Renamed", append(step.FormerNames, formerName)
 }
 
 // A deadline is measured from when the step was first tried under its old name.
@@ -188,10 +188,10 @@ func TestARenamedStepKeepsItsDeadline(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.at("First").FailAfter = 10 * time.Minute
-	s.says("First", engine.Wait("NotYet", "a while"))
-	w.playUntil(func() bool { return w.clock.Now().After(noon.Add(4 * time.Minute)) })
+	s.setResult("First", engine.Wait("NotYet", "a while"))
+	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(4 * time.Minute)) })
 	renameStep(s, "First")
-	w.playUntil(func() bool { return givenUp(s.book(), w.store.load()) })
+	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })
 	if took := w.clock.Now().Sub(noon); took > 10*time.Minute {
 		t.Errorf("a renamed step was given up after %s", took)
 	}
@@ -201,28 +201,28 @@ func TestARenamedStepKeepsItsDeadline(t *testing.T) {
 // one removed, two added and two reordered.
 func TestTheOperatorMayBeUpgradedAtEverySave(t *testing.T) {
 	t.Parallel()
-	want, saves, _ := undisturbed(t)
+	want, saves, _ := runUndisturbed(t)
 	for n := 1; n <= saves; n++ {
 		c := newCluster(t)
 		c.store.plan = only(n, crashed)
-		c.playUntil(func() bool { return c.store.saves == n })
+		c.runUntil(func() bool { return c.store.saves == n })
 		c.book = func() engine.Runbook {
 			book, added := c.runbook(), func(name string) engine.Step {
-				return engine.Step{Name: name, Doc: "It is new.", Do: engine.Func(is(true))}
+				return engine.Step{Name: name, Doc: "It is new.", Do: engine.FromBool(always(true))}
 			}
 			steps := book.Steps
 			steps[0], steps[1] = steps[1], steps[0]
-			steps[3].Name, steps[3].Was = "ExtraNodeAvailable", []string{"ExtraNodeReady"}
+			steps[3].Name, steps[3].FormerNames = "ExtraNodeAvailable", []string{"ExtraNodeReady"}
 			steps = slices.Delete(steps, 2, 3)
 			steps = slices.Insert(steps, 4, added("ControlPlaneNoticed"))
 			book.Steps = append(steps, added("Archived"))
 			return book
 		}
-		c.play()
+		c.run()
 		if diff := cmp.Diff(want.Facts, c.facts); diff != "" {
 			t.Errorf("upgraded at save %d (-undisturbed +disturbed):\n%s", n, diff)
 		}
-		if state := engine.Assess(c.book(), c.store.load(), c.clock.Now()).State; state != engine.Succeeded {
+		if state := engine.Summarize(c.book(), c.store.load(), c.clock.Now()).State; state != engine.Succeeded {
 			t.Errorf("upgraded at save %d: %s, %v", n, state, lines(c.store.load()))
 		}
 	}

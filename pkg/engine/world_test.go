@@ -21,8 +21,8 @@ import (
 // noon is when every world begins; not at a whole second, for a real clock never is.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 
-// longest is the longest that anybody may go without looking.
-const longest = 5 * time.Minute
+// maxIdle is the longest that anybody may go without looking.
+const maxIdle = 5 * time.Minute
 
 // tester is a test, a fuzz test or a property of rapid.
 type tester interface {
@@ -45,21 +45,21 @@ type world struct {
 	// book makes the table, anew for each pass.
 	book func() engine.Runbook
 
-	coming []happening           // what will happen by itself
-	calls  []string              // the steps that were called, in order
-	told   []engine.Transition   // what the observer was told
-	passes int                   // passes so far
-	atCall func(call int) moment // when to crash in the n-th call of a step, from 1
+	events      []event               // what will happen by itself
+	calls       []string              // the steps that were called, in order
+	transitions []engine.Transition   // what the observer was told
+	passes      int                   // passes so far
+	atCall      func(call int) moment // when to crash in the n-th call of a step, from 1
 }
 
-type happening struct {
+type event struct {
 	at time.Time
 	do func()
 }
 
 func newWorld(t tester) *world {
 	w := &world{t: t, clock: testingclock.NewFakePassiveClock(noon)}
-	w.store = store{t: t, plan: func(int) fate { return kept }}
+	w.store = store{t: t, plan: func(int) fate { return applied }}
 	w.store.lose()
 	w.atCall = func(int) moment { return never }
 	return w
@@ -67,7 +67,7 @@ func newWorld(t tester) *world {
 
 // after lets something happen by itself.
 func (w *world) after(d time.Duration, do func()) {
-	w.coming = append(w.coming, happening{at: w.clock.Now().Add(d), do: do})
+	w.events = append(w.events, event{at: w.clock.Now().Add(d), do: do})
 }
 
 // crash is what a crashing process panics with, and errCrashed what the driver sees of it.
@@ -99,17 +99,17 @@ func (w *world) pass() (next time.Time, err error) {
 	}()
 	w.passes++
 	w.store.refused = false
-	e := &engine.Engine{Clock: w.clock, Save: w.store.save, Observe: func(t engine.Transition) { w.told = append(w.told, t) }}
+	e := &engine.Engine{Clock: w.clock, Save: w.store.save, Observe: func(t engine.Transition) { w.transitions = append(w.transitions, t) }}
 	now, record := w.clock.Now(), w.store.load()
-	returned, next, err := e.Pass(w.t.Context(), w.watched(w.book()), record)
+	returned, next, err := e.Pass(w.t.Context(), w.instrument(w.book()), record)
 	if err != nil {
 		return next, err
 	}
-	if over := engine.Assess(w.book(), w.store.load(), w.clock.Now()).Over(); over != next.IsZero() {
-		w.t.Errorf("over: %t, yet the next look is at %s", over, next)
+	if finished := engine.Summarize(w.book(), w.store.load(), w.clock.Now()).Finished(); finished != next.IsZero() {
+		w.t.Errorf("over: %t, yet the next look is at %s", finished, next)
 	}
-	if !next.IsZero() && (!next.After(now) || next.Sub(w.clock.Now()) > longest) {
-		w.t.Errorf("the next look is %s after the pass began, not within (0, %s]", next.Sub(now), longest)
+	if !next.IsZero() && (!next.After(now) || next.Sub(w.clock.Now()) > maxIdle) {
+		w.t.Errorf("the next look is %s after the pass began, not within (0, %s]", next.Sub(now), maxIdle)
 	}
 	if got, want := len(returned.Conditions), len(w.store.load().Conditions); got != want {
 		w.t.Errorf("a record of %d conditions was returned, %d are kept", got, want)
@@ -117,15 +117,15 @@ func (w *world) pass() (next time.Time, err error) {
 	return next, nil
 }
 
-// play drives the upgrade until a pass says that all is over. Errors are retried
+// run drives the upgrade until a pass says that all is over. Errors are retried
 // as a work queue would; a life in which saving goes on failing ends.
-func (w *world) play() {
+func (w *world) run() {
 	w.t.Helper()
-	w.playUntil(func() bool { return false })
+	w.runUntil(func() bool { return false })
 }
 
-// playUntil drives the upgrade until it is so, or all is over.
-func (w *world) playUntil(so func() bool) {
+// runUntil drives the upgrade until it is so, or all is over.
+func (w *world) runUntil(so func() bool) {
 	w.t.Helper()
 	failures := 0
 	for range 2000 {
@@ -147,7 +147,7 @@ func (w *world) playUntil(so func() bool) {
 			w.advance(next)
 		}
 	}
-	w.t.Fatalf("no end in sight after %d passes; the record is\n%q", w.passes, lines(w.store.kept))
+	w.t.Fatalf("no end in sight after %d passes; the record is\n%q", w.passes, lines(w.store.stored))
 }
 
 // restart ends a life; the store is asked again in the next.
@@ -156,8 +156,8 @@ func (w *world) restart() { w.store.dead = false }
 // advance moves the clock to that time, or to when the next thing happens, if that is sooner.
 func (w *world) advance(to time.Time) {
 	first := -1
-	for i, h := range w.coming {
-		if !h.at.After(to) && (first < 0 || h.at.Before(w.coming[first].at)) {
+	for i, h := range w.events {
+		if !h.at.After(to) && (first < 0 || h.at.Before(w.events[first].at)) {
 			first = i
 		}
 	}
@@ -165,8 +165,8 @@ func (w *world) advance(to time.Time) {
 		w.clock.SetTime(to)
 		return
 	}
-	h := w.coming[first]
-	w.coming = append(w.coming[:first:first], w.coming[first+1:]...)
+	h := w.events[first]
+	w.events = append(w.events[:first:first], w.events[first+1:]...)
 	if h.at.After(w.clock.Now()) {
 		w.clock.SetTime(h.at)
 	}
@@ -180,13 +180,13 @@ func (w *world) pause(d time.Duration) {
 	}
 }
 
-// watched checks each call of each step, and lets the process crash in it.
-func (w *world) watched(book engine.Runbook) engine.Runbook {
-	watch := func(steps []engine.Step, cleanup bool) []engine.Step {
-		watched := make([]engine.Step, len(steps))
+// instrument checks each call of each step, and lets the process crash in it.
+func (w *world) instrument(book engine.Runbook) engine.Runbook {
+	wrap := func(steps []engine.Step, cleanup bool) []engine.Step {
+		wrapped := make([]engine.Step, len(steps))
 		for i, step := range steps {
-			watched[i] = step
-			watched[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
+			wrapped[i] = step
+			wrapped[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
 				w.check(book, i, cleanup, run)
 				w.calls = append(w.calls, step.Name)
 				crashes := w.atCall(len(w.calls))
@@ -200,10 +200,10 @@ func (w *world) watched(book engine.Runbook) engine.Runbook {
 				return result, err
 			}
 		}
-		return watched
+		return wrapped
 	}
 	all := book
-	all.Steps, all.Cleanup = watch(book.Steps, false), watch(book.Cleanup, true)
+	all.Steps, all.Cleanup = wrap(book.Steps, false), wrap(book.Cleanup, true)
 	return all
 }
 
@@ -217,7 +217,7 @@ func (w *world) check(book engine.Runbook, i int, cleanup bool, run engine.Run) 
 	if cleanup {
 		steps = book.Cleanup
 	}
-	step, stored, now := steps[i], renamed(book, w.store.load()), w.clock.Now()
+	step, stored, now := steps[i], withCurrentNames(book, w.store.load()), w.clock.Now()
 
 	c := condition(stored, step.Name)
 	switch {
@@ -240,8 +240,8 @@ func (w *world) check(book engine.Runbook, i int, cleanup bool, run engine.Run) 
 	if (run.Failure != nil) != cleanup {
 		w.t.Errorf("%s is told of the failure %v; clean-up: %t", step.Name, run.Failure, cleanup)
 	}
-	if given := givenUp(book, stored); given != cleanup {
-		w.t.Errorf("%s is called; given up: %t, clean-up: %t", step.Name, given, cleanup)
+	if aborted := isAborted(book, stored); aborted != cleanup {
+		w.t.Errorf("%s is called; given up: %t, clean-up: %t", step.Name, aborted, cleanup)
 	}
 	if step.FailAfter > 0 && !now.Before(c.StartTime.Add(step.FailAfter)) {
 		w.t.Errorf("%s is called at %s, after its FailAfter", step.Name, now)
@@ -250,10 +250,10 @@ func (w *world) check(book engine.Runbook, i int, cleanup bool, run engine.Run) 
 	if committed := condition(stored, book.Steps[commit].Name); cleanup || i > commit || committed != nil && committed.CompleteTime != nil {
 		return
 	}
-	if !book.CommitBy.IsZero() && !now.Before(book.CommitBy) {
+	if !book.CommitDeadline.IsZero() && !now.Before(book.CommitDeadline) {
 		w.t.Errorf("%s is called at %s, after the window closed", step.Name, now)
 	}
-	if book.Hold != "" || book.Cancelled != "" {
+	if book.PauseReason != "" || book.CancelReason != "" {
 		w.t.Errorf("%s is called although the upgrade is held or cancelled", step.Name)
 	}
 }
@@ -267,7 +267,7 @@ func indexOfCommit(book engine.Runbook) int {
 	return len(book.Steps)
 }
 
-func givenUp(book engine.Runbook, record history.History) bool {
+func isAborted(book engine.Runbook, record history.Record) bool {
 	return slices.ContainsFunc(record.Conditions, func(c history.StepCondition) bool {
 		cleans := slices.ContainsFunc(book.Cleanup, func(s engine.Step) bool { return s.Name == c.Type })
 		return c.CompleteTime != nil && c.Status == metav1.ConditionFalse && !cleans
@@ -275,7 +275,7 @@ func givenUp(book engine.Runbook, record history.History) bool {
 }
 
 // condition is the one of that type; of several in a damaged record, one that is over.
-func condition(record history.History, name string) *history.StepCondition {
+func condition(record history.Record, name string) *history.StepCondition {
 	var found *history.StepCondition
 	for i := range record.Conditions {
 		c := &record.Conditions[i]
@@ -286,11 +286,11 @@ func condition(record history.History, name string) *history.StepCondition {
 	return found
 }
 
-// renamed is the record with the names that the steps have now.
-func renamed(book engine.Runbook, record history.History) history.History {
+// withCurrentNames is the record with the names that the steps have now.
+func withCurrentNames(book engine.Runbook, record history.Record) history.Record {
 	for _, step := range slices.Concat(book.Steps, book.Cleanup) {
-		for _, was := range step.Was {
-			if old := condition(record, was); old != nil && condition(record, step.Name) == nil {
+		for _, formerName := range step.FormerNames {
+			if old := condition(record, formerName); old != nil && condition(record, step.Name) == nil {
 				old.Type = step.Name
 			}
 		}
@@ -299,7 +299,7 @@ func renamed(book engine.Runbook, record history.History) history.History {
 }
 
 // lines are the record as people read it: step, status, reason, and "…" while it is not over.
-func lines(record history.History) []string {
+func lines(record history.Record) []string {
 	var all []string
 	for _, c := range record.Conditions {
 		line := fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason)
@@ -315,7 +315,7 @@ func lines(record history.History) []string {
 // shared with it, and times lose what JSON cannot hold.
 type store struct {
 	t       tester
-	kept    history.History
+	stored  history.Record
 	saves   int
 	plan    func(save int) fate // what becomes of the n-th save, from 1
 	dead    bool                // all saves of this life fail
@@ -326,7 +326,7 @@ type store struct {
 type fate int
 
 const (
-	kept       fate = iota
+	applied    fate = iota
 	refused         // not applied, answered with an error
 	cutOff          // the same, and all later ones of this life
 	unanswered      // applied, answered with an error
@@ -337,7 +337,7 @@ const (
 
 var errStore = errors.New("the store does not answer")
 
-func (s *store) save(_ context.Context, record history.History) error {
+func (s *store) save(_ context.Context, record history.Record) error {
 	s.saves++
 	if s.dead {
 		s.refused = true
@@ -368,17 +368,17 @@ func (s *store) save(_ context.Context, record history.History) error {
 	}
 }
 
-func (s *store) put(record history.History) {
+func (s *store) put(record history.Record) {
 	raw, err := json.Marshal(record)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.kept = history.History{}
-	if err := json.Unmarshal(raw, &s.kept); err != nil {
+	s.stored = history.Record{}
+	if err := json.Unmarshal(raw, &s.stored); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *store) load() history.History { return *s.kept.DeepCopy() }
+func (s *store) load() history.Record { return *s.stored.DeepCopy() }
 
-func (s *store) lose() { s.put(history.History{Version: "4.4.6"}) }
+func (s *store) lose() { s.put(history.Record{Version: "4.4.6"}) }

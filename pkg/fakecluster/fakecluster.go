@@ -35,27 +35,27 @@ func New(tb testing.TB, objects ...client.Object) client.WithWatch {
 			tb.Fatal(err)
 		}
 	}
-	build := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(
 		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
 		&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}, &v1alpha1.UpgradeConfig{},
 	)
 	for _, object := range objects {
-		build.WithObjects(object.DeepCopyObject().(client.Object))
+		builder.WithObjects(object.DeepCopyObject().(client.Object))
 	}
-	return build.Build()
+	return builder.Build()
 }
 
-// Unreadable is the cluster, but the objects and lists that are picked cannot be read.
-func Unreadable(cluster client.WithWatch, err error, picked func(objectOrList any) bool) client.WithWatch {
+// WithReadErrors is the cluster, but the objects and lists that are picked cannot be read.
+func WithReadErrors(cluster client.WithWatch, err error, matches func(objectOrList any) bool) client.WithWatch {
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-			if picked(object) {
+			if matches(object) {
 				return err
 			}
 			return c.Get(ctx, key, object, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if picked(list) {
+			if matches(list) {
 				return err
 			}
 			return c.List(ctx, list, opts...)

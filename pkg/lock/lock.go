@@ -55,47 +55,47 @@ type Lock struct {
 	Namespace string
 	// Clock tells when the lock was taken.
 	Clock clock.PassiveClock
-	// Exists says whether a holder still exists.
-	Exists func(context.Context, Holder) (bool, error)
+	// HolderInProgress says whether a holder still exists.
+	HolderInProgress func(context.Context, Holder) (bool, error)
 }
 
 // Acquire takes the lock for that holder. If another one has it, it returns
 // that one; if it returns nil, the lock is taken, or was before.
-func (l *Lock) Acquire(ctx context.Context, me Holder) (*Holder, error) {
+func (l *Lock) Acquire(ctx context.Context, holder Holder) (*Holder, error) {
 	lease, err := l.read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if lease == nil {
-		return nil, l.create(ctx, me)
+		return nil, l.create(ctx, holder)
 	}
-	switch held := holderOf(lease); held {
-	case me.identity():
+	switch current := holderIdentity(lease); current {
+	case holder.identity():
 		return nil, nil
 	case "":
 	default:
-		other := parse(held)
-		exists, err := l.Exists(ctx, other)
+		other := parse(current)
+		inProgress, err := l.HolderInProgress(ctx, other)
 		if err != nil {
 			return nil, fmt.Errorf("finding out whether %s, which holds the lease %s, still exists: %w", other, Name, err)
 		}
-		if exists {
+		if inProgress {
 			return &other, nil
 		}
 	}
-	if err := l.write(ctx, lease, me.identity()); err != nil {
+	if err := l.transfer(ctx, lease, holder.identity()); err != nil {
 		return nil, fmt.Errorf("taking the lease %s: %w", Name, err)
 	}
 	return nil, nil
 }
 
 // Release gives the lock back, if that holder has it.
-func (l *Lock) Release(ctx context.Context, me Holder) error {
+func (l *Lock) Release(ctx context.Context, holder Holder) error {
 	lease, err := l.read(ctx)
-	if err != nil || lease == nil || holderOf(lease) != me.identity() {
+	if err != nil || lease == nil || holderIdentity(lease) != holder.identity() {
 		return err
 	}
-	if err := l.write(ctx, lease, ""); err != nil {
+	if err := l.transfer(ctx, lease, ""); err != nil {
 		return fmt.Errorf("releasing the lease %s: %w", Name, err)
 	}
 	return nil
@@ -113,10 +113,10 @@ func (l *Lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return &lease, nil
 }
 
-func (l *Lock) create(ctx context.Context, me Holder) error {
+func (l *Lock) create(ctx context.Context, holder Holder) error {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: Name},
-		Spec:       l.spec(me.identity()),
+		Spec:       l.spec(holder.identity()),
 	}
 	if err := l.Client.Create(ctx, lease); err != nil {
 		return fmt.Errorf("creating the lease %s: %w", Name, err)
@@ -124,8 +124,8 @@ func (l *Lock) create(ctx context.Context, me Holder) error {
 	return nil
 }
 
-// write hands the lease over, unless somebody else was faster.
-func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, identity string) error {
+// transfer hands the lease over, unless somebody else was faster.
+func (l *Lock) transfer(ctx context.Context, lease *coordinationv1.Lease, identity string) error {
 	changed := lease.DeepCopy()
 	changed.Spec = l.spec(identity)
 	return l.Client.Patch(ctx, changed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}))
@@ -139,7 +139,7 @@ func (l *Lock) spec(identity string) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{HolderIdentity: &identity, AcquireTime: &now}
 }
 
-func holderOf(lease *coordinationv1.Lease) string {
+func holderIdentity(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil {
 		return ""
 	}

@@ -39,23 +39,23 @@ type world struct {
 	writes int
 }
 
-func newWorld(t *testing.T, identity *string, there ...lock.Holder) *world {
+func newWorld(t *testing.T, identity *string, inProgress ...lock.Holder) *world {
 	t.Helper()
 	w := &world{server: fakecluster.New(t)}
 	if identity != nil {
 		w.server = fakecluster.New(t, lease(identity))
 	}
 	w.Lock = lock.Lock{
-		Client: w.counted(interceptor.Funcs{}), Namespace: namespace, Clock: clocktesting.NewFakePassiveClock(noon),
-		Exists: func(_ context.Context, h lock.Holder) (bool, error) {
-			return slices.Contains(there, h), nil
+		Client: w.countingClient(interceptor.Funcs{}), Namespace: namespace, Clock: clocktesting.NewFakePassiveClock(noon),
+		HolderInProgress: func(_ context.Context, h lock.Holder) (bool, error) {
+			return slices.Contains(inProgress, h), nil
 		},
 	}
 	return w
 }
 
-// counted is the world's client, whose calls may go wrong, and whose writes are counted.
-func (w *world) counted(funcs interceptor.Funcs) client.Client {
+// countingClient is the world's client, whose calls may go wrong, and whose writes are counted.
+func (w *world) countingClient(funcs interceptor.Funcs) client.Client {
 	return interceptor.NewClient(interceptor.NewClient(w.server, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			w.writes++
@@ -78,8 +78,8 @@ func lease(identity *string) *coordinationv1.Lease {
 	}
 }
 
-// held is who holds the Lease: nobody if it is empty, and "none" if there is no Lease.
-func (w *world) held(t *testing.T) string {
+// currentHolder is who holds the Lease: nobody if it is empty, and "none" if there is no Lease.
+func (w *world) currentHolder(t *testing.T) string {
 	t.Helper()
 	var l coordinationv1.Lease
 	err := w.server.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &l)
@@ -137,7 +137,7 @@ func TestAcquire(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("the other holder (-want +got):\n%s", diff)
 			}
-			if held := w.held(t); held != tc.after || w.writes != tc.writes {
+			if held := w.currentHolder(t); held != tc.after || w.writes != tc.writes {
 				t.Errorf("it is held by %q after %d writes, want %q after %d", held, w.writes, tc.after, tc.writes)
 			}
 		})
@@ -191,7 +191,7 @@ func TestRelease(t *testing.T) {
 			if err := w.Release(t.Context(), me); err != nil {
 				t.Fatal(err)
 			}
-			if held := w.held(t); held != tc.after || w.writes != tc.writes {
+			if held := w.currentHolder(t); held != tc.after || w.writes != tc.writes {
 				t.Errorf("it is held by %q after %d writes, want %q after %d", held, w.writes, tc.after, tc.writes)
 			}
 		})
@@ -229,22 +229,22 @@ func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
 		if _, err := w.Acquire(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
-		w.Client = w.counted(stale(before))
+		w.Client = w.countingClient(stale(before))
 		if _, err := w.Acquire(t.Context(), me); !apierrors.IsConflict(err) {
 			t.Errorf("got %v, want a conflict", err)
 		}
-		if held := w.held(t); held != theirs {
+		if held := w.currentHolder(t); held != theirs {
 			t.Errorf("it is held by %q", held)
 		}
 	})
 	t.Run("a lock that another has made meanwhile is not taken over", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, new(theirs), other)
-		w.Client = w.counted(stale(nil))
+		w.Client = w.countingClient(stale(nil))
 		if _, err := w.Acquire(t.Context(), me); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("got %v, want that it exists already", err)
 		}
-		if held := w.held(t); held != theirs {
+		if held := w.currentHolder(t); held != theirs {
 			t.Errorf("it is held by %q", held)
 		}
 	})
@@ -258,11 +258,11 @@ func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
 		if _, err := w.Acquire(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
-		w.Client = w.counted(stale(before))
+		w.Client = w.countingClient(stale(before))
 		if err := w.Release(t.Context(), me); !apierrors.IsConflict(err) {
 			t.Errorf("got %v, want a conflict", err)
 		}
-		if held := w.held(t); held != theirs {
+		if held := w.currentHolder(t); held != theirs {
 			t.Errorf("it is held by %q", held)
 		}
 	})
@@ -295,16 +295,16 @@ func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.held)
-			before := w.held(t)
-			w.Client = w.counted(tc.funcs)
+			before := w.currentHolder(t)
+			w.Client = w.countingClient(tc.funcs)
 			err := tc.do(t.Context(), w)
 			if !errors.Is(err, errDown) || err.Error() != tc.says {
 				t.Errorf("got %v, want %s", err, tc.says)
 			}
-			if after := w.held(t); after != before {
+			if after := w.currentHolder(t); after != before {
 				t.Errorf("it was held by %q, and is by %q", before, after)
 			}
-			w.Client = w.counted(interceptor.Funcs{})
+			w.Client = w.countingClient(interceptor.Funcs{})
 			if err := tc.do(t.Context(), w); err != nil {
 				t.Errorf("once everything works again: %v", err)
 			}
@@ -315,13 +315,13 @@ func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
 func TestWhileItCannotBeFoundOutWhetherTheHolderIsThereTheLockStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, new(theirs))
-	w.Exists = func(context.Context, lock.Holder) (bool, error) { return false, errDown }
+	w.HolderInProgress = func(context.Context, lock.Holder) (bool, error) { return false, errDown }
 	got, err := w.Acquire(t.Context(), me)
 	const want = "finding out whether UpgradeConfig b/theirs, which holds the lease cluster-upgrade, still exists: no answer"
 	if got != nil || err == nil || err.Error() != want {
 		t.Errorf("got %v and %v, want an error: %s", got, err, want)
 	}
-	if held := w.held(t); held != theirs || w.writes != 0 {
+	if held := w.currentHolder(t); held != theirs || w.writes != 0 {
 		t.Errorf("it is held by %q after %d writes", held, w.writes)
 	}
 }

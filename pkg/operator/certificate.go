@@ -22,19 +22,19 @@ const (
 	keyFile         = "tls.key"
 )
 
-// certificates says what is wrong with a folder that has what the metrics are
+// validateCertDir says what is wrong with a folder that has what the metrics are
 // served with. That nothing is in it yet is not: OpenShift's service CA makes
 // the Secret after the Service, and a kubelet then brings it into running pods.
-func certificates(folder string) error {
+func validateCertDir(folder string) error {
 	if folder == "" {
 		return nil
 	}
-	_, noFolder := os.ReadDir(folder)
-	_, noCertificate := os.Stat(filepath.Join(folder, certificateFile))
-	_, noKey := os.Stat(filepath.Join(folder, keyFile))
-	err := noFolder
-	if err == nil && (noCertificate == nil) != (noKey == nil) {
-		err = errors.Join(noCertificate, noKey)
+	_, dirErr := os.ReadDir(folder)
+	_, certErr := os.Stat(filepath.Join(folder, certificateFile))
+	_, keyErr := os.Stat(filepath.Join(folder, keyFile))
+	err := dirErr
+	if err == nil && (certErr == nil) != (keyErr == nil) {
+		err = errors.Join(certErr, keyErr)
 	}
 	if err != nil {
 		return fmt.Errorf("must name a folder with tls.crt and tls.key, or be left out: %w", err)
@@ -42,24 +42,24 @@ func certificates(folder string) error {
 	return nil
 }
 
-// serving returns how the metrics are served: with the certificate that is in
+// tlsOptions returns how the metrics are served: with the certificate that is in
 // the folder at the time, and while there is none, with one signed by itself.
-func serving(folder string) func(*tls.Config) {
-	own := sync.OnceValues(selfSigned)
-	current := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func tlsOptions(folder string) func(*tls.Config) {
+	selfSignedOnce := sync.OnceValues(selfSigned)
+	getCertificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if folder == "" {
-			return own()
+			return selfSignedOnce()
 		}
 		pair, err := tls.LoadX509KeyPair(filepath.Join(folder, certificateFile), filepath.Join(folder, keyFile))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return own()
+			return selfSignedOnce()
 		case err != nil:
 			return nil, fmt.Errorf("reading the certificate of the metrics: %w", err)
 		}
 		return &pair, nil
 	}
-	return func(c *tls.Config) { c.GetCertificate = current }
+	return func(c *tls.Config) { c.GetCertificate = getCertificate }
 }
 
 func selfSigned() (*tls.Certificate, error) {

@@ -15,8 +15,8 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// put writes a certificate for a name into a folder, as a kubelet would, and returns who vouches for it.
-func put(t *testing.T, folder, name string) *x509.CertPool {
+// writeCert writes a certificate for a name into a folder, as a kubelet would, and returns who vouches for it.
+func writeCert(t *testing.T, folder, name string) *x509.CertPool {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(name, nil, nil)
 	if err != nil {
@@ -37,11 +37,11 @@ func TestTheMetricsAreServedWithTheCertificateThatIsThere(t *testing.T) {
 	folder := t.TempDir()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{}
-	serving(folder)(server.TLS)
+	tlsOptions(folder)(server.TLS)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	// With the name under which Prometheus asks, as the last certificate that was made for it says.
-	ask := func(trust *x509.CertPool) error {
+	dial := func(trust *x509.CertPool) error {
 		t.Helper()
 		config := &tls.Config{RootCAs: trust, ServerName: "metrics.svc", InsecureSkipVerify: trust == nil}
 		c, err := tls.Dial("tcp", server.Listener.Addr().String(), config)
@@ -50,24 +50,24 @@ func TestTheMetricsAreServedWithTheCertificateThatIsThere(t *testing.T) {
 		}
 		return c.Close()
 	}
-	if err := ask(nil); err != nil {
+	if err := dial(nil); err != nil {
 		t.Fatalf("without a certificate: %v", err)
 	}
-	first := put(t, folder, "metrics.svc")
-	if err := ask(first); err != nil {
+	first := writeCert(t, folder, "metrics.svc")
+	if err := dial(first); err != nil {
 		t.Errorf("once it is there: %v", err)
 	}
-	second := put(t, folder, "metrics.svc")
-	if err := ask(second); err != nil {
+	second := writeCert(t, folder, "metrics.svc")
+	if err := dial(second); err != nil {
 		t.Errorf("once it was renewed: %v", err)
 	}
-	if err := ask(first); err == nil {
+	if err := dial(first); err == nil {
 		t.Error("the former certificate is still served")
 	}
 	if err := os.WriteFile(filepath.Join(folder, "tls.key"), []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(nil); err == nil {
+	if err := dial(nil); err == nil {
 		t.Error("a certificate without its key was served, or another one in its place")
 	}
 }
@@ -75,7 +75,7 @@ func TestTheMetricsAreServedWithTheCertificateThatIsThere(t *testing.T) {
 func TestWithoutAFolderTheCertificateIsSignedByItself(t *testing.T) {
 	t.Parallel()
 	var config tls.Config
-	serving("")(&config)
+	tlsOptions("")(&config)
 	first, err := config.GetCertificate(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -30,17 +30,17 @@ func (s shop) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 	book := s.OSD.Runbook(cfg)
 	after := slices.IndexFunc(book.Steps, func(step engine.Step) bool { return step.Name == "PreHealthCheck" })
 	book.Steps = slices.Insert(book.Steps, after+1, engine.Step{
-		Name:  "NoChangeFreeze",
-		Doc:   "Waits until no change freeze is declared.",
-		Do:    notFrozen(s.Live),
-		Early: notFrozen(s.Live), // it changes nothing, so it can be asked ahead of time as well
+		Name:     "NoChangeFreeze",
+		Doc:      "Waits until no change freeze is declared.",
+		Do:       waitUntilUnfrozen(s.Live),
+		PreCheck: waitUntilUnfrozen(s.Live), // it changes nothing, so it can be asked ahead of time as well
 	})
 	return book
 }
 
-// notFrozen reads until when changes are frozen. What cannot be read or
+// waitUntilUnfrozen reads until when changes are frozen. What cannot be read or
 // understood is an error: the upgrade waits, and the condition says why.
-func notFrozen(r client.Reader) engine.UpgradeStep {
+func waitUntilUnfrozen(r client.Reader) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		var freeze corev1.ConfigMap
 		err := r.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "change-freeze"}, &freeze)
@@ -64,8 +64,8 @@ func notFrozen(r client.Reader) engine.UpgradeStep {
 // An operator with an upgrader of one's own is a main of a few lines: an
 // UpgradeConfig whose spec.type is SHOP is upgraded by the runbook above.
 func ExampleCommand() {
-	upgraders := func(t runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
-		return map[string]upgradeconfig.ClusterUpgrader{"SHOP": shop{runbooks.OSD{Tools: t}}}
+	upgraders := func(t runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+		return map[string]upgradeconfig.ClusterUpgrader{"SHOP": shop{runbooks.OSD{Deps: t}}}
 	}
 	cmd := operator.Command("v1.2.3", upgraders)
 	cmd.SetArgs([]string{"--version"}) // the arguments of the process if it is left out
@@ -74,7 +74,7 @@ func ExampleCommand() {
 		fmt.Println(err)
 	}
 
-	book := upgraders(runbooks.Tools{})["SHOP"].Runbook(&v1alpha1.UpgradeConfig{})
+	book := upgraders(runbooks.Deps{})["SHOP"].Runbook(&v1alpha1.UpgradeConfig{})
 	for _, step := range book.Steps[:6] {
 		fmt.Println(step.Name)
 	}

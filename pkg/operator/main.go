@@ -24,43 +24,43 @@ func Main(ctx context.Context, o Options, clk clock.WithTicker, upgraders Upgrad
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	access, err := o.access()
+	restConfig, err := o.restConfig()
 	if err != nil {
 		return err
 	}
 	log := o.logger()
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	return Run(ctx, o, access, log, clk, upgraders)
+	return Run(ctx, o, restConfig, log, clk, upgraders)
 }
 
-// access is the access to the API server: that of the pod, or of a kubeconfig.
-func (o *Options) access() (*rest.Config, error) {
+// restConfig is the access to the API server: that of the pod, or of a kubeconfig.
+func (o *Options) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	restConfig, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err) && o.Kubeconfig != "":
 		return nil, fmt.Errorf("--kubeconfig %q: there is no access to a cluster in this file", o.Kubeconfig)
 	case clientcmd.IsEmptyConfig(err):
 		return nil, errors.New("--kubeconfig: there is no access to a cluster; name a file with it, outside of a pod and without $KUBECONFIG and ~/.kube/config")
 	case err != nil:
-		if bad := readable(o.Kubeconfig); o.Kubeconfig != "" && bad != nil {
-			err = bad
+		if explained := explainKubeconfigError(o.Kubeconfig); o.Kubeconfig != "" && explained != nil {
+			err = explained
 		}
 		return nil, fmt.Errorf("--kubeconfig %q: %w", o.Kubeconfig, err)
 	}
-	access.UserAgent = "managed-upgrade-operator"
-	access.QPS = -1 // it is the API server that throttles; client-go's default of 5 a second would keep the record behind
-	return access, nil
+	restConfig.UserAgent = "managed-upgrade-operator"
+	restConfig.QPS = -1 // it is the API server that throttles; client-go's default of 5 a second would keep the record behind
+	return restConfig, nil
 }
 
-// readable says in words what is wrong with a file that is not a kubeconfig at
+// explainKubeconfigError says in words what is wrong with a file that is not a kubeconfig at
 // all: what client-go says of it is about types of its own.
-func readable(file string) error {
+func explainKubeconfigError(file string) error {
 	_, err := clientcmd.LoadFromFile(file)
-	var unread *fs.PathError
-	if err == nil || errors.As(err, &unread) {
+	var pathErr *fs.PathError
+	if err == nil || errors.As(err, &pathErr) {
 		return err
 	}
 	return errors.New("must be a kubeconfig, with apiVersion: v1, kind: Config, and the clusters, users and contexts")
@@ -78,7 +78,7 @@ func (o *Options) logger() logr.Logger {
 	if o.LogFormat == "console" {
 		format = zap.ConsoleEncoder
 	}
-	readable := func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder }
+	timeEncoder := func(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.RFC3339NanoTimeEncoder }
 	// An error's text says where it comes from; a stack trace is for what should never happen.
-	return zap.New(zap.Level(level), format(readable), zap.StacktraceLevel(zapcore.DPanicLevel))
+	return zap.New(zap.Level(level), format(timeEncoder), zap.StacktraceLevel(zapcore.DPanicLevel))
 }

@@ -48,28 +48,28 @@ var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // Validate says what is wrong with the flags, all of it.
 func (o *Options) Validate() error {
-	var wrong []error
+	var errs []error
 	if !namespaceName.MatchString(o.Namespace) {
-		wrong = append(wrong, fmt.Errorf("--operator-namespace: %q is not the name of a namespace, which is of up to 63 lower case letters, digits and hyphens", o.Namespace))
+		errs = append(errs, fmt.Errorf("--operator-namespace: %q is not the name of a namespace, which is of up to 63 lower case letters, digits and hyphens", o.Namespace))
 	}
-	if err := address(o.MetricsBind); err != nil {
-		wrong = append(wrong, fmt.Errorf("--metrics-bind-address: %w", err))
-	} else if !o.MetricsSecure && o.MetricsBind != "0" && !loopback(o.MetricsBind) {
-		wrong = append(wrong, fmt.Errorf("--metrics-bind-address: %s is not a loopback address, and with --metrics-secure=false it must be one, such as 127.0.0.1:8080", o.MetricsBind))
+	if err := validateBindAddress(o.MetricsBind); err != nil {
+		errs = append(errs, fmt.Errorf("--metrics-bind-address: %w", err))
+	} else if !o.MetricsSecure && o.MetricsBind != "0" && !isLoopback(o.MetricsBind) {
+		errs = append(errs, fmt.Errorf("--metrics-bind-address: %s is not a loopback address, and with --metrics-secure=false it must be one, such as 127.0.0.1:8080", o.MetricsBind))
 	}
-	if err := certificates(o.MetricsCerts); err != nil {
-		wrong = append(wrong, fmt.Errorf("--metrics-cert-path: %w", err))
+	if err := validateCertDir(o.MetricsCerts); err != nil {
+		errs = append(errs, fmt.Errorf("--metrics-cert-path: %w", err))
 	}
-	if err := address(o.HealthBind); err != nil {
-		wrong = append(wrong, fmt.Errorf("--health-probe-bind-address: %w", err))
+	if err := validateBindAddress(o.HealthBind); err != nil {
+		errs = append(errs, fmt.Errorf("--health-probe-bind-address: %w", err))
 	}
 	if o.LogLevel != "debug" && o.LogLevel != "info" && o.LogLevel != "error" {
-		wrong = append(wrong, fmt.Errorf("--log-level: is %q, must be debug, info or error", o.LogLevel))
+		errs = append(errs, fmt.Errorf("--log-level: is %q, must be debug, info or error", o.LogLevel))
 	}
 	if o.LogFormat != "json" && o.LogFormat != "console" {
-		wrong = append(wrong, fmt.Errorf("--log-format: is %q, must be json or console", o.LogFormat))
+		errs = append(errs, fmt.Errorf("--log-format: is %q, must be json or console", o.LogFormat))
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // maxConfig is how long the configuration may be, in bytes: as long as a ConfigMap.
@@ -98,7 +98,7 @@ func (o *Options) config() (config.Config, error) {
 	return cfg, nil
 }
 
-func address(bind string) error {
+func validateBindAddress(bind string) error {
 	if bind == "0" {
 		return nil
 	}
@@ -115,7 +115,7 @@ func address(bind string) error {
 	return nil
 }
 
-func loopback(bind string) bool {
+func isLoopback(bind string) bool {
 	host, _, err := net.SplitHostPort(bind)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }

@@ -35,7 +35,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
@@ -54,7 +54,7 @@ const leaderLease = "managed-upgrade-operator-leader"
 
 // Run runs the operator until the context ends. Options, configuration and
 // upgraders are checked before anything is done.
-func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders) error {
+func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, c
 	if err != nil {
 		return err
 	}
-	if err := usable(cfg, clk); err != nil { // before anybody is asked
-		return fmt.Errorf("--config: %s", oneLine(err))
+	if err := validateClients(cfg, clk); err != nil { // before anybody is asked
+		return fmt.Errorf("--config: %s", singleLine(err))
 	}
-	mgr, err := ctrl.NewManager(access, o.managerOptions(log))
+	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(log))
 	if err != nil {
-		return listening("health-probe-bind-address", fmt.Errorf("asking the API server %s: %w", access.Host, err))
+		return wrapListenError("health-probe-bind-address", fmt.Errorf("asking the API server %s: %w", restConfig.Host, err))
 	}
 	if err := addController(mgr, o, cfg, clk, upgraders); err != nil {
 		return err
@@ -76,92 +76,92 @@ func Run(ctx context.Context, o Options, access *rest.Config, log logr.Logger, c
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
-		return listening("metrics-bind-address", fmt.Errorf("running the manager: %w", err))
+		return wrapListenError("metrics-bind-address", fmt.Errorf("running the manager: %w", err))
 	}
 	return nil
 }
 
-// listening names the flag with the address if the error is that nobody can listen there.
-func listening(flag string, err error) error {
-	var refused *net.OpError
-	if errors.As(err, &refused) && refused.Op == "listen" {
-		return fmt.Errorf("--%s: must be an address that is free and of this machine, or 0 for none: %w", flag, refused)
+// wrapListenError names the flag with the address if the error is that nobody can listen there.
+func wrapListenError(flag string, err error) error {
+	var opErr *net.OpError
+	if errors.As(err, &opErr) && opErr.Op == "listen" {
+		return fmt.Errorf("--%s: must be an address that is free and of this machine, or 0 for none: %w", flag, opErr)
 	}
 	return err
 }
 
-// usable says what is wrong with a configuration beside its form.
-func usable(cfg config.Config, clk clock.Clock) error {
-	_, err := outside(cfg, clk)
-	return errors.Join(err, direct(webhook.New(webhook.Options{Clock: clk}), cfg.Webhook))
+// validateClients says what is wrong with a configuration beside its form.
+func validateClients(cfg config.Config, clk clock.Clock) error {
+	_, err := newDeps(cfg, clk)
+	return errors.Join(err, configureWebhook(webhook.New(webhook.Options{Clock: clk}), cfg.Webhook))
 }
 
 func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.WithTicker, upgraders Upgraders) error {
-	hook := webhook.New(webhook.Options{Clock: clk, Log: mgr.GetLogger().WithName("webhook"), Source: func(ctx context.Context) (string, error) {
-		id, err := cluster.ReadID(ctx, mgr.GetClient())
+	webhookPublisher := webhook.New(webhook.Options{Clock: clk, Log: mgr.GetLogger().WithName("webhook"), Source: func(ctx context.Context) (string, error) {
+		id, err := clusterstate.GetClusterID(ctx, mgr.GetClient())
 		return "urn:uuid:" + id, err
 	}})
-	ours := prometheus.NewRegistry()
-	measures, err := telemetry.NewMetrics(ours)
-	if err := errors.Join(err, ours.Register(hook)); err != nil {
+	registry := prometheus.NewRegistry()
+	upgradeMetrics, err := telemetry.NewMetrics(registry)
+	if err := errors.Join(err, registry.Register(webhookPublisher)); err != nil {
 		return fmt.Errorf("making the metrics: %w", err)
 	}
-	events := &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: measures}
-	telling := telemetry.Telling{Events: events, Webhook: hook}
-	current := &setups{
+	events := &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: upgradeMetrics}
+	publisher := telemetry.MultiPublisher{Events: events, Webhook: webhookPublisher}
+	reloader := &configReloader{
 		read:    o.config,
-		show:    measures.Configured,
+		report:  upgradeMetrics.SetConfigValid,
 		clock:   clk,
 		log:     mgr.GetLogger().WithName("configuration"),
 		changed: make(chan event.GenericEvent, 1),
 	}
-	current.make = func(cfg config.Config) (upgradeconfig.Setup, error) {
-		tools, err := outside(cfg, clk)
+	reloader.build = func(cfg config.Config) (upgradeconfig.Snapshot, error) {
+		deps, err := newDeps(cfg, clk)
 		if err != nil {
-			return upgradeconfig.Setup{}, err
+			return upgradeconfig.Snapshot{}, err
 		}
-		tools.Alerts.Observe = measures.Checked
-		tools.Client, tools.Live, tools.Notifier = mgr.GetClient(), mgr.GetAPIReader(), telling
-		tools.ExtraNodes = &capacity.ExtraNodes{Client: tools.Client, Live: tools.Live}
-		made := upgraders(tools)
-		if err := check(made); err != nil {
-			return upgradeconfig.Setup{}, fmt.Errorf("checking the upgraders: %w", err)
+		deps.Alerts.Observe = upgradeMetrics.ObserveHealthCheck
+		deps.Client, deps.Live, deps.Notifier = mgr.GetClient(), mgr.GetAPIReader(), publisher
+		deps.ExtraNodes = &capacity.ExtraNodes{Client: deps.Client, Live: deps.Live}
+		byType := upgraders(deps)
+		if err := validateUpgraders(byType); err != nil {
+			return upgradeconfig.Snapshot{}, fmt.Errorf("checking the upgraders: %w", err)
 		}
-		return upgradeconfig.Setup{Upgraders: made, Config: cfg}, direct(hook, cfg.Webhook)
+		return upgradeconfig.Snapshot{Upgraders: byType, Config: cfg}, configureWebhook(webhookPublisher, cfg.Webhook)
 	}
-	first, err := current.make(cfg)
+	first, err := reloader.build(cfg)
 	if err != nil {
 		return err
 	}
-	current.begin(first)
+	reloader.set(first)
 	controller := &upgradeconfig.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk, Namespace: o.Namespace,
-		Setup: current.Current, SetupChanged: current.changed, Telling: telling, Metrics: measures,
+		Config: reloader.Current, ConfigChanged: reloader.changed, Notifier: publisher, Metrics: upgradeMetrics,
 	}
 	if err := controller.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("making the controller of UpgradeConfigs: %w", err)
 	}
-	if err := addNodekeeper(mgr, current, clk, ours, events); err != nil {
+	if err := addNodekeeper(mgr, reloader, clk, registry, events); err != nil {
 		return fmt.Errorf("making the controller of drains: %w", err)
 	}
-	if err := metrics.Registry.Register(ours); err != nil {
+	if err := metrics.Registry.Register(registry); err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}
-	return errors.Join(mgr.Add(current), mgr.Add(hook))
+	return errors.Join(mgr.Add(reloader), mgr.Add(webhookPublisher))
 }
 
 // addNodekeeper adds the controller of drains. It tells by Events alone: a drain
 // has one for each pod, and a receiver has no use for them.
-func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock, registry prometheus.Registerer, events *telemetry.Events) error {
-	drains, err := telemetry.NewDrains(registry)
+func addNodekeeper(mgr ctrl.Manager, reloader *configReloader, clk clock.Clock, registry prometheus.Registerer, events *telemetry.Events) error {
+	drainMetrics, err := telemetry.NewDrainMetrics(registry)
 	if err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	controller := &nodekeeper.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk,
-		Config:  func() config.NodeDrain { return current.Current().Config.NodeDrain },
-		Runbook: current.runbook,
-		Events:  events, Metrics: drains,
+		Config:  func() config.NodeDrain { return reloader.Current().Config.NodeDrain },
+		Runbook: reloader.runbook,
+		Events:  events, Metrics: drainMetrics,
 	}
 	return controller.SetupWithManager(mgr)
 }
@@ -170,19 +170,19 @@ func addNodekeeper(mgr ctrl.Manager, current *setups, clk clock.Clock, registry 
 // caches are synced, and until then the log says which one is not.
 func addProbes(mgr ctrl.Manager) error {
 	log := mgr.GetLogger().WithName("readyz")
-	ready := func(req *http.Request) error {
-		err := synced(req.Context(), mgr.GetCache())
+	checkReady := func(req *http.Request) error {
+		err := checkCacheSync(req.Context(), mgr.GetCache())
 		if err != nil {
 			log.Info("not ready", "reason", err.Error())
 		}
 		return err
 	}
-	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", ready))
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", checkReady))
 }
 
-// synced says which of the kinds that are read from the cache is not there yet.
-func synced(ctx context.Context, from cache.Cache) error {
-	for _, kind := range cached() {
+// checkCacheSync says which of the kinds that are read from the cache is not there yet.
+func checkCacheSync(ctx context.Context, from cache.Cache) error {
+	for _, kind := range cachedKinds() {
 		informer, err := from.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", kind, err)
@@ -194,8 +194,8 @@ func synced(ctx context.Context, from cache.Cache) error {
 	return nil
 }
 
-// cached are the kinds that are read from the cache. No other is.
-func cached() []client.Object {
+// cachedKinds are the kinds that are read from the cache. No other is.
+func cachedKinds() []client.Object {
 	return []client.Object{
 		&v1alpha1.UpgradeConfig{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{},
 		&mcfgv1.MachineConfigPool{}, &corev1.Node{}, &policyv1.PodDisruptionBudget{}, &coordinationv1.Lease{},
@@ -203,7 +203,7 @@ func cached() []client.Object {
 }
 
 func (o *Options) managerOptions(log logr.Logger) ctrl.Options {
-	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){serving(o.MetricsCerts)}}
+	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){tlsOptions(o.MetricsCerts)}}
 	if o.MetricsSecure {
 		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
@@ -215,8 +215,8 @@ func (o *Options) managerOptions(log logr.Logger) ctrl.Options {
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}:                  {Transform: upgradeconfig.TrimNode},
-				&policyv1.PodDisruptionBudget{}: {Transform: nodekeeper.TrimBudget},
+				&corev1.Node{}:                  {Transform: upgradeconfig.StripNode},
+				&policyv1.PodDisruptionBudget{}: {Transform: nodekeeper.StripPDB},
 				&coordinationv1.Lease{}: {
 					Namespaces: map[string]cache.Config{o.Namespace: {}},
 					Field:      fields.OneTermEqualSelector("metadata.name", lock.Name),

@@ -100,7 +100,7 @@ func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			upgraders := func(runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
+			upgraders := func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
 			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, upgraders)
 			if err == nil || !strings.HasPrefix(err.Error(), "checking the upgraders: ") {
 				t.Fatalf("got %v, want a refusal of the upgraders", err)
@@ -117,26 +117,26 @@ func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 	t.Parallel()
 	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
-	var given runbooks.Tools
-	upgraders := func(tools runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
-		given = tools
+	var got runbooks.Deps
+	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+		got = deps
 		return nil
 	}
 	if err := operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
 		t.Fatal("an operator without upgraders ran")
 	}
-	if given.Client == nil || given.Live == nil || given.Notifier == nil || given.Dependencies == nil || given.Config.UpgradeWindow.Duration == 0 {
-		t.Errorf("given were %+v", given)
+	if got.Client == nil || got.Live == nil || got.Notifier == nil || got.Dependencies == nil || got.Config.UpgradeWindow.Duration == 0 {
+		t.Errorf("given were %+v", got)
 	}
-	if given.Alerts == nil || given.Alerts.Unchecked || given.Alerts.Source == nil || given.Alerts.Clock == nil || given.Alerts.Interval != time.Minute {
-		t.Errorf("by default alerts are asked for once a minute; given was %+v", given.Alerts)
+	if got.Alerts == nil || got.Alerts.Disabled || got.Alerts.Source == nil || got.Alerts.Clock == nil || got.Alerts.Interval != time.Minute {
+		t.Errorf("by default alerts are asked for once a minute; given was %+v", got.Alerts)
 	}
-	if given.Silencer == nil || given.Silencer.Alertmanager == nil {
-		t.Errorf("by default alerts are silenced; given was %+v", given.Silencer)
+	if got.Silencer == nil || got.Silencer.Alertmanager == nil {
+		t.Errorf("by default alerts are silenced; given was %+v", got.Silencer)
 	}
 	for name, book := range map[string]engine.Runbook{
-		"OSD": runbooks.OSD{Tools: given}.Runbook(&v1alpha1.UpgradeConfig{}),
-		"ARO": runbooks.ARO{Tools: given}.Runbook(&v1alpha1.UpgradeConfig{}),
+		"OSD": runbooks.OSD{Deps: got}.Runbook(&v1alpha1.UpgradeConfig{}),
+		"ARO": runbooks.ARO{Deps: got}.Runbook(&v1alpha1.UpgradeConfig{}),
 	} {
 		if err := book.Validate(); err != nil {
 			t.Errorf("the upgrader %s: %v", name, err)
@@ -144,8 +144,8 @@ func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 	}
 }
 
-// configured are options with a configuration file that has these lines.
-func configured(t *testing.T, lines string) operator.Options {
+// optionsWithConfig are options with a configuration file that has these lines.
+func optionsWithConfig(t *testing.T, lines string) operator.Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+lines), 0o600); err != nil {
@@ -162,23 +162,23 @@ func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
 		"alerts: {url: \"\"}\n":           true,
 		"alerts: {url: 'https://here'}\n": false,
 	} {
-		var given runbooks.Tools
-		upgraders := func(tools runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
-			given = tools
+		var got runbooks.Deps
+		upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+			got = deps
 			return nil
 		}
-		if err := operator.Run(t.Context(), configured(t, lines), cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
+		if err := operator.Run(t.Context(), optionsWithConfig(t, lines), cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
 			t.Fatal("an operator without upgraders ran")
 		}
-		if given.Alerts == nil || given.Alerts.Unchecked != unchecked || (given.Alerts.Source == nil) != unchecked {
-			t.Errorf("%q: given was %+v, want them unchecked: %t", lines, given.Alerts, unchecked)
+		if got.Alerts == nil || got.Alerts.Disabled != unchecked || (got.Alerts.Source == nil) != unchecked {
+			t.Errorf("%q: given was %+v, want them unchecked: %t", lines, got.Alerts, unchecked)
 		}
 	}
 }
 
 func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
 	t.Parallel()
-	nobody := &rest.Config{Host: "http://127.0.0.1:1"}
+	unreachable := &rest.Config{Host: "http://127.0.0.1:1"}
 	for lines, want := range map[string]string{
 		"alerts: {url: thanos}\n":                                          `--config: alerts.url: the URL of Prometheus is "thanos", must begin with https://`,
 		"alerts: {url: 'https://u:p@thanos'}\n":                            "--config: alerts.url: the URL of Prometheus must be a URL without user",
@@ -187,7 +187,7 @@ func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
 		"webhook: {url: 'http://here', tokenFile: /token}\n":               "--config: webhook.url: the URL of the receiver is \"http://here\", must begin with https://: a token",
 		"externalDependencies: {urls: ['https://quay.io/', quay.io, x]}\n": "--config: externalDependencies.urls: checking the external dependencies: the URL in place 2 must be",
 	} {
-		err := operator.Run(t.Context(), configured(t, lines), nobody, logr.Discard(), clock.RealClock{}, nil)
+		err := operator.Run(t.Context(), optionsWithConfig(t, lines), unreachable, logr.Discard(), clock.RealClock{}, nil)
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want one line that begins with %s", err, want)
 		}
@@ -196,7 +196,7 @@ func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
 
 func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
-	unasked := func(runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader {
+	failIfCalled := func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 		t.Error("the upgraders were made")
 		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}
 	}
@@ -212,27 +212,27 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 	}
 	endless := right
 	endless.ConfigFile = "/dev/zero"
-	nobody := &rest.Config{Host: "http://127.0.0.1:1"}
+	unreachable := &rest.Config{Host: "http://127.0.0.1:1"}
 	for want, run := range map[string]func() error{
-		"--log-level: is \"loud\"":               func() error { return operator.Main(t.Context(), loud, clock.RealClock{}, unasked) },
-		"--kubeconfig \"/nowhere/kubeconfig\": ": func() error { return operator.Main(t.Context(), lost, clock.RealClock{}, unasked) },
+		"--log-level: is \"loud\"":               func() error { return operator.Main(t.Context(), loud, clock.RealClock{}, failIfCalled) },
+		"--kubeconfig \"/nowhere/kubeconfig\": ": func() error { return operator.Main(t.Context(), lost, clock.RealClock{}, failIfCalled) },
 		fmt.Sprintf("--kubeconfig %q: must be a kubeconfig, with", prose.Kubeconfig): func() error {
-			return operator.Main(t.Context(), prose, clock.RealClock{}, unasked)
+			return operator.Main(t.Context(), prose, clock.RealClock{}, failIfCalled)
 		},
 		fmt.Sprintf("--kubeconfig %q: read %s: is a directory", folder.Kubeconfig, folder.Kubeconfig): func() error {
-			return operator.Main(t.Context(), folder, clock.RealClock{}, unasked)
+			return operator.Main(t.Context(), folder, clock.RealClock{}, failIfCalled)
 		},
 		"--log-level: is \"loud\", must": func() error {
-			return operator.Run(t.Context(), loud, nobody, logr.Discard(), clock.RealClock{}, unasked)
+			return operator.Run(t.Context(), loud, unreachable, logr.Discard(), clock.RealClock{}, failIfCalled)
 		},
 		"--config: stat /nowhere/config.yaml": func() error {
-			return operator.Run(t.Context(), badConfig, nobody, logr.Discard(), clock.RealClock{}, unasked)
+			return operator.Run(t.Context(), badConfig, unreachable, logr.Discard(), clock.RealClock{}, failIfCalled)
 		},
 		"--config /dev/zero: must be a file": func() error {
-			return operator.Run(t.Context(), endless, nobody, logr.Discard(), clock.RealClock{}, unasked)
+			return operator.Run(t.Context(), endless, unreachable, logr.Discard(), clock.RealClock{}, failIfCalled)
 		},
 		"asking the API server http://127.0.0.1": func() error {
-			return operator.Run(t.Context(), right, nobody, logr.Discard(), clock.RealClock{}, unasked)
+			return operator.Run(t.Context(), right, unreachable, logr.Discard(), clock.RealClock{}, failIfCalled)
 		},
 	} {
 		if err := run(); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -243,14 +243,14 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 
 func TestAnAddressThatIsTakenIsRefusedWithItsFlag(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
-	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: taken.Addr().String(), LogLevel: "info", LogFormat: "json"}
+	defer inUse.Close()
+	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: inUse.Addr().String(), LogLevel: "info", LogFormat: "json"}
 	err = operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, nil)
-	want := "--health-probe-bind-address: must be an address that is free and of this machine, or 0 for none: listen tcp " + taken.Addr().String()
+	want := "--health-probe-bind-address: must be an address that is free and of this machine, or 0 for none: listen tcp " + inUse.Addr().String()
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want an error that begins with %s", err, want)
 	}

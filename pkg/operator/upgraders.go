@@ -17,28 +17,28 @@ import (
 // Upgraders makes the ways to upgrade, by spec.type. They are registered
 // explicitly: an unknown type is shown on the UpgradeConfig, there is no default.
 // They are made anew when the configuration changes.
-type Upgraders func(runbooks.Tools) map[string]upgradeconfig.ClusterUpgrader
+type Upgraders func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader
 
-// longestType is how long spec.type may be.
-const longestType = 63
+// maxTypeLen is how long spec.type may be.
+const maxTypeLen = 63
 
-// check says what is wrong with the upgraders, all of it.
-func check(upgraders map[string]upgradeconfig.ClusterUpgrader) error {
+// validateUpgraders says what is wrong with the upgraders, all of it.
+func validateUpgraders(upgraders map[string]upgradeconfig.ClusterUpgrader) error {
 	if len(upgraders) == 0 {
 		return errors.New("there are none, so nothing could be upgraded: register at least one")
 	}
-	var wrong []error
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(upgraders)) {
-		if name == "" || len(name) > longestType {
-			wrong = append(wrong, fmt.Errorf("upgrader %q: its name is a spec.type, of 1 to %d characters", name, longestType))
+		if name == "" || len(name) > maxTypeLen {
+			errs = append(errs, fmt.Errorf("upgrader %q: its name is a spec.type, of 1 to %d characters", name, maxTypeLen))
 		}
 		if upgraders[name] == nil {
-			wrong = append(wrong, fmt.Errorf("upgrader %q is nil", name))
+			errs = append(errs, fmt.Errorf("upgrader %q is nil", name))
 			continue
 		}
 		if err := upgraders[name].Runbook(&v1alpha1.UpgradeConfig{}).Validate(); err != nil {
-			wrong = append(wrong, fmt.Errorf("the runbook of upgrader %q: %w", name, err))
+			errs = append(errs, fmt.Errorf("the runbook of upgrader %q: %w", name, err))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }

@@ -11,30 +11,30 @@ import (
 // ARO upgrades clusters of Azure Red Hat OpenShift: as OSD does, but whether a
 // cluster may be taken to its next minor version is decided elsewhere, nobody
 // is told of a delay, and there are no procedures afterwards.
-type ARO struct{ Tools }
+type ARO struct{ Deps }
 
 // Runbook is the table of the steps.
 func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	m := managed(a.Tools, cfg)
+	s := newStepSet(a.Deps, cfg)
 	return engine.Runbook{
 		Steps: []engine.Step{
-			m.StartedNotificationSent(),
-			m.VersionPinned(),
-			m.PreHealthCheck(),
-			m.ExternalDependenciesAvailable(),
-			m.ScaleUpExtraNodes(),
-			m.ControlPlaneMaintWindow(),
-			m.CommenceUpgrade(m.undisturbed),
-			m.ControlPlaneUpgraded(),
-			m.RemoveControlPlaneMaintWindow(),
-			m.WorkersMaintWindow(),
-			m.AllWorkerNodesUpgraded(),
-			m.RemoveExtraScaledNodes(),
-			m.RemoveMaintWindow(),
-			m.PostClusterHealthCheck(),
-			m.CompletedNotificationSent(),
+			s.StartedNotificationSent(),
+			s.VersionPinned(),
+			s.PreHealthCheck(),
+			s.ExternalDependenciesAvailable(),
+			s.ScaleUpExtraNodes(),
+			s.ControlPlaneMaintWindow(),
+			s.CommenceUpgrade(s.noOtherUpdate),
+			s.ControlPlaneUpgraded(),
+			s.RemoveControlPlaneMaintWindow(),
+			s.WorkersMaintWindow(),
+			s.AllWorkerNodesUpgraded(),
+			s.RemoveExtraScaledNodes(),
+			s.RemoveMaintWindow(),
+			s.PostClusterHealthCheck(),
+			s.CompletedNotificationSent(),
 		},
-		Cleanup: m.cleanup(),
-		Abandon: m.abandon,
+		Cleanup: s.cleanup(),
+		Abandon: s.abandon,
 	}
 }

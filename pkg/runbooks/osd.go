@@ -9,33 +9,33 @@ import (
 )
 
 // OSD upgrades clusters of OpenShift Dedicated.
-type OSD struct{ Tools }
+type OSD struct{ Deps }
 
 // Runbook is the table of the steps.
 func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	m := managed(o.Tools, cfg)
+	s := newStepSet(o.Deps, cfg)
 	return engine.Runbook{
-		Steps: m.tellingDelay(
-			m.StartedNotificationSent(),
-			m.VersionPinned(),
-			m.ClusterUpgradeable(),
-			m.PreHealthCheck(),
-			m.ExternalDependenciesAvailable(),
-			m.ScaleUpExtraNodes(),
-			m.ControlPlaneMaintWindow(),
-			m.CommenceUpgrade(m.upgradeable),
-			m.DelayedNotificationSent(),
-			m.ControlPlaneUpgraded(),
-			m.RemoveControlPlaneMaintWindow(),
-			m.WorkersMaintWindow(),
-			m.AllWorkerNodesUpgraded(),
-			m.RemoveExtraScaledNodes(),
-			m.RemoveMaintWindow(),
-			m.PostClusterHealthCheck(),
-			m.PostUpgradeProcedures(),
-			m.CompletedNotificationSent(),
+		Steps: s.withDelayNotification(
+			s.StartedNotificationSent(),
+			s.VersionPinned(),
+			s.ClusterUpgradeable(),
+			s.PreHealthCheck(),
+			s.ExternalDependenciesAvailable(),
+			s.ScaleUpExtraNodes(),
+			s.ControlPlaneMaintWindow(),
+			s.CommenceUpgrade(s.upgradeable),
+			s.DelayedNotificationSent(),
+			s.ControlPlaneUpgraded(),
+			s.RemoveControlPlaneMaintWindow(),
+			s.WorkersMaintWindow(),
+			s.AllWorkerNodesUpgraded(),
+			s.RemoveExtraScaledNodes(),
+			s.RemoveMaintWindow(),
+			s.PostClusterHealthCheck(),
+			s.PostUpgradeProcedures(),
+			s.CompletedNotificationSent(),
 		),
-		Cleanup: m.cleanup(),
-		Abandon: m.abandon,
+		Cleanup: s.cleanup(),
+		Abandon: s.abandon,
 	}
 }

@@ -24,8 +24,8 @@ func names(steps []engine.Step) []string {
 
 func TestAROIsOSDWithoutWhatIsDecidedElsewhere(t *testing.T) {
 	t.Parallel()
-	tools := Tools{Config: config.Default()}
-	osd, aro := OSD{tools}.Runbook(&v1alpha1.UpgradeConfig{}), ARO{tools}.Runbook(&v1alpha1.UpgradeConfig{})
+	deps := Deps{Config: config.Default()}
+	osd, aro := OSD{deps}.Runbook(&v1alpha1.UpgradeConfig{}), ARO{deps}.Runbook(&v1alpha1.UpgradeConfig{})
 	for _, book := range []engine.Runbook{osd, aro} {
 		if err := book.Validate(); err != nil {
 			t.Error(err)
@@ -43,11 +43,11 @@ func TestAROIsOSDWithoutWhatIsDecidedElsewhere(t *testing.T) {
 
 func TestTheShapeOfATableDependsOnNoUpgradeConfig(t *testing.T) {
 	t.Parallel()
-	tools := Tools{Config: config.Default()}
+	deps := Deps{Config: config.Default()}
 	full := &v1alpha1.UpgradeConfig{Spec: v1alpha1.UpgradeConfigSpec{
 		Type: "OSD", CapacityReservation: new(true), Paused: new(true), Desired: v1alpha1.Update{Version: "4.4.6", Channel: "fast-4.4"},
 	}}
-	for name, make := range map[string]func(*v1alpha1.UpgradeConfig) engine.Runbook{"OSD": OSD{tools}.Runbook, "ARO": ARO{tools}.Runbook} {
+	for name, make := range map[string]func(*v1alpha1.UpgradeConfig) engine.Runbook{"OSD": OSD{deps}.Runbook, "ARO": ARO{deps}.Runbook} {
 		if diff := cmp.Diff(names(make(&v1alpha1.UpgradeConfig{}).Steps), names(make(full).Steps)); diff != "" {
 			t.Errorf("%s (-empty +full):\n%s", name, diff)
 		}

@@ -7,27 +7,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Hold is what kept a pod on a node that was being drained.
-type Hold string
+// BlockReason is what kept a pod on a node that was being drained.
+type BlockReason string
 
 const (
-	// HeldByBudget is a pod that a PodDisruptionBudget guards.
-	HeldByBudget Hold = "PodDisruptionBudget"
-	// HeldInTermination is a pod that was deleted and did not end.
-	HeldInTermination Hold = "Termination"
-	// HeldByOther is a pod of which neither is true.
-	HeldByOther Hold = "Other"
+	// BlockedByPDB is a pod that a PodDisruptionBudget guards.
+	BlockedByPDB BlockReason = "PodDisruptionBudget"
+	// BlockedByTermination is a pod that was deleted and did not end.
+	BlockedByTermination BlockReason = "Termination"
+	// BlockedByOther is a pod of which neither is true.
+	BlockedByOther BlockReason = "Other"
 )
 
-// Drains are the metrics about the drains of nodes.
-type Drains struct {
+// DrainMetrics are the metrics about the drains of nodes.
+type DrainMetrics struct {
 	forced  *prometheus.CounterVec
 	blocked *prometheus.GaugeVec
 }
 
-// NewDrains makes the metrics and registers them.
-func NewDrains(registry prometheus.Registerer) (*Drains, error) {
-	d := &Drains{
+// NewDrainMetrics makes the metrics and registers them.
+func NewDrainMetrics(registry prometheus.Registerer) (*DrainMetrics, error) {
+	d := &DrainMetrics{
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_forced_drains_total",
 			Help: "Pods that were forced off a node that was being drained, by what had held them. One whose deletion the API server has carried out and not confirmed is told in Events and not counted.",
@@ -42,18 +42,18 @@ func NewDrains(registry prometheus.Registerer) (*Drains, error) {
 			return nil, err
 		}
 	}
-	for _, hold := range []Hold{HeldByBudget, HeldInTermination, HeldByOther} {
-		d.forced.WithLabelValues(string(hold)) // a rate needs a beginning
+	for _, reason := range []BlockReason{BlockedByPDB, BlockedByTermination, BlockedByOther} {
+		d.forced.WithLabelValues(string(reason)) // a rate needs a beginning
 	}
 	return d, nil
 }
 
-// Forced counts a pod that was forced.
-func (d *Drains) Forced(hold Hold) { d.forced.WithLabelValues(string(hold)).Inc() }
+// IncForced counts a pod that was forced.
+func (d *DrainMetrics) IncForced(reason BlockReason) { d.forced.WithLabelValues(string(reason)).Inc() }
 
-// Blocked shows that the drain of a node is held up past its time, or drops
+// SetBlocked shows that the drain of a node is held up past its time, or drops
 // the series if it is not, or the node is gone.
-func (d *Drains) Blocked(node string, blocked bool) {
+func (d *DrainMetrics) SetBlocked(node string, blocked bool) {
 	if !blocked {
 		d.blocked.DeleteLabelValues(node)
 		return

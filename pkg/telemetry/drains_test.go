@@ -16,7 +16,7 @@ import (
 func TestTheMetricsOfDrains(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
-	d, err := telemetry.NewDrains(registry)
+	d, err := telemetry.NewDrainMetrics(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,21 +32,21 @@ func TestTheMetricsOfDrains(t *testing.T) {
 		}
 	}
 	want("at first", forced("0", "0", "0")...)
-	d.Forced(telemetry.HeldByBudget)
-	d.Forced(telemetry.HeldByBudget)
-	d.Forced(telemetry.HeldInTermination)
-	d.Forced(telemetry.HeldByOther)
-	d.Blocked("a", true)
-	d.Blocked("a", true)
-	d.Blocked("b", false)
+	d.IncForced(telemetry.BlockedByPDB)
+	d.IncForced(telemetry.BlockedByPDB)
+	d.IncForced(telemetry.BlockedByTermination)
+	d.IncForced(telemetry.BlockedByOther)
+	d.SetBlocked("a", true)
+	d.SetBlocked("a", true)
+	d.SetBlocked("b", false)
 	want("while a drain is blocked", append(forced("1", "2", "1"), "node_drain_blocked{node=a} 1")...)
 	if problems, err := promlint.NewWithMetricFamilies(gather(t, registry)).Lint(); len(problems) > 0 || err != nil {
 		t.Errorf("promlint: %v %v", problems, err)
 	}
-	d.Blocked("a", false)
+	d.SetBlocked("a", false)
 	want("once it is not", forced("1", "2", "1")...)
 
-	if _, err := telemetry.NewDrains(registry); err == nil {
+	if _, err := telemetry.NewDrainMetrics(registry); err == nil {
 		t.Error("registering twice is no error")
 	}
 }

@@ -33,74 +33,74 @@ type Events struct {
 	// Metrics count what could not be written; nil: nobody does.
 	Metrics *Metrics
 
-	mu   sync.Mutex
-	told map[string]map[string]bool // subject's uid → ids, so that a steady pass writes nothing
+	mu        sync.Mutex
+	published map[string]map[string]bool // subject's uid → ids, so that a steady pass writes nothing
 }
 
-// Notify writes one Event about the subject. That it exists already is success.
-func (e *Events) Notify(ctx context.Context, subject corev1.ObjectReference, n engine.Notice) error {
-	if e.isTold(subject, n.ID) {
+// Publish writes one Event about the subject. That it exists already is success.
+func (e *Events) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
+	if e.isPublished(ref, n.ID) {
 		return nil
 	}
 	now := metav1.NewTime(e.Clock.Now())
-	namespace := subject.Namespace
+	namespace := ref.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
 	event := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(subject.Name, n.ID)},
-		InvolvedObject: subject,
-		Type:           n.Type, Reason: n.Reason, Message: engine.Clip(n.Message, maxMessage),
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, n.ID)},
+		InvolvedObject: ref,
+		Type:           n.Type, Reason: n.Reason, Message: engine.Truncate(n.Message, maxMessage),
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source:              corev1.EventSource{Component: Component},
 		ReportingController: Component,
 	}
 	if err := e.Client.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
-		e.Metrics.Untold()
-		return fmt.Errorf("writing the event %s about %s %s: %w", n.Reason, subject.Kind, subject.Name, err)
+		e.Metrics.EventFailed()
+		return fmt.Errorf("writing the event %s about %s %s: %w", n.Reason, ref.Kind, ref.Name, err)
 	}
-	e.markTold(subject, n.ID)
+	e.markPublished(ref, n.ID)
 	return nil
 }
 
-// Tell writes an Event for what the record says of each step, in order, unless
+// PublishSteps writes an Event for what the record says of each step, in order, unless
 // that was told before. After an error the rest is told the next time.
-func (e *Events) Tell(ctx context.Context, subject corev1.ObjectReference, record history.History) error {
+func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error {
 	for _, c := range record.Conditions {
-		what, eventType := describe(c)
-		if what == "" {
+		reason, eventType := stepEvent(c)
+		if reason == "" {
 			continue
 		}
 		// The version is part of it: the next one's attempts are counted from 1 again.
-		n := engine.Notice{
-			ID:      engine.ID(string(subject.UID), record.Attempt, record.Version+" "+c.Type, what),
-			Version: record.Version, Attempt: record.Attempt, Type: eventType, Reason: what,
+		n := engine.Notification{
+			ID:      engine.NotificationID(string(ref.UID), record.Attempt, record.Version+" "+c.Type, reason),
+			Version: record.Version, Attempt: record.Attempt, Type: eventType, Reason: reason,
 			Message: fmt.Sprintf("%s: %s (upgrade to %s)", c.Type, c.Message, record.Version),
 		}
-		if err := e.Notify(ctx, subject, n); err != nil {
+		if err := e.Publish(ctx, ref, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Forget drops what was told about a subject that is over or gone.
-func (e *Events) Forget(uid string) {
+// Reset drops what was told about a subject that is over or gone.
+func (e *Events) Reset(uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.told, uid)
+	delete(e.published, uid)
 }
 
-// describe is the reason of the Event about a step. A step that has only begun
+// stepEvent is the reason of the Event about a step. A step that has only begun
 // is not worth one.
-func describe(c history.StepCondition) (reason, eventType string) {
-	over := c.CompleteTime != nil
+func stepEvent(c history.StepCondition) (reason, eventType string) {
+	finished := c.CompleteTime != nil
 	switch {
-	case over && c.Status == metav1.ConditionFalse:
+	case finished && c.Status == metav1.ConditionFalse:
 		return "StepFailed", corev1.EventTypeWarning
-	case over && c.Reason == engine.ReasonDone:
+	case finished && c.Reason == engine.ReasonDone:
 		return "StepDone", corev1.EventTypeNormal
-	case over:
+	case finished:
 		return "StepSkipped", corev1.EventTypeNormal
 	case c.Status == metav1.ConditionUnknown:
 		return "StepUnknown", corev1.EventTypeWarning
@@ -110,28 +110,28 @@ func describe(c history.StepCondition) (reason, eventType string) {
 	return "StepWaiting", corev1.EventTypeNormal
 }
 
-func (e *Events) isTold(subject corev1.ObjectReference, id string) bool {
+func (e *Events) isPublished(ref corev1.ObjectReference, id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.told[string(subject.UID)][id]
+	return e.published[string(ref.UID)][id]
 }
 
-func (e *Events) markTold(subject corev1.ObjectReference, id string) {
+func (e *Events) markPublished(ref corev1.ObjectReference, id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	uid := string(subject.UID)
-	if e.told == nil {
-		e.told = map[string]map[string]bool{}
+	uid := string(ref.UID)
+	if e.published == nil {
+		e.published = map[string]map[string]bool{}
 	}
-	if e.told[uid] == nil {
-		e.told[uid] = map[string]bool{}
+	if e.published[uid] == nil {
+		e.published[uid] = map[string]bool{}
 	}
-	e.told[uid][id] = true
+	e.published[uid][id] = true
 }
 
 // eventName is unique to the subject's name and the id, and a valid name.
-func eventName(subject, id string) string {
+func eventName(objectName, id string) string {
 	const most = 253
-	head := strings.TrimRight(subject[:min(len(subject), most-len(id)-1)], "-.") // the cut may leave no name
+	head := strings.TrimRight(objectName[:min(len(objectName), most-len(id)-1)], "-.") // the cut may leave no name
 	return head + "." + id
 }

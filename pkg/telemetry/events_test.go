@@ -76,19 +76,19 @@ func (r *receiver) messages() []string {
 }
 
 // upgrade is a record with a step of each kind.
-func upgrade(version string, attempt int32) history.History {
-	over := new(metav1.NewTime(noon))
-	return history.History{Version: version, Attempt: attempt, Conditions: []history.StepCondition{
-		{Type: "Done", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "done", CompleteTime: over},
-		{Type: "Skipped", Status: metav1.ConditionTrue, Reason: "NotAsked", Message: "left out", CompleteTime: over},
-		{Type: "Failed", Status: metav1.ConditionFalse, Reason: "TooLate", Message: "given up", CompleteTime: over},
+func upgrade(version string, attempt int32) history.Record {
+	completeTime := new(metav1.NewTime(noon))
+	return history.Record{Version: version, Attempt: attempt, Conditions: []history.StepCondition{
+		{Type: "Done", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "done", CompleteTime: completeTime},
+		{Type: "Skipped", Status: metav1.ConditionTrue, Reason: "NotAsked", Message: "left out", CompleteTime: completeTime},
+		{Type: "Failed", Status: metav1.ConditionFalse, Reason: "TooLate", Message: "given up", CompleteTime: completeTime},
 		{Type: "Unseen", Status: metav1.ConditionUnknown, Reason: "CannotObserve", Message: "no answer"},
 		{Type: "Waiting", Status: metav1.ConditionFalse, Reason: "NotYet", Message: "2 of 3"},
 		{Type: "Begun", Status: metav1.ConditionFalse, Reason: engine.ReasonStarted, Message: "begins"},
 	}}
 }
 
-var told = []string{
+var published = []string{
 	"Normal StepDone Done: done (upgrade to 4.4.6)",
 	"Normal StepSkipped Skipped: left out (upgrade to 4.4.6)",
 	"Warning StepFailed Failed: given up (upgrade to 4.4.6)",
@@ -96,9 +96,9 @@ var told = []string{
 	"Normal StepWaiting Waiting: 2 of 3 (upgrade to 4.4.6)",
 }
 
-func tell(t *testing.T, events *telemetry.Events, record history.History) {
+func publishSteps(t *testing.T, events *telemetry.Events, record history.Record) {
 	t.Helper()
-	if err := events.Tell(t.Context(), subject, record); err != nil {
+	if err := events.PublishSteps(t.Context(), subject, record); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,8 +106,8 @@ func tell(t *testing.T, events *telemetry.Events, record history.History) {
 func TestEachStepIsToldInTheOrderOfTheRecord(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	tell(t, r.events(), upgrade("4.4.6", 1))
-	if diff := cmp.Diff(told, r.messages()); diff != "" {
+	publishSteps(t, r.events(), upgrade("4.4.6", 1))
+	if diff := cmp.Diff(published, r.messages()); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	first := r.arrived[0]
@@ -125,11 +125,11 @@ func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	events := r.events()
-	tell(t, events, upgrade("4.4.6", 1))
+	publishSteps(t, events, upgrade("4.4.6", 1))
 	tries := r.tries
 
 	t.Log("in a steady state nothing is asked of the API server")
-	tell(t, events, upgrade("4.4.6", 1))
+	publishSteps(t, events, upgrade("4.4.6", 1))
 	if r.tries != tries {
 		t.Errorf("%d requests in a steady state", r.tries-tries)
 	}
@@ -137,23 +137,23 @@ func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 	t.Log("another message alone is no news")
 	changed := upgrade("4.4.6", 1)
 	changed.Conditions[4].Message, changed.Conditions[4].Reason = "3 of 3", "AlmostThere"
-	tell(t, events, changed)
+	publishSteps(t, events, changed)
 	if r.tries != tries {
 		t.Errorf("%d requests for another message", r.tries-tries)
 	}
 
 	t.Log("after a crash the ids are the same, and what exists already counts as told")
-	tell(t, r.events(), upgrade("4.4.6", 1))
-	if diff := cmp.Diff(told, r.messages()); diff != "" {
+	publishSteps(t, r.events(), upgrade("4.4.6", 1))
+	if diff := cmp.Diff(published, r.messages()); diff != "" {
 		t.Errorf("told after a crash (-want +got):\n%s", diff)
 	}
 
 	t.Log("what is forgotten is asked for again, and is there already")
-	events.Forget(string(subject.UID))
+	events.Reset(string(subject.UID))
 	tries = r.tries
-	tell(t, events, upgrade("4.4.6", 1))
-	if r.tries == tries || len(r.arrived) != len(told) {
-		t.Errorf("%d requests and %d Events after it was forgotten, want some and %d", r.tries-tries, len(r.arrived), len(told))
+	publishSteps(t, events, upgrade("4.4.6", 1))
+	if r.tries == tries || len(r.arrived) != len(published) {
+		t.Errorf("%d requests and %d Events after it was forgotten, want some and %d", r.tries-tries, len(r.arrived), len(published))
 	}
 }
 
@@ -162,48 +162,48 @@ func TestWhatIsNewIsTold(t *testing.T) {
 	another := subject
 	another.UID = "4-5-6"
 	for name, again := range map[string]func(*telemetry.Events) error{
-		"another attempt":                   func(e *telemetry.Events) error { return e.Tell(t.Context(), subject, upgrade("4.4.6", 2)) },
-		"another version":                   func(e *telemetry.Events) error { return e.Tell(t.Context(), subject, upgrade("4.4.7", 1)) },
-		"an object of that name, made anew": func(e *telemetry.Events) error { return e.Tell(t.Context(), another, upgrade("4.4.6", 1)) },
+		"another attempt":                   func(e *telemetry.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.6", 2)) },
+		"another version":                   func(e *telemetry.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.7", 1)) },
+		"an object of that name, made anew": func(e *telemetry.Events) error { return e.PublishSteps(t.Context(), another, upgrade("4.4.6", 1)) },
 	} {
 		r := newReceiver(t)
 		events := r.events()
-		tell(t, events, upgrade("4.4.6", 1))
+		publishSteps(t, events, upgrade("4.4.6", 1))
 		if err := again(events); err != nil {
 			t.Fatal(err)
 		}
-		if len(r.arrived) != 2*len(told) {
-			t.Errorf("%s: %d Events arrived, want %d", name, len(r.arrived), 2*len(told))
+		if len(r.arrived) != 2*len(published) {
+			t.Errorf("%s: %d Events arrived, want %d", name, len(r.arrived), 2*len(published))
 		}
 	}
 
 	r := newReceiver(t)
 	events := r.events()
 	record := upgrade("4.4.6", 1)
-	tell(t, events, record)
+	publishSteps(t, events, record)
 	record.Conditions[4] = history.StepCondition{Type: "Waiting", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "3 of 3", CompleteTime: new(metav1.NewTime(noon))}
-	tell(t, events, record)
-	if diff := cmp.Diff(append(told[:len(told):len(told)], "Normal StepDone Waiting: 3 of 3 (upgrade to 4.4.6)"), r.messages()); diff != "" {
+	publishSteps(t, events, record)
+	if diff := cmp.Diff(append(published[:len(published):len(published)], "Normal StepDone Waiting: 3 of 3 (upgrade to 4.4.6)"), r.messages()); diff != "" {
 		t.Errorf("told of a step that went on (-want +got):\n%s", diff)
 	}
 }
 
 func TestWhatCouldNotBeToldIsToldLaterInOrder(t *testing.T) {
 	t.Parallel()
-	for lost := range told {
+	for lost := range published {
 		r := newReceiver(t)
 		events := r.events()
-		r.down = func(event corev1.Event) bool { return strings.Contains(told[lost], event.Message) }
-		err := events.Tell(t.Context(), subject, upgrade("4.4.6", 1))
+		r.down = func(event corev1.Event) bool { return strings.Contains(published[lost], event.Message) }
+		err := events.PublishSteps(t.Context(), subject, upgrade("4.4.6", 1))
 		if !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "writing the event Step") || !strings.Contains(err.Error(), "UpgradeConfig example") {
 			t.Errorf("got %v, want to hear which event could not be written", err)
 		}
-		if diff := cmp.Diff(told[:lost], r.messages()[:len(r.arrived):len(r.arrived)], cmp.Transformer("nil", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+		if diff := cmp.Diff(published[:lost], r.messages()[:len(r.arrived):len(r.arrived)], cmp.Transformer("nil", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
 			t.Errorf("told before one that was lost (-want +got):\n%s", diff)
 		}
 		r.down = nil
-		tell(t, events, upgrade("4.4.6", 1))
-		if diff := cmp.Diff(told, r.messages()); diff != "" {
+		publishSteps(t, events, upgrade("4.4.6", 1))
+		if diff := cmp.Diff(published, r.messages()); diff != "" {
 			t.Errorf("told in the end (-want +got):\n%s", diff)
 		}
 	}
@@ -219,11 +219,11 @@ func TestAnEventIsOneThatTheAPITakes(t *testing.T) {
 		"a name that is cut among dashes": strings.Repeat("a", 200) + strings.Repeat("-", 52) + "b",
 	} {
 		r := newReceiver(t)
-		about := subject
-		about.Name, about.Namespace = named, ""
-		id := engine.ID("uid", 1, "step", "what")
+		ref := subject
+		ref.Name, ref.Namespace = named, ""
+		id := engine.NotificationID("uid", 1, "step", "what")
 		message := strings.Repeat("ü", 2000)
-		if err := r.events().Notify(t.Context(), about, engine.Notice{ID: id, Type: corev1.EventTypeNormal, Reason: "Reason", Message: message}); err != nil {
+		if err := r.events().Publish(t.Context(), ref, engine.Notification{ID: id, Type: corev1.EventTypeNormal, Reason: "Reason", Message: message}); err != nil {
 			t.Fatal(err)
 		}
 		event := r.arrived[0]
@@ -243,19 +243,19 @@ func TestAnIDIsTheSameForTheSameAndAnotherForAnother(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for name, id := range map[string]string{
-		"the first":       engine.ID("u", 1, "s", "x"),
-		"another uid":     engine.ID("v", 1, "s", "x"),
-		"another attempt": engine.ID("u", 2, "s", "x"),
-		"another step":    engine.ID("u", 1, "t", "x"),
-		"another status":  engine.ID("u", 1, "s", "y"),
-		"moved quotes":    engine.ID("u", 1, `s" "x`, ""),
+		"the first":       engine.NotificationID("u", 1, "s", "x"),
+		"another uid":     engine.NotificationID("v", 1, "s", "x"),
+		"another attempt": engine.NotificationID("u", 2, "s", "x"),
+		"another step":    engine.NotificationID("u", 1, "t", "x"),
+		"another status":  engine.NotificationID("u", 1, "s", "y"),
+		"moved quotes":    engine.NotificationID("u", 1, `s" "x`, ""),
 	} {
 		if former, taken := seen[id]; taken {
 			t.Errorf("%s has the id of %s", name, former)
 		}
 		seen[id] = name
 	}
-	if again := engine.ID("u", 1, "s", "x"); seen[again] != "the first" {
+	if again := engine.NotificationID("u", 1, "s", "x"); seen[again] != "the first" {
 		t.Error("the same has two ids")
 	}
 }

@@ -19,16 +19,16 @@ import (
 // the last look at it has found: there is no series of one that is gone, nor of
 // what was so before.
 type Metrics struct {
-	duration *prometheus.HistogramVec
-	failures *prometheus.CounterVec
-	unwell   *prometheus.CounterVec
-	untold   prometheus.Counter
-	valid    prometheus.Gauge
+	duration            *prometheus.HistogramVec
+	failures            *prometheus.CounterVec
+	healthCheckFailures *prometheus.CounterVec
+	eventFailures       prometheus.Counter
+	valid               prometheus.Gauge
 
-	mu     sync.Mutex
-	looks  map[key]Look
-	synced map[key]time.Time
-	checks map[string]checked
+	mu       sync.Mutex
+	upgrades map[key]Snapshot
+	synced   map[key]time.Time
+	checks   map[string]healthCheckResult
 }
 
 // key is an UpgradeConfig.
@@ -45,21 +45,21 @@ const (
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
-		looks: map[key]Look{}, synced: map[key]time.Time{}, checks: map[string]checked{},
+		upgrades: map[key]Snapshot{}, synced: map[key]time.Time{}, checks: map[string]healthCheckResult{},
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "managed_upgrade_step_duration_seconds",
 			Help:    "How long steps took, by how they ended: done, skipped or failed.",
-			Buckets: durations(),
+			Buckets: durationBuckets(),
 		}, []string{"type", "step", "result"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_failures_total",
 			Help: "Upgrades that failed, by the reason, such as WindowMissed.",
 		}, []string{"type", "reason"}),
-		unwell: prometheus.NewCounterVec(prometheus.CounterOpts{
+		healthCheckFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_health_check_failures_total",
 			Help: "How often a health check of the cluster has come to find something, or to find nothing out, by the check.",
 		}, []string{"check"}),
-		untold: prometheus.NewCounter(prometheus.CounterOpts{
+		eventFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: NotificationFailures, Help: NotificationFailuresHelp,
 			ConstLabels: prometheus.Labels{"channel": "events"},
 		}),
@@ -68,19 +68,19 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Help: "Whether the operator's configuration is the one that is written: 0 if that has an error, and the last good one is in force.",
 		}),
 	}
-	m.Configured(true) // with any other the operator does not start
-	var wrong []error
-	for _, collector := range []prometheus.Collector{shown{m}, m.duration, m.failures, m.unwell, m.untold, m.valid} {
-		wrong = append(wrong, registry.Register(collector))
+	m.SetConfigValid(true) // with any other the operator does not start
+	var errs []error
+	for _, collector := range []prometheus.Collector{upgradeCollector{m}, m.duration, m.failures, m.healthCheckFailures, m.eventFailures, m.valid} {
+		errs = append(errs, registry.Register(collector))
 	}
-	if err := errors.Join(wrong...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// durations are the bounds of the histogram's buckets: steps take from a minute to half a day.
-func durations() []float64 {
+// durationBuckets are the bounds of the histogram's buckets: steps take from a minute to half a day.
+func durationBuckets() []float64 {
 	var seconds []float64
 	for _, d := range []time.Duration{
 		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
@@ -91,8 +91,8 @@ func durations() []float64 {
 	return seconds
 }
 
-// Ended counts a step that is over.
-func (m *Metrics) Ended(upgradeType string, c history.StepCondition) {
+// ObserveStep counts a step that is over.
+func (m *Metrics) ObserveStep(upgradeType string, c history.StepCondition) {
 	if c.CompleteTime == nil || c.StartTime == nil {
 		return
 	}
@@ -106,49 +106,49 @@ func (m *Metrics) Ended(upgradeType string, c history.StepCondition) {
 	m.duration.WithLabelValues(upgradeType, c.Type, result).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
 }
 
-// Failed counts an upgrade that failed.
-func (m *Metrics) Failed(upgradeType, reason string) {
+// IncFailures counts an upgrade that failed.
+func (m *Metrics) IncFailures(upgradeType, reason string) {
 	m.failures.WithLabelValues(upgradeType, reason).Inc()
 }
 
-// Untold counts what could not be told by a Kubernetes Event. A nil Metrics
+// EventFailed counts what could not be told by a Kubernetes Event. A nil Metrics
 // counts nothing.
-func (m *Metrics) Untold() {
+func (m *Metrics) EventFailed() {
 	if m != nil {
-		m.untold.Inc()
+		m.eventFailures.Inc()
 	}
 }
 
-// Configured shows whether the configuration that is written is the one in force.
-func (m *Metrics) Configured(ok bool) {
-	m.valid.Set(number(ok))
+// SetConfigValid shows whether the configuration that is written is the one in force.
+func (m *Metrics) SetConfigValid(ok bool) {
+	m.valid.Set(boolToFloat(ok))
 }
 
-// checked is what a health check has found, and when.
-type checked struct {
+// healthCheckResult is what a health check has found, and when.
+type healthCheckResult struct {
 	at time.Time
 	ok bool
 }
 
-// remembered is for how long it counts what a health check has found: while
+// healthCheckTTL is for how long it counts what a health check has found: while
 // something waits for it, it is asked every five minutes at least.
-const remembered = 10 * time.Minute
+const healthCheckTTL = 10 * time.Minute
 
-// Checked counts a health check that does not find all well, unless that is what
+// ObserveHealthCheck counts a health check that does not find all well, unless that is what
 // it found the last time already.
-func (m *Metrics) Checked(check string, ok bool, at time.Time) {
+func (m *Metrics) ObserveHealthCheck(check string, ok bool, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.checks[check]
-	m.checks[check] = checked{at, ok}
-	if !ok && (!known || last.ok || at.Sub(last.at) > remembered) {
-		m.unwell.WithLabelValues(check).Inc()
+	m.checks[check] = healthCheckResult{at, ok}
+	if !ok && (!known || last.ok || at.Sub(last.at) > healthCheckTTL) {
+		m.healthCheckFailures.WithLabelValues(check).Inc()
 	}
 }
 
-// number is 1 for what is so.
-func number(so bool) float64 {
-	if so {
+// boolToFloat is 1 for what is so.
+func boolToFloat(value bool) float64 {
+	if value {
 		return 1
 	}
 	return 0

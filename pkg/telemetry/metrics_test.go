@@ -59,23 +59,23 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-// found is a look at an upgrade of that phase, in which that step is being taken, if any.
-func found(name string, phase history.Phase, step string) telemetry.Look {
-	l := telemetry.Look{Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.History{Version: "4.4.6", Phase: phase}}
+// snapshotOf is a look at an upgrade of that phase, in which that step is being taken, if any.
+func snapshotOf(name string, phase history.Phase, step string) telemetry.Snapshot {
+	l := telemetry.Snapshot{Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.Record{Version: "4.4.6", Phase: phase}}
 	if step != "" {
-		l.Record.Conditions = []history.StepCondition{ended(metav1.ConditionTrue, engine.ReasonDone, 0), {Type: step, StartTime: new(metav1.NewTime(noon))}}
+		l.Record.Conditions = []history.StepCondition{finishedStep(metav1.ConditionTrue, engine.ReasonDone, 0), {Type: step, StartTime: new(metav1.NewTime(noon))}}
 	}
 	return l
 }
 
-// failing is a look that did not end well.
-func failing(l telemetry.Look) telemetry.Look {
+// withError is a look that did not end well.
+func withError(l telemetry.Snapshot) telemetry.Snapshot {
 	l.Err = errDown
 	return l
 }
 
-// at is that look at another time, in minutes after noon.
-func at(minutes int, l telemetry.Look) telemetry.Look {
+// atMinute is that look at another time, in minutes after noon.
+func atMinute(minutes int, l telemetry.Snapshot) telemetry.Snapshot {
 	l.At = afternoon(minutes)
 	return l
 }
@@ -83,7 +83,7 @@ func at(minutes int, l telemetry.Look) telemetry.Look {
 // afternoon is a time, in minutes after noon.
 func afternoon(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 
-func ended(status metav1.ConditionStatus, reason string, after time.Duration) history.StepCondition {
+func finishedStep(status metav1.ConditionStatus, reason string, after time.Duration) history.StepCondition {
 	return history.StepCondition{
 		Type: "PreHealthCheck", Status: status, Reason: reason,
 		StartTime: new(metav1.NewTime(noon)), CompleteTime: new(metav1.NewTime(noon.Add(after))),
@@ -93,12 +93,12 @@ func ended(status metav1.ConditionStatus, reason string, after time.Duration) hi
 func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
-	l := found("example", history.PhaseUpgrading, "PreHealthCheck")
+	l := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
 	l.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Valid", LastTransitionTime: metav1.NewTime(noon)}}
-	m.Show(l)
-	m.Ended("OSD", ended(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
-	m.Failed("OSD", "WindowMissed")
-	m.Checked("nodes", false, noon)
+	m.SetUpgrade(l)
+	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
+	m.IncFailures("OSD", "WindowMissed")
+	m.ObserveHealthCheck("nodes", false, noon)
 	families := gather(t, registry)
 	if len(families) != 10 {
 		t.Errorf("got %d metrics, want each of the 10 to have a value", len(families))
@@ -115,9 +115,9 @@ func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 	}
 }
 
-// ofUpgrades are the series that there are for each upgrade, without the time of
+// upgradeSeries are the series that there are for each upgrade, without the time of
 // the last look, if it is not what the test is about.
-func ofUpgrades(t *testing.T, registry *prometheus.Registry, lastSync bool) []string {
+func upgradeSeries(t *testing.T, registry *prometheus.Registry, lastSync bool) []string {
 	t.Helper()
 	return slices.DeleteFunc(series(t, registry), func(s string) bool {
 		return !strings.Contains(s, "namespace=") || strings.HasPrefix(s, "last_sync") != lastSync
@@ -127,93 +127,93 @@ func ofUpgrades(t *testing.T, registry *prometheus.Registry, lastSync bool) []st
 func TestTheGaugesShowWhatWasFoundAndNothingThatWasFoundBefore(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
-	show := func(want ...string) {
+	check := func(want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, ofUpgrades(t, registry, false), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, upgradeSeries(t, registry, false), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("shown (-want +got):\n%s", diff)
 		}
 	}
-	pending := found("example", history.PhasePending, "")
+	pending := snapshotOf("example", history.PhasePending, "")
 	pending.Conditions = []metav1.Condition{
 		{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "Downgrade", LastTransitionTime: metav1.NewTime(noon)},
 		{Type: "Progressing", Status: metav1.ConditionFalse, Reason: "Downgrade", LastTransitionTime: metav1.NewTime(noon.Add(time.Minute))},
 	}
-	m.Show(pending)
-	show("condition_timestamp_seconds{condition=Accepted,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.5926544e+09",
+	m.SetUpgrade(pending)
+	check("condition_timestamp_seconds{condition=Accepted,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.5926544e+09",
 		"condition_timestamp_seconds{condition=Progressing,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.59265446e+09",
 		"phase{name=example,namespace=upgrades,phase=Pending,version=4.4.6} 1")
 
-	m.Show(found("example", history.PhaseUpgrading, "VersionPinned"))
+	m.SetUpgrade(snapshotOf("example", history.PhaseUpgrading, "VersionPinned"))
 	upgrading := []string{
 		"phase{name=example,namespace=upgrades,phase=Upgrading,version=4.4.6} 1",
 		"step_slow{name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 0",
 		"step_timestamp_seconds{name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 1.5926544e+09",
 	}
-	show(upgrading...)
-	m.Show(found("example", history.PhaseUpgrading, "VersionPinned"))
-	show(upgrading...)
+	check(upgrading...)
+	m.SetUpgrade(snapshotOf("example", history.PhaseUpgrading, "VersionPinned"))
+	check(upgrading...)
 
-	late := found("example", history.PhaseUnknown, "CommenceUpgrade")
+	late := snapshotOf("example", history.PhaseUnknown, "CommenceUpgrade")
 	late.Slow = true
-	m.Show(late)
-	show("phase{name=example,namespace=upgrades,phase=Unknown,version=4.4.6} 1",
+	m.SetUpgrade(late)
+	check("phase{name=example,namespace=upgrades,phase=Unknown,version=4.4.6} 1",
 		"step_slow{name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1",
 		"step_timestamp_seconds{name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1.5926544e+09")
 
 	another := "phase{name=other,namespace=upgrades,phase=Pending,version=4.4.6} 1"
-	m.Show(found("other", history.PhasePending, ""))
-	m.Show(found("example", history.PhaseUpgraded, ""))
-	show("phase{name=example,namespace=upgrades,phase=Upgraded,version=4.4.6} 1", another)
+	m.SetUpgrade(snapshotOf("other", history.PhasePending, ""))
+	m.SetUpgrade(snapshotOf("example", history.PhaseUpgraded, ""))
+	check("phase{name=example,namespace=upgrades,phase=Upgraded,version=4.4.6} 1", another)
 
-	next := found("example", history.PhaseNew, "")
+	next := snapshotOf("example", history.PhaseNew, "")
 	next.Record.Version = "4.4.7"
-	m.Show(next)
-	show("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
+	m.SetUpgrade(next)
+	check("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
 
-	m.Forget("upgrades", "example")
-	show(another)
-	m.Forget("upgrades", "example")
-	m.Forget("nowhere", "other")
-	show(another)
-	m.Show(next)
-	show("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
+	m.DeleteUpgrade("upgrades", "example")
+	check(another)
+	m.DeleteUpgrade("upgrades", "example")
+	m.DeleteUpgrade("nowhere", "other")
+	check(another)
+	m.SetUpgrade(next)
+	check("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
 }
 
 func TestTheLastSyncIsTheLastLookThatEndedWell(t *testing.T) {
 	t.Parallel()
-	over := found("example", history.PhaseFailed, "")
+	over := snapshotOf("example", history.PhaseFailed, "")
 	over.Record.CompleteTime = new(metav1.NewTime(noon))
-	waiting := found("example", history.PhaseUpgrading, "PreHealthCheck")
+	waiting := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
 	for name, tc := range map[string]struct {
-		looks []telemetry.Look
+		looks []telemetry.Snapshot
 		want  int // in minutes after noon; 0: there is none
 	}{
-		"one ended well":                   {[]telemetry.Look{at(1, waiting)}, 1},
-		"two ended well":                   {[]telemetry.Look{at(1, waiting), at(5, waiting)}, 5},
-		"the last one failed":              {[]telemetry.Look{at(1, waiting), at(5, failing(waiting))}, 1},
-		"all have failed":                  {[]telemetry.Look{at(1, failing(waiting)), at(5, failing(waiting))}, 1},
-		"it was well after it had failed":  {[]telemetry.Look{at(1, failing(waiting)), at(5, waiting)}, 5},
-		"it is over":                       {[]telemetry.Look{at(1, waiting), at(5, over)}, 0},
-		"it cannot be let go of":           {[]telemetry.Look{at(1, waiting), at(5, failing(over))}, 0},
-		"it begins again after it failed":  {[]telemetry.Look{at(1, over), at(5, waiting)}, 5},
-		"another one is looked at instead": {[]telemetry.Look{at(1, waiting), at(5, found("other", history.PhasePending, ""))}, 1},
+		"one ended well":                   {[]telemetry.Snapshot{atMinute(1, waiting)}, 1},
+		"two ended well":                   {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, waiting)}, 5},
+		"the last one failed":              {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, withError(waiting))}, 1},
+		"all have failed":                  {[]telemetry.Snapshot{atMinute(1, withError(waiting)), atMinute(5, withError(waiting))}, 1},
+		"it was well after it had failed":  {[]telemetry.Snapshot{atMinute(1, withError(waiting)), atMinute(5, waiting)}, 5},
+		"it is over":                       {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, over)}, 0},
+		"it cannot be let go of":           {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, withError(over))}, 0},
+		"it begins again after it failed":  {[]telemetry.Snapshot{atMinute(1, over), atMinute(5, waiting)}, 5},
+		"another one is looked at instead": {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, snapshotOf("other", history.PhasePending, ""))}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, registry := newMetrics(t)
 			for _, l := range tc.looks {
-				m.Show(l)
+				m.SetUpgrade(l)
 			}
-			m.Forget("upgrades", "other")
+			m.DeleteUpgrade("upgrades", "other")
 			var want []string
 			if tc.want > 0 {
 				want = append(want, fmt.Sprintf("last_sync_timestamp_seconds{name=example,namespace=upgrades} %v", float64(afternoon(tc.want).Unix())))
 			}
-			if diff := cmp.Diff(want, ofUpgrades(t, registry, true), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, upgradeSeries(t, registry, true), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("shown (-want +got):\n%s", diff)
 			}
-			m.Forget("upgrades", "example")
-			if left := ofUpgrades(t, registry, true); len(left) > 0 {
+			m.DeleteUpgrade("upgrades", "example")
+			if left := upgradeSeries(t, registry, true); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
 		})
@@ -241,9 +241,9 @@ func TestAHealthCheckCountsWhenItComesToFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, registry := newMetrics(t)
-			m.Checked("pools", true, noon)
+			m.ObserveHealthCheck("pools", true, noon)
 			for _, a := range tc.asked {
-				m.Checked("nodes", a.ok, afternoon(a.minutes))
+				m.ObserveHealthCheck("nodes", a.ok, afternoon(a.minutes))
 			}
 			var want []string
 			if tc.want > 0 {
@@ -264,25 +264,25 @@ func TestTheConfigurationIsValidUntilItIsSaidNotToBe(t *testing.T) {
 		if got := series(t, registry); !slices.Contains(got, want) {
 			t.Errorf("got %v, want %s", got, want)
 		}
-		m.Configured(strings.HasSuffix(want, "0"))
+		m.SetConfigValid(strings.HasSuffix(want, "0"))
 	}
 }
 
 func TestStepsAreMeasuredByHowTheyEnded(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
-	m.Ended("OSD", ended(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
-	m.Ended("OSD", ended(metav1.ConditionTrue, engine.ReasonDone, time.Hour))
-	m.Ended("OSD", ended(metav1.ConditionTrue, "NotAsked", 0))
-	m.Ended("OSD", ended(metav1.ConditionFalse, "TooLate", time.Hour))
-	waiting := ended(metav1.ConditionFalse, "NotYet", 0)
+	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
+	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Hour))
+	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, "NotAsked", 0))
+	m.ObserveStep("OSD", finishedStep(metav1.ConditionFalse, "TooLate", time.Hour))
+	waiting := finishedStep(metav1.ConditionFalse, "NotYet", 0)
 	waiting.CompleteTime = nil
-	m.Ended("OSD", waiting)
-	passedOver := ended(metav1.ConditionTrue, "AddedLater", 0)
+	m.ObserveStep("OSD", waiting)
+	passedOver := finishedStep(metav1.ConditionTrue, "AddedLater", 0)
 	passedOver.StartTime = nil
-	m.Ended("OSD", passedOver)
-	m.Failed("OSD", "WindowMissed")
-	m.Failed("OSD", "WindowMissed")
+	m.ObserveStep("OSD", passedOver)
+	m.IncFailures("OSD", "WindowMissed")
+	m.IncFailures("OSD", "WindowMissed")
 	want := []string{
 		"configuration_valid{} 1",
 		"failures_total{reason=WindowMissed,type=OSD} 2",
@@ -300,7 +300,7 @@ func TestTheBucketsReachFromAMinuteToHalfADay(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
 	for _, took := range []time.Duration{time.Minute, 3 * time.Hour, 13 * time.Hour} {
-		m.Ended("OSD", ended(metav1.ConditionTrue, engine.ReasonDone, took))
+		m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, took))
 	}
 	families := gather(t, registry)
 	of := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "managed_upgrade_step_duration_seconds" })

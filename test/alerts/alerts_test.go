@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
 const (
@@ -43,7 +43,7 @@ type rule struct {
 	Annotations   map[string]string `json:"annotations"`
 }
 
-func deployed(t *testing.T) groups {
+func loadRules(t *testing.T) groups {
 	t.Helper()
 	var object struct {
 		Spec groups `json:"spec"`
@@ -56,7 +56,7 @@ func deployed(t *testing.T) groups {
 func alerts(t *testing.T) []rule {
 	t.Helper()
 	var all []rule
-	for _, group := range deployed(t).Groups {
+	for _, group := range loadRules(t).Groups {
 		all = append(all, group.Rules...)
 	}
 	if len(all) == 0 {
@@ -78,13 +78,13 @@ func unmarshal(t *testing.T, file string, into any) {
 
 func TestTheOperatorKnowsItsOwnAlertsByTheirNames(t *testing.T) {
 	t.Parallel()
-	if monitoring.OwnAlerts != maintenance.OwnAlerts {
-		t.Errorf("for the gate they begin with %s, for the silences with %s", monitoring.OwnAlerts, maintenance.OwnAlerts)
+	if prometheus.OwnAlerts != silence.OwnAlerts {
+		t.Errorf("for the gate they begin with %s, for the silences with %s", prometheus.OwnAlerts, silence.OwnAlerts)
 	}
 	seen := map[string]bool{}
 	for _, r := range alerts(t) {
-		if !strings.HasPrefix(r.Alert, monitoring.OwnAlerts) || seen[r.Alert] {
-			t.Errorf("%s must begin with %s, and be there once", r.Alert, monitoring.OwnAlerts)
+		if !strings.HasPrefix(r.Alert, prometheus.OwnAlerts) || seen[r.Alert] {
+			t.Errorf("%s must begin with %s, and be there once", r.Alert, prometheus.OwnAlerts)
 		}
 		seen[r.Alert] = true
 	}
@@ -150,8 +150,8 @@ func TestEachAlertHasAPageAndEachPageAnAlert(t *testing.T) {
 	}
 }
 
-// documented are the metrics that there are, with their labels, and the one that Prometheus makes itself.
-func documented(t *testing.T) map[string][]string {
+// documentedMetrics are the metrics that there are, with their labels, and the one that Prometheus makes itself.
+func documentedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile(metricsPage)
 	if err != nil {
@@ -167,8 +167,8 @@ func documented(t *testing.T) map[string][]string {
 	return all
 }
 
-// ofTarget are the labels that Prometheus adds to each series that it gets from a pod.
-var ofTarget = []string{"namespace", "job", "pod", "instance", "service", "endpoint", "container"}
+// targetLabels are the labels that Prometheus adds to each series that it gets from a pod.
+var targetLabels = []string{"namespace", "job", "pod", "instance", "service", "endpoint", "container"}
 
 var (
 	selector = regexp.MustCompile(`\b([a-z]\w*_\w+|up)\b(?:\s*\{([^}]*)\})?`)
@@ -178,23 +178,23 @@ var (
 
 func TestAlertsAskForMetricsAndLabelsThatThereAre(t *testing.T) {
 	t.Parallel()
-	metrics := documented(t)
+	metrics := documentedMetrics(t)
 	for _, r := range alerts(t) {
-		asked := selector.FindAllStringSubmatch(r.Expr, -1)
-		if len(asked) == 0 {
+		selectors := selector.FindAllStringSubmatch(r.Expr, -1)
+		if len(selectors) == 0 {
 			t.Errorf("%s asks for nothing", r.Alert)
 		}
 		var grouped []string
 		for _, by := range grouping.FindAllStringSubmatch(r.Expr, -1) {
 			grouped = append(grouped, strings.Split(by[1], ", ")...)
 		}
-		for _, series := range asked {
+		for _, series := range selectors {
 			labels, known := metrics[series[1]]
 			if !known {
 				t.Errorf("%s asks for %s, which %s does not list", r.Alert, series[1], metricsPage)
 			}
 			for _, m := range matcher.FindAllStringSubmatch(series[2], -1) {
-				if !slices.Contains(labels, m[1]) && !slices.Contains(ofTarget, m[1]) {
+				if !slices.Contains(labels, m[1]) && !slices.Contains(targetLabels, m[1]) {
 					t.Errorf("%s asks %s for the label %s, and it has %v", r.Alert, series[1], m[1], labels)
 				}
 			}
@@ -204,9 +204,9 @@ func TestAlertsAskForMetricsAndLabelsThatThereAre(t *testing.T) {
 				}
 			}
 		}
-		for _, said := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["description"], -1) {
-			if !slices.Contains(grouped, said[1]) {
-				t.Errorf("%s names its label %s, and has %v", r.Alert, said[1], grouped)
+		for _, reference := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["description"], -1) {
+			if !slices.Contains(grouped, reference[1]) {
+				t.Errorf("%s names its label %s, and has %v", r.Alert, reference[1], grouped)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func TestEachAlertIsSeenToFireAndNotToFireOnSeriesThatThereAre(t *testing.T) {
 	t.Parallel()
 	var all cases
 	unmarshal(t, "cases.yaml", &all)
-	metrics, fires, silent := documented(t), map[string]bool{}, map[string]bool{}
+	metrics, fires, silent := documentedMetrics(t), map[string]bool{}, map[string]bool{}
 	for _, test := range all.Tests {
 		for _, input := range test.InputSeries {
 			series := selector.FindStringSubmatch(input.Series)
@@ -245,7 +245,7 @@ func TestEachAlertIsSeenToFireAndNotToFireOnSeriesThatThereAre(t *testing.T) {
 			var given []string
 			for _, m := range matcher.FindAllStringSubmatch(series[2], -1) {
 				given = append(given, m[1])
-				if !slices.Contains(labels, m[1]) && !slices.Contains(ofTarget, m[1]) {
+				if !slices.Contains(labels, m[1]) && !slices.Contains(targetLabels, m[1]) {
 					t.Errorf("%s: %s has no label %s", test.Name, series[1], m[1])
 				}
 			}

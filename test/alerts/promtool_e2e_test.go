@@ -31,8 +31,8 @@ func promtool(t *testing.T, args ...string) (string, bool) {
 	return string(printed), err == nil
 }
 
-// written are the rules in a folder, beside the cases.
-func written(t *testing.T, rules groups) (rulesFile, casesFile string) {
+// writeFiles are the rules in a folder, beside the cases.
+func writeFiles(t *testing.T, rules groups) (rulesFile, casesFile string) {
 	t.Helper()
 	folder := t.TempDir()
 	rulesFile, casesFile = filepath.Join(folder, "rules.yaml"), filepath.Join(folder, "cases.yaml")
@@ -54,7 +54,7 @@ func written(t *testing.T, rules groups) (rulesFile, casesFile string) {
 
 func TestTheAlertsFireWhenTheyShould(t *testing.T) {
 	t.Parallel()
-	rules, cases := written(t, deployed(t))
+	rules, cases := writeFiles(t, loadRules(t))
 	if printed, ok := promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rules); !ok {
 		t.Errorf("promtool check rules:\n%s", printed)
 	}
@@ -74,13 +74,13 @@ func TestTheCasesFailForEachAlertThatIsBroken(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			broken := deployed(t)
+			broken := loadRules(t)
 			for _, group := range broken.Groups {
 				for i := range group.Rules {
 					breaks(&group.Rules[i])
 				}
 			}
-			_, cases := written(t, broken)
+			_, cases := writeFiles(t, broken)
 			printed, ok := promtool(t, "test", "rules", cases)
 			if ok {
 				t.Fatal("promtool is content")

@@ -25,7 +25,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
@@ -34,35 +34,35 @@ import (
 // arrived in order, the ServiceAccount's permissions were enough, no request was wrong, and the operator did not panic.
 func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) {
 	t.Helper()
-	people := users(t, cluster)
+	userClient := newUserClient(t, cluster)
 	eventually(t, 2*time.Minute, "nothing is left behind", func(ctx context.Context) error {
 		var configs v1alpha1.UpgradeConfigList
-		if err := people.List(ctx, &configs); err != nil {
+		if err := userClient.List(ctx, &configs); err != nil {
 			return err
 		}
 		var events corev1.EventList
-		if err := people.List(ctx, &events); err != nil {
+		if err := userClient.List(ctx, &events); err != nil {
 			return err
 		}
-		wrong := []error{
-			wrongLock(ctx, people, configs.Items),
-			extraNodes(ctx, people, configs.Items),
-			wrongSilences(ctx, cluster, configs.Items),
-			wrongSeries(ctx, operator, configs.Items),
-			wrongDelivery(cluster, configs.Items),
+		errs := []error{
+			checkLock(ctx, userClient, configs.Items),
+			checkExtraNodes(ctx, userClient, configs.Items),
+			checkSilences(ctx, cluster, configs.Items),
+			checkSeries(ctx, operator, configs.Items),
+			checkDelivery(cluster, configs.Items),
 		}
 		for i := range configs.Items {
-			wrong = append(wrong, unfinished(&configs.Items[i]), wrongFinalizer(&configs.Items[i]), wrongNotifications(&configs.Items[i], events.Items))
+			errs = append(errs, checkCleanup(&configs.Items[i]), checkFinalizer(&configs.Items[i]), checkNotifications(&configs.Items[i], events.Items))
 		}
-		return errors.Join(wrong...)
+		return errors.Join(errs...)
 	})
-	for _, r := range audited(t, cluster) {
-		if cluster.WasStarting(r.Received) {
+	for _, r := range auditedRequests(t, cluster) {
+		if cluster.StartingAt(r.Received) {
 			continue // the API server did not know yet what it may allow
 		}
 		switch r.Response.Code {
 		case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
-			t.Errorf("the operator was refused: %d for %s (%s)", r.Response.Code, r.what(), r.URI)
+			t.Errorf("the operator was refused: %d for %s (%s)", r.Response.Code, r.operation(), r.URI)
 		}
 	}
 	for _, replica := range operator.Replicas() {
@@ -76,58 +76,58 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 	}
 }
 
-// underWay is the attempt that has begun and is not over; nil if there is none.
-func underWay(config *v1alpha1.UpgradeConfig) *history.History {
-	i := slices.IndexFunc(config.Status.History, func(h history.History) bool { return h.StartTime != nil && h.CompleteTime == nil })
+// inProgress is the attempt that has begun and is not over; nil if there is none.
+func inProgress(config *v1alpha1.UpgradeConfig) *history.Record {
+	i := slices.IndexFunc(config.Status.History, func(h history.Record) bool { return h.StartTime != nil && h.CompleteTime == nil })
 	if i < 0 {
 		return nil
 	}
 	return &config.Status.History[i]
 }
 
-// unfinished says that an upgrade has failed and is still being cleaned up after.
-func unfinished(config *v1alpha1.UpgradeConfig) error {
-	if current := underWay(config); current != nil && current.Phase == history.PhaseFailed {
+// checkCleanup says that an upgrade has failed and is still being cleaned up after.
+func checkCleanup(config *v1alpha1.UpgradeConfig) error {
+	if current := inProgress(config); current != nil && current.Phase == history.PhaseFailed {
 		return fmt.Errorf("UpgradeConfig %s: the clean-up of %s is not over", config.Name, current.Version)
 	}
 	return nil
 }
 
-// extraNodes says that extra nodes, or what they are made by, are there although no upgrade is under way.
-func extraNodes(ctx context.Context, people client.Client, configs []v1alpha1.UpgradeConfig) error {
-	if slices.ContainsFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return underWay(&c) != nil }) {
+// checkExtraNodes says that extra nodes, or what they are made by, are there although no upgrade is under way.
+func checkExtraNodes(ctx context.Context, userClient client.Client, configs []v1alpha1.UpgradeConfig) error {
+	if slices.ContainsFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return inProgress(&c) != nil }) {
 		return nil
 	}
-	var wrong []error
+	var errs []error
 	for _, list := range []client.ObjectList{&machinev1beta1.MachineSetList{}, &machinev1beta1.MachineList{}, &corev1.NodeList{}} {
-		err := people.List(ctx, list, client.HasLabels{cluster.LabelExtra})
+		err := userClient.List(ctx, list, client.HasLabels{clusterstate.LabelExtraNodeOf})
 		if err != nil && !meta.IsNoMatchError(err) { // a cluster may have no machine API
 			return err
 		}
 		if n := meta.LenList(list); n > 0 {
-			wrong = append(wrong, fmt.Errorf("left behind: a %T of %d that are extra", list, n))
+			errs = append(errs, fmt.Errorf("left behind: a %T of %d that are extra", list, n))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
-func wrongFinalizer(config *v1alpha1.UpgradeConfig) error {
+func checkFinalizer(config *v1alpha1.UpgradeConfig) error {
 	has := slices.Contains(config.Finalizers, v1alpha1.Finalizer)
-	if want := underWay(config) != nil; has != want {
+	if want := inProgress(config) != nil; has != want {
 		return fmt.Errorf("UpgradeConfig %s: that it has a finalizer is %t, and that an upgrade is under way is %t", config.Name, has, want)
 	}
 	return nil
 }
 
-func wrongLock(ctx context.Context, people client.Client, configs []v1alpha1.UpgradeConfig) error {
+func checkLock(ctx context.Context, userClient client.Client, configs []v1alpha1.UpgradeConfig) error {
 	want := ""
 	for i := range configs {
-		if c := &configs[i]; underWay(c) != nil {
+		if c := &configs[i]; inProgress(c) != nil {
 			want = strings.Join([]string{"UpgradeConfig", c.Namespace, c.Name, string(c.UID)}, "/")
 		}
 	}
 	var lease coordinationv1.Lease
-	err := people.Get(ctx, client.ObjectKey{Namespace: devcluster.OperatorNamespace, Name: "cluster-upgrade"}, &lease)
+	err := userClient.Get(ctx, client.ObjectKey{Namespace: devcluster.OperatorNamespace, Name: "cluster-upgrade"}, &lease)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -141,10 +141,10 @@ func wrongLock(ctx context.Context, people client.Client, configs []v1alpha1.Upg
 	return nil
 }
 
-// wrongNotifications compares the notifications about each version with its history: at most one of each kind in each
+// checkNotifications compares the notifications about each version with its history: at most one of each kind in each
 // attempt, and at least one of what has come true.
-func wrongNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) error {
-	var wrong []error
+func checkNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) error {
+	var errs []error
 	for _, h := range config.Status.History {
 		ended := h.StartTime != nil && h.CompleteTime != nil
 		for reason, due := range map[string]bool{
@@ -152,14 +152,14 @@ func wrongNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) e
 			"UpgradeCompleted": ended && h.Phase == history.PhaseUpgraded,
 			"UpgradeFailed":    ended && h.Phase == history.PhaseFailed,
 		} {
-			got, most := notifications(config, events, reason, h.Version), int(max(1, h.Attempt))
-			if got > most || due && got == 0 {
-				wrong = append(wrong, fmt.Errorf("UpgradeConfig %s: %d notifications %s of %s in %d attempts (due: %t)",
-					config.Name, got, reason, h.Version, most, due))
+			got, limit := notifications(config, events, reason, h.Version), int(max(1, h.Attempt))
+			if got > limit || due && got == 0 {
+				errs = append(errs, fmt.Errorf("UpgradeConfig %s: %d notifications %s of %s in %d attempts (due: %t)",
+					config.Name, got, reason, h.Version, limit, due))
 			}
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // notifications counts the distinct ones about a version. The same one twice would be one Event with a count.

@@ -38,8 +38,8 @@ type request struct {
 	Received time.Time `json:"requestReceivedTimestamp"`
 }
 
-// what names the verb and the resource, as in "patch upgradeconfigs/status".
-func (r request) what() string {
+// operation names the verb and the resource, as in "patch upgradeconfigs/status".
+func (r request) operation() string {
 	resource := r.Object.Resource
 	if resource == "" {
 		resource, _, _ = strings.Cut(r.URI, "?")
@@ -58,13 +58,13 @@ const operatorUser = "system:serviceaccount:" + devcluster.OperatorNamespace + "
 // cached) and for Leases (of the leader election, and of the lock).
 func requests(tb testing.TB, cluster *devcluster.Cluster, since time.Time) []request {
 	tb.Helper()
-	return slices.DeleteFunc(audited(tb, cluster), func(r request) bool {
+	return slices.DeleteFunc(auditedRequests(tb, cluster), func(r request) bool {
 		return r.Verb == "watch" || r.Object.Resource == "leases" || r.Received.Before(since)
 	})
 }
 
-// audited are all requests of the operator that have been answered.
-func audited(tb testing.TB, cluster *devcluster.Cluster) []request {
+// auditedRequests are all requests of the operator that have been answered.
+func auditedRequests(tb testing.TB, cluster *devcluster.Cluster) []request {
 	tb.Helper()
 	file, err := os.Open(cluster.AuditLog())
 	if err != nil {
@@ -92,7 +92,7 @@ func audited(tb testing.TB, cluster *devcluster.Cluster) []request {
 func tally(all []request) string {
 	counts := map[string]int{}
 	for _, r := range all {
-		what := r.what()
+		what := r.operation()
 		if !r.succeeded() {
 			what += fmt.Sprintf(", answered by %d", r.Response.Code)
 		}
@@ -112,7 +112,7 @@ func tally(all []request) string {
 func count(all []request, what string) int {
 	n := 0
 	for _, r := range all {
-		if r.what() == what && r.succeeded() {
+		if r.operation() == what && r.succeeded() {
 			n++
 		}
 	}

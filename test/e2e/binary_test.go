@@ -56,21 +56,21 @@ func program(t *testing.T) string {
 	return filepath.Join(bin, "operator")
 }
 
-// call runs the operator as somebody without any access to a cluster would, until it ends.
-func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runOperator runs the operator as somebody without any access to a cluster would, until it ends.
+func runOperator(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var out, complaints bytes.Buffer
+	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, program(t), args...)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Stdout, cmd.Stderr = &out, &errOut
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
 }
 
 func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
@@ -114,7 +114,7 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := call(t, tc.args...)
+			code, stdout, stderr := runOperator(t, tc.args...)
 			if code != 1 || stdout != "" {
 				t.Errorf("exit code %d and stdout %q, want 1 and nothing", code, stdout)
 			}
@@ -132,7 +132,7 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 
 func TestTheOperatorSaysWhatItTakes(t *testing.T) {
 	t.Parallel()
-	code, help, stderr := call(t, "--help")
+	code, help, stderr := runOperator(t, "--help")
 	if code != 0 || stderr != "" {
 		t.Errorf("--help: exit code %d, stderr %q", code, stderr)
 	}
@@ -144,11 +144,11 @@ func TestTheOperatorSaysWhatItTakes(t *testing.T) {
 			t.Errorf("--help does not say of --%s: %s", flag.Name, flag.Usage)
 		}
 	})
-	if code, version, _ := call(t, "--version"); code != 0 || len(strings.Fields(version)) != 3 || !strings.HasPrefix(version, "operator version ") {
+	if code, version, _ := runOperator(t, "--version"); code != 0 || len(strings.Fields(version)) != 3 || !strings.HasPrefix(version, "operator version ") {
 		t.Errorf("--version: exit code %d, %q", code, version)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if code, script, _ := call(t, "completion", shell); code != 0 || !strings.Contains(script, "operator") {
+		if code, script, _ := runOperator(t, "completion", shell); code != 0 || !strings.Contains(script, "operator") {
 			t.Errorf("completion %s: exit code %d, %d bytes", shell, code, len(script))
 		}
 	}
@@ -181,7 +181,7 @@ func startReplica(t *testing.T, kubeconfig string, flags ...string) *replica {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("the operator's log:\n%s", r.logged(t))
+			t.Logf("the operator's log:\n%s", r.readLog(t))
 		}
 	})
 	return r
@@ -196,7 +196,7 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-func (r *replica) logged(t *testing.T) string {
+func (r *replica) readLog(t *testing.T) string {
 	t.Helper()
 	return readFile(t, r.log)
 }
@@ -238,7 +238,7 @@ func (r *replica) scrape(t *testing.T, token string) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-func soon(t *testing.T, what string, is func(context.Context) bool) {
+func waitUntil(t *testing.T, what string, is func(context.Context) bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 45*time.Second, true, func(ctx context.Context) (bool, error) {
 		return is(ctx), nil
@@ -284,7 +284,7 @@ func TestTheOperatorRunsWithThePermissionsThatItIsDeployedWith(t *testing.T) {
 
 	first := startReplica(t, kubeconfig)
 	ready := func(ctx context.Context) bool { return first.probe(ctx, "/readyz") == http.StatusOK }
-	soon(t, "the first replica is ready", ready)
+	waitUntil(t, "the first replica is ready", ready)
 	if got := first.probe(t.Context(), "/healthz"); got != http.StatusOK {
 		t.Errorf("a replica that is ready answers %d to /healthz", got)
 	}
@@ -296,24 +296,24 @@ func TestTheOperatorRunsWithThePermissionsThatItIsDeployedWith(t *testing.T) {
 		}
 		return *lease.Spec.HolderIdentity
 	}
-	soon(t, "the first replica leads", func(ctx context.Context) bool { return holder(ctx) != "" })
+	waitUntil(t, "the first replica leads", func(ctx context.Context) bool { return holder(ctx) != "" })
 	leader := holder(t.Context())
 
 	certificates := t.TempDir()
 	second := startReplica(t, kubeconfig, "--metrics-cert-path="+certificates)
-	soon(t, "the second replica is ready", func(ctx context.Context) bool { return second.probe(ctx, "/readyz") == http.StatusOK })
+	waitUntil(t, "the second replica is ready", func(ctx context.Context) bool { return second.probe(ctx, "/readyz") == http.StatusOK })
 	if got := holder(t.Context()); got != leader {
 		t.Errorf("%s leads, and %s did not go", got, leader)
 	}
 
-	server.metricsAreForThoseWhoMayReadThem(t, first, token)
-	second.servesItsMetricsWithTheCertificateOnceItIsThere(t, certificates)
+	server.checkMetricsAccess(t, first, token)
+	second.checkCertificateReload(t, certificates)
 
 	if err := first.process.Stop(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, "the second replica leads", func(ctx context.Context) bool { h := holder(ctx); return h != "" && h != leader })
-	soon(t, "the change of leaders is told in an Event", func(ctx context.Context) bool {
+	waitUntil(t, "the second replica leads", func(ctx context.Context) bool { h := holder(ctx); return h != "" && h != leader })
+	waitUntil(t, "the change of leaders is told in an Event", func(ctx context.Context) bool {
 		var events corev1.EventList
 		if err := server.client.List(ctx, &events, client.InNamespace(home)); err != nil {
 			return false
@@ -321,7 +321,7 @@ func TestTheOperatorRunsWithThePermissionsThatItIsDeployedWith(t *testing.T) {
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "LeaderElection" })
 	})
 	for _, replica := range []*replica{first, second} {
-		for line := range strings.Lines(replica.logged(t)) {
+		for line := range strings.Lines(replica.readLog(t)) {
 			if strings.Contains(line, "forbidden") || strings.Contains(line, `"level":"error"`) && !strings.Contains(line, "Authentication failed") {
 				t.Errorf("the log says: %s", line)
 			}
@@ -332,8 +332,8 @@ func TestTheOperatorRunsWithThePermissionsThatItIsDeployedWith(t *testing.T) {
 	}
 }
 
-// metricsAreForThoseWhoMayReadThem asks for the metrics of a replica as different people would.
-func (s *server) metricsAreForThoseWhoMayReadThem(t *testing.T, r *replica, own string) {
+// checkMetricsAccess asks for the metrics of a replica as different people would.
+func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 	t.Helper()
 	for name, permitted := range map[string]bool{"reader": true, "stranger": false} {
 		if err := s.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}); err != nil {
@@ -350,7 +350,7 @@ func (s *server) metricsAreForThoseWhoMayReadThem(t *testing.T, r *replica, own 
 		if err := s.client.Create(t.Context(), binding); err != nil {
 			t.Fatal(err)
 		}
-		soon(t, "the API server knows that "+name+" may read the metrics", func(ctx context.Context) bool {
+		waitUntil(t, "the API server knows that "+name+" may read the metrics", func(ctx context.Context) bool {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:                  "system:serviceaccount:" + home + ":" + name,
 				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
@@ -392,8 +392,8 @@ func (s *server) metricsAreForThoseWhoMayReadThem(t *testing.T, r *replica, own 
 	}
 }
 
-// servesItsMetricsWithTheCertificateOnceItIsThere brings the certificate of the metrics into its folder while the replica runs.
-func (r *replica) servesItsMetricsWithTheCertificateOnceItIsThere(t *testing.T, folder string) {
+// checkCertificateReload brings the certificate of the metrics into its folder while the replica runs.
+func (r *replica) checkCertificateReload(t *testing.T, folder string) {
 	t.Helper()
 	const name = "metrics.svc"
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(name, nil, nil)
@@ -453,14 +453,14 @@ func TestTheOperatorIsNotReadyUntilItsCachesAre(t *testing.T) {
 	kubeconfig, _ := server.account(t, home)
 	r := startReplica(t, kubeconfig, "--leader-elect=false")
 
-	soon(t, "it is alive", func(ctx context.Context) bool { return r.probe(ctx, "/healthz") == http.StatusOK })
+	waitUntil(t, "it is alive", func(ctx context.Context) bool { return r.probe(ctx, "/healthz") == http.StatusOK })
 	waits := func(kind string) {
 		t.Helper()
-		soon(t, "the log says that it waits for "+kind, func(ctx context.Context) bool {
+		waitUntil(t, "the log says that it waits for "+kind, func(ctx context.Context) bool {
 			if status := r.probe(ctx, "/readyz"); status == http.StatusOK {
 				t.Fatalf("it is ready without %s", kind)
 			}
-			lines := strings.Split(strings.TrimSpace(r.logged(t)), "\n")
+			lines := strings.Split(strings.TrimSpace(r.readLog(t)), "\n")
 			return slices.ContainsFunc(lines, func(line string) bool {
 				return strings.Contains(line, `"msg":"not ready"`) && strings.Contains(line, kind)
 			})
@@ -470,7 +470,7 @@ func TestTheOperatorIsNotReadyUntilItsCachesAre(t *testing.T) {
 	server.apply(t, read(t, filepath.Join(deployFolder, "crds")))
 	waits("v1.ClusterVersion")
 	server.openshift(t)
-	soon(t, "it is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
+	waitUntil(t, "it is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
 }
 
 func TestTheOperatorIsNotReadyWithoutPermissions(t *testing.T) {
@@ -483,8 +483,8 @@ func TestTheOperatorIsNotReadyWithoutPermissions(t *testing.T) {
 	}
 	powerless, _ := server.account(t, "powerless")
 	r := startReplica(t, powerless, "--leader-elect=false")
-	soon(t, "it is alive", func(ctx context.Context) bool { return r.probe(ctx, "/healthz") == http.StatusOK })
-	soon(t, "the log says what is forbidden", func(context.Context) bool { return strings.Contains(r.logged(t), "nodes is forbidden") })
+	waitUntil(t, "it is alive", func(ctx context.Context) bool { return r.probe(ctx, "/healthz") == http.StatusOK })
+	waitUntil(t, "the log says what is forbidden", func(context.Context) bool { return strings.Contains(r.readLog(t), "nodes is forbidden") })
 	if got := r.probe(t.Context(), "/readyz"); got != http.StatusInternalServerError {
 		t.Errorf("the answer to /readyz is %d", got)
 	}
@@ -504,7 +504,7 @@ func TestTheOperatorEndsInPeace(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		soon(t, "it is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
+		waitUntil(t, "it is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}

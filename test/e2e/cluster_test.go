@@ -107,7 +107,7 @@ func startOperator(tb testing.TB, cluster *devcluster.Cluster, options devcluste
 	}
 	tb.Cleanup(func() {
 		select {
-		case err := <-operator.Died():
+		case err := <-operator.Exited():
 			tb.Error(err)
 		default:
 		}
@@ -176,8 +176,8 @@ func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
 	})
 }
 
-// users returns a client that knows UpgradeConfigs beside the kinds of OpenShift, and may do everything.
-func users(tb testing.TB, cluster *devcluster.Cluster) client.WithWatch {
+// newUserClient returns a client that knows UpgradeConfigs beside the kinds of OpenShift, and may do everything.
+func newUserClient(tb testing.TB, cluster *devcluster.Cluster) client.WithWatch {
 	tb.Helper()
 	scheme, err := devcluster.Scheme()
 	if err == nil {

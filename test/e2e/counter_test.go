@@ -32,7 +32,7 @@ type counter struct {
 	requests map[string]int // by method and path, without ids
 	opened   int            // connections, since the beginning
 	open     int            // of them, now
-	mostOpen int            // at a time
+	maxOpen  int            // at a time
 }
 
 func startCounter(tb testing.TB, name, of string) *counter {
@@ -71,14 +71,14 @@ func (c *counter) state(_ net.Conn, state http.ConnState) {
 	case http.StateNew:
 		c.opened++
 		c.open++
-		c.mostOpen = max(c.mostOpen, c.open)
+		c.maxOpen = max(c.maxOpen, c.open)
 	case http.StateClosed, http.StateHijacked:
 		c.open--
 	case http.StateActive, http.StateIdle:
 	}
 }
 
-func (c *counter) made() map[string]int {
+func (c *counter) snapshot() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.requests)
@@ -86,33 +86,35 @@ func (c *counter) made() map[string]int {
 
 func (c *counter) total() int {
 	n := 0
-	for _, each := range c.made() {
+	for _, each := range c.snapshot() {
 		n += each
 	}
 	return n
 }
 
-// outside are those whom the operator turns to outside of the API server, each behind a counter.
-type outside struct{ prometheus, alertmanager, receiver *counter }
+// externalServers are those whom the operator turns to outside of the API server, each behind a counter.
+type externalServers struct{ prometheus, alertmanager, receiver *counter }
 
-func countOutside(tb testing.TB, cluster *devcluster.Cluster) outside {
+func countExternal(tb testing.TB, cluster *devcluster.Cluster) externalServers {
 	tb.Helper()
-	return outside{
+	return externalServers{
 		startCounter(tb, "Prometheus", cluster.Monitoring.PrometheusURL()),
 		startCounter(tb, "Alertmanager", cluster.Monitoring.AlertmanagerURL()),
-		startCounter(tb, "the receiver", cluster.Receiver.URL()),
+		startCounter(tb, "the receiver", cluster.Sink.URL()),
 	}
 }
 
-func (o outside) all() []*counter { return []*counter{o.prometheus, o.alertmanager, o.receiver} }
+func (o externalServers) all() []*counter {
+	return []*counter{o.prometheus, o.alertmanager, o.receiver}
+}
 
 // configuration has the operator turn to the counters.
-func (o outside) configuration(interval time.Duration) string {
+func (o externalServers) configuration(interval time.Duration) string {
 	return fmt.Sprintf("alerts: {url: %q, interval: %s}\nalertmanager: {url: %q}\nwebhook: {url: %q}\n", o.prometheus.url, interval, o.alertmanager.url, o.receiver.url)
 }
 
 // reset forgets the requests, and not the connections.
-func (o outside) reset() {
+func (o externalServers) reset() {
 	for _, c := range o.all() {
 		c.mu.Lock()
 		c.requests = map[string]int{}
@@ -121,15 +123,15 @@ func (o outside) reset() {
 }
 
 // String is a table as that of requests to the API server.
-func (o outside) String() string {
+func (o externalServers) String() string {
 	var lines strings.Builder
 	for _, c := range o.all() {
-		made := c.made()
+		made := c.snapshot()
 		for _, what := range slices.Sorted(maps.Keys(made)) {
 			fmt.Fprintf(&lines, "%6d %s: %s\n", made[what], c.name, what)
 		}
 		c.mu.Lock()
-		fmt.Fprintf(&lines, "%6d connections to %s, at most %d open at a time\n", c.opened, c.name, c.mostOpen)
+		fmt.Fprintf(&lines, "%6d connections to %s, at most %d open at a time\n", c.opened, c.name, c.maxOpen)
 		c.mu.Unlock()
 	}
 	return lines.String()
@@ -137,12 +139,12 @@ func (o outside) String() string {
 
 // checkConnections fails if a connection was not used again: then one would be left with every pass. One that was idle
 // for 90 s is closed, and another one made.
-func (o outside) checkConnections(tb testing.TB) {
+func (o externalServers) checkConnections(tb testing.TB) {
 	tb.Helper()
 	for _, c := range o.all() {
 		c.mu.Lock()
-		if c.mostOpen > 1 || c.opened > 2 {
-			tb.Errorf("%d connections were made to %s, and %d open at a time, want one that is used again", c.opened, c.name, c.mostOpen)
+		if c.maxOpen > 1 || c.opened > 2 {
+			tb.Errorf("%d connections were made to %s, and %d open at a time, want one that is used again", c.opened, c.name, c.maxOpen)
 		}
 		c.mu.Unlock()
 	}
@@ -150,11 +152,11 @@ func (o outside) checkConnections(tb testing.TB) {
 
 // checkIdle fails if, while an upgrade waits, Prometheus is asked more than once in an interval, or anybody else at all.
 // It returns how often that was.
-func (o outside) checkIdle(tb testing.TB, idle, interval time.Duration) int {
+func (o externalServers) checkIdle(tb testing.TB, idle, interval time.Duration) int {
 	tb.Helper()
-	queries, most := o.prometheus.total(), int(idle/interval)+1
-	if queries > most || queries == 0 {
-		tb.Errorf("Prometheus was asked %d times in %s, want 1 to %d times", queries, idle, most)
+	queries, limit := o.prometheus.total(), int(idle/interval)+1
+	if queries > limit || queries == 0 {
+		tb.Errorf("Prometheus was asked %d times in %s, want 1 to %d times", queries, idle, limit)
 	}
 	if n := o.alertmanager.total(); n > 0 {
 		tb.Errorf("Alertmanager was asked %d times while nothing was silenced", n)
@@ -165,15 +167,15 @@ func (o outside) checkIdle(tb testing.TB, idle, interval time.Duration) int {
 
 // checkUpgrade fails unless an upgrade asked Prometheus once in an interval at most, and Alertmanager for nothing but what
 // two windows need. It returns how often each was asked.
-func (o outside) checkUpgrade(tb testing.TB, took, interval time.Duration) (queries, silencing int) {
+func (o externalServers) checkUpgrade(tb testing.TB, took, interval time.Duration) (queries, silencing int) {
 	tb.Helper()
 	queries = o.prometheus.total()
-	if most := int(took/interval) + 1; queries > most || queries < 2 {
-		tb.Errorf("Prometheus was asked %d times in %s, want 2 to %d times", queries, took, most)
+	if limit := int(took/interval) + 1; queries > limit || queries < 2 {
+		tb.Errorf("Prometheus was asked %d times in %s, want 2 to %d times", queries, took, limit)
 	}
 	// Each window is looked for before it is opened, and before it is closed.
 	want := map[string]int{"GET /api/v2/silences": 4, "POST /api/v2/silences": 2, "DELETE /api/v2/silence/ID": 2}
-	if diff := cmp.Diff(want, o.alertmanager.made()); diff != "" {
+	if diff := cmp.Diff(want, o.alertmanager.snapshot()); diff != "" {
 		tb.Errorf("requests to Alertmanager (-want +got):\n%s", diff)
 	}
 	o.checkConnections(tb)

@@ -58,7 +58,7 @@ func startServer(t *testing.T) *server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	running, err := controlplane.Start(ctx, controlplane.Options{Dir: stateFolder(t), Bare: true})
+	running, err := controlplane.Start(ctx, controlplane.Options{Dir: stateFolder(t), WithoutControllerManager: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +116,12 @@ func kustomizedFrom(t *testing.T, folder string) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var complaints strings.Builder
+	var errOut strings.Builder
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "kustomize", folder)
-	cmd.Stderr = &complaints
+	cmd.Stderr = &errOut
 	built, err := cmd.Output()
-	if err != nil || complaints.Len() > 0 {
-		t.Fatalf("kubectl kustomize: %v\n%s", err, complaints.String())
+	if err != nil || errOut.Len() > 0 {
+		t.Fatalf("kubectl kustomize: %v\n%s", err, errOut.String())
 	}
 	objects, err := manifests.Decode(built)
 	if err != nil {

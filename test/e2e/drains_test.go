@@ -24,8 +24,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 )
 
-// mostMemoryOfMany is what may be resident at any time, in KiB, with 500 nodes and 5,000 pods that are drained.
-const mostMemoryOfMany = 150 << 10
+// maxMemoryManyNodes is what may be resident at any time, in KiB, with 500 nodes and 5,000 pods that are drained.
+const maxMemoryManyNodes = 150 << 10
 
 func TestPodsAreAskedForByTheNodeThatIsBeingDrained(t *testing.T) {
 	t.Parallel()
@@ -45,8 +45,8 @@ func BenchmarkFiveHundredNodes(b *testing.B) {
 		b.ReportMetric(float64(f.forced), "forced")
 		b.ReportMetric(float64(f.lists), "pod-lists")
 		b.ReportMetric(float64(f.memory)/1024, "MiB")
-		if f.memory > mostMemoryOfMany {
-			b.Errorf("%d KiB were resident, want at most %d", f.memory, mostMemoryOfMany)
+		if f.memory > maxMemoryManyNodes {
+			b.Errorf("%d KiB were resident, want at most %d", f.memory, maxMemoryManyNodes)
 		}
 	}
 }
@@ -62,18 +62,18 @@ type drainFigures struct {
 func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.Duration) drainFigures {
 	tb.Helper()
 	cluster := startCluster(tb, spec)
-	people := users(tb, cluster)
+	userClient := newUserClient(tb, cluster)
 	workers := cluster.Spec().Workers
-	createGuardedPods(tb, people, workers, podsEach)
+	createGuardedPods(tb, userClient, workers, podsEach)
 	operator := startOperator(tb, cluster, devcluster.OperatorOptions{})
 	var f drainFigures
 
 	config := upgradeTo("4.20.6")
 	config.Spec.PDBForceDrainTimeout = new(int32(0))
 	config.Spec.UpgradeAt = time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
-	config = ask(tb, people, config)
-	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return c.Status.NextTime != nil })
-	_, made := disturb(tb, cluster, people, operator, idle)
+	config = applyUpgrade(tb, userClient, config)
+	awaitCondition(tb, userClient, config, func(c *v1alpha1.UpgradeConfig) bool { return c.Status.NextTime != nil })
+	_, made := disturb(tb, cluster, userClient, operator, idle)
 	tb.Logf("Pending for %s:\n%s", idle, tally(made))
 	if f.idle = len(made); f.idle > 0 {
 		tb.Errorf("a Pending upgrade made %d requests, want none", f.idle)
@@ -81,12 +81,12 @@ func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.
 
 	began := time.Now()
 	config.Spec.UpgradeAt = began.UTC().Format(time.RFC3339)
-	ask(tb, people, config)
+	applyUpgrade(tb, userClient, config)
 	eventually(tb, 20*time.Minute, "the upgrade is over", func(ctx context.Context) error {
-		if err := people.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
+		if err := userClient.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
 			return err
 		}
-		if !over(config, "4.20.6") {
+		if !isFinished(config, "4.20.6") {
 			return fmt.Errorf("its status is %+v", config.Status.Conditions)
 		}
 		return nil
@@ -111,7 +111,7 @@ func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.
 }
 
 // createGuardedPods puts pods on each worker, each in another namespace with a budget of its own that lets none of them go.
-func createGuardedPods(tb testing.TB, people client.Client, workers, podsEach int) {
+func createGuardedPods(tb testing.TB, userClient client.Client, workers, podsEach int) {
 	tb.Helper()
 	var making sync.WaitGroup
 	for p := range podsEach {
@@ -130,7 +130,7 @@ func createGuardedPods(tb testing.TB, people client.Client, workers, podsEach in
 				}})
 			}
 			for _, object := range objects {
-				if err := people.Create(tb.Context(), object); err != nil {
+				if err := userClient.Create(tb.Context(), object); err != nil {
 					tb.Error(err)
 					return
 				}
@@ -140,7 +140,7 @@ func createGuardedPods(tb testing.TB, people client.Client, workers, podsEach in
 	making.Wait()
 	eventually(tb, 10*time.Minute, "the pods run", func(ctx context.Context) error {
 		var pods corev1.PodList
-		if err := people.List(ctx, &pods); err != nil {
+		if err := userClient.List(ctx, &pods); err != nil {
 			return err
 		}
 		running := 0

@@ -35,11 +35,11 @@ import (
 
 // The figures to reach. Each is measured by a test, in short, and by a benchmark, which takes its time and prints it.
 const (
-	mostMemory       = 80 << 10 // KiB resident, with 50 nodes and 500 pods after five idle minutes
-	mostWrites       = 2        // status writes for each transition of a step
-	mostRecordMedian = time.Second
-	signOfLife       = 5 * time.Minute
-	alertsInterval   = time.Minute // unless the configuration says otherwise
+	maxMemory         = 80 << 10 // KiB resident, with 50 nodes and 500 pods after five idle minutes
+	maxWrites         = 2        // status writes for each transition of a step
+	maxRecordMedian   = time.Second
+	heartbeatInterval = 5 * time.Minute
+	alertsInterval    = time.Minute // unless the configuration says otherwise
 )
 
 func TestAPassInWhichNothingChangesMakesNoRequest(t *testing.T) {
@@ -59,8 +59,8 @@ func BenchmarkIdle(b *testing.B) {
 		b.ReportMetric(float64(f.queries), "health-queries-waiting")
 		b.ReportMetric(float64(f.passes), "passes")
 		b.ReportMetric(float64(f.memory)/1024, "MiB")
-		if f.memory > mostMemory {
-			b.Errorf("%d KiB are resident, want at most %d", f.memory, mostMemory)
+		if f.memory > maxMemory {
+			b.Errorf("%d KiB are resident, want at most %d", f.memory, maxMemory)
 		}
 	}
 }
@@ -113,35 +113,35 @@ func measureIdle(tb testing.TB, spec devcluster.Spec, idle, interval time.Durati
 	tb.Helper()
 	spec.Monitoring = &monitoring.Spec{}
 	cluster := startCluster(tb, spec)
-	outside := countOutside(tb, cluster)
-	people := users(tb, cluster)
-	createPods(tb, people, 10*(cluster.Spec().Masters+cluster.Spec().Workers))
-	operator := startOperator(tb, cluster, devcluster.OperatorOptions{Config: outside.configuration(interval)})
+	servers := countExternal(tb, cluster)
+	userClient := newUserClient(tb, cluster)
+	createPods(tb, userClient, 10*(cluster.Spec().Masters+cluster.Spec().Workers))
+	operator := startOperator(tb, cluster, devcluster.OperatorOptions{Config: servers.configuration(interval)})
 	var f idleFigures
 
 	config := upgradeTo("4.20.6")
 	config.Spec.UpgradeAt = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-	ask(tb, people, config)
-	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool {
+	applyUpgrade(tb, userClient, config)
+	awaitCondition(tb, userClient, config, func(c *v1alpha1.UpgradeConfig) bool {
 		return len(c.Status.History) > 0 && c.Status.History[0].Phase == history.PhasePending
 	})
-	passes, made := disturb(tb, cluster, people, operator, idle)
-	tb.Logf("Pending for %s, %d passes:\n%s%s", idle, passes, tally(made), outside)
-	outside.checkIdle(tb, idle, interval)
+	passes, made := disturb(tb, cluster, userClient, operator, idle)
+	tb.Logf("Pending for %s, %d passes:\n%s%s", idle, passes, tally(made), servers)
+	servers.checkIdle(tb, idle, interval)
 	f.pending, f.passes = len(made), passes
 	if len(made) > 0 {
 		tb.Errorf("a Pending upgrade made %d requests, want none", len(made))
 	}
 
-	setDegraded(tb, people, configv1.ConditionTrue)
-	ask(tb, people, upgradeTo("4.20.6"))
-	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return waitsForHealth(c) })
-	outside.reset()
-	passes, made = disturb(tb, cluster, people, operator, idle)
-	tb.Logf("Waiting for %s, %d passes:\n%s%s", idle, passes, tally(made), outside)
-	f.queries = outside.checkIdle(tb, idle, interval)
+	setDegraded(tb, userClient, configv1.ConditionTrue)
+	applyUpgrade(tb, userClient, upgradeTo("4.20.6"))
+	awaitCondition(tb, userClient, config, func(c *v1alpha1.UpgradeConfig) bool { return waitsForHealth(c) })
+	servers.reset()
+	passes, made = disturb(tb, cluster, userClient, operator, idle)
+	tb.Logf("Waiting for %s, %d passes:\n%s%s", idle, passes, tally(made), servers)
+	f.queries = servers.checkIdle(tb, idle, interval)
 	f.waiting, f.passes = len(made), f.passes+passes
-	if signs := int(idle / signOfLife); len(made) != count(made, "patch upgradeconfigs/status") || len(made) > signs {
+	if signs := int(idle / heartbeatInterval); len(made) != count(made, "patch upgradeconfigs/status") || len(made) > signs {
 		tb.Errorf("an upgrade that waits made %d requests, want none but %d signs of life", len(made), signs)
 	}
 
@@ -152,11 +152,11 @@ func measureIdle(tb testing.TB, spec devcluster.Spec, idle, interval time.Durati
 
 // disturb changes the cluster in ways that do not matter, again and again, and returns how many passes that led to and the
 // requests that the operator made.
-func disturb(tb testing.TB, cluster *devcluster.Cluster, people client.Client, operator *devcluster.Operator, idle time.Duration) (int, []request) {
+func disturb(tb testing.TB, cluster *devcluster.Cluster, userClient client.Client, operator *devcluster.Operator, idle time.Duration) (int, []request) {
 	tb.Helper()
 	const settles = 3 * time.Second // what has just changed is written and told
-	linger(tb, settles)
-	began, before := time.Now(), reconciled(tb, operator)
+	sleep(tb, settles)
+	began, before := time.Now(), reconcileCount(tb, operator)
 	changes := 0
 	for round := 0; time.Since(began) < idle; round++ {
 		for _, object := range []client.Object{
@@ -166,15 +166,15 @@ func disturb(tb testing.TB, cluster *devcluster.Cluster, people client.Client, o
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0"}},
 		} {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/round":"%d"}}}`, round)
-			if err := people.Patch(tb.Context(), object, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+			if err := userClient.Patch(tb.Context(), object, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 				tb.Fatal(err)
 			}
 			changes++
 		}
-		linger(tb, min(2*time.Second, idle/4))
+		sleep(tb, min(2*time.Second, idle/4))
 	}
 	made := requests(tb, cluster, began)
-	passes := reconciled(tb, operator) - before
+	passes := reconcileCount(tb, operator) - before
 	if passes < changes/4 { // several changes may lead to one pass
 		tb.Errorf("%d changes led to %d passes: nothing was measured", changes, passes)
 	}
@@ -188,14 +188,14 @@ type upgradeFigures struct{ transitions, writes, reads, queries, silencing int }
 func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 	tb.Helper()
 	cluster := startCluster(tb, devcluster.Spec{Speed: 120, Monitoring: &monitoring.Spec{}})
-	outside := countOutside(tb, cluster)
-	people := users(tb, cluster)
-	startOperator(tb, cluster, devcluster.OperatorOptions{Config: outside.configuration(interval)})
+	servers := countExternal(tb, cluster)
+	userClient := newUserClient(tb, cluster)
+	startOperator(tb, cluster, devcluster.OperatorOptions{Config: servers.configuration(interval)})
 	began := time.Now()
-	config := ask(tb, people, upgradeTo("4.20.6"))
+	config := applyUpgrade(tb, userClient, upgradeTo("4.20.6"))
 	var f upgradeFigures
 	last := map[string]string{}
-	follow(tb, people, config, func(record *history.History) {
+	follow(tb, userClient, config, func(record *history.Record) {
 		for _, c := range record.Conditions {
 			now := fmt.Sprint(c.Status, c.Reason, c.CompleteTime != nil)
 			if last[c.Type] != now {
@@ -204,15 +204,15 @@ func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 			last[c.Type] = now
 		}
 	})
-	awaitCondition(tb, people, config, func(c *v1alpha1.UpgradeConfig) bool { return len(c.Finalizers) == 0 })
+	awaitCondition(tb, userClient, config, func(c *v1alpha1.UpgradeConfig) bool { return len(c.Finalizers) == 0 })
 
 	made := requests(tb, cluster, began)
 	took := time.Since(began)
-	tb.Logf("A whole upgrade of %d steps and %d transitions in %s:\n%s%s", len(last), f.transitions, took.Round(time.Second), tally(made), outside)
-	f.queries, f.silencing = outside.checkUpgrade(tb, took, interval)
+	tb.Logf("A whole upgrade of %d steps and %d transitions in %s:\n%s%s", len(last), f.transitions, took.Round(time.Second), tally(made), servers)
+	f.queries, f.silencing = servers.checkUpgrade(tb, took, interval)
 	f.writes = count(made, "patch upgradeconfigs/status")
-	if f.writes > mostWrites*len(last)+mostWrites {
-		tb.Errorf("%d status writes for %d steps, want at most %d for the beginning of the upgrade and for each step", f.writes, len(last), mostWrites)
+	if f.writes > maxWrites*len(last)+maxWrites {
+		tb.Errorf("%d status writes for %d steps, want at most %d for the beginning of the upgrade and for each step", f.writes, len(last), maxWrites)
 	}
 	for _, r := range made {
 		if r.Verb == "get" || r.Verb == "list" {
@@ -237,17 +237,17 @@ type sighting struct {
 func measureRecording(tb testing.TB, upgrades int) []time.Duration {
 	tb.Helper()
 	cluster := startCluster(tb, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
-	people := users(tb, cluster)
+	userClient := newUserClient(tb, cluster)
 	startOperator(tb, cluster, devcluster.OperatorOptions{})
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Duration(upgrades)*2*time.Minute)
 	defer cancel()
-	seen := sightings(ctx, tb, people)
+	seen := sightings(ctx, tb, userClient)
 	var delays []time.Duration
 	byStep := map[string][]time.Duration{}
 	for _, release := range releases(upgrades) {
-		setDegraded(tb, people, configv1.ConditionTrue)
-		config := ask(tb, people, upgradeTo(release.Version))
-		for step, delay := range recordingOf(tb, people, config, seen) {
+		setDegraded(tb, userClient, configv1.ConditionTrue)
+		config := applyUpgrade(tb, userClient, upgradeTo(release.Version))
+		for step, delay := range recordingOf(tb, userClient, config, seen) {
 			delays = append(delays, delay)
 			byStep[step] = append(byStep[step], delay)
 		}
@@ -257,15 +257,15 @@ func measureRecording(tb testing.TB, upgrades int) []time.Duration {
 	}
 	middle := median(delays)
 	tb.Logf("%d samples: median %s, longest %s", len(delays), middle, slices.Max(delays))
-	if middle > mostRecordMedian {
-		tb.Errorf("the median is %s, want at most %s", middle, mostRecordMedian)
+	if middle > maxRecordMedian {
+		tb.Errorf("the median is %s, want at most %s", middle, maxRecordMedian)
 	}
 	return delays
 }
 
 // recordingOf follows one upgrade, which waits for an unhealthy cluster operator that it heals. The cluster shows what
 // ends a step before the record does, on another connection; so a delay may be measured as nothing, and never as less.
-func recordingOf(tb testing.TB, people client.Client, config *v1alpha1.UpgradeConfig, seen <-chan sighting) map[string]time.Duration {
+func recordingOf(tb testing.TB, userClient client.Client, config *v1alpha1.UpgradeConfig, seen <-chan sighting) map[string]time.Duration {
 	tb.Helper()
 	target := config.Spec.Desired.Version
 	ends := map[string]time.Time{} // when the cluster showed what ends the step
@@ -293,12 +293,12 @@ func recordingOf(tb testing.TB, people client.Client, config *v1alpha1.UpgradeCo
 		case *v1alpha1.UpgradeConfig:
 			if waitsForHealth(object) && !healed {
 				healed = true
-				setDegraded(tb, people, configv1.ConditionFalse)
+				setDegraded(tb, userClient, configv1.ConditionFalse)
 			}
 			for _, c := range object.Status.History[:min(1, len(object.Status.History))] {
 				record(c, target, ends, s.at, delays)
 			}
-			if len(delays) > 0 && over(object, target) {
+			if len(delays) > 0 && isFinished(object, target) {
 				return delays
 			}
 		}
@@ -307,7 +307,7 @@ func recordingOf(tb testing.TB, people client.Client, config *v1alpha1.UpgradeCo
 	return nil
 }
 
-func record(h history.History, target string, ends map[string]time.Time, at time.Time, delays map[string]time.Duration) {
+func record(h history.Record, target string, ends map[string]time.Time, at time.Time, delays map[string]time.Duration) {
 	for _, c := range h.Conditions {
 		_, known := delays[c.Type]
 		if end := ends[c.Type]; h.Version == target && c.CompleteTime != nil && !known && !end.IsZero() {
@@ -316,18 +316,18 @@ func record(h history.History, target string, ends map[string]time.Time, at time
 	}
 }
 
-func over(config *v1alpha1.UpgradeConfig, version string) bool {
-	return slices.ContainsFunc(config.Status.History, func(h history.History) bool { return h.Version == version && h.CompleteTime != nil })
+func isFinished(config *v1alpha1.UpgradeConfig, version string) bool {
+	return slices.ContainsFunc(config.Status.History, func(h history.Record) bool { return h.Version == version && h.CompleteTime != nil })
 }
 
 // sightings merges the watches of all that matters.
-func sightings(ctx context.Context, tb testing.TB, people client.WithWatch) <-chan sighting {
+func sightings(ctx context.Context, tb testing.TB, userClient client.WithWatch) <-chan sighting {
 	tb.Helper()
 	merged := make(chan sighting, 1000)
 	for _, kind := range []client.ObjectList{
 		&configv1.ClusterVersionList{}, &configv1.ClusterOperatorList{}, &mcfgv1.MachineConfigPoolList{}, &v1alpha1.UpgradeConfigList{},
 	} {
-		events, err := people.Watch(ctx, kind)
+		events, err := userClient.Watch(ctx, kind)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -350,15 +350,15 @@ func median(all []time.Duration) time.Duration {
 // degradable is a cluster operator that these tests make sick.
 const degradable = "network"
 
-func setDegraded(tb testing.TB, people client.Client, status configv1.ConditionStatus) {
+func setDegraded(tb testing.TB, userClient client.Client, status configv1.ConditionStatus) {
 	tb.Helper()
 	operator := &configv1.ClusterOperator{}
-	if err := people.Get(tb.Context(), client.ObjectKey{Name: degradable}, operator); err != nil {
+	if err := userClient.Get(tb.Context(), client.ObjectKey{Name: degradable}, operator); err != nil {
 		tb.Fatal(err)
 	}
 	before := operator.DeepCopy()
 	cvo.SetCondition(operator, configv1.OperatorDegraded, status, "RolloutHung", "a daemon is not available", time.Now())
-	if err := people.Status().Patch(tb.Context(), operator, client.MergeFrom(before)); err != nil {
+	if err := userClient.Status().Patch(tb.Context(), operator, client.MergeFrom(before)); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -368,11 +368,11 @@ func waitsForHealth(config *v1alpha1.UpgradeConfig) bool {
 	return progressing != nil && progressing.Reason == "PreHealthCheck" && strings.Contains(progressing.Message, degradable)
 }
 
-func awaitCondition(tb testing.TB, people client.Client, config *v1alpha1.UpgradeConfig, holds func(*v1alpha1.UpgradeConfig) bool) {
+func awaitCondition(tb testing.TB, userClient client.Client, config *v1alpha1.UpgradeConfig, holds func(*v1alpha1.UpgradeConfig) bool) {
 	tb.Helper()
 	eventually(tb, time.Minute, "the UpgradeConfig is as wanted", func(ctx context.Context) error {
 		var current v1alpha1.UpgradeConfig
-		if err := people.Get(ctx, client.ObjectKeyFromObject(config), &current); err != nil {
+		if err := userClient.Get(ctx, client.ObjectKeyFromObject(config), &current); err != nil {
 			return err
 		}
 		if !holds(&current) {
@@ -382,7 +382,7 @@ func awaitCondition(tb testing.TB, people client.Client, config *v1alpha1.Upgrad
 	})
 }
 
-func createPods(tb testing.TB, people client.Client, replicas int) {
+func createPods(tb testing.TB, userClient client.Client, replicas int) {
 	tb.Helper()
 	labels := map[string]string{"app": "shop"}
 	shop := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Spec: appsv1.DeploymentSpec{
@@ -391,11 +391,11 @@ func createPods(tb testing.TB, people client.Client, replicas int) {
 			Containers: []corev1.Container{{Name: "shop", Image: "shop"}},
 		}},
 	}}
-	if err := people.Create(tb.Context(), shop); err != nil {
+	if err := userClient.Create(tb.Context(), shop); err != nil {
 		tb.Fatal(err)
 	}
 	eventually(tb, 5*time.Minute, "the pods are ready", func(ctx context.Context) error {
-		if err := people.Get(ctx, client.ObjectKeyFromObject(shop), shop); err != nil {
+		if err := userClient.Get(ctx, client.ObjectKeyFromObject(shop), shop); err != nil {
 			return err
 		}
 		if int(shop.Status.ReadyReplicas) != replicas {
@@ -405,8 +405,8 @@ func createPods(tb testing.TB, people client.Client, replicas int) {
 	})
 }
 
-// reconciled is how often the operator has looked at UpgradeConfigs, by its metrics.
-func reconciled(tb testing.TB, operator *devcluster.Operator) int {
+// reconcileCount is how often the operator has looked at UpgradeConfigs, by its metrics.
+func reconcileCount(tb testing.TB, operator *devcluster.Operator) int {
 	tb.Helper()
 	text, err := operator.Replicas()[0].Metrics(tb.Context())
 	if err != nil {
@@ -449,7 +449,7 @@ func statusOf(tb testing.TB, pid int, field string) int {
 	return 0
 }
 
-func linger(tb testing.TB, d time.Duration) {
+func sleep(tb testing.TB, d time.Duration) {
 	tb.Helper()
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -29,24 +29,24 @@ import (
 
 // hostile answers each request in the next of some ways.
 type hostile struct {
-	ways  []http.HandlerFunc
-	asked atomic.Int32
-	url   string
+	ways         []http.HandlerFunc
+	requestCount atomic.Int32
+	url          string
 }
 
 func startHostile(t *testing.T, ways ...http.HandlerFunc) *hostile {
 	t.Helper()
 	h := &hostile{ways: ways}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ways[int(h.asked.Add(1)-1)%len(h.ways)](w, r)
+		h.ways[int(h.requestCount.Add(1)-1)%len(h.ways)](w, r)
 	}))
 	t.Cleanup(server.Close)
 	h.url = server.URL
 	return h
 }
 
-// unkind are ways in which nobody claims to have done what was asked for.
-func unkind() []http.HandlerFunc {
+// failingHandlers are ways in which nobody claims to have done what was asked for.
+func failingHandlers() []http.HandlerFunc {
 	return []http.HandlerFunc{
 		func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
@@ -62,9 +62,9 @@ func unkind() []http.HandlerFunc {
 	}
 }
 
-// lying are ways in which somebody claims to, in addition.
-func lying() []http.HandlerFunc {
-	return append(unkind(),
+// misleadingHandlers are ways in which somebody claims to, in addition.
+func misleadingHandlers() []http.HandlerFunc {
+	return append(failingHandlers(),
 		func(w http.ResponseWriter, _ *http.Request) { endless(w, "[") },
 		func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"alertname":"\u001b[2J`+
@@ -101,18 +101,18 @@ func drip(w http.ResponseWriter, r *http.Request) {
 func TestHostileServersAreSurvived(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Speed: fast, Monitoring: &monitoring.Spec{}})
-	people := users(t, cluster)
-	prometheus, alertmanager, receiver := startHostile(t, lying()...), startHostile(t, lying()...), startHostile(t, unkind()...)
+	userClient := newUserClient(t, cluster)
+	prometheus, alertmanager, receiver := startHostile(t, misleadingHandlers()...), startHostile(t, misleadingHandlers()...), startHostile(t, failingHandlers()...)
 	const settings = "maintenance: {patience: 2s}\nalerts: {interval: 1s, timeout: 1s, url: %q}\nalertmanager: {timeout: 1s, url: %q}\nwebhook: {timeout: 1s, url: %q}\n"
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: fmt.Sprintf(settings, prometheus.url, alertmanager.url, receiver.url)})
-	upgrade := ask(t, people, upgradeTo("4.20.6"))
+	upgrade := applyUpgrade(t, userClient, upgradeTo("4.20.6"))
 
 	eventually(t, time.Minute, "Prometheus has answered in each way", func(ctx context.Context) error {
-		if err := people.Get(ctx, client.ObjectKeyFromObject(upgrade), upgrade); err != nil {
+		if err := userClient.Get(ctx, client.ObjectKeyFromObject(upgrade), upgrade); err != nil {
 			return err
 		}
 		checkTexts(t, upgrade)
-		if asked := int(prometheus.asked.Load()); asked <= len(prometheus.ways) {
+		if asked := int(prometheus.requestCount.Load()); asked <= len(prometheus.ways) {
 			return fmt.Errorf("it was asked %d times", asked)
 		}
 		return nil
@@ -120,15 +120,15 @@ func TestHostileServersAreSurvived(t *testing.T) {
 	if c := meta.FindStatusCondition(upgrade.Status.Conditions, v1alpha1.ConditionProgressing); c == nil || c.Reason != "CannotObserve" {
 		t.Errorf("the upgrade says %+v, want CannotObserve", c)
 	}
-	if asked := clusterVersion(t, people).Spec.DesiredUpdate; asked != nil {
+	if asked := clusterVersion(t, userClient).Spec.DesiredUpdate; asked != nil {
 		t.Errorf("the upgrade has commenced: %+v", asked)
 	}
 
 	if err := operator.Configure(fmt.Sprintf(settings, cluster.Monitoring.PrometheusURL(), alertmanager.url, receiver.url)); err != nil {
 		t.Fatal(err)
 	}
-	follow(t, people, upgrade, func(record *history.History) {
-		upgrade.Status.History = []history.History{*record}
+	follow(t, userClient, upgrade, func(record *history.Record) {
+		upgrade.Status.History = []history.Record{*record}
 		checkTexts(t, upgrade)
 	})
 	for step, want := range map[string]string{"ControlPlaneMaintWindow": "NotSilenced", "RemoveMaintWindow": "NotEnded"} {
@@ -136,13 +136,13 @@ func TestHostileServersAreSurvived(t *testing.T) {
 			t.Errorf("%s is not over as %s", step, want)
 		}
 	}
-	if memory := statusOf(t, operator.Replicas()[0].PID(), "VmRSS"); memory > mostMemory {
-		t.Errorf("%d KiB are resident, want at most %d", memory, mostMemory)
+	if memory := statusOf(t, operator.Replicas()[0].PID(), "VmRSS"); memory > maxMemory {
+		t.Errorf("%d KiB are resident, want at most %d", memory, maxMemory)
 	}
-	if receiver.asked.Load() == 0 || alertmanager.asked.Load() == 0 {
+	if receiver.requestCount.Load() == 0 || alertmanager.requestCount.Load() == 0 {
 		t.Error("nobody turned to the receiver, or to Alertmanager")
 	}
-	if err := operator.Configure(fmt.Sprintf(settings, cluster.Monitoring.PrometheusURL(), cluster.Monitoring.AlertmanagerURL(), cluster.Receiver.URL())); err != nil {
+	if err := operator.Configure(fmt.Sprintf(settings, cluster.Monitoring.PrometheusURL(), cluster.Monitoring.AlertmanagerURL(), cluster.Sink.URL())); err != nil {
 		t.Fatal(err)
 	}
 	checkAftermath(t, cluster, operator)

@@ -37,8 +37,8 @@ const (
 	afterTheSave                // the API server knows, and the operator does not know that
 )
 
-// halted passes a save on, unless it kills who makes it.
-func (k *killer) halted(steps []history.StepCondition, pass func() bool) {
+// onSave passes a save on, unless it kills who makes it.
+func (k *killer) onSave(steps []history.StepCondition, pass func() bool) {
 	fresh := k.fresh(steps)
 	if len(fresh) > 0 && k.moment == beforeTheSave {
 		k.kill(fresh)
@@ -75,12 +75,12 @@ func (k *killer) kill(at []string) {
 
 // killAtEachStep kills the operator, until the upgrade is over, each time that it saves that a step has begun or is over
 // which it was not killed at before. It fails unless that were all steps of the runbook.
-func killAtEachStep(t *testing.T, people client.WithWatch, upgrade *v1alpha1.UpgradeConfig, operator *devcluster.Operator, saves *saves, at moment) int {
+func killAtEachStep(t *testing.T, userClient client.WithWatch, upgrade *v1alpha1.UpgradeConfig, operator *devcluster.Operator, saves *saves, at moment) int {
 	t.Helper()
 	k := &killer{t: t, operator: operator, moment: at, hit: map[string]bool{}}
-	saves.halt(k.halted)
-	follow(t, people, upgrade, func(*history.History) {})
-	saves.halt(nil)
+	saves.setOnSave(k.onSave)
+	follow(t, userClient, upgrade, func(*history.Record) {})
+	saves.setOnSave(nil)
 	for _, step := range osd(upgrade) {
 		for _, boundary := range []string{step.Name + " begun", step.Name + " over"} {
 			if !k.hit[boundary] {
@@ -93,5 +93,5 @@ func killAtEachStep(t *testing.T, people client.WithWatch, upgrade *v1alpha1.Upg
 
 // osd are the steps of the runbook.
 func osd(upgrade *v1alpha1.UpgradeConfig) []engine.Step {
-	return runbooks.OSD{Tools: runbooks.Tools{Config: config.Default()}}.Runbook(upgrade).Steps
+	return runbooks.OSD{Deps: runbooks.Deps{Config: config.Default()}}.Runbook(upgrade).Steps
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-// asks are the steps that ask Prometheus or Alertmanager for something, each with the reason for which it waits while
+// waitReasons are the steps that ask Prometheus or Alertmanager for something, each with the reason for which it waits while
 // they are down. The others need neither.
-var asks = map[string]string{
+var waitReasons = map[string]string{
 	"PreHealthCheck":                "CannotObserve",
 	"ControlPlaneMaintWindow":       "NotSilenced",
 	"CommenceUpgrade":               "CannotObserve",
@@ -28,9 +28,9 @@ var asks = map[string]string{
 	"PostClusterHealthCheck":        "CannotObserve",
 }
 
-// counts is for how long what Prometheus has answered counts. So long does an outage last at least: a gate may open by an
+// answerTTL is for how long what Prometheus has answered counts. So long does an outage last at least: a gate may open by an
 // answer that is a moment older.
-const counts = time.Second
+const answerTTL = time.Second
 
 // outages has Prometheus and Alertmanager go down at the very request by which the operator saves that a step has begun,
 // before that step is tried. They are back once a step that asks them is saved to wait for them, and not before.
@@ -44,10 +44,10 @@ type outages struct {
 	count   int
 }
 
-func (o *outages) halted(steps []history.StepCondition, pass func() bool) {
+func (o *outages) onSave(steps []history.StepCondition, pass func() bool) {
 	back := false
 	for _, c := range steps {
-		waits := asks[c.Type]
+		waits := waitReasons[c.Type]
 		switch {
 		case !o.begun[c.Type]:
 			o.begun[c.Type] = true
@@ -79,7 +79,7 @@ func (o *outages) stop() {
 
 func (o *outages) start() {
 	o.down = false
-	<-time.After(time.Until(o.since.Add(counts)))
+	<-time.After(time.Until(o.since.Add(answerTTL)))
 	if err := errors.Join(o.servers.StartAlertmanager(o.t.Context()), o.servers.StartPrometheus(o.t.Context())); err != nil {
 		o.t.Error(err)
 	}
@@ -92,20 +92,20 @@ func TestMonitoringIsDownWhenAnyStepBegins(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &monitoring.Spec{}})
 	saves := startSaves(t, cluster)
-	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: fmt.Sprintf("alerts: {interval: %s}", counts)})
-	people := users(t, cluster)
+	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: fmt.Sprintf("alerts: {interval: %s}", answerTTL)})
+	userClient := newUserClient(t, cluster)
 	o := &outages{t: t, servers: cluster.Monitoring, begun: map[string]bool{}, waited: map[string]bool{}}
-	saves.halt(o.halted)
-	upgrade := ask(t, people, upgradeTo(releases(1)[0].Version))
-	follow(t, people, upgrade, func(*history.History) {})
-	saves.halt(nil)
+	saves.setOnSave(o.onSave)
+	upgrade := applyUpgrade(t, userClient, upgradeTo(releases(1)[0].Version))
+	follow(t, userClient, upgrade, func(*history.Record) {})
+	saves.setOnSave(nil)
 	t.Logf("Prometheus and Alertmanager were down %d times", o.count)
 	for _, step := range osd(upgrade) {
 		if !o.begun[step.Name] {
 			t.Errorf("Prometheus and Alertmanager were not down when %s began", step.Name)
 		}
 	}
-	for step := range asks {
+	for step := range waitReasons {
 		if !o.waited[step] {
 			t.Errorf("%s did not wait for Prometheus and Alertmanager", step)
 		}

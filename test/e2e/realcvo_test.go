@@ -25,8 +25,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// realUpgrade is how long an upgrade with the real cluster version operator may take: a minute and a half does.
-const realUpgrade = 5 * time.Minute
+// realUpgradeTimeout is how long an upgrade with the real cluster version operator may take: a minute and a half does.
+const realUpgradeTimeout = 5 * time.Minute
 
 // firing is 1 while an alert fires, 0 while it does not, and nothing if nobody knows, as in the risks of real releases.
 func firing(alert string) string {
@@ -35,10 +35,10 @@ func firing(alert string) string {
 
 // journey is a cluster with the real cluster version operator that is led from release to release.
 type journey struct {
-	cluster  *devcluster.Cluster
-	operator *devcluster.Operator
-	people   client.Client
-	asked    int64 // the generation of the ClusterVersion's spec: how often it was asked for something else
+	cluster    *devcluster.Cluster
+	operator   *devcluster.Operator
+	userClient client.Client
+	generation int64 // the generation of the ClusterVersion's spec: how often it was asked for something else
 }
 
 func TestTheRealClusterVersionOperator(t *testing.T) {
@@ -59,33 +59,33 @@ func TestTheRealClusterVersionOperator(t *testing.T) {
 			{Version: "4.21.0", Channels: []string{"stable-4.21"}, From: []string{"4.20.7"}},
 		},
 	})}
-	j.people = users(t, j.cluster)
-	j.asked = j.version(t).Generation
+	j.userClient = newUserClient(t, j.cluster)
+	j.generation = j.version(t).Generation
 	j.operator = startOperator(t, j.cluster, devcluster.OperatorOptions{Config: "upgradeWindow: 40s"})
 
 	well := t.Run("carries out an update to the next patch release, since its risk does not apply", func(t *testing.T) {
 		config := j.upgrade(t, v1alpha1.Update{Version: "4.20.6"})
-		j.ends(t, config, history.PhaseUpgraded, "Upgraded")
-		j.stands(t, "4.20.6", 1)
+		j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
+		j.checkInstalled(t, "4.20.6", 1)
 		if entry := j.version(t).Status.History[0]; !entry.Verified {
 			t.Errorf("the release was not verified: %+v", entry)
 		}
 	}) &&
 		t.Run("takes no update whose risk applies, unless somebody accepts it", func(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.7"})
-			waiting := j.waits(t, config, "VersionPinned", "RisksNotAccepted")
+			waiting := j.waitForReason(t, config, "VersionPinned", "RisksNotAccepted")
 			if !strings.Contains(waiting, "SlowBoots (Nodes boot slowly. https://example.com/boots)") {
 				t.Errorf("%q does not name the risk", waiting)
 			}
-			j.ends(t, config, history.PhaseFailed, "WindowMissed")
-			j.stands(t, "4.20.6", 0)
+			j.waitForEnd(t, config, history.PhaseFailed, "WindowMissed")
+			j.checkInstalled(t, "4.20.6", 0)
 		}) &&
 		t.Run("goes on while our operator is killed, and our operator goes on where it was", func(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.7", AcceptedRisks: []string{"SlowBoots"}})
 			for _, operator := range []string{"etcd", "authentication", "dns"} {
-				eventually(t, realUpgrade, operator+" is updated", func(ctx context.Context) error {
+				eventually(t, realUpgradeTimeout, operator+" is updated", func(ctx context.Context) error {
 					var status configv1.ClusterOperator
-					if err := j.people.Get(ctx, client.ObjectKey{Name: operator}, &status); err != nil {
+					if err := j.userClient.Get(ctx, client.ObjectKey{Name: operator}, &status); err != nil {
 						return err
 					}
 					if got := cvo.VersionOf(&status); got != "4.20.7" {
@@ -97,26 +97,26 @@ func TestTheRealClusterVersionOperator(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			j.ends(t, config, history.PhaseUpgraded, "Upgraded")
-			j.stands(t, "4.20.7", 1)
+			j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
+			j.checkInstalled(t, "4.20.7", 1)
 			if entry := j.version(t).Status.History[0]; !strings.Contains(entry.AcceptedRisks, "Nodes boot slowly.") {
 				t.Errorf("the risk was not accepted knowingly: %+v", entry)
 			}
 		}) &&
 		t.Run("refuses a release that nobody signed, which is withdrawn and named", func(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.8"})
-			said := j.waits(t, config, "CommenceUpgrade", "TargetRefused")
-			if !strings.Contains(said, "The update cannot be verified: unable to verify sha256:") {
-				t.Errorf("%q does not say what is wrong with the release", said)
+			message := j.waitForReason(t, config, "CommenceUpgrade", "TargetRefused")
+			if !strings.Contains(message, "The update cannot be verified: unable to verify sha256:") {
+				t.Errorf("%q does not say what is wrong with the release", message)
 			}
-			j.ends(t, config, history.PhaseFailed, "TargetRefused")
-			j.stands(t, "4.20.7", 2) // asked for, and withdrawn
+			j.waitForEnd(t, config, history.PhaseFailed, "TargetRefused")
+			j.checkInstalled(t, "4.20.7", 2) // asked for, and withdrawn
 			if desired := j.version(t).Spec.DesiredUpdate; desired != nil && desired.Version != "4.20.7" {
 				t.Errorf("%s is still asked for", desired.Version)
 			}
 			eventually(t, time.Minute, "the cluster version operator is content", func(ctx context.Context) error {
 				version := &configv1.ClusterVersion{}
-				if err := j.people.Get(ctx, client.ObjectKey{Name: cvo.Name}, version); err != nil {
+				if err := j.userClient.Get(ctx, client.ObjectKey{Name: cvo.Name}, version); err != nil {
 					return err
 				}
 				for _, condition := range version.Status.Conditions {
@@ -128,19 +128,19 @@ func TestTheRealClusterVersionOperator(t *testing.T) {
 			})
 		}) &&
 		t.Run("says why a minor update is not to be made", func(t *testing.T) {
-			j.backUp(t, configv1.ConditionFalse, "BackupMissing", "make a backup of etcd first")
+			j.setUpgradeable(t, configv1.ConditionFalse, "BackupMissing", "make a backup of etcd first")
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.21.0"})
-			if said := j.waits(t, config, "ClusterUpgradeable", "NotUpgradeable"); !strings.Contains(said, "BackupMissing: Cluster operator etcd should not be upgraded between minor versions: make a backup of etcd first") {
-				t.Errorf("%q does not say why", said)
+			if message := j.waitForReason(t, config, "ClusterUpgradeable", "NotUpgradeable"); !strings.Contains(message, "BackupMissing: Cluster operator etcd should not be upgraded between minor versions: make a backup of etcd first") {
+				t.Errorf("%q does not say why", message)
 			}
-			j.ends(t, config, history.PhaseFailed, "WindowMissed")
-			j.stands(t, "4.20.7", 1) // for another channel
-			j.backUp(t, configv1.ConditionTrue, "AsExpected", "")
+			j.waitForEnd(t, config, history.PhaseFailed, "WindowMissed")
+			j.checkInstalled(t, "4.20.7", 1) // for another channel
+			j.setUpgradeable(t, configv1.ConditionTrue, "AsExpected", "")
 		}) &&
 		t.Run("carries out a minor update", func(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.21.0"})
-			j.ends(t, config, history.PhaseUpgraded, "Upgraded")
-			j.stands(t, "4.21.0", 1)
+			j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
+			j.checkInstalled(t, "4.21.0", 1)
 		})
 	if well { // otherwise the rest would have begun elsewhere
 		checkAftermath(t, j.cluster, j.operator)
@@ -158,14 +158,14 @@ func (j *journey) upgrade(t *testing.T, desired v1alpha1.Update) client.ObjectKe
 			Type: "OSD", UpgradeAt: time.Now().UTC().Format(time.RFC3339), PDBForceDrainTimeout: &timeout, Desired: desired,
 		},
 	}
-	if err := j.people.Create(t.Context(), config); err != nil {
+	if err := j.userClient.Create(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	return client.ObjectKeyFromObject(config)
 }
 
-// waits returns the message of a step once it waits for that reason.
-func (j *journey) waits(t *testing.T, config client.ObjectKey, step, reason string) (message string) {
+// waitForReason returns the message of a step once it waits for that reason.
+func (j *journey) waitForReason(t *testing.T, config client.ObjectKey, step, reason string) (message string) {
 	t.Helper()
 	eventually(t, 2*time.Minute, step+" waits because of "+reason, func(ctx context.Context) error {
 		attempt, err := j.attempt(ctx, config)
@@ -183,11 +183,11 @@ func (j *journey) waits(t *testing.T, config client.ObjectKey, step, reason stri
 	return message
 }
 
-// ends returns once the upgrade is over, and fails unless it ended like that.
-func (j *journey) ends(t *testing.T, config client.ObjectKey, phase history.Phase, reason string) {
+// waitForEnd returns once the upgrade is over, and fails unless it ended like that.
+func (j *journey) waitForEnd(t *testing.T, config client.ObjectKey, phase history.Phase, reason string) {
 	t.Helper()
 	began := time.Now()
-	eventually(t, realUpgrade, "the upgrade is over", func(ctx context.Context) error {
+	eventually(t, realUpgradeTimeout, "the upgrade is over", func(ctx context.Context) error {
 		attempt, err := j.attempt(ctx, config)
 		if err == nil && attempt.CompleteTime == nil {
 			err = fmt.Errorf("it is %+v", attempt)
@@ -195,7 +195,7 @@ func (j *journey) ends(t *testing.T, config client.ObjectKey, phase history.Phas
 		return err
 	})
 	var upgrade v1alpha1.UpgradeConfig
-	if err := j.people.Get(t.Context(), config, &upgrade); err != nil {
+	if err := j.userClient.Get(t.Context(), config, &upgrade); err != nil {
 		t.Fatal(err)
 	}
 	var ended string
@@ -210,9 +210,9 @@ func (j *journey) ends(t *testing.T, config client.ObjectKey, phase history.Phas
 	t.Logf("%s after %.0f s", phase, time.Since(began).Seconds())
 }
 
-func (j *journey) attempt(ctx context.Context, config client.ObjectKey) (*history.History, error) {
+func (j *journey) attempt(ctx context.Context, config client.ObjectKey) (*history.Record, error) {
 	var upgrade v1alpha1.UpgradeConfig
-	if err := j.people.Get(ctx, config, &upgrade); err != nil {
+	if err := j.userClient.Get(ctx, config, &upgrade); err != nil {
 		return nil, err
 	}
 	if len(upgrade.Status.History) == 0 {
@@ -221,56 +221,56 @@ func (j *journey) attempt(ctx context.Context, config client.ObjectKey) (*histor
 	return &upgrade.Status.History[0], nil
 }
 
-// stands fails unless that is what is installed, and the ClusterVersion was asked that often for something else since
+// checkInstalled fails unless that is what is installed, and the ClusterVersion was asked that often for something else since
 // the last time.
-func (j *journey) stands(t *testing.T, version string, asked int64) {
+func (j *journey) checkInstalled(t *testing.T, version string, changes int64) {
 	t.Helper()
 	object := j.version(t)
 	if got := object.Status.History[0]; got.Version != version || got.State != configv1.CompletedUpdate {
 		t.Errorf("the cluster is at %s (%s), want %s", got.Version, got.State, version)
 	}
-	if got := object.Generation - j.asked; got != asked {
-		t.Errorf("the ClusterVersion was asked %d times for something else, want %d", got, asked)
+	if got := object.Generation - j.generation; got != changes {
+		t.Errorf("the ClusterVersion was asked %d times for something else, want %d", got, changes)
 	}
-	j.asked = object.Generation
+	j.generation = object.Generation
 }
 
 func (j *journey) version(t *testing.T) *configv1.ClusterVersion {
 	t.Helper()
 	version := &configv1.ClusterVersion{}
-	if err := j.people.Get(t.Context(), client.ObjectKey{Name: cvo.Name}, version); err != nil {
+	if err := j.userClient.Get(t.Context(), client.ObjectKey{Name: cvo.Name}, version); err != nil {
 		t.Fatal(err)
 	}
 	return version
 }
 
-// backUp has etcd say whether it may be upgraded to the next minor release, and returns once the ClusterVersion says so.
-func (j *journey) backUp(t *testing.T, upgradeable configv1.ConditionStatus, reason, message string) {
+// setUpgradeable has etcd say whether it may be upgraded to the next minor release, and returns once the ClusterVersion says so.
+func (j *journey) setUpgradeable(t *testing.T, upgradeable configv1.ConditionStatus, reason, message string) {
 	t.Helper()
 	etcd := &configv1.ClusterOperator{}
-	if err := j.people.Get(t.Context(), client.ObjectKey{Name: "etcd"}, etcd); err != nil {
+	if err := j.userClient.Get(t.Context(), client.ObjectKey{Name: "etcd"}, etcd); err != nil {
 		t.Fatal(err)
 	}
 	cvo.SetCondition(etcd, configv1.OperatorUpgradeable, upgradeable, reason, message, time.Now())
-	if err := j.people.Status().Update(t.Context(), etcd); err != nil {
+	if err := j.userClient.Status().Update(t.Context(), etcd); err != nil {
 		t.Fatal(err)
 	}
-	if err := realcvo.Reconsider(t.Context(), j.people); err != nil {
+	if err := realcvo.Resync(t.Context(), j.userClient); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, realUpgrade, "the cluster version operator has noticed", func(ctx context.Context) error {
+	eventually(t, realUpgradeTimeout, "the cluster version operator has noticed", func(ctx context.Context) error {
 		version := &configv1.ClusterVersion{}
-		if err := j.people.Get(ctx, client.ObjectKey{Name: cvo.Name}, version); err != nil {
+		if err := j.userClient.Get(ctx, client.ObjectKey{Name: cvo.Name}, version); err != nil {
 			return err
 		}
-		said := "" // like the played one it says nothing if nothing is in the way
+		gotReason := "" // like the played one it says nothing if nothing is in the way
 		for _, condition := range version.Status.Conditions {
 			if condition.Type == configv1.OperatorUpgradeable {
-				said = condition.Reason
+				gotReason = condition.Reason
 			}
 		}
-		if (upgradeable == configv1.ConditionFalse) != (said == reason) || upgradeable == configv1.ConditionTrue && said != "" {
-			return fmt.Errorf("it says %q", said)
+		if (upgradeable == configv1.ConditionFalse) != (gotReason == reason) || upgradeable == configv1.ConditionTrue && gotReason != "" {
+			return fmt.Errorf("it says %q", gotReason)
 		}
 		return nil
 	})

@@ -54,20 +54,20 @@ func upgradeTo(version string) *v1alpha1.UpgradeConfig {
 	return config
 }
 
-// ask applies an UpgradeConfig, or changes the spec of the one that is there, and returns what the API server holds.
-func ask(tb testing.TB, people client.Client, config *v1alpha1.UpgradeConfig) *v1alpha1.UpgradeConfig {
+// applyUpgrade applies an UpgradeConfig, or changes the spec of the one that is there, and returns what the API server holds.
+func applyUpgrade(tb testing.TB, userClient client.Client, config *v1alpha1.UpgradeConfig) *v1alpha1.UpgradeConfig {
 	tb.Helper()
 	there := config.DeepCopy()
-	err := people.Get(tb.Context(), client.ObjectKeyFromObject(config), there)
+	err := userClient.Get(tb.Context(), client.ObjectKeyFromObject(config), there)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 	case err != nil:
-		err = people.Create(tb.Context(), config)
+		err = userClient.Create(tb.Context(), config)
 		there = config
 	default:
 		before := there.DeepCopy()
 		there.Spec = config.Spec
-		err = people.Patch(tb.Context(), there, client.MergeFrom(before))
+		err = userClient.Patch(tb.Context(), there, client.MergeFrom(before))
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -88,30 +88,30 @@ func TestTenUpgradesInARow(t *testing.T) {
 	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades), Monitoring: &monitoring.Spec{}})
 	saves := startSaves(t, cluster)
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{APIServer: saves.access, Config: "alerts: {interval: 1s}"})
-	people := users(t, cluster)
-	killAtDeeds(t, people, operator)
+	userClient := newUserClient(t, cluster)
+	killAtSideEffects(t, userClient, operator)
 	for i, release := range releases(upgrades) {
 		began := time.Now()
-		generation := clusterVersion(t, people).Generation
-		config := ask(t, people, upgradeTo(release.Version))
+		generation := clusterVersion(t, userClient).Generation
+		config := applyUpgrade(t, userClient, upgradeTo(release.Version))
 		var kills int
 		switch i {
 		case 0:
-			kills = killAtEachStep(t, people, config, operator, saves, beforeTheSave)
+			kills = killAtEachStep(t, userClient, config, operator, saves, beforeTheSave)
 		case 1:
-			kills = killAtEachStep(t, people, config, operator, saves, afterTheSave)
+			kills = killAtEachStep(t, userClient, config, operator, saves, afterTheSave)
 		default:
-			kills = killAtRandom(t, people, config, operator, random)
+			kills = killAtRandom(t, userClient, config, operator, random)
 		}
 		t.Logf("%s after %s and %d kills", release.Version, time.Since(began).Round(time.Second), kills)
 
 		// A request of an operator that was killed meanwhile may have been carried out, and is audited as answered to nobody.
-		asked := count(requests(t, cluster, began), "patch clusterversions")
-		if changed := clusterVersion(t, people).Generation - generation; asked > 1 || changed != 1 {
-			t.Errorf("%s: the operator patched the ClusterVersion %d times, want at most 1, and its spec changed %d times, want 1", release.Version, asked, changed)
+		patches := count(requests(t, cluster, began), "patch clusterversions")
+		if changed := clusterVersion(t, userClient).Generation - generation; patches > 1 || changed != 1 {
+			t.Errorf("%s: the operator patched the ClusterVersion %d times, want at most 1, and its spec changed %d times, want 1", release.Version, patches, changed)
 		}
 		var events corev1.EventList
-		if err := people.List(t.Context(), &events); err != nil {
+		if err := userClient.List(t.Context(), &events); err != nil {
 			t.Fatal(err)
 		}
 		for _, reason := range []string{"UpgradeStarted", "UpgradeCompleted"} {
@@ -126,38 +126,38 @@ func TestTenUpgradesInARow(t *testing.T) {
 	}
 }
 
-// killAtDeeds kills and restarts the operator, until the test ends, each time that it has told of the beginning or the end
+// killAtSideEffects kills and restarts the operator, until the test ends, each time that it has told of the beginning or the end
 // of an upgrade, or asked the cluster for a version: often before it has recorded that.
-func killAtDeeds(t *testing.T, people client.WithWatch, operator *devcluster.Operator) {
+func killAtSideEffects(t *testing.T, userClient client.WithWatch, operator *devcluster.Operator) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
-	events, err := people.Watch(ctx, &corev1.EventList{}, client.InNamespace(devcluster.OperatorNamespace))
+	events, err := userClient.Watch(ctx, &corev1.EventList{}, client.InNamespace(devcluster.OperatorNamespace))
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, err := people.Watch(ctx, &configv1.ClusterVersionList{})
+	versions, err := userClient.Watch(ctx, &configv1.ClusterVersionList{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := clusterVersion(t, people).Generation
+	generation := clusterVersion(t, userClient).Generation
 	var killer sync.WaitGroup
 	t.Cleanup(func() { end(); killer.Wait() })
 	killer.Go(func() {
 		for {
-			deed := false
+			sideEffect := false
 			select {
 			case <-ctx.Done():
 				return
 			case seen := <-events.ResultChan():
 				event, is := seen.Object.(*corev1.Event)
-				deed = is && seen.Type == watch.Added && (event.Reason == "UpgradeStarted" || event.Reason == "UpgradeCompleted")
+				sideEffect = is && seen.Type == watch.Added && (event.Reason == "UpgradeStarted" || event.Reason == "UpgradeCompleted")
 			case seen := <-versions.ResultChan():
 				version, is := seen.Object.(*configv1.ClusterVersion)
-				if deed = is && version.Generation > asked; deed {
-					asked = version.Generation
+				if sideEffect = is && version.Generation > generation; sideEffect {
+					generation = version.Generation
 				}
 			}
-			if !deed {
+			if !sideEffect {
 				continue
 			}
 			if err := operator.Restart(); err != nil {
@@ -168,20 +168,20 @@ func killAtDeeds(t *testing.T, people client.WithWatch, operator *devcluster.Ope
 }
 
 // killAtRandom kills and restarts the operator some times while the upgrade lasts.
-func killAtRandom(t *testing.T, people client.WithWatch, config *v1alpha1.UpgradeConfig, operator *devcluster.Operator, random *rand.Rand) int {
+func killAtRandom(t *testing.T, userClient client.WithWatch, config *v1alpha1.UpgradeConfig, operator *devcluster.Operator, random *rand.Rand) int {
 	t.Helper()
 	var moments []time.Duration
 	for range 3 + random.IntN(4) {
 		moments = append(moments, time.Duration(random.Int64N(int64(3*time.Second))))
 	}
-	over, end := context.WithCancel(t.Context())
+	finished, end := context.WithCancel(t.Context())
 	kills := 0
 	var killer sync.WaitGroup
 	killer.Go(func() {
 		for _, moment := range moments {
 			timer := time.NewTimer(moment)
 			select {
-			case <-over.Done():
+			case <-finished.Done():
 				timer.Stop()
 				return
 			case <-timer.C:
@@ -192,18 +192,18 @@ func killAtRandom(t *testing.T, people client.WithWatch, config *v1alpha1.Upgrad
 			}
 		}
 	})
-	follow(t, people, config, func(*history.History) {})
+	follow(t, userClient, config, func(*history.Record) {})
 	end()
 	killer.Wait()
 	return kills
 }
 
 // follow calls look with each state of the attempt until it is over, and then requires it to be Upgraded.
-func follow(tb testing.TB, people client.WithWatch, config *v1alpha1.UpgradeConfig, look func(*history.History)) {
+func follow(tb testing.TB, userClient client.WithWatch, config *v1alpha1.UpgradeConfig, observe func(*history.Record)) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
-	states, err := people.Watch(ctx, &v1alpha1.UpgradeConfigList{}, client.InNamespace(config.Namespace))
+	states, err := userClient.Watch(ctx, &v1alpha1.UpgradeConfigList{}, client.InNamespace(config.Namespace))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -213,12 +213,12 @@ func follow(tb testing.TB, people client.WithWatch, config *v1alpha1.UpgradeConf
 		if !is || current.Name != config.Name || state.Type == watch.Deleted {
 			continue
 		}
-		i := slices.IndexFunc(current.Status.History, func(h history.History) bool { return h.Version == config.Spec.Desired.Version })
+		i := slices.IndexFunc(current.Status.History, func(h history.Record) bool { return h.Version == config.Spec.Desired.Version })
 		if i < 0 {
 			continue
 		}
 		record := &current.Status.History[i]
-		look(record)
+		observe(record)
 		if record.CompleteTime == nil {
 			continue
 		}
@@ -230,10 +230,10 @@ func follow(tb testing.TB, people client.WithWatch, config *v1alpha1.UpgradeConf
 	tb.Fatalf("the upgrade to %s did not end: %v", config.Spec.Desired.Version, context.Cause(ctx))
 }
 
-func clusterVersion(tb testing.TB, people client.Client) *configv1.ClusterVersion {
+func clusterVersion(tb testing.TB, userClient client.Client) *configv1.ClusterVersion {
 	tb.Helper()
 	var version configv1.ClusterVersion
-	if err := people.Get(tb.Context(), client.ObjectKey{Name: "version"}, &version); err != nil {
+	if err := userClient.Get(tb.Context(), client.ObjectKey{Name: "version"}, &version); err != nil {
 		tb.Fatal(err)
 	}
 	return &version

@@ -35,8 +35,8 @@ type saves struct {
 	proxy  *httputil.ReverseProxy
 
 	mu sync.Mutex // held during a save
-	// halted is called with the steps that are to be saved, and saves them by pass, which says whether they were. Nil: all is passed on.
-	halted func(steps []history.StepCondition, pass func() bool)
+	// onSave is called with the steps that are to be saved, and saves them by pass, which says whether they were. Nil: all is passed on.
+	onSave func(steps []history.StepCondition, pass func() bool)
 }
 
 func startSaves(t *testing.T, cluster *devcluster.Cluster) *saves {
@@ -85,10 +85,10 @@ func (s *saves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.proxy.ServeHTTP(answer, r)
 		return answer.Code == http.StatusOK
 	}
-	if s.halted == nil {
+	if s.onSave == nil {
 		pass()
 	} else {
-		s.halted(s.steps(body), pass)
+		s.onSave(s.steps(body), pass)
 	}
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
@@ -109,9 +109,9 @@ func (s *saves) steps(body []byte) []history.StepCondition {
 	return patch.Status.History[0].Conditions
 }
 
-// halt has a function called at each save, or none.
-func (s *saves) halt(at func(steps []history.StepCondition, pass func() bool)) {
+// setOnSave has a function called at each save, or none.
+func (s *saves) setOnSave(at func(steps []history.StepCondition, pass func() bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.halted = at
+	s.onSave = at
 }

@@ -29,28 +29,28 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			play(t, story)
+			runScenario(t, story)
 		})
 	}
 }
 
-// play plays a story to its end, and fails with what is not as expected.
-func play(t *testing.T, story *scenario.Scenario) {
+// runScenario plays a story to its end, and fails with what is not as expected.
+func runScenario(t *testing.T, story *scenario.Scenario) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	playing, err := scenario.Start(ctx, story, scenario.Options{Dir: stateFolder(t), Repository: repository, Tell: t.Output()})
+	running, err := scenario.Start(ctx, story, scenario.Options{Dir: stateFolder(t), Repository: repository, Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := playing.Stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	describeOnFailure(t, playing.Cluster)
-	if problems := playing.Wait(t.Context()); len(problems) > 0 {
+	describeOnFailure(t, running.Cluster)
+	if problems := running.Wait(t.Context()); len(problems) > 0 {
 		t.Fatalf("%s\nNot as expected:\n- %s", story.Description, strings.Join(problems, "\n- "))
 	}
-	checkAftermath(t, playing.Cluster, playing.Operator)
+	checkAftermath(t, running.Cluster, running.Operator)
 }

@@ -47,7 +47,7 @@ func run(m *testing.M) (code int, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	running, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Bare: true})
+	running, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, WithoutControllerManager: true})
 	if err != nil {
 		return 0, err
 	}
@@ -64,10 +64,10 @@ func run(m *testing.M) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	home := &unstructured.Unstructured{Object: map[string]any{
+	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace},
 	}}
-	if err := manifests.Apply(ctx, server, append(objects, home)); err != nil {
+	if err := manifests.Apply(ctx, server, append(objects, ns)); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil

@@ -24,9 +24,9 @@ const (
 	ConditionSucceeded = "Succeeded"
 	// ConditionStalled says that a step takes longer than it should.
 	ConditionStalled = "Stalled"
-	// ConditionEarlyCheckPassed says, some time before the upgrade begins, whether
+	// ConditionPreCheckPassed says, some time before the upgrade begins, whether
 	// anything would be in its way. It is absent at other times.
-	ConditionEarlyCheckPassed = "EarlyCheckPassed"
+	ConditionPreCheckPassed = "EarlyCheckPassed"
 	// ConditionDegraded says that the operator works by another configuration
 	// than the one that is written, which has an error. It is absent if not.
 	ConditionDegraded = "Degraded"
@@ -182,7 +182,7 @@ type UpgradeConfigStatus struct {
 	// +listMapKey=version
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=16
-	History []history.History `json:"history,omitempty"`
+	History []history.Record `json:"history,omitempty"`
 }
 
 // UpgradeConfigList is a list of UpgradeConfigs.

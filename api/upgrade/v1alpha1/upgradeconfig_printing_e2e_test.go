@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ask runs kubectl as a person would and returns what it prints.
-func ask(t *testing.T, input string, args ...string) string {
+// runKubectl runs kubectl as a person would and returns what it prints.
+func runKubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
@@ -26,8 +26,8 @@ func ask(t *testing.T, input string, args ...string) string {
 	return string(printed)
 }
 
-// table is what was printed, without the blanks that align its columns.
-func table(printed string) [][]string {
+// parseTable is what was printed, without the blanks that align its columns.
+func parseTable(printed string) [][]string {
 	var rows [][]string
 	for line := range strings.Lines(printed) {
 		var row []string
@@ -45,29 +45,29 @@ func TestKubectlPrintsHowFarAnUpgradeIs(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("printed")
 	create(t, object)
-	fresh := table(ask(t, "", "get", "upgrade", "printed"))
+	fresh := parseTable(runKubectl(t, "", "get", "upgrade", "printed"))
 	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "SINCE", "MESSAGE"}, {"printed", "4.4.6"}}
 	if diff := cmp.Diff(want, fresh); diff != "" {
 		t.Errorf("before anybody looked at it (-want +got):\n%s", diff)
 	}
 
 	since := time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339)
-	underWay := summary(map[string]any{"type": "Progressing", "reason": "AllWorkerNodesUpgraded", "message": "worker: 2 of 3 nodes are updated", "lastTransitionTime": since})
-	underWay["history"] = []any{element(nil), map[string]any{"version": "4.4.5", "phase": "Upgraded"}}
-	record(t, object, underWay)
+	inProgress := summary(map[string]any{"type": "Progressing", "reason": "AllWorkerNodesUpgraded", "message": "worker: 2 of 3 nodes are updated", "lastTransitionTime": since})
+	inProgress["history"] = []any{historyRecord(nil), map[string]any{"version": "4.4.5", "phase": "Upgraded"}}
+	updateStatus(t, object, inProgress)
 	want[1] = []string{"printed", "4.4.6", "Upgrading", "AllWorkerNodesUpgraded", "3h", "worker: 2 of 3 nodes are updated"}
-	if diff := cmp.Diff(want, table(ask(t, "", "get", "upgradeconfigs.upgrade.managed.openshift.io", "printed"))); diff != "" {
+	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", "get", "upgradeconfigs.upgrade.managed.openshift.io", "printed"))); diff != "" {
 		t.Errorf("while it runs (-want +got):\n%s", diff)
 	}
 	want[0], want[1] = append(want[0], "UPGRADE AT", "TYPE"), append(want[1], "2020-06-20T12:00:00Z", "OSD")
-	if diff := cmp.Diff(want, table(ask(t, "", "get", "upgrade", "printed", "--output=wide"))); diff != "" {
+	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", "get", "upgrade", "printed", "--output=wide"))); diff != "" {
 		t.Errorf("all of it (-want +got):\n%s", diff)
 	}
 }
 
 func TestKubectlExplainsEveryField(t *testing.T) {
 	t.Parallel()
-	for field, says := range map[string]string{
+	for field, want := range map[string]string{
 		"upgrade.spec.type":                               "names the cluster upgrader",
 		"upgrade.spec.upgradeAt":                          "for example 2020-05-01T12:00:00Z",
 		"upgrade.spec.PDBForceDrainTimeout":               "for how many minutes",
@@ -88,9 +88,9 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
-			printed := strings.Join(strings.Fields(ask(t, "", "explain", field)), " ")
-			if !strings.Contains(printed, says) {
-				t.Errorf("kubectl explain %s does not say %q:\n%s", field, says, printed)
+			printed := strings.Join(strings.Fields(runKubectl(t, "", "explain", field)), " ")
+			if !strings.Contains(printed, want) {
+				t.Errorf("kubectl explain %s does not say %q:\n%s", field, want, printed)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 
 func TestKubectlTakesATimeWithoutQuotes(t *testing.T) {
 	t.Parallel()
-	ask(t, `
+	runKubectl(t, `
 apiVersion: upgrade.managed.openshift.io/v1alpha1
 kind: UpgradeConfig
 metadata: {name: unquoted}
@@ -108,7 +108,7 @@ spec:
   PDBForceDrainTimeout: 120
   desired: {channel: fast-4.4, version: 4.4.6}
 `, "apply", "--filename=-", "--validate=strict")
-	if got := ask(t, "", "get", "upgrade", "unquoted", "--output=jsonpath={.spec.upgradeAt}"); got != "2020-06-20T12:00:00Z" {
+	if got := runKubectl(t, "", "get", "upgrade", "unquoted", "--output=jsonpath={.spec.upgradeAt}"); got != "2020-06-20T12:00:00Z" {
 		t.Errorf("the time became %q", got)
 	}
 }

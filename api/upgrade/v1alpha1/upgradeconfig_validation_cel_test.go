@@ -27,15 +27,15 @@ import (
 
 // What the rules of the CRD say to people.
 const (
-	noTime     = `must be a date and time with a zone as in RFC 3339, for example 2020-05-01T12:00:00Z`
-	noDay      = `must be a day that its month has, for example 2020-05-01T12:00:00Z`
-	noVersion  = `must be a semantic version without a leading v, for example 4.4.6`
-	noMinutes  = `must be a number of minutes from 0 to 525600, which is a year, for example 120`
-	noDigest   = `must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits`
-	underWay   = `the upgrade is under way: only paused and PDBForceDrainTimeout may change now; to cancel it before it has commenced, delete this UpgradeConfig`
-	digest     = `0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`
-	release    = `quay.io/openshift-release-dev/ocp-release`
-	atTheStart = `2020-07-05T01:35:36Z`
+	invalidTime       = `must be a date and time with a zone as in RFC 3339, for example 2020-05-01T12:00:00Z`
+	invalidDay        = `must be a day that its month has, for example 2020-05-01T12:00:00Z`
+	invalidVersion    = `must be a semantic version without a leading v, for example 4.4.6`
+	invalidMinutes    = `must be a number of minutes from 0 to 525600, which is a year, for example 120`
+	invalidDigest     = `must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits`
+	upgradeInProgress = `the upgrade is under way: only paused and PDBForceDrainTimeout may change now; to cancel it before it has commenced, delete this UpgradeConfig`
+	digest            = `0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`
+	release           = `quay.io/openshift-release-dev/ocp-release`
+	startTime         = `2020-07-05T01:35:36Z`
 )
 
 // edit changes one field; a nil value removes it.
@@ -89,36 +89,36 @@ var specCases = map[string]struct {
 	"29 February of the year 2000 is accepted":       {edits: []edit{{"spec.upgradeAt", "2000-02-29T12:00:00Z"}}},
 	"31 December is accepted":                        {edits: []edit{{"spec.upgradeAt", "2020-12-31T23:59:59Z"}}},
 	"a time is required":                             {edits: []edit{{"spec.upgradeAt", nil}}, want: []string{"spec.upgradeAt: Required value"}},
-	"an empty time is refused":                       {edits: []edit{{"spec.upgradeAt", ""}}, want: []string{"spec.upgradeAt: should be at least 1 chars long", "spec.upgradeAt: " + noTime}},
-	"a time without a zone is refused":               {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a date alone is refused":                        {edits: []edit{{"spec.upgradeAt", "2020-06-20"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a blank instead of the T is refused":            {edits: []edit{{"spec.upgradeAt", "2020-06-20 12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a lower case t is refused":                      {edits: []edit{{"spec.upgradeAt", "2020-06-20t12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a lower case z is refused":                      {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a month 13 is refused":                          {edits: []edit{{"spec.upgradeAt", "2020-13-20T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a month 0 is refused":                           {edits: []edit{{"spec.upgradeAt", "2020-00-20T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a day 0 is refused":                             {edits: []edit{{"spec.upgradeAt", "2020-06-00T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a day 32 is refused":                            {edits: []edit{{"spec.upgradeAt", "2020-01-32T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"an hour 24 is refused":                          {edits: []edit{{"spec.upgradeAt", "2020-06-20T24:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a minute 60 is refused":                         {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:60:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a second 60 is refused":                         {edits: []edit{{"spec.upgradeAt", "2016-12-31T23:59:60Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"an offset of 24 hours is refused":               {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00+24:00"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"an offset without a colon is refused":           {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00+0200"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a year 0 is refused":                            {edits: []edit{{"spec.upgradeAt", "0000-06-20T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"a time with something after it is refused":      {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00Z\n"}}, want: []string{"spec.upgradeAt: " + noTime}},
-	"30 February is refused":                         {edits: []edit{{"spec.upgradeAt", "2020-02-30T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noDay}},
-	"29 February of a common year is refused":        {edits: []edit{{"spec.upgradeAt", "2023-02-29T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noDay}},
-	"29 February of the year 2100 is refused":        {edits: []edit{{"spec.upgradeAt", "2100-02-29T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noDay}},
-	"31 November is refused":                         {edits: []edit{{"spec.upgradeAt", "2020-11-31T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + noDay}},
+	"an empty time is refused":                       {edits: []edit{{"spec.upgradeAt", ""}}, want: []string{"spec.upgradeAt: should be at least 1 chars long", "spec.upgradeAt: " + invalidTime}},
+	"a time without a zone is refused":               {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a date alone is refused":                        {edits: []edit{{"spec.upgradeAt", "2020-06-20"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a blank instead of the T is refused":            {edits: []edit{{"spec.upgradeAt", "2020-06-20 12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a lower case t is refused":                      {edits: []edit{{"spec.upgradeAt", "2020-06-20t12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a lower case z is refused":                      {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a month 13 is refused":                          {edits: []edit{{"spec.upgradeAt", "2020-13-20T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a month 0 is refused":                           {edits: []edit{{"spec.upgradeAt", "2020-00-20T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a day 0 is refused":                             {edits: []edit{{"spec.upgradeAt", "2020-06-00T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a day 32 is refused":                            {edits: []edit{{"spec.upgradeAt", "2020-01-32T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"an hour 24 is refused":                          {edits: []edit{{"spec.upgradeAt", "2020-06-20T24:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a minute 60 is refused":                         {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:60:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a second 60 is refused":                         {edits: []edit{{"spec.upgradeAt", "2016-12-31T23:59:60Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"an offset of 24 hours is refused":               {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00+24:00"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"an offset without a colon is refused":           {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00+0200"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a year 0 is refused":                            {edits: []edit{{"spec.upgradeAt", "0000-06-20T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"a time with something after it is refused":      {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00Z\n"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
+	"30 February is refused":                         {edits: []edit{{"spec.upgradeAt", "2020-02-30T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidDay}},
+	"29 February of a common year is refused":        {edits: []edit{{"spec.upgradeAt", "2023-02-29T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidDay}},
+	"29 February of the year 2100 is refused":        {edits: []edit{{"spec.upgradeAt", "2100-02-29T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidDay}},
+	"31 November is refused":                         {edits: []edit{{"spec.upgradeAt", "2020-11-31T12:00:00Z"}}, want: []string{"spec.upgradeAt: " + invalidDay}},
 	"a time of 65 characters is refused":             {edits: []edit{{"spec.upgradeAt", strings.Repeat("2", 65)}}, want: []string{"spec.upgradeAt: may not be more than 64 bytes"}},
 
 	"a drain may be forced at once":                {edits: []edit{{"spec.PDBForceDrainTimeout", int64(0)}}},
 	"a year to drain is accepted":                  {edits: []edit{{"spec.PDBForceDrainTimeout", int64(525600)}}},
-	"more than a year to drain is refused":         {edits: []edit{{"spec.PDBForceDrainTimeout", int64(525601)}}, want: []string{"spec.PDBForceDrainTimeout: " + noMinutes}},
-	"the largest number of 32 bits is refused":     {edits: []edit{{"spec.PDBForceDrainTimeout", int64(1<<31 - 1)}}, want: []string{"spec.PDBForceDrainTimeout: " + noMinutes}},
+	"more than a year to drain is refused":         {edits: []edit{{"spec.PDBForceDrainTimeout", int64(525601)}}, want: []string{"spec.PDBForceDrainTimeout: " + invalidMinutes}},
+	"the largest number of 32 bits is refused":     {edits: []edit{{"spec.PDBForceDrainTimeout", int64(1<<31 - 1)}}, want: []string{"spec.PDBForceDrainTimeout: " + invalidMinutes}},
 	"a time to drain is required":                  {edits: []edit{{"spec.PDBForceDrainTimeout", nil}}, want: []string{"spec.PDBForceDrainTimeout: Required value"}},
-	"a negative time to drain is refused":          {edits: []edit{{"spec.PDBForceDrainTimeout", int64(-1)}}, want: []string{"spec.PDBForceDrainTimeout: " + noMinutes}},
-	"a time to drain beyond 32 bits is refused":    {edits: []edit{{"spec.PDBForceDrainTimeout", int64(1 << 31)}}, want: []string{"spec.PDBForceDrainTimeout: must be of type integer with format int32", "spec.PDBForceDrainTimeout: " + noMinutes}},
+	"a negative time to drain is refused":          {edits: []edit{{"spec.PDBForceDrainTimeout", int64(-1)}}, want: []string{"spec.PDBForceDrainTimeout: " + invalidMinutes}},
+	"a time to drain beyond 32 bits is refused":    {edits: []edit{{"spec.PDBForceDrainTimeout", int64(1 << 31)}}, want: []string{"spec.PDBForceDrainTimeout: must be of type integer with format int32", "spec.PDBForceDrainTimeout: " + invalidMinutes}},
 	"a time to drain with its unit is refused":     {edits: []edit{{"spec.PDBForceDrainTimeout", "2h"}}, want: []string{`spec.PDBForceDrainTimeout: must be of type integer: "string"`}},
 	"a time to drain with a fraction is refused":   {edits: []edit{{"spec.PDBForceDrainTimeout", 1.5}}, want: []string{"spec.PDBForceDrainTimeout: must be of type integer with format int32", "spec.PDBForceDrainTimeout: must be of type int32"}},
 	"a time to drain in the wrong case is refused": {edits: []edit{{"spec.PDBForceDrainTimeout", nil}, {"spec.pdbForceDrainTimeout", int64(1)}}, want: []string{`strict decoding error: unknown field "spec.pdbForceDrainTimeout"`}},
@@ -128,14 +128,14 @@ var specCases = map[string]struct {
 	"a prerelease with build metadata is accepted":     {edits: []edit{{"spec.desired.version", "4.20.0-ec.3+amd64"}}},
 	"zeros are accepted":                               {edits: []edit{{"spec.desired.version", "0.0.0"}}},
 	"a version is required":                            {edits: []edit{{"spec.desired.version", nil}}, want: []string{"spec.desired.version: Required value"}},
-	"an empty version is refused":                      {edits: []edit{{"spec.desired.version", ""}}, want: []string{"spec.desired.version: should be at least 1 chars long", "spec.desired.version: " + noVersion}},
-	"a version with a leading v is refused":            {edits: []edit{{"spec.desired.version", "v4.4.6"}}, want: []string{"spec.desired.version: " + noVersion}},
-	"a version of two numbers is refused":              {edits: []edit{{"spec.desired.version", "4.4"}}, want: []string{"spec.desired.version: " + noVersion}},
-	"a version of four numbers is refused":             {edits: []edit{{"spec.desired.version", "4.4.6.1"}}, want: []string{"spec.desired.version: " + noVersion}},
-	"a leading zero is refused":                        {edits: []edit{{"spec.desired.version", "4.04.6"}}, want: []string{"spec.desired.version: " + noVersion}},
-	"a prerelease with a leading zero is refused":      {edits: []edit{{"spec.desired.version", "4.4.6-rc.01"}}, want: []string{"spec.desired.version: " + noVersion}},
-	"an empty prerelease is refused":                   {edits: []edit{{"spec.desired.version", "4.4.6-"}}, want: []string{"spec.desired.version: " + noVersion}},
-	"a blank around the version is refused":            {edits: []edit{{"spec.desired.version", " 4.4.6"}}, want: []string{"spec.desired.version: " + noVersion}},
+	"an empty version is refused":                      {edits: []edit{{"spec.desired.version", ""}}, want: []string{"spec.desired.version: should be at least 1 chars long", "spec.desired.version: " + invalidVersion}},
+	"a version with a leading v is refused":            {edits: []edit{{"spec.desired.version", "v4.4.6"}}, want: []string{"spec.desired.version: " + invalidVersion}},
+	"a version of two numbers is refused":              {edits: []edit{{"spec.desired.version", "4.4"}}, want: []string{"spec.desired.version: " + invalidVersion}},
+	"a version of four numbers is refused":             {edits: []edit{{"spec.desired.version", "4.4.6.1"}}, want: []string{"spec.desired.version: " + invalidVersion}},
+	"a leading zero is refused":                        {edits: []edit{{"spec.desired.version", "4.04.6"}}, want: []string{"spec.desired.version: " + invalidVersion}},
+	"a prerelease with a leading zero is refused":      {edits: []edit{{"spec.desired.version", "4.4.6-rc.01"}}, want: []string{"spec.desired.version: " + invalidVersion}},
+	"an empty prerelease is refused":                   {edits: []edit{{"spec.desired.version", "4.4.6-"}}, want: []string{"spec.desired.version: " + invalidVersion}},
+	"a blank around the version is refused":            {edits: []edit{{"spec.desired.version", " 4.4.6"}}, want: []string{"spec.desired.version: " + invalidVersion}},
 	"a version written as a number is refused":         {edits: []edit{{"spec.desired.version", 4.4}}, want: []string{`spec.desired.version: must be of type string: "number"`}},
 	"a version of 128 characters is accepted":          {edits: []edit{{"spec.desired.version", "4.4.6-" + strings.Repeat("a", 122)}}},
 	"a version of 129 characters is refused":           {edits: []edit{{"spec.desired.version", "4.4.6-" + strings.Repeat("a", 123)}}, want: []string{"spec.desired.version: may not be more than 128 bytes"}},
@@ -147,11 +147,11 @@ var specCases = map[string]struct {
 	"a spec is required":                               {edits: []edit{{"spec", nil}}, want: []string{"spec: Required value"}},
 	"an image by digest is accepted":                   {edits: []edit{{"spec.desired.image", release + "@sha256:" + digest}}},
 	"an image by tag and digest is accepted":           {edits: []edit{{"spec.desired.image", release + ":4.4.6@sha256:" + digest}}},
-	"an image by tag is refused":                       {edits: []edit{{"spec.desired.image", release + ":4.4.6-x86_64"}}, want: []string{"spec.desired.image: " + noDigest}},
-	"an image by a digest cut short is refused":        {edits: []edit{{"spec.desired.image", release + "@sha256:" + digest[:63]}}, want: []string{"spec.desired.image: " + noDigest}},
-	"an image by a digest in upper case is refused":    {edits: []edit{{"spec.desired.image", release + "@sha256:" + strings.ToUpper(digest)}}, want: []string{"spec.desired.image: " + noDigest}},
-	"a digest alone is refused":                        {edits: []edit{{"spec.desired.image", "sha256:" + digest}}, want: []string{"spec.desired.image: " + noDigest}},
-	"an empty image is refused":                        {edits: []edit{{"spec.desired.image", ""}}, want: []string{"spec.desired.image: should be at least 1 chars long", "spec.desired.image: " + noDigest}},
+	"an image by tag is refused":                       {edits: []edit{{"spec.desired.image", release + ":4.4.6-x86_64"}}, want: []string{"spec.desired.image: " + invalidDigest}},
+	"an image by a digest cut short is refused":        {edits: []edit{{"spec.desired.image", release + "@sha256:" + digest[:63]}}, want: []string{"spec.desired.image: " + invalidDigest}},
+	"an image by a digest in upper case is refused":    {edits: []edit{{"spec.desired.image", release + "@sha256:" + strings.ToUpper(digest)}}, want: []string{"spec.desired.image: " + invalidDigest}},
+	"a digest alone is refused":                        {edits: []edit{{"spec.desired.image", "sha256:" + digest}}, want: []string{"spec.desired.image: " + invalidDigest}},
+	"an empty image is refused":                        {edits: []edit{{"spec.desired.image", ""}}, want: []string{"spec.desired.image: should be at least 1 chars long", "spec.desired.image: " + invalidDigest}},
 	"an image of 513 characters is refused":            {edits: []edit{{"spec.desired.image", strings.Repeat("a", 441) + "@sha256:" + digest}}, want: []string{"spec.desired.image: may not be more than 512 bytes"}},
 	"accepted risks are accepted":                      {edits: []edit{{"spec.desired.acceptedRisks", []any{"OneRisk", "AnotherRisk"}}}},
 	"no accepted risks are accepted":                   {edits: []edit{{"spec.desired.acceptedRisks", []any{}}}},
@@ -168,14 +168,14 @@ var specCases = map[string]struct {
 	"an unknown field of the spec is refused by name":  {edits: []edit{{"spec.upgradeat", "now"}}, want: []string{`strict decoding error: unknown field "spec.upgradeat"`}},
 	"an unknown field of desired is refused by name":   {edits: []edit{{"spec.desired.force", true}}, want: []string{`strict decoding error: unknown field "spec.desired.force"`}},
 	"an unknown field at the top is refused by name":   {edits: []edit{{"specification", "x"}}, want: []string{`strict decoding error: unknown field "specification"`}},
-	"several wrong fields are refused all at once":     {edits: []edit{{"spec.upgradeAt", "noon"}, {"spec.desired.version", "v4"}, {"spec.PDBForceDrainTimeout", int64(-5)}}, want: []string{"spec.PDBForceDrainTimeout: " + noMinutes, "spec.desired.version: " + noVersion, "spec.upgradeAt: " + noTime}},
+	"several wrong fields are refused all at once":     {edits: []edit{{"spec.upgradeAt", "noon"}, {"spec.desired.version", "v4"}, {"spec.PDBForceDrainTimeout", int64(-5)}}, want: []string{"spec.PDBForceDrainTimeout: " + invalidMinutes, "spec.desired.version: " + invalidVersion, "spec.upgradeAt: " + invalidTime}},
 	"any name that Kubernetes takes is accepted":       {edits: []edit{{"metadata.name", "a.b-c." + strings.Repeat("x", 200)}}},
 	"a name that Kubernetes does not take is refused":  {edits: []edit{{"metadata.name", "Upgrade_1"}}, want: []string{"metadata.name: "}},
 	"a status may not be asked for, and is left out":   {edits: []edit{{"status.history", []any{map[string]any{"version": "4.4.6", "phase": "Upgraded"}}}}},
 	"labels and annotations of any kind are accepted":  {edits: []edit{{"metadata.labels", map[string]any{"a": "b"}}, {"metadata.annotations", map[string]any{"c": "d"}}}},
 	"a version in another field's place is refused":    {edits: []edit{{"spec.version", "4.4.6"}}, want: []string{`strict decoding error: unknown field "spec.version"`}},
 	"an object under another version is not known":     {edits: []edit{{"apiVersion", "upgrade.managed.openshift.io/v1"}}, want: []string{`no matches for kind "UpgradeConfig" in version "upgrade.managed.openshift.io/v1"`}},
-	"a time with an offset beyond the hour is refused": {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00+02:60"}}, want: []string{"spec.upgradeAt: " + noTime}},
+	"a time with an offset beyond the hour is refused": {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00+02:60"}}, want: []string{"spec.upgradeAt: " + invalidTime}},
 }
 
 func risks(n int) []any {
@@ -205,14 +205,14 @@ func TestSpec(t *testing.T) {
 // names its field and says its message.
 func compare(t *testing.T, want []string, err error) {
 	t.Helper()
-	got := refusals(err)
-	for _, refusal := range want {
-		field, message, _ := strings.Cut(refusal, ": ")
+	got := rejections(err)
+	for _, rejection := range want {
+		field, message, _ := strings.Cut(rejection, ": ")
 		i := slices.IndexFunc(got, func(found string) bool {
 			return strings.Contains(found, field) && strings.Contains(found, message) && !slices.Contains(want, found)
 		})
 		if i >= 0 {
-			got[i] = refusal
+			got[i] = rejection
 		}
 	}
 	slices.Sort(got)
@@ -221,8 +221,8 @@ func compare(t *testing.T, want []string, err error) {
 	}
 }
 
-// refusals are what the API server finds wrong, each a field and a message.
-func refusals(err error) []string {
+// rejections are what the API server finds wrong, each a field and a message.
+func rejections(err error) []string {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
@@ -246,7 +246,7 @@ func TestEveryRuleOfTheCRDIsTried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := []string{underWay}
+	tried := []string{upgradeInProgress}
 	for _, tc := range specCases {
 		for _, want := range tc.want {
 			_, message, _ := strings.Cut(want, ": ")
@@ -287,8 +287,8 @@ func TestEveryRuleOfTheCRDIsTried(t *testing.T) {
 
 func status(history ...any) map[string]any { return map[string]any{"history": history} }
 
-func element(fields map[string]any) map[string]any {
-	whole := map[string]any{"version": "4.4.6", "phase": "Upgrading", "startTime": atTheStart}
+func historyRecord(fields map[string]any) map[string]any {
+	whole := map[string]any{"version": "4.4.6", "phase": "Upgrading", "startTime": startTime}
 	maps.Copy(whole, fields)
 	return whole
 }
@@ -296,11 +296,11 @@ func element(fields map[string]any) map[string]any {
 func step(fields map[string]any) map[string]any {
 	whole := map[string]any{"type": "PreHealthCheck", "status": "False"}
 	maps.Copy(whole, fields)
-	return element(map[string]any{"conditions": []any{whole}})
+	return historyRecord(map[string]any{"conditions": []any{whole}})
 }
 
 func summary(fields map[string]any) map[string]any {
-	whole := map[string]any{"type": "Accepted", "status": "True", "reason": "Valid", "message": "", "lastTransitionTime": atTheStart}
+	whole := map[string]any{"type": "Accepted", "status": "True", "reason": "Valid", "message": "", "lastTransitionTime": startTime}
 	for name, value := range fields {
 		if whole[name] = value; value == nil {
 			delete(whole, name)
@@ -331,13 +331,13 @@ func TestStatus(t *testing.T) {
 	}{
 		"an empty status is accepted":            {status: map[string]any{}},
 		"no status is accepted":                  {status: nil},
-		"the phase New is accepted":              {status: status(element(map[string]any{"phase": "New"}))},
-		"the phase Pending is accepted":          {status: status(element(map[string]any{"phase": "Pending"}))},
-		"the phase Upgrading is accepted":        {status: status(element(map[string]any{"phase": "Upgrading"}))},
-		"the phase Upgraded is accepted":         {status: status(element(map[string]any{"phase": "Upgraded"}))},
-		"the phase Failed is accepted":           {status: status(element(map[string]any{"phase": "Failed"}))},
-		"the phase Unknown is accepted":          {status: status(element(map[string]any{"phase": "Unknown"}))},
-		"a seventh phase is refused":             {status: status(element(map[string]any{"phase": "Paused"})), want: []string{`status.history[0].phase: supported values: "New", "Pending", "Upgrading", "Upgraded", "Failed", "Unknown"`}},
+		"the phase New is accepted":              {status: status(historyRecord(map[string]any{"phase": "New"}))},
+		"the phase Pending is accepted":          {status: status(historyRecord(map[string]any{"phase": "Pending"}))},
+		"the phase Upgrading is accepted":        {status: status(historyRecord(map[string]any{"phase": "Upgrading"}))},
+		"the phase Upgraded is accepted":         {status: status(historyRecord(map[string]any{"phase": "Upgraded"}))},
+		"the phase Failed is accepted":           {status: status(historyRecord(map[string]any{"phase": "Failed"}))},
+		"the phase Unknown is accepted":          {status: status(historyRecord(map[string]any{"phase": "Unknown"}))},
+		"a seventh phase is refused":             {status: status(historyRecord(map[string]any{"phase": "Paused"})), want: []string{`status.history[0].phase: supported values: "New", "Pending", "Upgrading", "Upgraded", "Failed", "Unknown"`}},
 		"an element without a phase is accepted": {status: status(version(6))},
 		"an element without a version is refused": {
 			status: status(map[string]any{"phase": "New"}), want: []string{"status.history[0].version: Required value"},
@@ -346,13 +346,13 @@ func TestStatus(t *testing.T) {
 		"two elements for one version are refused":    {status: status(version(6), version(6)), want: []string{`status.history[1]: Duplicate value: {"version":"4.4.6"}`}},
 		"16 elements are accepted":                    {status: status(many(16, version)...)},
 		"17 elements are refused":                     {status: status(many(17, version)...), want: []string{"status.history: must have at most 16 items"}},
-		"an attempt 1 is accepted":                    {status: status(element(map[string]any{"attempt": int64(1)}))},
-		"an attempt 0 is refused":                     {status: status(element(map[string]any{"attempt": int64(0)})), want: []string{"status.history[0].attempt: should be greater than or equal to 1"}},
-		"a start that is no time is refused":          {status: status(element(map[string]any{"startTime": "noon"})), want: []string{`status.history[0].startTime: must be of type date-time: "noon"`}},
-		"a long preceding version is refused":         {status: status(element(map[string]any{"precedingVersion": strings.Repeat("4", 129)})), want: []string{"status.history[0].precedingVersion: may not be more than 128 bytes"}},
-		"64 steps are accepted":                       {status: status(element(map[string]any{"conditions": many(64, named)}))},
-		"65 steps are refused":                        {status: status(element(map[string]any{"conditions": many(65, named)})), want: []string{"status.history[0].conditions: must have at most 64 items"}},
-		"a step that is there twice is refused":       {status: status(element(map[string]any{"conditions": []any{named(1), named(1)}})), want: []string{`status.history[0].conditions[1]: Duplicate value: {"type":"Step1"}`}},
+		"an attempt 1 is accepted":                    {status: status(historyRecord(map[string]any{"attempt": int64(1)}))},
+		"an attempt 0 is refused":                     {status: status(historyRecord(map[string]any{"attempt": int64(0)})), want: []string{"status.history[0].attempt: should be greater than or equal to 1"}},
+		"a start that is no time is refused":          {status: status(historyRecord(map[string]any{"startTime": "noon"})), want: []string{`status.history[0].startTime: must be of type date-time: "noon"`}},
+		"a long preceding version is refused":         {status: status(historyRecord(map[string]any{"precedingVersion": strings.Repeat("4", 129)})), want: []string{"status.history[0].precedingVersion: may not be more than 128 bytes"}},
+		"64 steps are accepted":                       {status: status(historyRecord(map[string]any{"conditions": many(64, named)}))},
+		"65 steps are refused":                        {status: status(historyRecord(map[string]any{"conditions": many(65, named)})), want: []string{"status.history[0].conditions: must have at most 64 items"}},
+		"a step that is there twice is refused":       {status: status(historyRecord(map[string]any{"conditions": []any{named(1), named(1)}})), want: []string{`status.history[0].conditions[1]: Duplicate value: {"type":"Step1"}`}},
 		"a reason in free text is accepted":           {status: status(step(map[string]any{"reason": "Cluster has critical alerts"}))},
 		"a step that is neither done nor not is refused": {
 			status: status(step(map[string]any{"status": "Maybe"})), want: []string{`status.history[0].conditions[0].status: supported values: "True", "False", "Unknown"`},
@@ -370,7 +370,7 @@ func TestStatus(t *testing.T) {
 		"a generation before the first is refused":     {status: map[string]any{"observedGeneration": int64(0)}, want: []string{"status.observedGeneration: should be greater than or equal to 1"}},
 		"a step with an empty reason is refused":       {status: status(step(map[string]any{"reason": ""})), want: []string{"status.history[0].conditions[0].reason: should be at least 1 chars long"}},
 		"a step with an empty message is refused":      {status: status(step(map[string]any{"message": ""})), want: []string{"status.history[0].conditions[0].message: should be at least 1 chars long"}},
-		"an empty preceding version is refused":        {status: status(element(map[string]any{"precedingVersion": ""})), want: []string{"status.history[0].precedingVersion: should be at least 1 chars long"}},
+		"an empty preceding version is refused":        {status: status(historyRecord(map[string]any{"precedingVersion": ""})), want: []string{"status.history[0].precedingVersion: should be at least 1 chars long"}},
 		"an unknown field is refused by name":          {status: map[string]any{"fase": "New"}, want: []string{`strict decoding error: unknown field "status.fase"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -400,7 +400,7 @@ var wholeSpecChanged = []edit{
 
 func TestTheSpecWhileAnUpgradeIsUnderWay(t *testing.T) {
 	t.Parallel()
-	refused := []string{"spec: " + underWay}
+	rejected := []string{"spec: " + upgradeInProgress}
 	for name, tc := range map[string]struct {
 		edits []edit
 		want  []string
@@ -410,16 +410,16 @@ func TestTheSpecWhileAnUpgradeIsUnderWay(t *testing.T) {
 		"both may change at once":                     {edits: []edit{{"spec.paused", false}, {"spec.PDBForceDrainTimeout", int64(5)}}},
 		"the metadata may change":                     {edits: []edit{{"metadata.labels", map[string]any{"a": "b"}}, {"metadata.annotations", map[string]any{"c": "d"}}, {"metadata.finalizers", []any{v1alpha1.Finalizer}}}},
 		"the risks may stand in another order":        {edits: []edit{{"spec.desired.acceptedRisks", []any{"Two", "One"}}}},
-		"the type may not change":                     {edits: []edit{{"spec.type", "ARO"}}, want: refused},
-		"the time may not change":                     {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:01Z"}}, want: refused},
-		"the version may not change":                  {edits: []edit{{"spec.desired.version", "4.4.7"}}, want: refused},
-		"the channel may not change":                  {edits: []edit{{"spec.desired.channel", "stable-4.4"}}, want: refused},
-		"an image may not come":                       {edits: []edit{{"spec.desired.image", release + "@sha256:" + digest}}, want: refused},
-		"a risk may not be accepted any more":         {edits: []edit{{"spec.desired.acceptedRisks", []any{"One", "Two", "Three"}}}, want: refused},
-		"the risks may not go":                        {edits: []edit{{"spec.desired.acceptedRisks", nil}}, want: refused},
-		"the reservation may not change":              {edits: []edit{{"spec.capacityReservation", false}}, want: refused},
-		"the reservation may not go":                  {edits: []edit{{"spec.capacityReservation", nil}}, want: refused},
-		"a pause does not smuggle in another version": {edits: []edit{{"spec.paused", true}, {"spec.desired.version", "4.4.7"}}, want: refused},
+		"the type may not change":                     {edits: []edit{{"spec.type", "ARO"}}, want: rejected},
+		"the time may not change":                     {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:01Z"}}, want: rejected},
+		"the version may not change":                  {edits: []edit{{"spec.desired.version", "4.4.7"}}, want: rejected},
+		"the channel may not change":                  {edits: []edit{{"spec.desired.channel", "stable-4.4"}}, want: rejected},
+		"an image may not come":                       {edits: []edit{{"spec.desired.image", release + "@sha256:" + digest}}, want: rejected},
+		"a risk may not be accepted any more":         {edits: []edit{{"spec.desired.acceptedRisks", []any{"One", "Two", "Three"}}}, want: rejected},
+		"the risks may not go":                        {edits: []edit{{"spec.desired.acceptedRisks", nil}}, want: rejected},
+		"the reservation may not change":              {edits: []edit{{"spec.capacityReservation", false}}, want: rejected},
+		"the reservation may not go":                  {edits: []edit{{"spec.capacityReservation", nil}}, want: rejected},
+		"a pause does not smuggle in another version": {edits: []edit{{"spec.paused", true}, {"spec.desired.version", "4.4.7"}}, want: rejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -427,9 +427,9 @@ func TestTheSpecWhileAnUpgradeIsUnderWay(t *testing.T) {
 			edit{"spec.desired.acceptedRisks", []any{"One", "Two"}}.apply(t, object.Object)
 			edit{"spec.capacityReservation", true}.apply(t, object.Object)
 			create(t, object)
-			record(t, object, status(
-				element(map[string]any{"version": "4.4.6"}),
-				element(map[string]any{"version": "4.4.5", "completeTime": atTheStart}),
+			updateStatus(t, object, status(
+				historyRecord(map[string]any{"version": "4.4.6"}),
+				historyRecord(map[string]any{"version": "4.4.5", "completeTime": startTime}),
 			))
 			for _, e := range tc.edits {
 				e.apply(t, object.Object)
@@ -443,9 +443,9 @@ func TestAReservationMayNotComeWhileAnUpgradeIsUnderWay(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("reservation")
 	create(t, object)
-	record(t, object, status(element(nil)))
+	updateStatus(t, object, status(historyRecord(nil)))
 	edit{"spec.capacityReservation", true}.apply(t, object.Object)
-	compare(t, []string{"spec: " + underWay}, server.Update(t.Context(), object))
+	compare(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
 }
 
 func TestTheSpecWhileNoUpgradeIsUnderWay(t *testing.T) {
@@ -455,14 +455,14 @@ func TestTheSpecWhileNoUpgradeIsUnderWay(t *testing.T) {
 		"everything may change with an empty status":     map[string]any{},
 		"everything may change without a history":        summary(nil),
 		"everything may change before the first step":    status(map[string]any{"version": "4.4.6", "phase": "Pending"}),
-		"everything may change after the end":            status(element(map[string]any{"phase": "Failed", "completeTime": atTheStart})),
+		"everything may change after the end":            status(historyRecord(map[string]any{"phase": "Failed", "completeTime": startTime})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := upgradeConfig(strings.ReplaceAll(name, " ", "-"))
 			create(t, object)
 			if recorded != nil {
-				record(t, object, recorded)
+				updateStatus(t, object, recorded)
 			}
 			for _, e := range wholeSpecChanged {
 				e.apply(t, object.Object)
@@ -476,10 +476,10 @@ func TestWhileAnUpgradeIsUnderWayItsStatusMayChangeAndItMayBeDeleted(t *testing.
 	t.Parallel()
 	object := upgradeConfig("goes-on")
 	create(t, object)
-	record(t, object, status(element(nil)))
-	record(t, object, status(step(map[string]any{"status": "True"})))
-	record(t, object, map[string]any{}) // wiped
-	record(t, object, status(element(nil)))
+	updateStatus(t, object, status(historyRecord(nil)))
+	updateStatus(t, object, status(step(map[string]any{"status": "True"})))
+	updateStatus(t, object, map[string]any{}) // wiped
+	updateStatus(t, object, status(historyRecord(nil)))
 	wipe := client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))
 	if err := server.Status().Patch(t.Context(), object, wipe); err != nil {
 		t.Fatal(err)
@@ -487,7 +487,7 @@ func TestWhileAnUpgradeIsUnderWayItsStatusMayChangeAndItMayBeDeleted(t *testing.
 	if left, found := object.Object["status"]; found {
 		t.Fatalf("a status that was wiped still says %v", left)
 	}
-	record(t, object, status(element(nil)))
+	updateStatus(t, object, status(historyRecord(nil)))
 	if err := server.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
@@ -503,7 +503,7 @@ func create(t *testing.T, object *unstructured.Unstructured) {
 	}
 }
 
-func record(t *testing.T, object *unstructured.Unstructured, status any) {
+func updateStatus(t *testing.T, object *unstructured.Unstructured, status any) {
 	t.Helper()
 	object.Object["status"] = status
 	if err := server.Status().Update(t.Context(), object); err != nil {

@@ -139,7 +139,7 @@ func (in *UpgradeConfigStatus) DeepCopyInto(out *UpgradeConfigStatus) {
 	}
 	if in.History != nil {
 		in, out := &in.History, &out.History
-		*out = make([]history.History, len(*in))
+		*out = make([]history.Record, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}

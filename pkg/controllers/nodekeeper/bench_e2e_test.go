@@ -22,8 +22,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 )
 
-// mostDelay is how long after the deadline the last pod may be deleted.
-const mostDelay = 5 * time.Second
+// maxDelay is how long after the deadline the last pod may be deleted.
+const maxDelay = 5 * time.Second
 
 // BenchmarkForcing drains nodes whose pods a budget guards, all with the same deadline.
 func BenchmarkForcing(b *testing.B) {
@@ -61,43 +61,43 @@ func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
 	}
 	var making sync.WaitGroup
 	for node := range nodes {
-		k.edge(name(node))
+		k.addNode(name(node))
 		making.Go(func() {
 			for p := range podsEach {
-				if err := k.people.Create(tb.Context(), pod(name(node), fmt.Sprintf("shop-%d", p), name(node))); err != nil {
+				if err := k.userClient.Create(tb.Context(), pod(name(node), fmt.Sprintf("shop-%d", p), name(node))); err != nil {
 					tb.Error(err)
 				}
 			}
 		})
 	}
 	making.Wait()
-	k.running()
+	k.waitUntilReady()
 	k.upgrade(1)
 	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}})
 
 	deadline := time.Now().Truncate(time.Second).Add(time.Duration(5+nodes/10) * time.Second)
 	for node := range nodes {
-		k.drain(name(node), deadline.Add(-time.Minute))
+		k.requestDrain(name(node), deadline.Add(-time.Minute))
 		k.cluster.Kubelets.SetDown(name(node), true) // to end pods is their work, which they would not do on this machine
 	}
 	if time.Now().After(deadline) {
 		tb.Fatal("the nodes were not ready in time")
 	}
-	k.requests.taken()
+	k.requests.reset()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	delays := deletions(ctx, tb, k, nodes*podsEach, deadline)
 	slices.Sort(delays)
-	if first, last := delays[0], delays[len(delays)-1]; first < 0 || last > mostDelay {
-		tb.Errorf("pods were deleted from %s to %s after the deadline, want at most %s", first, last, mostDelay)
+	if first, last := delays[0], delays[len(delays)-1]; first < 0 || last > maxDelay {
+		tb.Errorf("pods were deleted from %s to %s after the deadline, want at most %s", first, last, maxDelay)
 	}
-	return delays, len(k.requests.taken())
+	return delays, len(k.requests.reset())
 }
 
 // deletions waits until so many pods are deleted, and returns how long after the deadline each was.
-func deletions(ctx context.Context, tb testing.TB, k *keeper, pods int, deadline time.Time) []time.Duration {
+func deletions(ctx context.Context, tb testing.TB, k *testEnv, pods int, deadline time.Time) []time.Duration {
 	tb.Helper()
-	watching, err := client.NewWithWatch(k.cluster.RESTConfig(), client.Options{Scheme: k.people.Scheme()})
+	watching, err := client.NewWithWatch(k.cluster.RESTConfig(), client.Options{Scheme: k.userClient.Scheme()})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -22,21 +22,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 )
 
 const (
-	// atOnce is how many nodes are dealt with at once. What takes time is to
+	// maxConcurrentReconciles is how many nodes are dealt with at once. What takes time is to
 	// wait for the API server; a hundred nodes may be drained at the same time.
-	atOnce = 16
-	// soon is when a node is looked at again of which the cache was behind.
-	soon = time.Second
-	// longestRest is the longest time between two looks at a node that is being
+	maxConcurrentReconciles = 16
+	// staleCacheRequeue is when a node is looked at again of which the cache was behind.
+	staleCacheRequeue = time.Second
+	// maxRequeue is the longest time between two looks at a node that is being
 	// drained: so long may a changed configuration take to be noticed.
-	longestRest = 5 * time.Minute
+	maxRequeue = 5 * time.Minute
 )
 
 // Reconciler keeps the drains of nodes moving.
@@ -53,10 +53,10 @@ type Reconciler struct {
 	// out; an empty one if its type is unknown.
 	Runbook func(*v1alpha1.UpgradeConfig) engine.Runbook
 	// Events and Metrics tell of drains.
-	Events  Teller
-	Metrics *telemetry.Drains
+	Events  EventPublisher
+	Metrics *telemetry.DrainMetrics
 
-	drains memory
+	drains nodeCache
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=list;watch
@@ -70,11 +70,11 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodekeeper").
-		For(&corev1.Node{}, builder.WithPredicates(drainChanged{})).
-		Watches(&v1alpha1.UpgradeConfig{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
+		For(&corev1.Node{}, builder.WithPredicates(drainChangedPredicate{})).
+		Watches(&v1alpha1.UpgradeConfig{}, handler.EnqueueRequestsFromMapFunc(r.mapToDrainingNodes)).
 		Watches(&policyv1.PodDisruptionBudget{}, handler.Funcs{}). // they are read from the cache; no event of theirs matters
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: atOnce,
+			MaxConcurrentReconciles: maxConcurrentReconciles,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
 		}).
 		Complete(r)
@@ -86,63 +86,63 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	var node corev1.Node
 	if err := r.Client.Get(ctx, req.NamespacedName, &node); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(req.Name)
+			r.clearNode(req.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	next, err := r.keep(ctx, &node)
+	next, err := r.reconcileDrain(ctx, &node)
 	switch {
 	case apierrors.IsConflict(err): // somebody was faster: the cache will show it
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: staleCacheRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	case next.IsZero():
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), longestRest)}, nil
+	return reconcile.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), maxRequeue)}, nil
 }
 
-// keep does what can be done now about a node, and returns when to look again;
+// reconcileDrain does what can be done now about a node, and returns when to look again;
 // zero: not until something changes.
-func (r *Reconciler) keep(ctx context.Context, node *corev1.Node) (time.Time, error) {
-	drain := cluster.DrainOf(node)
-	upgrade, err := r.underWay(ctx)
+func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (time.Time, error) {
+	drain := clusterstate.DrainState(node)
+	upgrade, err := r.activeUpgrade(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if upgrade == nil || !drain.Running {
-		r.forget(node.Name)
-		if isNoted(node) {
-			return time.Time{}, r.note(ctx, node, nil)
+	if upgrade == nil || !drain.Active {
+		r.clearNode(node.Name)
+		if hasFirstSeen(node) {
+			return time.Time{}, r.setFirstSeen(ctx, node, nil)
 		}
 		return time.Time{}, nil
 	}
-	since, err := r.since(ctx, node, drain, upgrade)
+	start, err := r.drainStart(ctx, node, drain, upgrade)
 	if err != nil {
 		return time.Time{}, err
 	}
-	terms := deadlines{others: since.Add(r.Config().TimeOut.Duration)}
-	if upgrade.patience >= 0 {
-		terms.guarded = since.Add(upgrade.patience)
+	d := deadlines{unprotected: start.Add(r.Config().TimeOut.Duration)}
+	if upgrade.pdbTimeout >= 0 {
+		d.pdbProtected = start.Add(upgrade.pdbTimeout)
 	}
 	now := r.Clock.Now()
-	if first := terms.first(); now.Before(first) {
+	if first := d.first(); now.Before(first) {
 		return first, nil
 	}
-	if next := r.drains.next(node.Name, terms); now.Before(next) {
+	if next := r.drains.nextPass(node.Name, d); now.Before(next) {
 		return next, nil
 	}
-	l := &look{Reconciler: r, node: node, drain: drain, upgrade: upgrade, log: ctrl.LoggerFrom(ctx)}
-	next, err := l.take(ctx, now, terms)
+	s := &drainScope{Reconciler: r, node: node, drain: drain, upgrade: upgrade, log: ctrl.LoggerFrom(ctx)}
+	next, err := s.reconcile(ctx, now, d)
 	if err != nil {
 		return time.Time{}, err
 	}
-	r.drains.looked(node.Name, terms, next)
+	r.drains.recordPass(node.Name, d, next)
 	return next, nil
 }
 
-// concerned are the nodes to which a change of an upgrade may matter.
-func (r *Reconciler) concerned(ctx context.Context, _ client.Object) []reconcile.Request {
+// mapToDrainingNodes are the nodes to which a change of an upgrade may matter.
+func (r *Reconciler) mapToDrainingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "the nodes could not be listed")
@@ -150,37 +150,39 @@ func (r *Reconciler) concerned(ctx context.Context, _ client.Object) []reconcile
 	}
 	var requests []reconcile.Request
 	for i := range nodes.Items {
-		if concerns(&nodes.Items[i]) {
+		if isRelevant(&nodes.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&nodes.Items[i])})
 		}
 	}
 	return requests
 }
 
-// drainChanged lets through what has changed in a node's drain, and nothing else.
-type drainChanged struct{ predicate.Funcs }
+// drainChangedPredicate lets through what has changed in a node's drain, and nothing else.
+type drainChangedPredicate struct{ predicate.Funcs }
 
 // Create lets through nodes that are being drained, or were when they were last looked at.
-func (drainChanged) Create(e event.CreateEvent) bool {
+func (drainChangedPredicate) Create(e event.CreateEvent) bool {
 	node, ok := e.Object.(*corev1.Node)
-	return !ok || concerns(node)
+	return !ok || isRelevant(node)
 }
 
 // Update compares what two states of a node say of its drain.
-func (drainChanged) Update(e event.UpdateEvent) bool {
+func (drainChangedPredicate) Update(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, okAfter := e.ObjectNew.(*corev1.Node)
 	if !ok || !okAfter {
 		return true
 	}
-	return !cluster.DrainOf(before).Equal(cluster.DrainOf(after)) || isNoted(before) != isNoted(after) ||
-		before.Annotations[FirstSeen] != after.Annotations[FirstSeen]
+	return !clusterstate.DrainState(before).Equal(clusterstate.DrainState(after)) || hasFirstSeen(before) != hasFirstSeen(after) ||
+		before.Annotations[AnnotationDrainFirstSeen] != after.Annotations[AnnotationDrainFirstSeen]
 }
 
-// concerns says whether the node is being drained, or was when it was last looked at.
-func concerns(node *corev1.Node) bool { return cluster.DrainOf(node).Running || isNoted(node) }
+// isRelevant says whether the node is being drained, or was when it was last looked at.
+func isRelevant(node *corev1.Node) bool {
+	return clusterstate.DrainState(node).Active || hasFirstSeen(node)
+}
 
-func isNoted(node *corev1.Node) bool {
-	_, is := node.Annotations[FirstSeen]
-	return is
+func hasFirstSeen(node *corev1.Node) bool {
+	_, ok := node.Annotations[AnnotationDrainFirstSeen]
+	return ok
 }

@@ -48,31 +48,31 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// shifted is the real clock, put forward.
-type shifted struct{ by atomic.Int64 }
+// offsetClock is the real clock, put forward.
+type offsetClock struct{ offset atomic.Int64 }
 
-func (s *shifted) Now() time.Time                  { return time.Now().Add(time.Duration(s.by.Load())) }
-func (s *shifted) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
-func (s *shifted) put(d time.Duration)             { s.by.Add(int64(d)) }
+func (s *offsetClock) Now() time.Time                  { return time.Now().Add(time.Duration(s.offset.Load())) }
+func (s *offsetClock) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
+func (s *offsetClock) advance(d time.Duration)         { s.offset.Add(int64(d)) }
 
-// keeper is a cluster that is being upgraded, and a nodekeeper that may do what the operator's ServiceAccount may.
-type keeper struct {
-	tb       testing.TB
-	cluster  *devcluster.Cluster
-	people   client.Client
-	clock    *shifted
-	registry *prometheus.Registry
-	requests log // that nodekeeper has made
+// testEnv is a cluster that is being upgraded, and a nodekeeper that may do what the operator's ServiceAccount may.
+type testEnv struct {
+	tb         testing.TB
+	cluster    *devcluster.Cluster
+	userClient client.Client
+	clock      *offsetClock
+	registry   *prometheus.Registry
+	requests   requestLog // that nodekeeper has made
 }
 
-// log notes requests, but for those by which a cache is filled.
-type log struct {
+// requestLog notes requests, but for those by which a cache is filled.
+type requestLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// over notes the requests on their way.
-func (l *log) over(next http.RoundTripper) http.RoundTripper {
+// wrap notes the requests on their way.
+func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		query, parts := r.URL.Query(), strings.Count(r.URL.Path, "/")
 		discovery := parts < 3 || parts == 3 && strings.HasPrefix(r.URL.Path, "/apis/")
@@ -85,8 +85,8 @@ func (l *log) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// taken are the requests since the last time that this was asked.
-func (l *log) taken() []string {
+// reset are the requests since the last time that this was asked.
+func (l *requestLog) reset() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lines := l.lines
@@ -98,7 +98,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-func start(tb testing.TB) *keeper {
+func start(tb testing.TB) *testEnv {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer cancel()
@@ -125,29 +125,29 @@ func start(tb testing.TB) *keeper {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &keeper{tb: tb, cluster: cluster, people: people, clock: &shifted{}, registry: prometheus.NewPedanticRegistry()}
+	return &testEnv{tb: tb, cluster: cluster, userClient: people, clock: &offsetClock{}, registry: prometheus.NewPedanticRegistry()}
 }
 
 // run runs nodekeeper until the test ends.
-func (k *keeper) run(settings config.NodeDrain) {
+func (k *testEnv) run(settings config.NodeDrain) {
 	k.tb.Helper()
 	access, err := k.cluster.ServiceAccountConfig(k.tb.Context(), devcluster.OperatorNamespace, devcluster.OperatorServiceAccount)
 	if err != nil {
 		k.tb.Fatal(err)
 	}
 	access.QPS = -1
-	access.WrapTransport = k.requests.over
+	access.WrapTransport = k.requests.wrap
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
-		Scheme: k.people.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: k.userClient.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}: {Transform: upgradeconfig.TrimNode}, &policyv1.PodDisruptionBudget{}: {Transform: nodekeeper.TrimBudget},
+			&corev1.Node{}: {Transform: upgradeconfig.StripNode}, &policyv1.PodDisruptionBudget{}: {Transform: nodekeeper.StripPDB},
 		}},
 	})
 	if err != nil {
 		k.tb.Fatal(err)
 	}
-	metrics, err := telemetry.NewDrains(k.registry)
+	metrics, err := telemetry.NewDrainMetrics(k.registry)
 	if err != nil {
 		k.tb.Fatal(err)
 	}
@@ -177,37 +177,37 @@ func (k *keeper) run(settings config.NodeDrain) {
 }
 
 // upgrade begins an upgrade that has passed its point of no return.
-func (k *keeper) upgrade(patience int32) {
+func (k *testEnv) upgrade(pdbTimeout int32) {
 	k.tb.Helper()
 	cfg := &v1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"},
 		Spec: v1alpha1.UpgradeConfigSpec{
-			Type: "OSD", UpgradeAt: "2026-03-01T12:00:00Z", PDBForceDrainTimeout: &patience,
+			Type: "OSD", UpgradeAt: "2026-03-01T12:00:00Z", PDBForceDrainTimeout: &pdbTimeout,
 			Desired: v1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
 		},
 	}
 	k.create(cfg)
 	began := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
-	cfg.Status.History = []history.History{{
+	cfg.Status.History = []history.Record{{
 		Version: "4.20.6", Attempt: 1, Phase: history.PhaseUpgrading, StartTime: &began,
 		Conditions: []history.StepCondition{{
 			Type: "CommenceUpgrade", Status: metav1.ConditionTrue, Reason: "Done", StartTime: &began, CompleteTime: &began,
 		}},
 	}}
-	if err := k.people.Status().Update(k.tb.Context(), cfg); err != nil {
+	if err := k.userClient.Status().Update(k.tb.Context(), cfg); err != nil {
 		k.tb.Fatal(err)
 	}
 }
 
-// look has nodekeeper look at the nodes that are being drained, by an event that means nothing.
-func (k *keeper) look() {
+// triggerReconcile has nodekeeper look at the nodes that are being drained, by an event that means nothing.
+func (k *testEnv) triggerReconcile() {
 	k.tb.Helper()
 	cfg := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}
 	k.patch(cfg, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/at":%q}}}`, time.Now()))
 }
 
-// edge adds a node that belongs to no pool, and so is nobody's but the test's.
-func (k *keeper) edge(name string) {
+// addNode adds a node that belongs to no pool, and so is nobody's but the test's.
+func (k *testEnv) addNode(name string) {
 	k.tb.Helper()
 	const rendered = "rendered-edge-1"
 	k.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
@@ -216,46 +216,46 @@ func (k *keeper) edge(name string) {
 	}}})
 }
 
-// drain asks for the drain of a node, which nobody carries out: what leaves the node, nodekeeper has forced.
-func (k *keeper) drain(node string, since time.Time) {
+// requestDrain asks for the drain of a node, which nobody carries out: what leaves the node, nodekeeper has forced.
+func (k *testEnv) requestDrain(node string, since time.Time) {
 	k.tb.Helper()
 	k.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(
 		`{"metadata":{"annotations":{%q:"drain-rendered-edge-2"}},"spec":{"unschedulable":true,"taints":[{"key":%q,"effect":"NoSchedule","timeAdded":%q}]}}`,
 		machineconfig.DesiredDrain, corev1.TaintNodeUnschedulable, since.UTC().Format(time.RFC3339)))
 }
 
-func (k *keeper) drained(node string) {
+func (k *testEnv) markDrained(node string) {
 	k.tb.Helper()
 	k.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"drain-rendered-edge-2"}}}`, machineconfig.LastAppliedDrain))
 }
 
-// beat has a node report that it is alive.
-func (k *keeper) beat(name string, beat int) {
+// heartbeat has a node report that it is alive.
+func (k *testEnv) heartbeat(name string, beat int) {
 	k.tb.Helper()
 	node := &corev1.Node{}
-	if err := k.people.Get(k.tb.Context(), client.ObjectKey{Name: name}, node); err != nil {
+	if err := k.userClient.Get(k.tb.Context(), client.ObjectKey{Name: name}, node); err != nil {
 		k.tb.Fatal(err)
 	}
 	before := node.DeepCopy()
 	for i := range node.Status.Conditions {
 		node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Add(time.Duration(beat) * time.Second))
 	}
-	if err := k.people.Status().Patch(k.tb.Context(), node, client.MergeFrom(before)); err != nil {
+	if err := k.userClient.Status().Patch(k.tb.Context(), node, client.MergeFrom(before)); err != nil {
 		k.tb.Fatal(err)
 	}
 }
 
-func (k *keeper) patch(object client.Object, with string) {
+func (k *testEnv) patch(object client.Object, with string) {
 	k.tb.Helper()
-	if err := k.people.Patch(k.tb.Context(), object, client.RawPatch("application/merge-patch+json", []byte(with))); err != nil {
+	if err := k.userClient.Patch(k.tb.Context(), object, client.RawPatch("application/merge-patch+json", []byte(with))); err != nil {
 		k.tb.Fatal(err)
 	}
 }
 
-func (k *keeper) create(objects ...client.Object) {
+func (k *testEnv) create(objects ...client.Object) {
 	k.tb.Helper()
 	for _, object := range objects {
-		if err := k.people.Create(k.tb.Context(), object); err != nil {
+		if err := k.userClient.Create(k.tb.Context(), object); err != nil {
 			k.tb.Fatal(err)
 		}
 	}
@@ -284,7 +284,7 @@ func budget(namespace, name string, selector *metav1.LabelSelector) *policyv1.Po
 	}
 }
 
-func (k *keeper) eventually(what string, holds func() string) {
+func (k *testEnv) eventually(what string, holds func() string) {
 	k.tb.Helper()
 	last := ""
 	err := wait.PollUntilContextTimeout(k.tb.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
@@ -296,11 +296,11 @@ func (k *keeper) eventually(what string, holds func() string) {
 	}
 }
 
-// left are the pods on a node, those that are ending with a cross.
-func (k *keeper) left(node string) string {
+// remainingPods are the pods on a node, those that are ending with a cross.
+func (k *testEnv) remainingPods(node string) string {
 	k.tb.Helper()
 	var pods corev1.PodList
-	if err := k.people.List(k.tb.Context(), &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+	if err := k.userClient.List(k.tb.Context(), &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
 		k.tb.Fatal(err)
 	}
 	var names []string
@@ -315,21 +315,21 @@ func (k *keeper) left(node string) string {
 	return strings.Join(names, " ")
 }
 
-func (k *keeper) await(node, want string) {
+func (k *testEnv) waitForPods(node, want string) {
 	k.tb.Helper()
 	k.eventually("the right pods are left", func() string {
-		return gocmp.Diff(strings.Join(slices.Sorted(slices.Values(strings.Fields(want))), " "), k.left(node))
+		return gocmp.Diff(strings.Join(slices.Sorted(slices.Values(strings.Fields(want))), " "), k.remainingPods(node))
 	})
 }
 
-// running waits until all pods of a node are ready, and all budgets accounted for.
-func (k *keeper) running() {
+// waitUntilReady waits until all pods of a node are ready, and all budgets accounted for.
+func (k *testEnv) waitUntilReady() {
 	k.tb.Helper()
 	k.eventually("pods and budgets are settled", func() string {
 		var pods corev1.PodList
 		var budgets policyv1.PodDisruptionBudgetList
 		for _, list := range []client.ObjectList{&pods, &budgets} {
-			if err := k.people.List(k.tb.Context(), list); err != nil {
+			if err := k.userClient.List(k.tb.Context(), list); err != nil {
 				k.tb.Fatal(err)
 			}
 		}
@@ -354,10 +354,10 @@ func (k *keeper) running() {
 }
 
 // events are the Events of that reason, by the kind and the name of what they are about.
-func (k *keeper) events(reason string) map[string]int {
+func (k *testEnv) events(reason string) map[string]int {
 	k.tb.Helper()
 	var list corev1.EventList
-	if err := k.people.List(k.tb.Context(), &list); err != nil {
+	if err := k.userClient.List(k.tb.Context(), &list); err != nil {
 		k.tb.Fatal(err)
 	}
 	found := map[string]int{}
@@ -370,7 +370,7 @@ func (k *keeper) events(reason string) map[string]int {
 }
 
 // series are what the metrics show, without those that are nothing.
-func (k *keeper) series() map[string]float64 {
+func (k *testEnv) series() map[string]float64 {
 	k.tb.Helper()
 	families, err := k.registry.Gather()
 	if err != nil {
@@ -395,8 +395,8 @@ func TestARealEvictionAPI(t *testing.T) {
 	t.Parallel()
 	k := start(t)
 	const node, dead = "edge-0", "edge-1"
-	k.edge(node)
-	k.edge(dead)
+	k.addNode(node)
+	k.addNode(dead)
 	for _, name := range []string{"guarded", "expression", "all", overlap, "free", "openshift-shop"} {
 		k.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
@@ -426,34 +426,34 @@ func TestARealEvictionAPI(t *testing.T) {
 		pod(node, "openshift-shop", "platform"),
 		pod(dead, "free", "hung"),
 	)
-	k.running()
+	k.waitUntilReady()
 	k.upgrade(120)
 	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}})
 	now := time.Now()
-	k.drain(node, now)
-	k.drain(dead, now)
+	k.requestDrain(node, now)
+	k.requestDrain(dead, now)
 	k.cluster.Kubelets.SetDown(dead, true)
 	const stays = "free/daemon free/kept† free/mirror openshift-shop/platform"
 
-	k.requests.taken()
-	for beat := range 20 {
-		k.beat(node, beat)
-		k.look()
+	k.requests.reset()
+	for count := range 20 {
+		k.heartbeat(node, count)
+		k.triggerReconcile()
 	}
-	if asked := k.requests.taken(); len(asked) > 0 {
-		t.Errorf("before the first deadline it asked for %q", asked)
+	if requests := k.requests.reset(); len(requests) > 0 {
+		t.Errorf("before the first deadline it asked for %q", requests)
 	}
-	k.clock.put(46 * time.Minute)
-	k.look()
-	k.await(node, "all/unlabelled expression/guarded guarded/guarded overlap/guarded "+stays)
-	k.await(dead, "free/hung†")
-	if told := k.events("DrainForced"); len(told) > 0 {
-		t.Errorf("evictions are no force, and yet these were told of: %v", told)
+	k.clock.advance(46 * time.Minute)
+	k.triggerReconcile()
+	k.waitForPods(node, "all/unlabelled expression/guarded guarded/guarded overlap/guarded "+stays)
+	k.waitForPods(dead, "free/hung†")
+	if events := k.events("DrainForced"); len(events) > 0 {
+		t.Errorf("evictions are no force, and yet these were told of: %v", events)
 	}
 
-	k.clock.put(5 * time.Minute) // what was evicted should have gone
-	k.look()
-	k.await(dead, "")
+	k.clock.advance(5 * time.Minute) // what was evicted should have gone
+	k.triggerReconcile()
+	k.waitForPods(dead, "")
 	k.eventually("what keeps a pod is told", func() string {
 		return gocmp.Diff(map[string]int{"Pod kept": 1, "Pod platform": 1, "Node edge-0": 2}, k.events("DrainBlocked"))
 	})
@@ -461,9 +461,9 @@ func TestARealEvictionAPI(t *testing.T) {
 		t.Errorf("forced (-want +got):\n%s", diff)
 	}
 
-	k.clock.put(70 * time.Minute)
-	k.look()
-	k.await(node, stays)
+	k.clock.advance(70 * time.Minute)
+	k.triggerReconcile()
+	k.waitForPods(node, stays)
 	k.eventually("each force is told", func() string {
 		return gocmp.Diff(map[string]int{"Pod hung": 1, "Node edge-1": 1, "Pod guarded": 3, "Pod unlabelled": 1, "Node edge-0": 4}, k.events("DrainForced"))
 	})
@@ -473,19 +473,19 @@ func TestARealEvictionAPI(t *testing.T) {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 
-	for _, request := range k.requests.taken() {
+	for _, request := range k.requests.reset() {
 		if strings.HasPrefix(request, "GET") && !strings.HasPrefix(request, "GET /api/v1/nodes/edge-") && !strings.HasPrefix(request, "GET /api/v1/pods spec.nodeName=edge-") {
 			t.Errorf("it asked for more than it had to: %s", request)
 		}
 	}
 
 	var kept corev1.Pod
-	if err := k.people.Get(t.Context(), client.ObjectKey{Namespace: "free", Name: "kept"}, &kept); err != nil || len(kept.Finalizers) != 1 {
+	if err := k.userClient.Get(t.Context(), client.ObjectKey{Namespace: "free", Name: "kept"}, &kept); err != nil || len(kept.Finalizers) != 1 {
 		t.Errorf("the pod has finalizers %v (%v)", kept.Finalizers, err)
 	}
 	k.patch(&kept, `{"metadata":{"finalizers":null}}`)
-	k.drained(node)
-	k.drained(dead)
+	k.markDrained(node)
+	k.markDrained(dead)
 	k.eventually("no series is left behind", func() string {
 		return gocmp.Diff(map[string]float64{"forced_drains_total PodDisruptionBudget": 4, "forced_drains_total Termination": 1}, k.series())
 	})
@@ -495,19 +495,19 @@ func TestARealEvictionAPI(t *testing.T) {
 func TestARealNodeWhoseTaintHasNoTime(t *testing.T) {
 	t.Parallel()
 	k := start(t)
-	k.edge("edge-0")
+	k.addNode("edge-0")
 	k.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, pod("edge-0", "shop", "plain"))
-	k.running()
+	k.waitUntilReady()
 	k.upgrade(120)
 	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}})
-	k.drain("edge-0", time.Now())
+	k.requestDrain("edge-0", time.Now())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-0"}}
 	k.patch(node, fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, corev1.TaintNodeUnschedulable))
 	noted := func() string {
-		if err := k.people.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+		if err := k.userClient.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 			t.Fatal(err)
 		}
-		return node.Annotations[nodekeeper.FirstSeen]
+		return node.Annotations[nodekeeper.AnnotationDrainFirstSeen]
 	}
 	k.eventually("it is noted", func() string {
 		if noted() == "" {
@@ -516,12 +516,12 @@ func TestARealNodeWhoseTaintHasNoTime(t *testing.T) {
 		return ""
 	})
 	seen := noted()
-	k.clock.put(44 * time.Minute)
-	k.look()
-	k.await("edge-0", "shop/plain")
-	k.clock.put(2 * time.Minute)
-	k.look()
-	k.await("edge-0", "")
+	k.clock.advance(44 * time.Minute)
+	k.triggerReconcile()
+	k.waitForPods("edge-0", "shop/plain")
+	k.clock.advance(2 * time.Minute)
+	k.triggerReconcile()
+	k.waitForPods("edge-0", "")
 	if noted() != seen {
 		t.Errorf("first it was seen at %s, and then at %s", seen, noted())
 	}

@@ -29,42 +29,42 @@ import (
 func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("keep", "guarded"))
-	w.run("plain")
-	w.run("guarded")
-	w.run("ending", func(p *pod) { p.stuck = true })
-	w.run("daemon", func(p *pod) {
+	w.addPod("plain")
+	w.addPod("guarded")
+	w.addPod("ending", func(p *pod) { p.hung = true })
+	w.addPod("daemon", func(p *pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
 	})
 	w.refuse = denies("evict shop/plain")
 
-	w.play(45*time.Minute - time.Second)
-	if asked := w.asked(); len(asked) > 0 {
-		t.Errorf("before the first deadline it asked for %q", asked)
+	w.runUntil(45*time.Minute - time.Second)
+	if requests := w.resetRequests(); len(requests) > 0 {
+		t.Errorf("before the first deadline it asked for %q", requests)
 	}
-	w.pass(time.Second)
-	if _, err := w.look(); err != nil {
+	w.advance(time.Second)
+	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{
 		"list *v1.PartialObjectMetadataList", "get *v1.Node",
 		"evict shop/ending",
 		"evict shop/plain", "list *v1.PodDisruptionBudgetList", "create Event", "create Event", "delete shop/plain",
-	}, w.asked()); diff != "" {
+	}, w.resetRequests()); diff != "" {
 		t.Errorf("requests at the first deadline (-want +got):\n%s", diff)
 	}
-	if got := w.left(); got != "daemon ending† guarded plain†" {
+	if got := w.remainingPods(); got != "daemon ending† guarded plain†" {
 		t.Errorf("after the first deadline there are %s", got)
 	}
-	w.play(47 * time.Minute)
-	if got := w.left(); got != "daemon guarded" {
+	w.runUntil(47 * time.Minute)
+	if got := w.remainingPods(); got != "daemon guarded" {
 		t.Errorf("after the grace period there are %s", got)
 	}
-	w.play(2*time.Hour - time.Second)
-	if got := w.left(); got != "daemon guarded" {
+	w.runUntil(2*time.Hour - time.Second)
+	if got := w.remainingPods(); got != "daemon guarded" {
 		t.Errorf("before the second deadline there are %s", got)
 	}
-	w.play(2*time.Hour + time.Minute)
-	if got := w.left(); got != "daemon" {
+	w.runUntil(2*time.Hour + time.Minute)
+	if got := w.remainingPods(); got != "daemon" {
 		t.Errorf("after the second deadline there are %s", got)
 	}
 	if diff := cmp.Diff([]string{
@@ -84,17 +84,17 @@ func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 	}
 
 	w.changeNode(uncordoned)
-	w.asked()
-	w.play(3 * time.Hour)
-	if asked := w.asked(); len(asked) > 0 {
-		t.Errorf("after the drain it asked for %q", asked)
+	w.resetRequests()
+	w.runUntil(3 * time.Hour)
+	if requests := w.resetRequests(); len(requests) > 0 {
+		t.Errorf("after the drain it asked for %q", requests)
 	}
 }
 
 // denies is an admission webhook that denies what begins so.
 func denies(what ...string) func(string) error {
-	return func(asked string) error {
-		if slices.ContainsFunc(what, func(w string) bool { return strings.HasPrefix(asked, w) }) {
+	return func(request string) error {
+		if slices.ContainsFunc(what, func(w string) bool { return strings.HasPrefix(request, w) }) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("admission webhook\x1b[31m\n denied the request"))
 		}
 		return nil
@@ -146,11 +146,11 @@ func TestNodesThatAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.run("plain")
+			w.addPod("plain")
 			change(w)
-			w.play(5 * time.Hour)
-			if asked := w.asked(); len(asked) > 0 || w.left() != "plain" {
-				t.Errorf("it asked for %q and left %s", asked, w.left())
+			w.runUntil(5 * time.Hour)
+			if requests := w.resetRequests(); len(requests) > 0 || w.remainingPods() != "plain" {
+				t.Errorf("it asked for %q and left %s", requests, w.remainingPods())
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestSinceWhenANodeIsBeingDrained(t *testing.T) {
 	noted := func(text string) func(*corev1.Node) {
 		return func(n *corev1.Node) {
 			withoutTime(n)
-			n.Annotations[FirstSeen] = text
+			n.Annotations[AnnotationDrainFirstSeen] = text
 		}
 	}
 	const ( // what the first look, at noon, tells
@@ -208,29 +208,29 @@ func TestSinceWhenANodeIsBeingDrained(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.run("plain", func(p *pod) { p.grace, p.takes = time.Hour, time.Hour })
+			w.addPod("plain", func(p *pod) { p.grace, p.shutdownTime = time.Hour, time.Hour })
 			w.changeNode(tc.change)
 			if !tc.began.IsZero() {
 				w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].StartTime = &metav1.Time{Time: tc.began} })
 			}
-			if _, err := w.look(); err != nil {
+			if _, err := w.reconcile(); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(w.events(), "\n"); got != tc.tells {
 				t.Errorf("it told %q, want %q", got, tc.tells)
 			}
 			w.restart() // what was seen first is not forgotten
-			w.play(tc.want - time.Millisecond)
-			if got := w.left(); got != "plain" {
+			w.runUntil(tc.want - time.Millisecond)
+			if got := w.remainingPods(); got != "plain" {
 				t.Errorf("before its time there is %s", got)
 			}
-			w.play(tc.want + time.Second)
-			if got := w.left(); got != "plain†" {
+			w.runUntil(tc.want + time.Second)
+			if got := w.remainingPods(); got != "plain†" {
 				t.Errorf("after its time there is %s", got)
 			}
 			w.changeNode(uncordoned)
-			w.play(2 * time.Hour)
-			if is := w.node().Annotations; isNoted(w.node()) {
+			w.runUntil(2 * time.Hour)
+			if is := w.node().Annotations; hasFirstSeen(w.node()) {
 				t.Errorf("after the drain the annotation is left behind: %v", is)
 			}
 		})
@@ -241,15 +241,15 @@ func TestWhatWasNotedOnANodeGoesWithTheUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.changeNode(withoutTime)
-	w.play(time.Minute)
-	if !isNoted(w.node()) {
+	w.runUntil(time.Minute)
+	if !hasFirstSeen(w.node()) {
 		t.Fatal("nothing was noted")
 	}
 	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) {
 		c.Status.History[0].CompleteTime = &metav1.Time{Time: at(time.Minute)}
 	})
-	w.play(2 * time.Minute)
-	if isNoted(w.node()) {
+	w.runUntil(2 * time.Minute)
+	if hasFirstSeen(w.node()) {
 		t.Error("the annotation is left behind")
 	}
 }
@@ -265,15 +265,15 @@ func TestAPodThatABudgetGuardsIsHeldWhateverTheEvictionAPISays(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, unseen by the cache: %t", name, unseen), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, budgets...)
-				w.run("pod")
+				w.addPod("pod")
 				w.unseen = map[string]bool{"a": unseen, "b": unseen}
-				w.play(2*time.Hour - time.Second)
-				if got := w.left(); got != "pod" {
+				w.runUntil(2*time.Hour - time.Second)
+				if got := w.remainingPods(); got != "pod" {
 					t.Errorf("before its time there is %s", got)
 				}
 				w.unseen = nil
-				w.play(2*time.Hour + time.Minute)
-				if got := w.left(); got != "" {
+				w.runUntil(2*time.Hour + time.Minute)
+				if got := w.remainingPods(); got != "" {
 					t.Errorf("after its time there is %s", got)
 				}
 			})
@@ -286,13 +286,13 @@ func TestAPodThatItsBudgetLetsGoIsEvictedAndNotForced(t *testing.T) {
 	generous := budget("a", "pod")
 	generous.Status.DisruptionsAllowed = 1
 	w := newWorld(t, generous)
-	w.run("pod")
-	w.play(2*time.Hour + time.Second)
-	if got := w.left(); got != "pod†" {
+	w.addPod("pod")
+	w.runUntil(2*time.Hour + time.Second)
+	if got := w.remainingPods(); got != "pod†" {
 		t.Errorf("there is %s", got)
 	}
-	if told := w.events(); len(told) > 0 {
-		t.Errorf("it told %q", told)
+	if events := w.events(); len(events) > 0 {
+		t.Errorf("it told %q", events)
 	}
 	if diff := cmp.Diff(map[string]float64{"node_drain_blocked worker-0": 1}, w.series()); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
@@ -303,10 +303,10 @@ func TestATimeoutOfZeroForcesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
 	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(0)) })
-	w.run("plain")
-	w.run("guarded")
-	if _, err := w.look(); err != nil || w.left() != "guarded† plain" {
-		t.Errorf("there are %s (%v)", w.left(), err)
+	w.addPod("plain")
+	w.addPod("guarded")
+	if _, err := w.reconcile(); err != nil || w.remainingPods() != "guarded† plain" {
+		t.Errorf("there are %s (%v)", w.remainingPods(), err)
 	}
 }
 
@@ -314,10 +314,10 @@ func TestWithoutATimeoutABudgetHoldsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
 	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = nil })
-	w.run("guarded")
-	w.play(10 * time.Hour)
-	if w.left() != "guarded" {
-		t.Errorf("there are %s", w.left())
+	w.addPod("guarded")
+	w.runUntil(10 * time.Hour)
+	if w.remainingPods() != "guarded" {
+		t.Errorf("there are %s", w.remainingPods())
 	}
 }
 
@@ -334,7 +334,7 @@ func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
 			told: "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
 		},
 		"a pod that neither ends nor has lost its finalizers": {
-			pod:     func(p *pod) { p.Finalizers, p.stuck = []string{"example.com/keep"}, true },
+			pod:     func(p *pod) { p.Finalizers, p.hung = []string{"example.com/keep"}, true },
 			told:    "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
 			counted: 1,
 		},
@@ -350,14 +350,14 @@ func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.run("pod", func(p *pod) {
+			w.addPod("pod", func(p *pod) {
 				if tc.pod != nil {
 					tc.pod(p)
 				}
 			})
 			w.refuse = tc.refuse
-			w.play(5 * time.Hour)
-			if w.left() == "" {
+			w.runUntil(5 * time.Hour)
+			if w.remainingPods() == "" {
 				t.Fatal("it was forced")
 			}
 			var stuck []string
@@ -413,13 +413,13 @@ func TestNoSeriesIsLeftBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.run("pod", func(p *pod) { p.Namespace = "openshift-shop" })
-			w.play(time.Hour)
+			w.addPod("pod", func(p *pod) { p.Namespace = "openshift-shop" })
+			w.runUntil(time.Hour)
 			if len(w.series()) != 1 {
 				t.Fatalf("the series are %v", w.series())
 			}
 			end(w)
-			w.play(2 * time.Hour)
+			w.runUntil(2 * time.Hour)
 			if got := w.series(); len(got) > 0 {
 				t.Errorf("the series are %v", got)
 			}
@@ -430,16 +430,16 @@ func TestNoSeriesIsLeftBehind(t *testing.T) {
 func TestPodsAreAskedForAtABoundedPace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
-	w.run("guarded")
-	w.play(45 * time.Minute)
-	w.asked()
+	w.addPod("guarded")
+	w.runUntil(45 * time.Minute)
+	w.resetRequests()
 	for range 1000 { // events that do not matter
-		if _, err := w.look(); err != nil {
+		if _, err := w.reconcile(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.play(75 * time.Minute)
-	lists := slices.DeleteFunc(w.asked(), func(what string) bool { return what != "list *v1.PartialObjectMetadataList" })
+	w.runUntil(75 * time.Minute)
+	lists := slices.DeleteFunc(w.resetRequests(), func(what string) bool { return what != "list *v1.PartialObjectMetadataList" })
 	if len(lists) > 31 {
 		t.Errorf("in half an hour, pods were listed %d times", len(lists))
 	}
@@ -448,22 +448,22 @@ func TestPodsAreAskedForAtABoundedPace(t *testing.T) {
 func TestAChangedTimeIsHeededBeforeTheNextLook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
-	w.run("guarded")
-	w.play(46*time.Minute + time.Second)
+	w.addPod("guarded")
+	w.runUntil(46*time.Minute + time.Second)
 	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(46)) })
-	if _, err := w.look(); err != nil || w.left() != "guarded†" {
-		t.Errorf("another PDBForceDrainTimeout: there is %s (%v)", w.left(), err)
+	if _, err := w.reconcile(); err != nil || w.remainingPods() != "guarded†" {
+		t.Errorf("another PDBForceDrainTimeout: there is %s (%v)", w.remainingPods(), err)
 	}
 
 	w = newWorld(t)
-	w.run("plain")
-	if next, err := w.look(); next != 5*time.Minute || err != nil {
+	w.addPod("plain")
+	if next, err := w.reconcile(); next != 5*time.Minute || err != nil {
 		t.Errorf("another nodeDrain.timeOut is noticed after %s (%v)", next, err)
 	}
 	w.config.TimeOut.Duration = time.Minute
-	w.pass(5 * time.Minute)
-	if _, err := w.look(); err != nil || w.left() != "plain†" {
-		t.Errorf("another nodeDrain.timeOut: there is %s (%v)", w.left(), err)
+	w.advance(5 * time.Minute)
+	if _, err := w.reconcile(); err != nil || w.remainingPods() != "plain†" {
+		t.Errorf("another nodeDrain.timeOut: there is %s (%v)", w.remainingPods(), err)
 	}
 }
 
@@ -484,12 +484,12 @@ func TestANodeThatTheCacheIsBehindOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.run("plain")
-			w.pass(time.Hour)
+			w.addPod("plain")
+			w.advance(time.Hour)
 			behind := w.node()
 			w.changeNode(change)
-			if _, err := w.operator.keep(t.Context(), behind); err != nil || w.left() != "plain" || len(w.series()) > 0 {
-				t.Errorf("there is %s, the series are %v (%v)", w.left(), w.series(), err)
+			if _, err := w.reconciler.reconcileDrain(t.Context(), behind); err != nil || w.remainingPods() != "plain" || len(w.series()) > 0 {
+				t.Errorf("there is %s, the series are %v (%v)", w.remainingPods(), w.series(), err)
 			}
 		})
 	}
@@ -498,14 +498,14 @@ func TestANodeThatTheCacheIsBehindOn(t *testing.T) {
 func TestANodeThatTheCacheStillHasIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run("plain")
-	w.pass(time.Hour)
+	w.addPod("plain")
+	w.advance(time.Hour)
 	behind := w.node()
 	if err := w.api.Delete(t.Context(), draining()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.operator.keep(t.Context(), behind); err != nil || w.left() != "plain" {
-		t.Errorf("there is %s (%v)", w.left(), err)
+	if _, err := w.reconciler.reconcileDrain(t.Context(), behind); err != nil || w.remainingPods() != "plain" {
+		t.Errorf("there is %s (%v)", w.remainingPods(), err)
 	}
 }
 
@@ -522,21 +522,21 @@ func TestNothingIsForcedOnAGuess(t *testing.T) {
 			t.Run(what+" "+how, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
-				w.run("plain")
+				w.addPod("plain")
 				w.refuse = denies("evict")
-				w.pass(45 * time.Minute)
-				w.unread = func(asked string) error {
-					if asked == what {
+				w.advance(45 * time.Minute)
+				w.readError = func(request string) error {
+					if request == what {
 						return failure
 					}
 					return nil
 				}
-				if _, err := w.look(); !errors.Is(err, failure) || w.left() != "plain" || len(w.events()) > 0 {
-					t.Errorf("there is %s, told: %q (%v)", w.left(), w.events(), err)
+				if _, err := w.reconcile(); !errors.Is(err, failure) || w.remainingPods() != "plain" || len(w.events()) > 0 {
+					t.Errorf("there is %s, told: %q (%v)", w.remainingPods(), w.events(), err)
 				}
-				w.unread = nil
-				if _, err := w.look(); err != nil || w.left() != "plain†" {
-					t.Errorf("when it can find out again, there is %s (%v)", w.left(), err)
+				w.readError = nil
+				if _, err := w.reconcile(); err != nil || w.remainingPods() != "plain†" {
+					t.Errorf("when it can find out again, there is %s (%v)", w.remainingPods(), err)
 				}
 			})
 		}
@@ -548,20 +548,20 @@ func TestWhatTakesLongIsNotDoneOnOldFacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		w.run(name, func(p *pod) { p.grace, p.takes = time.Hour, time.Hour })
+		w.addPod(name, func(p *pod) { p.grace, p.shutdownTime = time.Hour, time.Hour })
 	}
 	w.refuse = func(what string) error {
 		if strings.HasPrefix(what, "evict") {
-			w.pass(evictionPatience)
+			w.advance(evictionTimeout)
 		}
 		if what == "evict shop/c" {
 			w.changeNode(uncordoned)
 		}
 		return nil
 	}
-	w.pass(45 * time.Minute)
-	if _, err := w.look(); err != nil || w.left() != "a† b† c† d e" {
-		t.Errorf("there are %s (%v)", w.left(), err)
+	w.advance(45 * time.Minute)
+	if _, err := w.reconcile(); err != nil || w.remainingPods() != "a† b† c† d e" {
+		t.Errorf("there are %s (%v)", w.remainingPods(), err)
 	}
 }
 
@@ -573,11 +573,11 @@ func TestWhatCountsAsARefusal(t *testing.T) {
 		http.StatusInternalServerError: false, http.StatusServiceUnavailable: false, http.StatusGatewayTimeout: false,
 	} {
 		err := fmt.Errorf("deleting: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
-		if got := refused(err); got != want {
+		if got := isPermanentClientError(err); got != want {
 			t.Errorf("%d: got %t", code, got)
 		}
 	}
-	if refused(context.DeadlineExceeded) || refused(nil) {
+	if isPermanentClientError(context.DeadlineExceeded) || isPermanentClientError(nil) {
 		t.Error("no answer is no refusal")
 	}
 }
@@ -587,36 +587,36 @@ func TestABudgetThatCannotBeReadIsTold(t *testing.T) {
 	broken := budget("broken", "pod")
 	broken.Spec.Selector.MatchExpressions[0].Operator = "Near"
 	w := newWorld(t, broken)
-	w.run("pod")
-	w.play(time.Hour)
+	w.addPod("pod")
+	w.runUntil(time.Hour)
 	want := "BudgetUnreadable Node worker-0: PodDisruptionBudget shop/broken guards no pod, since its selector cannot be read: \"Near\" is not a valid label selector operator"
-	if diff := cmp.Diff([]string{want}, w.events()); diff != "" || w.left() != "" {
-		t.Errorf("there is %s; Events (-want +got):\n%s", w.left(), diff)
+	if diff := cmp.Diff([]string{want}, w.events()); diff != "" || w.remainingPods() != "" {
+		t.Errorf("there is %s; Events (-want +got):\n%s", w.remainingPods(), diff)
 	}
 }
 
 // TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites lets each write meet each fate.
 func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 	t.Parallel()
-	story := func(t *testing.T, fate func(int) fate) *world {
+	scenario := func(t *testing.T, fate func(int) fate) *world {
 		t.Helper()
 		w := newWorld(t, budget("a", "guarded"))
 		w.changeNode(withoutTime)
-		w.run("guarded", func(p *pod) { p.stuck = true })
-		w.run("plain")
-		w.run("kept", func(p *pod) { p.Namespace = "openshift-shop" })
+		w.addPod("guarded", func(p *pod) { p.hung = true })
+		w.addPod("plain")
+		w.addPod("kept", func(p *pod) { p.Namespace = "openshift-shop" })
 		w.refuse = denies("evict shop/plain")
 		w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(50)) })
 		w.fate = fate
-		w.play(time.Hour)
+		w.runUntil(time.Hour)
 		w.changeNode(uncordoned)
-		w.play(2 * time.Hour)
+		w.runUntil(2 * time.Hour)
 		return w
 	}
-	usual := story(t, nil)
-	told := usual.events()
-	if usual.writes < 12 || len(told) != 9 || usual.left() != "kept" {
-		t.Fatalf("%d writes, there is %s; told:\n%s", usual.writes, usual.left(), strings.Join(told, "\n"))
+	usual := scenario(t, nil)
+	events := usual.events()
+	if usual.writes < 12 || len(events) != 9 || usual.remainingPods() != "kept" {
+		t.Fatalf("%d writes, there is %s; told:\n%s", usual.writes, usual.remainingPods(), strings.Join(events, "\n"))
 	}
 	for name, f := range map[string]fate{
 		"fails": failed, "conflicts": conflicting, "is applied and not answered": unanswered, "is never made: the process dies": crashed, "is the last of the process": dying,
@@ -624,19 +624,19 @@ func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 		for n := 1; n <= usual.writes; n++ {
 			t.Run(fmt.Sprintf("write %d of %d %s", n, usual.writes, name), func(t *testing.T) {
 				t.Parallel()
-				w := story(t, func(i int) fate {
+				w := scenario(t, func(i int) fate {
 					if i == n {
 						return f
 					}
 					return applied
 				})
-				if w.left() != "kept" {
-					t.Errorf("there is %s", w.left())
+				if w.remainingPods() != "kept" {
+					t.Errorf("there is %s", w.remainingPods())
 				}
-				if isNoted(w.node()) {
+				if hasFirstSeen(w.node()) {
 					t.Error("the annotation is left behind")
 				}
-				if diff := cmp.Diff(subjects(told), subjects(w.events())); diff != "" {
+				if diff := cmp.Diff(countByObject(events), countByObject(w.events())); diff != "" {
 					t.Errorf("Events (-want +got):\n%s", diff)
 				}
 				if got := w.series()["node_drain_blocked "+nodeName]; got != 0 {
@@ -650,20 +650,20 @@ func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 func TestTroubleWithOnePodIsNoReasonToLeaveAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run("a")
-	w.run("b")
+	w.addPod("a")
+	w.addPod("b")
 	w.refuse = func(what string) error {
 		if what == "delete shop/a" {
 			return apierrors.NewInternalError(errors.New("no"))
 		}
 		return denies("evict")(what)
 	}
-	w.pass(45 * time.Minute)
-	if _, err := w.look(); err == nil || !strings.Contains(err.Error(), "deleting pod shop/a: ") {
+	w.advance(45 * time.Minute)
+	if _, err := w.reconcile(); err == nil || !strings.Contains(err.Error(), "deleting pod shop/a: ") {
 		t.Errorf("got %v", err)
 	}
-	if w.left() != "a b†" {
-		t.Errorf("there are %s", w.left())
+	if w.remainingPods() != "a b†" {
+		t.Errorf("there are %s", w.remainingPods())
 	}
 }
 
@@ -673,27 +673,27 @@ func TestTheFirstSightingStays(t *testing.T) {
 	w := newWorld(t)
 	w.changeNode(withoutTime)
 	behind := w.node()
-	w.play(0)
-	first := w.node().Annotations[FirstSeen]
-	w.pass(time.Minute)
-	if _, err := w.operator.keep(t.Context(), behind); !apierrors.IsConflict(err) {
+	w.runUntil(0)
+	first := w.node().Annotations[AnnotationDrainFirstSeen]
+	w.advance(time.Minute)
+	if _, err := w.reconciler.reconcileDrain(t.Context(), behind); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
-	if got := w.node().Annotations[FirstSeen]; got != first || first == "" {
+	if got := w.node().Annotations[AnnotationDrainFirstSeen]; got != first || first == "" {
 		t.Errorf("first it was seen at %s, and then at %s", first, got)
 	}
 
 	w = newWorld(t)
 	w.changeNode(withoutTime)
 	w.fate = func(int) fate { return conflicting }
-	if next, err := w.look(); next != time.Second || err != nil {
+	if next, err := w.reconcile(); next != time.Second || err != nil {
 		t.Errorf("after a conflict the next look is after %s (%v)", next, err)
 	}
 }
 
-// subjects counts Events about pods by what they are about. That a drain has no
+// countByObject counts Events about pods by what they are about. That a drain has no
 // beginning is told if the process lives long enough.
-func subjects(events []string) map[string]int {
+func countByObject(events []string) map[string]int {
 	counts := map[string]int{}
 	for _, e := range events {
 		if about, _, ok := strings.Cut(e, " node worker-0"); ok && !strings.HasPrefix(e, "DrainTimeUnknown") {
@@ -706,11 +706,11 @@ func subjects(events []string) map[string]int {
 func TestAForceThatMayNotBeToldIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run("plain")
+	w.addPod("plain")
 	w.refuse = denies("create Event", "evict")
-	w.play(46 * time.Minute)
-	if w.left() != "" {
-		t.Errorf("there is %s", w.left())
+	w.runUntil(46 * time.Minute)
+	if w.remainingPods() != "" {
+		t.Errorf("there is %s", w.remainingPods())
 	}
 }
 
@@ -726,17 +726,17 @@ func TestAnotherPodOfTheSameNameIsNotTouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.budgets...)
-			w.run("pod")
+			w.addPod("pod")
 			w.refuse = func(what string) error {
 				if what == "evict shop/pod" { // meanwhile it is replaced
-					w.run("pod", func(p *pod) { p.UID = "another" })
+					w.addPod("pod", func(p *pod) { p.UID = "another" })
 				}
 				return nil
 			}
-			w.pass(2*time.Hour + time.Second)
-			_, err := w.look()
-			if err != nil || w.left() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 || len(w.events()) != tc.told {
-				t.Errorf("there is %s, the series are %v, told: %q (%v)", w.left(), w.series(), w.events(), err)
+			w.advance(2*time.Hour + time.Second)
+			_, err := w.reconcile()
+			if err != nil || w.remainingPods() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 || len(w.events()) != tc.told {
+				t.Errorf("there is %s, the series are %v, told: %q (%v)", w.remainingPods(), w.series(), w.events(), err)
 			}
 		})
 	}
@@ -757,26 +757,26 @@ func TestWhichChangesOfANodeMatter(t *testing.T) {
 		}, want: true},
 		"it is uncordoned":           {change: uncordoned, want: true},
 		"the time of the taint goes": {change: withoutTime, want: true},
-		"something is noted":         {change: func(n *corev1.Node) { n.Annotations[FirstSeen] = "" }, want: true},
+		"something is noted":         {change: func(n *corev1.Node) { n.Annotations[AnnotationDrainFirstSeen] = "" }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			after := draining()
 			tc.change(after)
-			if got := (drainChanged{}).Update(event.UpdateEvent{ObjectOld: draining(), ObjectNew: after}); got != tc.want {
+			if got := (drainChangedPredicate{}).Update(event.UpdateEvent{ObjectOld: draining(), ObjectNew: after}); got != tc.want {
 				t.Errorf("got %t", got)
 			}
 		})
 	}
-	noted := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{FirstSeen: "x"}}}
+	noted := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationDrainFirstSeen: "x"}}}
 	for name, tc := range map[string]struct {
 		got, want bool
 	}{
-		"a new node that is being drained": {drainChanged{}.Create(event.CreateEvent{Object: draining()}), true},
-		"one with a note":                  {drainChanged{}.Create(event.CreateEvent{Object: noted}), true},
-		"one that is not":                  {drainChanged{}.Create(event.CreateEvent{Object: &corev1.Node{}}), false},
-		"one that is deleted":              {drainChanged{}.Delete(event.DeleteEvent{Object: &corev1.Node{}}), true},
-		"what is no node":                  {drainChanged{}.Create(event.CreateEvent{}) && drainChanged{}.Update(event.UpdateEvent{}), true},
+		"a new node that is being drained": {drainChangedPredicate{}.Create(event.CreateEvent{Object: draining()}), true},
+		"one with a note":                  {drainChangedPredicate{}.Create(event.CreateEvent{Object: noted}), true},
+		"one that is not":                  {drainChangedPredicate{}.Create(event.CreateEvent{Object: &corev1.Node{}}), false},
+		"one that is deleted":              {drainChangedPredicate{}.Delete(event.DeleteEvent{Object: &corev1.Node{}}), true},
+		"what is no node":                  {drainChangedPredicate{}.Create(event.CreateEvent{}) && drainChangedPredicate{}.Update(event.UpdateEvent{}), true},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s: got %t", name, tc.got)
@@ -788,9 +788,9 @@ func TestAnUpgradeConcernsTheNodesThatAreBeingDrained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "idle"}})
-	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "noted", Annotations: map[string]string{FirstSeen: "x"}}})
+	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "noted", Annotations: map[string]string{AnnotationDrainFirstSeen: "x"}}})
 	var got []string
-	for _, request := range w.operator.concerned(t.Context(), upgrading()) {
+	for _, request := range w.reconciler.mapToDrainingNodes(t.Context(), upgrading()) {
 		got = append(got, request.Name)
 	}
 	if diff := cmp.Diff([]string{"noted", nodeName}, got); diff != "" {
@@ -801,30 +801,30 @@ func TestAnUpgradeConcernsTheNodesThatAreBeingDrained(t *testing.T) {
 func TestWhatWasToldIsForgottenWithTheDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run("kept", func(p *pod) { p.Namespace = "openshift-shop" })
+	w.addPod("kept", func(p *pod) { p.Namespace = "openshift-shop" })
 	forgotten := map[string]bool{}
-	w.operator.Events = &forgetful{w.operator.Events, forgotten}
-	w.play(time.Hour)
+	w.reconciler.Events = &forgetRecorder{w.reconciler.Events, forgotten}
+	w.runUntil(time.Hour)
 	w.changeNode(uncordoned)
-	w.play(2 * time.Hour)
+	w.runUntil(2 * time.Hour)
 	if diff := cmp.Diff(map[string]bool{"node-1": true, "uid-of-kept": true}, forgotten); diff != "" {
 		t.Errorf("forgotten (-want +got):\n%s", diff)
 	}
-	if left := w.operator.drains.nodes; len(left) > 0 {
+	if left := w.reconciler.drains.nodes; len(left) > 0 {
 		t.Errorf("remembered for ever: %v", left)
 	}
 }
 
-// forgetful notes what was forgotten.
-type forgetful struct {
-	Teller
+// forgetRecorder notes what was forgotten.
+type forgetRecorder struct {
+	EventPublisher
 
 	forgotten map[string]bool
 }
 
-func (f *forgetful) Forget(uid string) {
+func (f *forgetRecorder) Reset(uid string) {
 	f.forgotten[uid] = true
-	f.Teller.Forget(uid)
+	f.EventPublisher.Reset(uid)
 }
 
-var _ Teller = (*telemetry.Events)(nil)
+var _ EventPublisher = (*telemetry.Events)(nil)

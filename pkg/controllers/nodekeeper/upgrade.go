@@ -17,23 +17,23 @@ import (
 
 // upgrade is what bears on drains of the upgrade that is under way.
 type upgrade struct {
-	version string
-	attempt int32
-	began   time.Time
-	// patience is for how long a pod may be held by a disruption budget;
+	version   string
+	attempt   int32
+	startTime time.Time
+	// pdbTimeout is for how long a pod may be held by a disruption budget;
 	// negative: for ever.
-	patience time.Duration
+	pdbTimeout time.Duration
 }
 
-// id is that of what is told about an object in this attempt.
-func (u *upgrade) id(of types.UID, what string) string {
-	return engine.ID(string(of), u.attempt, u.version, what)
+// notificationID is that of what is told about an object in this attempt.
+func (u *upgrade) notificationID(uid types.UID, key string) string {
+	return engine.NotificationID(string(uid), u.attempt, u.version, key)
 }
 
-// underWay is the upgrade that has begun, has passed its point of no return and
+// activeUpgrade is the upgrade that has begun, has passed its point of no return and
 // is not over; nil if there is none. Before that point nodes may well be
 // drained, but not because of an upgrade.
-func (r *Reconciler) underWay(ctx context.Context) (*upgrade, error) {
+func (r *Reconciler) activeUpgrade(ctx context.Context) (*upgrade, error) {
 	var list v1alpha1.UpgradeConfigList
 	if err := r.Client.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the UpgradeConfigs: %w", err)
@@ -42,18 +42,18 @@ func (r *Reconciler) underWay(ctx context.Context) (*upgrade, error) {
 		cfg := &list.Items[i]
 		for _, record := range cfg.Status.History {
 			if record.StartTime != nil && record.CompleteTime == nil && r.committed(cfg, record) {
-				return &upgrade{record.Version, record.Attempt, record.StartTime.Time, patience(cfg)}, nil
+				return &upgrade{record.Version, record.Attempt, record.StartTime.Time, pdbTimeout(cfg)}, nil
 			}
 		}
 	}
 	return nil, nil
 }
 
-func (r *Reconciler) committed(cfg *v1alpha1.UpgradeConfig, record history.History) bool {
-	return engine.Assess(r.Runbook(cfg), record, r.Clock.Now()).Committed
+func (r *Reconciler) committed(cfg *v1alpha1.UpgradeConfig, record history.Record) bool {
+	return engine.Summarize(r.Runbook(cfg), record, r.Clock.Now()).Committed
 }
 
-func patience(cfg *v1alpha1.UpgradeConfig) time.Duration {
+func pdbTimeout(cfg *v1alpha1.UpgradeConfig) time.Duration {
 	if cfg.Spec.PDBForceDrainTimeout == nil {
 		return -1
 	}

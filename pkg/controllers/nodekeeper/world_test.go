@@ -48,16 +48,16 @@ type world struct {
 	clock *testingclock.FakePassiveClock
 	pods  map[string]*pod // by namespace and name
 
-	config   config.NodeDrain
-	registry *prometheus.Registry
-	operator *Reconciler // of this life of the process
+	config     config.NodeDrain
+	registry   *prometheus.Registry
+	reconciler *Reconciler // of this life of the process
 
 	// fate decides what becomes of the operator's n-th write, from 1; nil means that all are applied.
 	fate func(n int) fate
 	// unseen are the budgets that the cache does not show yet.
 	unseen map[string]bool
-	// unread decides which reads fail.
-	unread func(what string) error
+	// readError decides which reads fail.
+	readError func(what string) error
 	// refuse decides which evictions and deletions an admission webhook denies.
 	refuse func(what string) error
 
@@ -69,9 +69,9 @@ type world struct {
 type pod struct {
 	metav1.PartialObjectMetadata
 
-	grace time.Duration // that it asks for
-	takes time.Duration // to end; longer than its grace period is as long as that
-	stuck bool          // its kubelet does nothing
+	grace        time.Duration // that it asks for
+	shutdownTime time.Duration // to end; longer than its grace period is as long as that
+	hung         bool          // its kubelet does nothing
 }
 
 // fate is what becomes of a write.
@@ -124,7 +124,7 @@ func upgrading() *v1alpha1.UpgradeConfig {
 	return &v1alpha1.UpgradeConfig{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "upgrade", UID: "upgrade-1"},
 		Spec:       v1alpha1.UpgradeConfigSpec{Type: "OSD", PDBForceDrainTimeout: new(int32(120))},
-		Status: v1alpha1.UpgradeConfigStatus{History: []history.History{{
+		Status: v1alpha1.UpgradeConfigStatus{History: []history.Record{{
 			Version: "4.20.6", Attempt: 1, StartTime: &began,
 			Conditions: []history.StepCondition{{
 				Type: "Commence", Status: metav1.ConditionTrue, Reason: "Done", StartTime: &began, CompleteTime: &committed,
@@ -133,8 +133,8 @@ func upgrading() *v1alpha1.UpgradeConfig {
 	}
 }
 
-// table is a runbook of which nodekeeper sees the names alone.
-func table(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+// testRunbook is a runbook of which nodekeeper sees the names alone.
+func testRunbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 	if cfg.Spec.Type != "OSD" {
 		return engine.Runbook{}
 	}
@@ -144,14 +144,14 @@ func table(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 // restart begins another life of the process.
 func (w *world) restart() {
 	w.registry = prometheus.NewPedanticRegistry()
-	metrics, err := telemetry.NewDrains(w.registry)
+	metrics, err := telemetry.NewDrainMetrics(w.registry)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	own := w.ours()
-	w.operator = &Reconciler{
-		Client: own, Live: w.live(), Clock: w.clock, Runbook: table, Metrics: metrics,
-		Events: &telemetry.Events{Client: own, Clock: w.clock},
+	operatorClient := w.operatorClient()
+	w.reconciler = &Reconciler{
+		Client: operatorClient, Live: w.live(), Clock: w.clock, Runbook: testRunbook, Metrics: metrics,
+		Events: &telemetry.Events{Client: operatorClient, Clock: w.clock},
 		Config: func() config.NodeDrain { return w.config },
 	}
 }
@@ -160,13 +160,13 @@ func (w *world) restart() {
 func (w *world) live() client.Reader {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if err := w.read(fmt.Sprintf("get %T", obj)); err != nil {
+			if err := w.recordRead(fmt.Sprintf("get %T", obj)); err != nil {
 				return err
 			}
 			return api.Get(ctx, key, obj, opts...)
 		},
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := w.read(fmt.Sprintf("list %T", list)); err != nil {
+			if err := w.recordRead(fmt.Sprintf("list %T", list)); err != nil {
 				return err
 			}
 			pods, ok := list.(*metav1.PartialObjectMetadataList)
@@ -181,8 +181,8 @@ func (w *world) live() client.Reader {
 	})
 }
 
-// ours is the operator's client: it reads from a cache, and its writes meet their fate.
-func (w *world) ours() client.Client {
+// operatorClient is the operator's client: it reads from a cache, and its writes meet their fate.
+func (w *world) operatorClient() client.Client {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if err := w.failure(fmt.Sprintf("cached %T", list)); err != nil {
@@ -211,17 +211,17 @@ func (w *world) ours() client.Client {
 	})
 }
 
-// read notes a request for something, and says how it fails.
-func (w *world) read(what string) error {
+// recordRead notes a request for something, and says how it fails.
+func (w *world) recordRead(what string) error {
 	w.requests = append(w.requests, what)
 	return w.failure(what)
 }
 
 func (w *world) failure(what string) error {
-	if w.unread == nil {
+	if w.readError == nil {
 		return nil
 	}
-	return w.unread(what)
+	return w.readError(what)
 }
 
 // write has a write meet its fate.
@@ -286,7 +286,7 @@ func (w *world) delete(obj client.Object, options metav1.DeleteOptions) error {
 func (w *world) evict(ctx context.Context, obj client.Object, eviction *policyv1.Eviction) error {
 	p := w.pods[obj.GetNamespace()+"/"+obj.GetName()]
 	if p != nil && p.DeletionTimestamp == nil {
-		guards := w.guards(ctx, p)
+		guards := w.matchingPDBs(ctx, p)
 		if len(guards) > 1 {
 			return &apierrors.StatusError{ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
@@ -302,7 +302,7 @@ func (w *world) evict(ctx context.Context, obj client.Object, eviction *policyv1
 	return w.delete(obj, ptr.Deref(eviction.DeleteOptions, metav1.DeleteOptions{}))
 }
 
-func (w *world) guards(ctx context.Context, p *pod) []policyv1.PodDisruptionBudget {
+func (w *world) matchingPDBs(ctx context.Context, p *pod) []policyv1.PodDisruptionBudget {
 	var budgets policyv1.PodDisruptionBudgetList
 	if err := w.api.List(ctx, &budgets, client.InNamespace(p.Namespace)); err != nil {
 		w.t.Fatal(err)
@@ -321,7 +321,7 @@ func (w *world) reap(name string) {
 	}
 	grace := time.Duration(*p.DeletionGracePeriodSeconds) * time.Second
 	deleted := p.DeletionTimestamp.Add(-grace)
-	if grace > 0 && !p.stuck && !w.clock.Now().Before(deleted.Add(min(p.takes, grace))) {
+	if grace > 0 && !p.hung && !w.clock.Now().Before(deleted.Add(min(p.shutdownTime, grace))) {
 		p.DeletionGracePeriodSeconds = new(int64(0))
 	}
 	if *p.DeletionGracePeriodSeconds == 0 && len(p.Finalizers) == 0 {
@@ -329,9 +329,9 @@ func (w *world) reap(name string) {
 	}
 }
 
-// run adds a pod of the shop to the node. It asks for a grace period of 30 seconds and ends in ten.
-func (w *world) run(name string, change ...func(*pod)) {
-	p := &pod{grace: 30 * time.Second, takes: 10 * time.Second}
+// addPod adds a pod of the shop to the node. It asks for a grace period of 30 seconds and ends in ten.
+func (w *world) addPod(name string, change ...func(*pod)) {
+	p := &pod{grace: 30 * time.Second, shutdownTime: 10 * time.Second}
 	p.Namespace, p.Name, p.UID = "shop", name, types.UID("uid-of-"+name)
 	p.Labels = map[string]string{"app": name}
 	for _, c := range change {
@@ -350,8 +350,8 @@ func budget(name string, apps ...string) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// look takes one look at the node. A process that dies begins another life.
-func (w *world) look() (next time.Duration, err error) {
+// reconcile takes one look at the node. A process that dies begins another life.
+func (w *world) reconcile() (next time.Duration, err error) {
 	w.t.Helper()
 	defer func() {
 		switch r := recover(); r {
@@ -363,47 +363,47 @@ func (w *world) look() (next time.Duration, err error) {
 			panic(r)
 		}
 	}()
-	result, err := w.operator.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
+	result, err := w.reconciler.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
 	return result.RequeueAfter, err
 }
 
-// play plays until that time after noon, as a work queue would: looks are taken
+// runUntil plays until that time after noon, as a work queue would: looks are taken
 // when the last one asked for the next, and soon after one that failed.
-func (w *world) play(until time.Duration) {
+func (w *world) runUntil(until time.Duration) {
 	w.t.Helper()
-	for looks := 0; ; looks++ {
-		next, err := w.look()
+	for passes := 0; ; passes++ {
+		next, err := w.reconcile()
 		if err != nil {
 			next = time.Second
 		}
-		if looks > 10_000 {
+		if passes > 10_000 {
 			w.t.Fatal("it never rests")
 		}
 		if next == 0 || w.clock.Now().Add(next).After(at(until)) {
-			w.pass(at(until).Sub(w.clock.Now()))
+			w.advance(at(until).Sub(w.clock.Now()))
 			return
 		}
-		w.pass(next)
+		w.advance(next)
 	}
 }
 
-// pass lets time pass, for the kubelet as well.
-func (w *world) pass(d time.Duration) {
+// advance lets time pass, for the kubelet as well.
+func (w *world) advance(d time.Duration) {
 	w.clock.SetTime(w.clock.Now().Add(d))
 	for name := range maps.Clone(w.pods) {
 		w.reap(name)
 	}
 }
 
-// asked are the requests since the last time that this was asked.
-func (w *world) asked() []string {
+// resetRequests are the requests since the last time that this was asked.
+func (w *world) resetRequests() []string {
 	all := w.requests
 	w.requests = nil
 	return all
 }
 
-// left are the names of the pods that are there, those that are ending with a cross.
-func (w *world) left() string {
+// remainingPods are the names of the pods that are there, those that are ending with a cross.
+func (w *world) remainingPods() string {
 	var names []string
 	for _, p := range w.pods {
 		name := p.Name

@@ -13,13 +13,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// leaving is an upgrader whose upgrades leave something behind, which is taken back at once or not.
-type leaving struct {
+// abandoningUpgrader is an upgrader whose upgrades leave something behind, which is taken back at once or not.
+type abandoningUpgrader struct {
 	upgrader ClusterUpgrader
 	abandon  func(context.Context) error
 }
 
-func (u leaving) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+func (u abandoningUpgrader) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 	book := u.upgrader.Runbook(cfg)
 	book.Abandon = u.abandon
 	return book
@@ -45,7 +45,7 @@ func TestWhatAnUpgradeWouldLeaveBehindIsTakenBackWhenItIsLetGoOf(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
 			tries := 0
-			w.setup.Upgraders = map[string]ClusterUpgrader{"OSD": leaving{upgrader: w.setup.Upgraders["OSD"], abandon: func(ctx context.Context) error {
+			w.snapshot.Upgraders = map[string]ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(ctx context.Context) error {
 				if _, bounded := ctx.Deadline(); !bounded {
 					t.Error("it may take for ever")
 				}
@@ -55,11 +55,11 @@ func TestWhatAnUpgradeWouldLeaveBehindIsTakenBackWhenItIsLetGoOf(t *testing.T) {
 				return nil
 			}}}
 			if tc.committed {
-				w.reach("ControlPlaneUpgraded")
+				w.runUntilStep("ControlPlaneUpgraded")
 			} else {
-				w.cluster.deaf = false
-				w.cluster.accepting = 6 * time.Hour
-				w.requested()
+				w.cluster.unresponsive = false
+				w.cluster.acceptDelay = 6 * time.Hour
+				w.runUntilRequested()
 				w.plan = func(_ int, what string) answer {
 					if what == "patch ClusterVersion" {
 						return refused
@@ -71,7 +71,7 @@ func TestWhatAnUpgradeWouldLeaveBehindIsTakenBackWhenItIsLetGoOf(t *testing.T) {
 				t.Fatal("it is abandoned although nobody deletes it")
 			}
 			w.remove(upgrade)
-			w.playUntil(func() bool { return !w.exists(upgrade) })
+			w.runUntil(func() bool { return !w.exists(upgrade) })
 			took := w.clock.Now().Sub(w.deleted[upgrade].Time)
 			if took < tc.gone || took > tc.gone+2*time.Minute {
 				t.Errorf("it took %s", took)

@@ -20,25 +20,25 @@ import (
 func TestANewTimeAfterAFailureIsANewAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.offered = nil
-	w.playUntil(func() bool { return w.ended(upgrade) })
+	w.cluster.available = nil
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	first := w.record()
 	if first.Phase != history.PhaseFailed || first.Attempt != 1 || len(first.Conditions) == 0 {
 		t.Fatalf("the first attempt was %+v", first)
 	}
-	w.cluster.offered = []string{desired}
+	w.cluster.available = []string{desired}
 	later := w.clock.Now().Add(time.Hour)
 	version := w.clusterVersion()
 	w.edit(version, func() { version.Generation++ })
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(later) })
-	w.play(time.Minute)
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(later) })
+	w.runFor(time.Minute)
 	if got := w.record(); got.Phase != history.PhasePending || got.Attempt != 2 || len(got.Conditions) > 0 || got.CompleteTime != nil {
 		t.Errorf("the second attempt began with %+v", got)
 	}
 	if apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionSucceeded) != nil {
 		t.Error("the conditions still say how the first attempt ended")
 	}
-	w.playUntil(func() bool { return w.ended(upgrade) })
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	if got := w.record(); got.Phase != history.PhaseUpgraded || got.Attempt != 2 || got.PrecedingVersion != installed {
 		t.Errorf("the second attempt ended with %+v", got)
 	}
@@ -53,18 +53,18 @@ func TestANewTimeAfterAFailureIsANewAttempt(t *testing.T) {
 func TestAnotherVersionAfterAnUpgradeIsAnotherUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.upgraded()
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
-		s.Desired.Version, s.UpgradeAt = "4.4.7", clockTime(w.clock.Now().Add(time.Minute))
+	w.runToCompletion()
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
+		s.Desired.Version, s.UpgradeAt = "4.4.7", formatTime(w.clock.Now().Add(time.Minute))
 	})
-	w.playUntil(func() bool { return w.record().Version == "4.4.7" && w.ended(upgrade) })
+	w.runUntil(func() bool { return w.record().Version == "4.4.7" && w.isFinished(upgrade) })
 	all := w.get(upgrade).Status.History
 	if len(all) != 2 || all[0].Phase != history.PhaseUpgraded || all[0].PrecedingVersion != desired || all[1].Version != desired {
 		t.Errorf("the history is %+v", all)
 	}
 
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = desired }) // and back
-	w.play(time.Hour)
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = desired }) // and back
+	w.runFor(time.Hour)
 	cfg := w.get(upgrade)
 	if c := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != reasonDowngrade {
 		t.Errorf("Accepted is %+v", c)
@@ -83,8 +83,8 @@ func TestTheHistoryKeepsTheNewestSixteen(t *testing.T) {
 	w.clock.SetTime(tenPast.Add(time.Hour)) // the window of each is over
 	w.create(upgradeConfig(upgrade))
 	for i := range 20 {
-		w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = fmt.Sprintf("4.5.%d", i) })
-		w.play(time.Minute)
+		w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = fmt.Sprintf("4.5.%d", i) })
+		w.runFor(time.Minute)
 	}
 	all := w.get(upgrade).Status.History
 	if len(all) != maxHistory || all[0].Version != "4.5.19" || all[maxHistory-1].Version != "4.5.4" {
@@ -95,25 +95,25 @@ func TestTheHistoryKeepsTheNewestSixteen(t *testing.T) {
 func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWaySaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.reach("ControlPlaneUpgraded")
-	known := w.setup.Upgraders
-	w.setup.Upgraders = nil // an older release
-	w.play(10 * time.Minute)
-	w.expect(outcome{phase: history.PhaseUnknown, condition: "Accepted=False UnknownType", says: "OSD"})
+	w.runUntilStep("ControlPlaneUpgraded")
+	known := w.snapshot.Upgraders
+	w.snapshot.Upgraders = nil // an older release
+	w.runFor(10 * time.Minute)
+	w.expect(outcome{phase: history.PhaseUnknown, condition: "Accepted=False UnknownType", message: "OSD"})
 	if w.holder() == "" {
 		t.Error("the lock was let go of")
 	}
-	w.setup.Upgraders = known
-	w.upgraded()
+	w.snapshot.Upgraders = known
+	w.runToCompletion()
 }
 
 func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWayLetsGoOfItAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.reach("ControlPlaneUpgraded")
-	w.setup.Upgraders = nil // an older release
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.snapshot.Upgraders = nil // an older release
 	w.remove(upgrade)
-	w.play(time.Minute)
+	w.runFor(time.Minute)
 	if w.exists(upgrade) || w.holder() != "" || w.events("CancellationAbandoned") != 1 {
 		t.Errorf("there: %t, the lock is held by %q, told %d times", w.exists(upgrade), w.holder(), w.events("CancellationAbandoned"))
 	}
@@ -123,20 +123,20 @@ func TestTwoUpgradesGoOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(upgrade), upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
-	for !w.ended(upgrade) {
+	for !w.isFinished(upgrade) {
 		before := w.clock.Now()
-		w.playUntil(func() bool { return w.clock.Now().After(before) || w.ended(upgrade) })
+		w.runUntil(func() bool { return w.clock.Now().After(before) || w.isFinished(upgrade) })
 		for _, h := range w.get(second).Status.History {
 			if h.StartTime != nil && w.record().CompleteTime == nil {
 				t.Fatalf("both are under way; %s", w.describe())
 			}
 		}
 		c := apimeta.FindStatusCondition(w.get(second).Status.Conditions, v1alpha1.ConditionProgressing)
-		if w.record().StartTime != nil && !w.ended(upgrade) && (c.Reason != reasonClusterLocked || c.Message != "waiting for the upgrade of UpgradeConfig team-a/upgrade, one runs at a time") {
+		if w.record().StartTime != nil && !w.isFinished(upgrade) && (c.Reason != reasonClusterLocked || c.Message != "waiting for the upgrade of UpgradeConfig team-a/upgrade, one runs at a time") {
 			t.Fatalf("the second says %+v", c)
 		}
 	}
-	w.playUntil(func() bool { return w.ended(second) }) // the window is still open
+	w.runUntil(func() bool { return w.isFinished(second) }) // the window is still open
 	if got := w.get(second).Status.History[0]; got.Phase != history.PhaseUpgraded || got.PrecedingVersion != desired {
 		t.Errorf("the second ended with %+v", got)
 	}
@@ -146,25 +146,25 @@ func TestTheSecondUpgradeMissesItsWindowBecauseOfTheFirst(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(second))
-	w.cluster.workers = time.Hour
-	w.playUntil(func() bool { return w.holder() != "" })
+	w.cluster.workersDuration = time.Hour
+	w.runUntil(func() bool { return w.holder() != "" })
 	w.create(upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
-	w.play(time.Hour)
-	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", says: "UpgradeConfig team-b/upgrade", over: true})
+	w.runFor(time.Hour)
+	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "UpgradeConfig team-b/upgrade", finished: true})
 }
 
 func TestTheLockOfAHolderThatIsGoneIsBroken(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(second))
-	w.cluster.accepting = 24 * time.Hour
-	w.playUntil(func() bool { return len(w.get(second).Finalizers) > 0 })
+	w.cluster.acceptDelay = 24 * time.Hour
+	w.runUntil(func() bool { return len(w.get(second).Finalizers) > 0 })
 	w.create(upgradeConfig(upgrade))
-	w.play(time.Minute)
+	w.runFor(time.Minute)
 	gone := w.get(second)
 	w.edit(gone, func() { gone.Finalizers = nil }) // before anybody can put it back
 	w.remove(second)
-	w.play(longestRest + time.Minute)
+	w.runFor(maxRequeue + time.Minute)
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
 }
 
@@ -172,10 +172,10 @@ func TestTheLockOfAHolderThatWasMadeAnewIsBroken(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "2026-03-02T12:00:00Z" }))
-	w.lock(lock.Holder{Kind: "UpgradeConfig", Namespace: second.Namespace, Name: second.Name, UID: "of its former self"})
-	w.cluster.accepting = 24 * time.Hour
+	w.createLock(lock.Holder{Kind: "UpgradeConfig", Namespace: second.Namespace, Name: second.Name, UID: "of its former self"})
+	w.cluster.acceptDelay = 24 * time.Hour
 	w.create(upgradeConfig(upgrade))
-	w.at(time.Minute)
+	w.runTo(time.Minute)
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
 }
 
@@ -187,38 +187,38 @@ func TestPausing(t *testing.T) {
 	t.Run("before the upgrade begins, it holds it", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade, pause(true)))
-		w.at(10 * time.Minute)
-		w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Paused", says: "12:40"})
-		w.respec(upgrade, pause(false))
-		w.upgraded()
+		w.runTo(10 * time.Minute)
+		w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Paused", message: "12:40"})
+		w.updateSpec(upgrade, pause(false))
+		w.runToCompletion()
 	})
 	t.Run("before the upgrade begins, until its window has closed", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade, pause(true)))
-		w.at(31 * time.Minute)
-		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
+		w.runTo(31 * time.Minute)
+		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", finished: true})
 	})
 	t.Run("before the commit, it holds the step", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.reach("VersionPinned")
-		w.respec(upgrade, pause(true))
-		w.at(20 * time.Minute)
-		if len(w.asked) > 0 {
+		w.runUntilStep("VersionPinned")
+		w.updateSpec(upgrade, pause(true))
+		w.runTo(20 * time.Minute)
+		if len(w.requestedVersions) > 0 {
 			t.Error("it went on")
 		}
-		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True VersionPinned", says: "spec.paused holds the upgrade"})
-		w.respec(upgrade, pause(false))
-		w.upgraded()
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True VersionPinned", message: "spec.paused holds the upgrade"})
+		w.updateSpec(upgrade, pause(false))
+		w.runToCompletion()
 	})
 	t.Run("after the commit, it is shown and has no effect", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.reach("ControlPlaneUpgraded")
-		w.respec(upgrade, pause(true))
-		w.play(time.Second)
-		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", says: "spec.paused has no effect"})
-		w.upgraded()
+		w.runUntilStep("ControlPlaneUpgraded")
+		w.updateSpec(upgrade, pause(true))
+		w.runFor(time.Second)
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", message: "spec.paused has no effect"})
+		w.runToCompletion()
 	})
 }
 
@@ -227,52 +227,52 @@ func TestTheClockJumps(t *testing.T) {
 	t.Run("over the whole window before the upgrade begins", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.at(-time.Minute)
+		w.runTo(-time.Minute)
 		w.jump(time.Hour)
-		w.play(6 * time.Minute)
-		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
-		if len(w.asked) > 0 {
-			t.Errorf("asked for %q", w.asked)
+		w.runFor(6 * time.Minute)
+		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", finished: true})
+		if len(w.requestedVersions) > 0 {
+			t.Errorf("asked for %q", w.requestedVersions)
 		}
 	})
 	t.Run("over the end of the window before the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.cluster.accepting = 2 * time.Minute
-		w.requested()
+		w.cluster.acceptDelay = 2 * time.Minute
+		w.runUntilRequested()
 		w.jump(time.Hour)
-		w.cluster.deaf = true
+		w.cluster.unresponsive = true
 		w.restart()
-		w.play(10 * time.Minute)
-		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
-		if len(w.asked) != 2 || w.asked[1] != "" {
-			t.Errorf("asked for %q", w.asked)
+		w.runFor(10 * time.Minute)
+		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", finished: true})
+		if len(w.requestedVersions) != 2 || w.requestedVersions[1] != "" {
+			t.Errorf("asked for %q", w.requestedVersions)
 		}
 	})
 	t.Run("over the end of the window after the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.reach("ControlPlaneUpgraded")
+		w.runUntilStep("ControlPlaneUpgraded")
 		w.jump(time.Hour)
-		w.upgraded()
+		w.runToCompletion()
 	})
 	t.Run("back to before the window, while the upgrade waits for the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.cluster.accepting = 5 * time.Minute
-		w.requested()
+		w.cluster.acceptDelay = 5 * time.Minute
+		w.runUntilRequested()
 		w.jump(-time.Hour)
-		w.upgraded()
+		w.runToCompletion()
 	})
 	t.Run("back to before the window, before the upgrade begins", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }))
-		w.at(time.Minute)
+		w.runTo(time.Minute)
 		w.jump(-time.Hour)
-		w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = nil })
-		w.play(30 * time.Minute)
+		w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = nil })
+		w.runFor(30 * time.Minute)
 		w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"})
-		w.upgraded()
+		w.runToCompletion()
 	})
 }
 
@@ -287,11 +287,11 @@ func TestTheTimeIsTheInstantThatIsWritten(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = text }))
-			w.playUntil(func() bool { return w.holder() != "" })
+			w.runUntil(func() bool { return w.holder() != "" })
 			if late := w.clock.Now().Sub(want); late < 0 || late > 0 {
 				t.Errorf("it began %s late", late)
 			}
-			w.upgraded()
+			w.runToCompletion()
 		})
 	}
 }
@@ -299,11 +299,11 @@ func TestTheTimeIsTheInstantThatIsWritten(t *testing.T) {
 func TestWhoHeldTheLockOfAnEarlierAttemptIsNotBlamedForALaterOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.lock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
-	w.at(31 * time.Minute)
-	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", says: "team-b/job", over: true})
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(-time.Hour)) })
-	w.play(time.Minute)
+	w.createLock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+	w.runTo(31 * time.Minute)
+	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "team-b/job", finished: true})
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(tenPast.Add(-time.Hour)) })
+	w.runFor(time.Minute)
 	if c := apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionSucceeded); strings.Contains(c.Message, "team-b/job") || w.record().Attempt != 2 {
 		t.Errorf("attempt %d: %+v", w.record().Attempt, c)
 	}
@@ -313,16 +313,16 @@ func TestWhoHeldTheLockOfAnEarlierAttemptIsNotBlamedForALaterOne(t *testing.T) {
 func TestAnUpgradeUnderWayGoesOnAsItBegan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.accepting = 5 * time.Minute
-	w.requested()
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
-		s.Desired.Version, s.UpgradeAt = "4.4.7", clockTime(tenPast.Add(-24*time.Hour))
+	w.cluster.acceptDelay = 5 * time.Minute
+	w.runUntilRequested()
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
+		s.Desired.Version, s.UpgradeAt = "4.4.7", formatTime(tenPast.Add(-24*time.Hour))
 	})
-	w.playUntil(func() bool { return w.record().Version == "4.4.7" })
+	w.runUntil(func() bool { return w.record().Version == "4.4.7" })
 	all := w.get(upgrade).Status.History
 	if len(all) != 2 || all[1].Version != desired || all[1].Phase != history.PhaseUpgraded {
 		t.Errorf("the history is %+v", all)
 	}
-	w.play(time.Minute)
-	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", over: true})
+	w.runFor(time.Minute)
+	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", finished: true})
 }

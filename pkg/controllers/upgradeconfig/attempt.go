@@ -14,45 +14,45 @@ import (
 // maxHistory is how many versions the history holds at most.
 const maxHistory = 16
 
-// underWay says whether the attempt has begun and is not over.
-func underWay(record history.History) bool {
+// inProgress says whether the attempt has begun and is not over.
+func inProgress(record history.Record) bool {
 	return record.StartTime != nil && record.CompleteTime == nil
 }
 
-// ended says whether the attempt is over, its clean-up included.
-func ended(record history.History) bool { return record.CompleteTime != nil }
+// isFinished says whether the attempt is over, its clean-up included.
+func isFinished(record history.Record) bool { return record.CompleteTime != nil }
 
-// attemptOf is the record of the attempt that is to be looked at: the one under
+// currentAttempt is the record of the attempt that is to be looked at: the one under
 // way whatever the spec says now, else the one that the spec asks for, which may be new.
-func attemptOf(cfg *v1alpha1.UpgradeConfig, upgradeAt time.Time) history.History {
-	if i := slices.IndexFunc(cfg.Status.History, underWay); i >= 0 {
+func currentAttempt(cfg *v1alpha1.UpgradeConfig, upgradeAt time.Time) history.Record {
+	if i := slices.IndexFunc(cfg.Status.History, inProgress); i >= 0 {
 		return *cfg.Status.History[i].DeepCopy()
 	}
-	fresh := history.History{Version: cfg.Spec.Desired.Version, Phase: history.PhaseNew, Attempt: 1}
+	fresh := history.Record{Version: cfg.Spec.Desired.Version, Phase: history.PhaseNew, Attempt: 1}
 	if !upgradeAt.IsZero() {
-		fresh.UpgradeAt = stamp(upgradeAt)
+		fresh.UpgradeAt = toMetaTime(upgradeAt)
 	}
-	i := slices.IndexFunc(cfg.Status.History, func(h history.History) bool { return h.Version == fresh.Version })
+	i := slices.IndexFunc(cfg.Status.History, func(h history.Record) bool { return h.Version == fresh.Version })
 	if i < 0 {
 		return fresh
 	}
-	former := *cfg.Status.History[i].DeepCopy()
+	previous := *cfg.Status.History[i].DeepCopy()
 	switch {
-	case ended(former) && former.Phase == history.PhaseFailed && !former.UpgradeAt.Equal(fresh.UpgradeAt):
-		fresh.Attempt = former.Attempt + 1
+	case isFinished(previous) && previous.Phase == history.PhaseFailed && !previous.UpgradeAt.Equal(fresh.UpgradeAt):
+		fresh.Attempt = previous.Attempt + 1
 		return fresh
-	case !ended(former):
-		former.UpgradeAt = fresh.UpgradeAt
+	case !isFinished(previous):
+		previous.UpgradeAt = fresh.UpgradeAt
 	}
-	return former
+	return previous
 }
 
-// withAttempt is the history with that record first. What was asked for before
+// upsertAttempt is the history with that record first. What was asked for before
 // and never began is no history.
-func withAttempt(all []history.History, record history.History) []history.History {
-	rest := slices.DeleteFunc(slices.Clone(all), func(h history.History) bool {
-		return h.Version == record.Version || h.Attempt <= 1 && h.StartTime == nil && !ended(h)
+func upsertAttempt(all []history.Record, record history.Record) []history.Record {
+	rest := slices.DeleteFunc(slices.Clone(all), func(h history.Record) bool {
+		return h.Version == record.Version || h.Attempt <= 1 && h.StartTime == nil && !isFinished(h)
 	})
-	all = append([]history.History{record}, rest...)
+	all = append([]history.Record{record}, rest...)
 	return all[:min(len(all), maxHistory)]
 }

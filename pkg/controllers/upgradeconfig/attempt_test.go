@@ -16,18 +16,18 @@ import (
 
 func TestAttemptOf(t *testing.T) {
 	t.Parallel()
-	at, later := stamp(tenPast), stamp(tenPast.Add(time.Hour))
+	at, later := toMetaTime(tenPast), toMetaTime(tenPast.Add(time.Hour))
 	step := []history.StepCondition{{Type: "VersionPinned"}}
-	waiting := history.History{Version: desired, Phase: history.PhasePending, Attempt: 1, UpgradeAt: at}
-	running := history.History{Version: desired, Phase: history.PhaseUpgrading, Attempt: 2, UpgradeAt: at, StartTime: at, Conditions: step}
-	failed := history.History{Version: desired, Phase: history.PhaseFailed, Attempt: 3, UpgradeAt: at, StartTime: at, CompleteTime: later, Conditions: step}
+	waiting := history.Record{Version: desired, Phase: history.PhasePending, Attempt: 1, UpgradeAt: at}
+	running := history.Record{Version: desired, Phase: history.PhaseUpgrading, Attempt: 2, UpgradeAt: at, StartTime: at, Conditions: step}
+	failed := history.Record{Version: desired, Phase: history.PhaseFailed, Attempt: 3, UpgradeAt: at, StartTime: at, CompleteTime: later, Conditions: step}
 	cleaning := failed
 	cleaning.CompleteTime = nil
-	upgraded := history.History{Version: desired, Phase: history.PhaseUpgraded, Attempt: 1, UpgradeAt: at, StartTime: at, CompleteTime: later}
-	fresh := func(attempt int32, at time.Time) history.History {
-		h := history.History{Version: desired, Phase: history.PhaseNew, Attempt: attempt}
+	upgraded := history.Record{Version: desired, Phase: history.PhaseUpgraded, Attempt: 1, UpgradeAt: at, StartTime: at, CompleteTime: later}
+	fresh := func(attempt int32, at time.Time) history.Record {
+		h := history.Record{Version: desired, Phase: history.PhaseNew, Attempt: attempt}
 		if !at.IsZero() {
-			h.UpgradeAt = stamp(at)
+			h.UpgradeAt = toMetaTime(at)
 		}
 		return h
 	}
@@ -37,24 +37,24 @@ func TestAttemptOf(t *testing.T) {
 	elsewhere.Version = "4.4.4"
 
 	for name, c := range map[string]struct {
-		all  []history.History
+		all  []history.Record
 		at   time.Time
-		want history.History
+		want history.Record
 	}{
 		"nothing was recorded":                           {at: tenPast, want: fresh(1, tenPast)},
 		"the time cannot be read":                        {want: fresh(1, time.Time{})},
-		"only another version was recorded":              {all: []history.History{elsewhere}, at: tenPast, want: fresh(1, tenPast)},
-		"it waits":                                       {all: []history.History{waiting}, at: tenPast, want: waiting},
-		"it waits, and was moved":                        {all: []history.History{waiting}, at: tenPast.Add(time.Hour), want: moved},
-		"it is under way":                                {all: []history.History{elsewhere, running}, at: tenPast, want: running},
-		"it is under way, and the spec has changed":      {all: []history.History{running}, at: tenPast.Add(time.Hour), want: running},
-		"it is being cleaned up after, and was moved":    {all: []history.History{cleaning}, at: tenPast.Add(time.Hour), want: cleaning},
-		"it has failed":                                  {all: []history.History{failed}, at: tenPast, want: failed},
-		"it has failed, and the time has another zone":   {all: []history.History{failed}, at: tenPast.In(time.FixedZone("", 3600)), want: failed},
-		"it has failed, and the time has a fraction":     {all: []history.History{failed}, at: tenPast.Add(time.Second / 2), want: failed},
-		"it has failed, and was moved":                   {all: []history.History{failed}, at: tenPast.Add(time.Hour), want: fresh(4, tenPast.Add(time.Hour))},
-		"it has failed, and the time cannot be read now": {all: []history.History{failed}, want: fresh(4, time.Time{})},
-		"it was upgraded, and was moved":                 {all: []history.History{upgraded}, at: tenPast.Add(time.Hour), want: upgraded},
+		"only another version was recorded":              {all: []history.Record{elsewhere}, at: tenPast, want: fresh(1, tenPast)},
+		"it waits":                                       {all: []history.Record{waiting}, at: tenPast, want: waiting},
+		"it waits, and was moved":                        {all: []history.Record{waiting}, at: tenPast.Add(time.Hour), want: moved},
+		"it is under way":                                {all: []history.Record{elsewhere, running}, at: tenPast, want: running},
+		"it is under way, and the spec has changed":      {all: []history.Record{running}, at: tenPast.Add(time.Hour), want: running},
+		"it is being cleaned up after, and was moved":    {all: []history.Record{cleaning}, at: tenPast.Add(time.Hour), want: cleaning},
+		"it has failed":                                  {all: []history.Record{failed}, at: tenPast, want: failed},
+		"it has failed, and the time has another zone":   {all: []history.Record{failed}, at: tenPast.In(time.FixedZone("", 3600)), want: failed},
+		"it has failed, and the time has a fraction":     {all: []history.Record{failed}, at: tenPast.Add(time.Second / 2), want: failed},
+		"it has failed, and was moved":                   {all: []history.Record{failed}, at: tenPast.Add(time.Hour), want: fresh(4, tenPast.Add(time.Hour))},
+		"it has failed, and the time cannot be read now": {all: []history.Record{failed}, want: fresh(4, time.Time{})},
+		"it was upgraded, and was moved":                 {all: []history.Record{upgraded}, at: tenPast.Add(time.Hour), want: upgraded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestAttemptOf(t *testing.T) {
 			cfg.Spec.Desired.Version = desired
 			cfg.Status.History = c.all
 			before := cfg.DeepCopy()
-			if diff := cmp.Diff(c.want, attemptOf(cfg, c.at)); diff != "" {
+			if diff := cmp.Diff(c.want, currentAttempt(cfg, c.at)); diff != "" {
 				t.Errorf("attempt (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, cfg); diff != "" {
@@ -74,17 +74,17 @@ func TestAttemptOf(t *testing.T) {
 
 func TestWithAttempt(t *testing.T) {
 	t.Parallel()
-	versions := func(all []history.History) (v []string) {
+	versions := func(all []history.Record) (v []string) {
 		for _, h := range all {
 			v = append(v, h.Version)
 		}
 		return v
 	}
 	at := metav1.NewTime(time.Unix(1_600_000_000, 0))
-	all := []history.History{{Version: "c", Attempt: 2}, {Version: "b", Attempt: 1, StartTime: &at}, {Version: "a", Attempt: 1, CompleteTime: &at}}
-	putOff := append([]history.History{{Version: "x", Attempt: 1, Phase: history.PhasePending}}, all...)
+	all := []history.Record{{Version: "c", Attempt: 2}, {Version: "b", Attempt: 1, StartTime: &at}, {Version: "a", Attempt: 1, CompleteTime: &at}}
+	putOff := append([]history.Record{{Version: "x", Attempt: 1, Phase: history.PhasePending}}, all...)
 	for name, c := range map[string]struct {
-		all    []history.History
+		all    []history.Record
 		record string
 		want   []string
 	}{
@@ -96,7 +96,7 @@ func TestWithAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, versions(withAttempt(c.all, history.History{Version: c.record}))); diff != "" {
+			if diff := cmp.Diff(c.want, versions(upsertAttempt(c.all, history.Record{Version: c.record}))); diff != "" {
 				t.Errorf("versions (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"x", "c", "b", "a"}, versions(putOff)); diff != "" {

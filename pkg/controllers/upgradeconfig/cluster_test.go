@@ -15,7 +15,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 const (
@@ -47,27 +47,27 @@ func upgradeConfig(key client.ObjectKey, changes ...func(*v1alpha1.UpgradeConfig
 
 // script is how the cluster acts.
 type script struct {
-	offered   []string      // in the channel
-	refuses   string        // why the cluster version operator refuses what it is asked for
-	deaf      bool          // it answers nothing at all
-	accepting time.Duration // until it begins
-	installs  time.Duration // until the control plane is done
-	workers   time.Duration // until the pools are done after that
+	available            []string      // in the channel
+	rejection            string        // why the cluster version operator refuses what it is asked for
+	unresponsive         bool          // it answers nothing at all
+	acceptDelay          time.Duration // until it begins
+	controlPlaneDuration time.Duration // until the control plane is done
+	workersDuration      time.Duration // until the pools are done after that
 
-	answering string // what it was last seen to be asked for
+	observedVersion string // what it was last seen to be asked for
 }
 
 func healthy() script {
 	return script{
-		offered: []string{desired, "4.4.7", "4.5.1"}, accepting: 20 * time.Second,
-		installs: 11 * time.Minute, workers: 7 * time.Minute,
+		available: []string{desired, "4.4.7", "4.5.1"}, acceptDelay: 20 * time.Second,
+		controlPlaneDuration: 11 * time.Minute, workersDuration: 7 * time.Minute,
 	}
 }
 
 func clusterObjects() []client.Object {
 	objects := []client.Object{
 		&configv1.ClusterVersion{
-			ObjectMeta: metav1.ObjectMeta{Name: cluster.VersionKey.Name, Generation: 1},
+			ObjectMeta: metav1.ObjectMeta{Name: clusterstate.VersionKey.Name, Generation: 1},
 			Spec:       configv1.ClusterVersionSpec{Channel: "stable-4.4"},
 			Status: configv1.ClusterVersionStatus{
 				ObservedGeneration: 1,
@@ -75,7 +75,7 @@ func clusterObjects() []client.Object {
 			},
 		},
 		&configv1.ClusterOperator{
-			ObjectMeta: metav1.ObjectMeta{Name: cluster.MachineConfigOperator},
+			ObjectMeta: metav1.ObjectMeta{Name: clusterstate.MachineConfigOperator},
 			Status: configv1.ClusterOperatorStatus{
 				Versions: []configv1.OperandVersion{{Name: "operator", Version: installed}},
 				Conditions: []configv1.ClusterOperatorStatusCondition{
@@ -103,38 +103,38 @@ func rolled(pool *mcfgv1.MachineConfigPool, version string) {
 	pool.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionTrue}}
 }
 
-// act is what the cluster version operator does at once: it looks at what has changed.
-func (s *script) act(w *world) {
+// reconcile is what the cluster version operator does at once: it looks at what has changed.
+func (s *script) reconcile(w *world) {
 	version := w.clusterVersion()
-	if w.respecified {
+	if w.specChanged {
 		w.edit(version, func() { version.Generation++ })
-		w.respecified = false
+		w.specChanged = false
 	}
-	if !s.deaf && version.Status.ObservedGeneration != version.Generation {
+	if !s.unresponsive && version.Status.ObservedGeneration != version.Generation {
 		w.edit(version, func() {
 			version.Status.ObservedGeneration = version.Generation
 			version.Status.AvailableUpdates = nil
 			if version.Spec.Channel == channel {
-				for _, v := range s.offered {
+				for _, v := range s.available {
 					version.Status.AvailableUpdates = append(version.Status.AvailableUpdates, configv1.Release{Version: v})
 				}
 			}
 		})
 	}
-	asked := ""
+	target := ""
 	if version.Spec.DesiredUpdate != nil {
-		asked = version.Spec.DesiredUpdate.Version
+		target = version.Spec.DesiredUpdate.Version
 	}
-	if s.deaf || asked == s.answering {
+	if s.unresponsive || target == s.observedVersion {
 		return
 	}
-	s.answering = asked
+	s.observedVersion = target
 	switch {
-	case asked == "":
-	case s.refuses != "":
-		w.report(version, "ReleaseAccepted", configv1.ConditionFalse, fmt.Sprintf("version=%q %s", asked, s.refuses))
+	case target == "":
+	case s.rejection != "":
+		w.report(version, "ReleaseAccepted", configv1.ConditionFalse, fmt.Sprintf("version=%q %s", target, s.rejection))
 	default:
-		w.after(s.accepting, func() { s.begin(w, asked) })
+		w.after(s.acceptDelay, func() { s.begin(w, target) })
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *script) begin(w *world, target string) {
 	w.edit(version, func() {
 		version.Status.History = append([]configv1.UpdateHistory{{Version: target, State: configv1.PartialUpdate}}, version.Status.History...)
 	})
-	w.after(s.installs, func() { s.finish(w, target) })
+	w.after(s.controlPlaneDuration, func() { s.finish(w, target) })
 }
 
 // finish completes the control plane; the pools follow.
@@ -161,17 +161,17 @@ func (s *script) finish(w *world, target string) {
 		pool.Status.UpdatedMachineCount = 0
 	})
 	var operator configv1.ClusterOperator
-	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: cluster.MachineConfigOperator}, &operator); err != nil {
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: clusterstate.MachineConfigOperator}, &operator); err != nil {
 		w.t.Fatal(err)
 	}
 	w.edit(&operator, func() { operator.Status.Versions[0].Version = target })
 	w.edit(version, func() { version.Status.History[0].State = configv1.CompletedUpdate })
-	w.after(s.workers, func() { w.pools(func(pool *mcfgv1.MachineConfigPool) { rolled(pool, target) }) })
+	w.after(s.workersDuration, func() { w.pools(func(pool *mcfgv1.MachineConfigPool) { rolled(pool, target) }) })
 }
 
 func (w *world) clusterVersion() *configv1.ClusterVersion {
 	var version configv1.ClusterVersion
-	if err := w.api.Get(w.t.Context(), cluster.VersionKey, &version); err != nil {
+	if err := w.api.Get(w.t.Context(), clusterstate.VersionKey, &version); err != nil {
 		w.t.Fatal(err)
 	}
 	return &version
@@ -195,7 +195,7 @@ func (w *world) pools(change func(*mcfgv1.MachineConfigPool)) {
 }
 
 // find is the condition of a step in an attempt, or nil.
-func find(all []history.History, version string, attempt int32, step string) *history.StepCondition {
+func find(all []history.Record, version string, attempt int32, step string) *history.StepCondition {
 	for i := range all {
 		for j := range all[i].Conditions {
 			if all[i].Version == version && all[i].Attempt == attempt && all[i].Conditions[j].Type == step {

@@ -32,13 +32,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 )
 
-// kind is the kind of the objects, as it stands in the lock and in Events.
-const kind = "UpgradeConfig"
+// upgradeConfigKind is the kind of the objects, as it stands in the lock and in Events.
+const upgradeConfigKind = "UpgradeConfig"
 
 // The shortest and the longest time between two looks at an upgrade that is not over.
 const (
-	shortestRest = time.Second
-	longestRest  = 5 * time.Minute
+	minRequeue = time.Second
+	maxRequeue = 5 * time.Minute
 )
 
 // ClusterUpgrader is a way to upgrade a cluster: it makes a runbook of an UpgradeConfig.
@@ -50,16 +50,16 @@ type ClusterUpgrader interface {
 	Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook
 }
 
-// Setup is what upgrades are carried out with. It follows from the operator's
+// Snapshot is what upgrades are carried out with. It follows from the operator's
 // configuration, and is replaced as a whole when that changes.
-type Setup struct {
+type Snapshot struct {
 	// Upgraders are the ways to upgrade, by spec.type.
 	Upgraders map[string]ClusterUpgrader
 	// Config is the configuration in force.
 	Config config.Config
-	// Trouble says why the configuration as it is written is not the one in
+	// ConfigError says why the configuration as it is written is not the one in
 	// force; empty if it is.
-	Trouble string
+	ConfigError string
 }
 
 // Reconciler carries out UpgradeConfigs.
@@ -72,18 +72,18 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Namespace is where the cluster's lock is.
 	Namespace string
-	// Setup returns what upgrades are carried out with now; each look takes one.
-	Setup func() Setup
-	// SetupChanged has a token whenever Setup returns another one; nil: it never does.
-	SetupChanged chan event.GenericEvent
-	// Telling and Metrics tell of upgrades.
-	Telling telemetry.Telling
-	Metrics *telemetry.Metrics
+	// Config returns what upgrades are carried out with now; each look takes one.
+	Config func() Snapshot
+	// ConfigChanged has a token whenever Setup returns another one; nil: it never does.
+	ConfigChanged chan event.GenericEvent
+	// Notifier and Metrics tell of upgrades.
+	Notifier telemetry.MultiPublisher
+	Metrics  *telemetry.Metrics
 
-	store    *store
-	foreseen memory[foreseen]
-	lock     *lock.Lock
-	sureLock *lock.Lock // the same lock, read from the API server
+	store     *store
+	prechecks cache[precheckResult]
+	lock      *lock.Lock
+	liveLock  *lock.Lock // the same lock, read from the API server
 }
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=get;list;watch;patch
@@ -102,74 +102,74 @@ type Reconciler struct {
 // upgraders must be ones that Validate accepts.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.init()
-	all := handler.EnqueueRequestsFromMapFunc(r.unfinished)
-	controlled := ctrl.NewControllerManagedBy(mgr).
+	enqueueActive := handler.EnqueueRequestsFromMapFunc(r.mapToActiveConfigs)
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("upgradeconfig").
 		For(&v1alpha1.UpgradeConfig{}).
-		Watches(&configv1.ClusterVersion{}, all).
-		Watches(&configv1.ClusterOperator{}, all).
-		Watches(&mcfgv1.MachineConfigPool{}, all).
-		Watches(&corev1.Node{}, all, builder.WithPredicates(nodeChanged{})).
-		Watches(&policyv1.PodDisruptionBudget{}, all, builder.WithPredicates(budgetChanged{})).
-		Watches(&coordinationv1.Lease{}, all).
+		Watches(&configv1.ClusterVersion{}, enqueueActive).
+		Watches(&configv1.ClusterOperator{}, enqueueActive).
+		Watches(&mcfgv1.MachineConfigPool{}, enqueueActive).
+		Watches(&corev1.Node{}, enqueueActive, builder.WithPredicates(nodeChangedPredicate{})).
+		Watches(&policyv1.PodDisruptionBudget{}, enqueueActive, builder.WithPredicates(pdbChangedPredicate{})).
+		Watches(&coordinationv1.Lease{}, enqueueActive).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
 		})
-	if r.SetupChanged != nil {
-		controlled.WatchesRawSource(source.Channel(r.SetupChanged, all))
+	if r.ConfigChanged != nil {
+		b.WatchesRawSource(source.Channel(r.ConfigChanged, enqueueActive))
 	}
-	return controlled.Complete(r)
+	return b.Complete(r)
 }
 
 func (r *Reconciler) init() {
 	r.store = &store{client: r.Client, live: r.Live}
-	r.lock = &lock.Lock{Client: r.Client, Namespace: r.Namespace, Clock: r.Clock, Exists: r.exists}
-	r.sureLock = &lock.Lock{Client: sure{r.Client, r.Live}, Namespace: r.Namespace, Clock: r.Clock, Exists: r.exists}
+	r.lock = &lock.Lock{Client: r.Client, Namespace: r.Namespace, Clock: r.Clock, HolderInProgress: r.holderInProgress}
+	r.liveLock = &lock.Lock{Client: uncachedClient{r.Client, r.Live}, Namespace: r.Namespace, Clock: r.Clock, HolderInProgress: r.holderInProgress}
 }
 
 // Reconcile takes one look at one UpgradeConfig.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cfg, err := r.store.load(ctx, req.NamespacedName)
 	switch {
-	case errors.Is(err, errBehind):
-		return reconcile.Result{RequeueAfter: shortestRest}, nil // at the latest: the event comes first
+	case errors.Is(err, errStaleCache):
+		return reconcile.Result{RequeueAfter: minRequeue}, nil // at the latest: the event comes first
 	case err != nil:
 		return reconcile.Result{}, err
 	case cfg == nil:
-		r.Metrics.Forget(req.Namespace, req.Name)
-		r.foreseen.forget(req.NamespacedName)
+		r.Metrics.DeleteUpgrade(req.Namespace, req.Name)
+		r.prechecks.delete(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 
-	l := r.look(cfg, ctrl.LoggerFrom(ctx))
-	next, err := l.run(ctx)
-	l.measure(err)
+	s := r.newScope(cfg, ctrl.LoggerFrom(ctx))
+	next, err := s.reconcile(ctx)
+	s.recordMetrics(err)
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // somebody was faster: the cache will show it
-		return reconcile.Result{RequeueAfter: shortestRest}, nil
+		return reconcile.Result{RequeueAfter: minRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err
-	case ended(l.record) || cfg.DeletionTimestamp != nil && next.IsZero():
+	case isFinished(s.record) || cfg.DeletionTimestamp != nil && next.IsZero():
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: rest(next, r.Clock.Now())}, nil
+	return reconcile.Result{RequeueAfter: requeueAfter(next, r.Clock.Now())}, nil
 }
 
-// rest is how long to rest until the next look. What is past, such as a deadline
+// requeueAfter is how long to rest until the next look. What is past, such as a deadline
 // that fell due during the look, is looked at soon, but not at once: nothing may spin.
-func rest(next, now time.Time) time.Duration {
+func requeueAfter(next, now time.Time) time.Duration {
 	switch {
 	case next.IsZero():
-		return longestRest
+		return maxRequeue
 	case !next.After(now):
-		return shortestRest
+		return minRequeue
 	}
-	return min(next.Sub(now), longestRest)
+	return min(next.Sub(now), maxRequeue)
 }
 
-// exists says whether the holder of the lock still does.
-func (r *Reconciler) exists(ctx context.Context, h lock.Holder) (bool, error) {
-	if h.Kind != kind { // who else takes part is not known here; a person may delete the Lease
+// holderInProgress says whether the holder of the lock still does.
+func (r *Reconciler) holderInProgress(ctx context.Context, h lock.Holder) (bool, error) {
+	if h.Kind != upgradeConfigKind { // who else takes part is not known here; a person may delete the Lease
 		return true, nil
 	}
 	key := client.ObjectKey{Namespace: h.Namespace, Name: h.Name}
@@ -186,8 +186,8 @@ func (r *Reconciler) exists(ctx context.Context, h lock.Holder) (bool, error) {
 	return false, nil
 }
 
-// unfinished are the UpgradeConfigs to which a change in the cluster may matter.
-func (r *Reconciler) unfinished(ctx context.Context, _ client.Object) []reconcile.Request {
+// mapToActiveConfigs are the UpgradeConfigs to which a change in the cluster may matter.
+func (r *Reconciler) mapToActiveConfigs(ctx context.Context, _ client.Object) []reconcile.Request {
 	var list v1alpha1.UpgradeConfigList
 	if err := r.Client.List(ctx, &list); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "the UpgradeConfigs could not be listed")
@@ -196,7 +196,7 @@ func (r *Reconciler) unfinished(ctx context.Context, _ client.Object) []reconcil
 	var requests []reconcile.Request
 	for i := range list.Items {
 		cfg := &list.Items[i]
-		if len(cfg.Finalizers) > 0 || len(cfg.Status.History) == 0 || !ended(cfg.Status.History[0]) {
+		if len(cfg.Finalizers) > 0 || len(cfg.Status.History) == 0 || !isFinished(cfg.Status.History[0]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cfg)})
 		}
 	}

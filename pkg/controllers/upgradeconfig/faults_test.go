@@ -15,48 +15,48 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// ended says whether all is over for that object: its attempt, the finalizer and the lock.
-func (w *world) ended(key client.ObjectKey) bool {
+// isFinished says whether all is over for that object: its attempt, the finalizer and the lock.
+func (w *world) isFinished(key client.ObjectKey) bool {
 	cfg := w.get(key)
-	return len(cfg.Status.History) > 0 && ended(cfg.Status.History[0]) && len(cfg.Finalizers) == 0 && w.holder() == ""
+	return len(cfg.Status.History) > 0 && isFinished(cfg.Status.History[0]) && len(cfg.Finalizers) == 0 && w.holder() == ""
 }
 
-// upgraded plays an upgrade to its end, and checks that it went as it must whatever happened to it.
-func (w *world) upgraded() {
+// runToCompletion plays an upgrade to its end, and checks that it went as it must whatever happened to it.
+func (w *world) runToCompletion() {
 	w.t.Helper()
-	w.playUntil(func() bool { return w.ended(upgrade) })
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	record := w.get(upgrade).Status.History[0]
 	if record.Phase != history.PhaseUpgraded {
 		w.t.Fatalf("the phase is %s; %s", record.Phase, w.describe())
 	}
-	if len(w.asked) != 1 || w.asked[0] != desired {
-		w.t.Errorf("the cluster version operator was asked for %q", w.asked)
+	if len(w.requestedVersions) != 1 || w.requestedVersions[0] != desired {
+		w.t.Errorf("the cluster version operator was asked for %q", w.requestedVersions)
 	}
 	for _, reason := range []string{"UpgradeStarted", "UpgradeCompleted"} {
 		if n := w.events(reason); n != 1 {
 			w.t.Errorf("%d Events %s", n, reason)
 		}
 	}
-	for step, n := range w.ends {
+	for step, n := range w.completions {
 		if n != 1 {
 			w.t.Errorf("the end of %s was recorded %d times", step, n)
 		}
 	}
 }
 
-// writesOfAnUpgrade are the writes that an upgrade makes to which nothing happens.
-func writesOfAnUpgrade(t *testing.T) []string {
+// upgradeWrites are the writes that an upgrade makes to which nothing happens.
+func upgradeWrites(t *testing.T) []string {
 	t.Helper()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.upgraded()
+	w.runToCompletion()
 	if len(w.writes) < 20 {
 		t.Fatalf("only these writes: %q", w.writes)
 	}
 	return w.writes
 }
 
-// beside are the numbers of the writes, from 1, but for those of a kind.
-func beside(writes []string, but string) []int {
+// writesExcept are the numbers of the writes, from 1, but for those of a kind.
+func writesExcept(writes []string, but string) []int {
 	var numbers []int
 	for i, what := range writes {
 		if what != but {
@@ -68,7 +68,7 @@ func beside(writes []string, but string) []int {
 
 func TestAnUpgradeEndsWellWhateverBecomesOfItsWrites(t *testing.T) {
 	t.Parallel()
-	writes := writesOfAnUpgrade(t)
+	writes := upgradeWrites(t)
 	for name, fate := range map[string]answer{
 		"refused": refused, "conflicting": conflicting, "applied and answered with an error": answeredWithError,
 		"the process dies before it": crashBefore, "the process dies after it": crashAfter,
@@ -83,7 +83,7 @@ func TestAnUpgradeEndsWellWhateverBecomesOfItsWrites(t *testing.T) {
 					}
 					return applied
 				}
-				w.upgraded()
+				w.runToCompletion()
 			})
 		}
 	}
@@ -94,7 +94,7 @@ func TestAnUpgradeEndsWellWhateverBecomesOfItsWrites(t *testing.T) {
 // operator look.
 func TestAnUpgradeEndsWellWithACacheThatIsBehind(t *testing.T) {
 	t.Parallel()
-	writes := writesOfAnUpgrade(t)
+	writes := upgradeWrites(t)
 	for name, c := range map[string]struct {
 		behind []string
 		answer answer
@@ -105,7 +105,7 @@ func TestAnUpgradeEndsWellWithACacheThatIsBehind(t *testing.T) {
 		"in ClusterVersions from write %d":                             {behind: []string{"ClusterVersion"}},
 		"in all from write %d":                                         {behind: slices.Collect(maps.Keys(kinds))},
 	} {
-		for _, n := range beside(writes, "create Event") {
+		for _, n := range writesExcept(writes, "create Event") {
 			t.Run(fmt.Sprintf(name, n), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, upgradeConfig(upgrade))
@@ -116,7 +116,7 @@ func TestAnUpgradeEndsWellWithACacheThatIsBehind(t *testing.T) {
 					}
 					return applied
 				}
-				w.upgraded()
+				w.runToCompletion()
 			})
 		}
 	}
@@ -137,19 +137,19 @@ func (w *world) freeze(d time.Duration, kinds ...string) {
 // What is lost is what it said; what is done is not done again.
 func TestAnUpgradeEndsWellIfItsRecordIsLost(t *testing.T) {
 	t.Parallel()
-	for _, n := range beside(writesOfAnUpgrade(t), "create Event") {
+	for _, n := range writesExcept(upgradeWrites(t), "create Event") {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
 			w.plan = func(i int, _ string) answer {
 				if i == n {
 					w.after(0, func() {
-						w.lose(upgrade)
+						w.clearStatus(upgrade)
 					})
 				}
 				return applied
 			}
-			w.upgraded()
+			w.runToCompletion()
 		})
 	}
 }
@@ -157,7 +157,7 @@ func TestAnUpgradeEndsWellIfItsRecordIsLost(t *testing.T) {
 // TestDeletionNeverHangsAndLeavesNothingBehind deletes the object after each write.
 func TestDeletionNeverHangsAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	for _, n := range beside(writesOfAnUpgrade(t), "") {
+	for _, n := range writesExcept(upgradeWrites(t), "") {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
@@ -171,7 +171,7 @@ func TestDeletionNeverHangsAndLeavesNothingBehind(t *testing.T) {
 				}
 				return applied
 			}
-			w.playUntil(func() bool { return !w.exists(upgrade) })
+			w.runUntil(func() bool { return !w.exists(upgrade) })
 			if len(w.errors) > 0 {
 				t.Errorf("errors: %v", w.errors)
 			}
@@ -180,12 +180,12 @@ func TestDeletionNeverHangsAndLeavesNothingBehind(t *testing.T) {
 			if !ok || gone.Sub(at.Time) > 5*time.Second {
 				t.Errorf("deleted at %s, gone at %s", at, gone)
 			}
-			if holder := w.holder(); holder != "" && len(w.asked) > 0 {
+			if holder := w.holder(); holder != "" && len(w.requestedVersions) > 0 {
 				t.Errorf("the lock is still held by %q", holder)
 			}
-			w.play(time.Hour)
-			if asked := w.clusterVersion().Spec.DesiredUpdate != nil; asked != commenced {
-				t.Errorf("commenced: %t, still asked for: %t", commenced, asked)
+			w.runFor(time.Hour)
+			if requested := w.clusterVersion().Spec.DesiredUpdate != nil; requested != commenced {
+				t.Errorf("commenced: %t, still asked for: %t", commenced, requested)
 			}
 			if moved := w.clusterVersion().Status.History[0].Version == desired; moved != commenced {
 				t.Errorf("commenced when it was deleted: %t, in the end: %t", commenced, moved)

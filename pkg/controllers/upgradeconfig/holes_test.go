@@ -21,7 +21,7 @@ import (
 )
 
 // status is the first element of the history of the upgrade.
-func (w *world) record() history.History {
+func (w *world) record() history.Record {
 	w.t.Helper()
 	cfg := w.get(upgrade)
 	if len(cfg.Status.History) == 0 {
@@ -30,19 +30,19 @@ func (w *world) record() history.History {
 	return cfg.Status.History[0]
 }
 
-// reach plays until a step is being taken, or is over.
-func (w *world) reach(step string) {
+// runUntilStep plays until a step is being taken, or is over.
+func (w *world) runUntilStep(step string) {
 	w.t.Helper()
-	w.playUntil(func() bool {
+	w.runUntil(func() bool {
 		all := w.get(upgrade).Status.History
 		return len(all) > 0 && find(all, all[0].Version, all[0].Attempt, step) != nil
 	})
 }
 
-// requested plays until the cluster version operator was asked for the target, and has not answered for a while.
-func (w *world) requested() {
+// runUntilRequested plays until the cluster version operator was asked for the target, and has not answered for a while.
+func (w *world) runUntilRequested() {
 	w.t.Helper()
-	w.playUntil(func() bool {
+	w.runUntil(func() bool {
 		all := w.get(upgrade).Status.History
 		if len(all) == 0 {
 			return false
@@ -50,30 +50,30 @@ func (w *world) requested() {
 		c := find(all, all[0].Version, all[0].Attempt, "CommenceUpgrade")
 		return c != nil && c.Reason == "Requested"
 	})
-	w.play(time.Second)
+	w.runFor(time.Second)
 }
 
 func TestTheTargetIsWithdrawnAlsoIfTheRecordIsLostAndTheWindowHasClosed(t *testing.T) {
 	t.Parallel()
 	for name, during := range map[string]func(*world){
 		"the record is lost":                                    func(*world) {},
-		"and the upgrade is paused":                             func(w *world) { w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }) },
-		"and the cluster could not be read when it was noticed": func(w *world) { w.unreadable(5 * time.Minute) },
+		"and the upgrade is paused":                             func(w *world) { w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }) },
+		"and the cluster could not be read when it was noticed": func(w *world) { w.failReads(5 * time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			w.cluster.accepting = 6 * time.Hour
-			w.requested()
-			w.lose(upgrade)
+			w.cluster.acceptDelay = 6 * time.Hour
+			w.runUntilRequested()
+			w.clearStatus(upgrade)
 			w.jump(45 * time.Minute) // the machine was suspended
 			during(w)
 			w.restart()
-			w.playUntil(func() bool { return w.ended(upgrade) })
+			w.runUntil(func() bool { return w.isFinished(upgrade) })
 			if got := w.record(); got.Phase != history.PhaseFailed {
 				t.Errorf("the phase is %s", got.Phase)
 			}
-			w.play(12 * time.Hour)
+			w.runFor(12 * time.Hour)
 			if w.clusterVersion().Spec.DesiredUpdate != nil || w.clusterVersion().Status.History[0].Version == desired {
 				t.Errorf("the upgrade began after it had been given up; %s", w.describe())
 			}
@@ -81,16 +81,16 @@ func TestTheTargetIsWithdrawnAlsoIfTheRecordIsLostAndTheWindowHasClosed(t *testi
 	}
 }
 
-// unreadable lets no ClusterVersion be read for a while.
-func (w *world) unreadable(d time.Duration) {
-	w.reads = func(kind string) error {
+// failReads lets no ClusterVersion be read for a while.
+func (w *world) failReads(d time.Duration) {
+	w.readError = func(kind string) error {
 		if kind == "ClusterVersion" {
 			return errors.New("not now")
 		}
 		return nil
 	}
 	w.after(d, func() {
-		w.reads = nil
+		w.readError = nil
 		w.dirty["ClusterVersion"] = true
 		clear(w.cache["ClusterVersion"])
 	})
@@ -99,18 +99,18 @@ func (w *world) unreadable(d time.Duration) {
 func TestTheLockStaysWhileTheClusterOfALostRecordCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.reach("ControlPlaneUpgraded")
-	w.lose(upgrade)
-	w.unreadable(7 * time.Minute)
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.clearStatus(upgrade)
+	w.failReads(7 * time.Minute)
 	w.create(upgradeConfig(client.ObjectKey{Namespace: "team-b", Name: "upgrade"}))
-	w.play(6 * time.Minute)
+	w.runFor(6 * time.Minute)
 	if !strings.Contains(w.holder(), "team-a") {
 		t.Errorf("the lock is held by %q; %s", w.holder(), w.describe())
 	}
 	if got := w.record().Phase; got != history.PhaseUnknown {
 		t.Errorf("the phase is %s", got)
 	}
-	w.playUntil(func() bool { return w.record().CompleteTime != nil })
+	w.runUntil(func() bool { return w.record().CompleteTime != nil })
 	if got := w.record().Phase; got != history.PhaseUpgraded {
 		t.Errorf("the phase is %s", got)
 	}
@@ -119,42 +119,42 @@ func TestTheLockStaysWhileTheClusterOfALostRecordCannotBeRead(t *testing.T) {
 func TestAnUpgradeWhoseLockWasTakenAwayDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.reach("ControlPlaneUpgraded")
+	w.runUntilStep("ControlPlaneUpgraded")
 	w.jump(time.Hour) // the window is over
 	other := lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"}
-	w.seize(other)
-	before := w.looks
-	w.play(30 * time.Minute)
-	if looks := w.looks - before; looks > 40 {
-		t.Errorf("%d looks in half an hour", looks)
+	w.setLockHolder(other)
+	before := w.reconciles
+	w.runFor(30 * time.Minute)
+	if reconciles := w.reconciles - before; reconciles > 40 {
+		t.Errorf("%d looks in half an hour", reconciles)
 	}
 	if got := w.record().Phase; got != history.PhaseUpgrading {
 		t.Errorf("the phase is %s; %s", got, w.describe())
 	}
-	w.seize(lock.Holder{})
-	w.upgraded()
+	w.setLockHolder(lock.Holder{})
+	w.runToCompletion()
 }
 
 func TestAnUpgradeThatLostItsLockAndItsRecordDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.reach("ControlPlaneUpgraded")
+	w.runUntilStep("ControlPlaneUpgraded")
 	w.jump(time.Hour)
-	w.lose(upgrade)
-	w.seize(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
-	before := w.looks
-	w.play(30 * time.Minute)
-	if looks := w.looks - before; looks > 40 {
-		t.Errorf("%d looks in half an hour", looks)
+	w.clearStatus(upgrade)
+	w.setLockHolder(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+	before := w.reconciles
+	w.runFor(30 * time.Minute)
+	if reconciles := w.reconciles - before; reconciles > 40 {
+		t.Errorf("%d looks in half an hour", reconciles)
 	}
-	w.seize(lock.Holder{})
-	w.upgraded()
+	w.setLockHolder(lock.Holder{})
+	w.runToCompletion()
 }
 
 func TestTheLockIsReleasedAlsoIfTheCacheDoesNotShowItYet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.playUntil(func() bool { return w.clock.Now().After(tenPast.Add(-time.Minute)) })
+	w.runUntil(func() bool { return w.clock.Now().After(tenPast.Add(-time.Minute)) })
 	w.frozen["Lease"] = true // nobody has it, says the cache
 	w.after(10*time.Minute, func() { delete(w.frozen, "Lease") })
 	w.plan = func(_ int, what string) answer {
@@ -164,9 +164,9 @@ func TestTheLockIsReleasedAlsoIfTheCacheDoesNotShowItYet(t *testing.T) {
 		}
 		return applied
 	}
-	w.playUntil(func() bool { return len(w.get(upgrade).Finalizers) > 0 })
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(24 * time.Hour)) })
-	w.play(time.Minute)
+	w.runUntil(func() bool { return len(w.get(upgrade).Finalizers) > 0 })
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(tenPast.Add(24 * time.Hour)) })
+	w.runFor(time.Minute)
 	if len(w.get(upgrade).Finalizers) > 0 || w.holder() != "" {
 		t.Errorf("it is held on to; %s", w.describe())
 	}
@@ -185,13 +185,13 @@ func TestTheEndOfAnUpgradeThatNeverBeganIsToldOnceEventsCanBeWritten(t *testing.
 				}
 				return applied
 			}
-			w.playUntil(func() bool { return len(w.get(upgrade).Status.History) > 0 && w.record().CompleteTime != nil })
+			w.runUntil(func() bool { return len(w.get(upgrade).Status.History) > 0 && w.record().CompleteTime != nil })
 			if late := w.clock.Now().Sub(tenPast.Add(30 * time.Minute)); late > time.Second {
 				t.Errorf("the end was recorded %s late", late)
 			}
-			w.play(3 * time.Hour)
+			w.runFor(3 * time.Hour)
 			want := 1
-			if deaf > tellFor {
+			if deaf > publishTimeout {
 				want = 0
 			}
 			if got := w.events("WindowMissed"); got != want {
@@ -213,7 +213,7 @@ func TestAnUpgradeGoesOnWithoutEvents(t *testing.T) {
 		}
 		return applied
 	}
-	w.playUntil(func() bool { return w.ended(upgrade) })
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	record := w.record()
 	if record.Phase != history.PhaseUpgraded {
 		t.Errorf("the phase is %s; %s", record.Phase, w.describe())
@@ -223,7 +223,7 @@ func TestAnUpgradeGoesOnWithoutEvents(t *testing.T) {
 			t.Errorf("%s: %+v", step, c)
 		}
 	}
-	if held := w.clock.Now().Sub(record.CompleteTime.Time); held > tellFor+2*time.Minute {
+	if held := w.clock.Now().Sub(record.CompleteTime.Time); held > publishTimeout+2*time.Minute {
 		t.Errorf("the lock was held for %s after the end", held)
 	}
 }
@@ -239,10 +239,10 @@ func TestDeletionIsBoundedAlsoIfTheCleanUpCannotEnd(t *testing.T) {
 				return applied
 			}
 		},
-		"the cluster cannot be read": func(w *world) { w.unreadable(24 * time.Hour) },
+		"the cluster cannot be read": func(w *world) { w.failReads(24 * time.Hour) },
 		"the cluster cannot be read, and the record is lost": func(w *world) {
-			w.lose(upgrade)
-			w.unreadable(24 * time.Hour)
+			w.clearStatus(upgrade)
+			w.failReads(24 * time.Hour)
 		},
 		"the status cannot be written": func(w *world) {
 			w.plan = func(_ int, what string) answer {
@@ -253,19 +253,19 @@ func TestDeletionIsBoundedAlsoIfTheCleanUpCannotEnd(t *testing.T) {
 			}
 		},
 		"another has the lock": func(w *world) {
-			w.seize(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+			w.setLockHolder(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			w.cluster.deaf = false
-			w.cluster.accepting = 6 * time.Hour
-			w.requested()
+			w.cluster.unresponsive = false
+			w.cluster.acceptDelay = 6 * time.Hour
+			w.runUntilRequested()
 			spoil(w)
 			w.remove(upgrade)
 			w.after(7*time.Minute+30*time.Second, func() { w.queue(upgrade) }) // a node has changed
-			w.playUntil(func() bool { return !w.exists(upgrade) })
+			w.runUntil(func() bool { return !w.exists(upgrade) })
 			took := w.clock.Now().Sub(w.deleted[upgrade].Time)
 			if took < 9*time.Minute || took > 11*time.Minute {
 				t.Errorf("it took %s", took)
@@ -284,7 +284,7 @@ func TestTheFinalizerWithoutARecordIsNoEnd(t *testing.T) {
 		phase  history.Phase
 	}{
 		"the upgrade is still wanted":  {change: func(*v1alpha1.UpgradeConfigSpec) {}, phase: history.PhaseUpgraded},
-		"it was put off":               {change: func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(24 * time.Hour)) }, phase: history.PhaseUpgraded},
+		"it was put off":               {change: func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(tenPast.Add(24 * time.Hour)) }, phase: history.PhaseUpgraded},
 		"its type is not known now":    {change: func(s *v1alpha1.UpgradeConfigSpec) { s.Type = "ARO" }, phase: history.PhaseFailed},
 		"its version is an older one":  {change: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.1" }, phase: history.PhaseFailed},
 		"its version is no version":    {change: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "latest" }, phase: history.PhaseFailed},
@@ -299,13 +299,13 @@ func TestTheFinalizerWithoutARecordIsNoEnd(t *testing.T) {
 				}
 				return applied
 			}
-			w.playUntil(func() bool { return w.lives > 1 })
+			w.runUntil(func() bool { return w.processes > 1 })
 			w.plan = nil
 			if cfg := w.get(upgrade); len(cfg.Finalizers) == 0 || len(cfg.Status.History) > 0 && cfg.Status.History[0].StartTime != nil {
 				t.Fatalf("this is not the moment that is meant; %s", w.describe())
 			}
-			w.respec(upgrade, c.change)
-			w.playUntil(func() bool { return w.ended(upgrade) })
+			w.updateSpec(upgrade, c.change)
+			w.runUntil(func() bool { return w.isFinished(upgrade) })
 			if got := w.record().Phase; got != c.phase {
 				t.Errorf("the phase is %s; %s", got, w.describe())
 			}
@@ -322,10 +322,10 @@ func TestAnUpgradePutOffLetsGoOfTheLock(t *testing.T) {
 		}
 		return applied
 	}
-	w.playUntil(func() bool { return w.lives > 1 })
+	w.runUntil(func() bool { return w.processes > 1 })
 	w.plan = nil
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = clockTime(tenPast.Add(24 * time.Hour)) })
-	w.play(time.Minute)
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(tenPast.Add(24 * time.Hour)) })
+	w.runFor(time.Minute)
 	if cfg := w.get(upgrade); len(cfg.Finalizers) > 0 || w.holder() != "" {
 		t.Errorf("something is held until tomorrow; %s", w.describe())
 	}
@@ -340,14 +340,14 @@ func TestDeletionDoesNotWaitForWhatIsOverToBeReviewed(t *testing.T) {
 		}
 		return applied
 	}
-	w.playUntil(func() bool { return w.get(upgrade).Status.History != nil && w.record().CompleteTime != nil })
+	w.runUntil(func() bool { return w.get(upgrade).Status.History != nil && w.record().CompleteTime != nil })
 	if len(w.get(upgrade).Finalizers) == 0 {
 		t.Fatal("the finalizer is gone already")
 	}
 	w.plan, w.errors = nil, nil
-	w.unreadable(24 * time.Hour)
+	w.failReads(24 * time.Hour)
 	w.remove(upgrade)
-	w.play(time.Second)
+	w.runFor(time.Second)
 	if w.exists(upgrade) || len(w.errors) > 0 {
 		t.Errorf("errors %v; %s", w.errors, w.describe())
 	}
@@ -356,7 +356,7 @@ func TestDeletionDoesNotWaitForWhatIsOverToBeReviewed(t *testing.T) {
 func TestNothingIsAskedForWithALockThatWasGivenBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.9" })) // which is not offered
-	w.playUntil(func() bool { return w.ended(upgrade) })
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	mine := w.lease(w.get(upgrade))
 	w.frozen["Lease"] = true
 	w.sync()
@@ -364,30 +364,35 @@ func TestNothingIsAskedForWithALockThatWasGivenBack(t *testing.T) {
 	for key := range stale {
 		stale[key] = mine
 	}
-	w.seize(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
+	w.setLockHolder(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
 		s.Desired.Version = desired
-		s.UpgradeAt = clockTime(w.clock.Now())
+		s.UpgradeAt = formatTime(w.clock.Now())
 	})
-	w.play(10 * time.Minute)
-	if len(w.asked) > 0 {
-		t.Errorf("the cluster version operator was asked for %q", w.asked)
+	w.runFor(10 * time.Minute)
+	if len(w.requestedVersions) > 0 {
+		t.Errorf("the cluster version operator was asked for %q", w.requestedVersions)
 	}
 	if err := w.api.Get(t.Context(), upgrade, &v1alpha1.UpgradeConfig{}); apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
 }
 
-// slow is a webhook whose receiver takes nothing until so long after the end of the upgrade.
-type slow struct {
+// slowWebhook is a webhook whose receiver takes nothing until so long after the end of the upgrade.
+type slowWebhook struct {
 	w    *world
 	down time.Duration
 }
 
-func (slow) Notify(context.Context, corev1.ObjectReference, engine.Notice) error { return nil }
-func (slow) Tell(context.Context, corev1.ObjectReference, history.History) error { return nil }
-func (slow) Forget(string)                                                       {}
-func (s slow) Delivered(string) error {
+func (slowWebhook) Publish(context.Context, corev1.ObjectReference, engine.Notification) error {
+	return nil
+}
+
+func (slowWebhook) PublishSteps(context.Context, corev1.ObjectReference, history.Record) error {
+	return nil
+}
+func (slowWebhook) Reset(string) {}
+func (s slowWebhook) PendingError(string) error {
 	if s.w.clock.Now().Before(s.w.record().CompleteTime.Add(s.down)) {
 		return errors.New("the receiver is down")
 	}
@@ -399,13 +404,13 @@ func TestAReceiverThatIsDownHoldsUpNoUpgradeAndForAWhileTheNextOne(t *testing.T)
 	for name, tc := range map[string]struct{ down, held time.Duration }{
 		"it is there":             {-time.Second, 0},
 		"it is back in a while":   {2 * time.Minute, 2 * time.Minute},
-		"it is down for too long": {24 * time.Hour, tellFor},
+		"it is down for too long": {24 * time.Hour, publishTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			w.operator.Telling.Webhook = slow{w, tc.down}
-			w.upgraded()
+			w.reconciler.Notifier.Webhook = slowWebhook{w, tc.down}
+			w.runToCompletion()
 			held := w.clock.Now().Sub(w.record().CompleteTime.Time)
 			if held < tc.held || held > tc.held+2*time.Minute {
 				t.Errorf("the lock was held for %s after the end, want %s or a little longer", held, tc.held)

@@ -16,7 +16,7 @@ import (
 // name, the namespace and the version, in the order of the labels' names.
 func (w *world) series(metric string) map[string]float64 {
 	w.t.Helper()
-	families, err := w.measured.Gather()
+	families, err := w.registry.Gather()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func seconds(at time.Time) float64 { return float64(at.Unix()) }
 func TestTheMetricsShowAnUpgradeForAsLongAsItIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.at(-time.Minute)
+	w.runTo(-time.Minute)
 	w.expectSeries("phase", map[string]float64{"Pending": 1})
 	w.expectSeries("step_slow", nil)
 
-	w.reach("ControlPlaneUpgraded")
-	w.play(time.Minute)
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.runFor(time.Minute)
 	began := find(w.get(upgrade).Status.History, desired, 1, "ControlPlaneUpgraded").StartTime.Time
 	w.expectSeries("phase", map[string]float64{"Upgrading": 1})
 	w.expectSeries("step_timestamp_seconds", map[string]float64{"ControlPlaneUpgraded": seconds(began)})
@@ -66,24 +66,24 @@ func TestTheMetricsShowAnUpgradeForAsLongAsItIsThere(t *testing.T) {
 	}
 
 	t.Log("what cannot be found out hides the step from nobody")
-	w.reads = func(kind string) error {
+	w.readError = func(kind string) error {
 		if kind == "ClusterVersion" {
 			return errCrashed
 		}
 		return nil
 	}
-	w.play(2 * longestRest)
+	w.runFor(2 * maxRequeue)
 	w.expectSeries("phase", map[string]float64{"Unknown": 1})
 	w.expectSeries("step_timestamp_seconds", map[string]float64{"ControlPlaneUpgraded": seconds(began)})
-	w.reads = nil
+	w.readError = nil
 
-	w.upgraded()
+	w.runToCompletion()
 	w.expectSeries("phase", map[string]float64{"Upgraded": 1})
 	w.expectSeries("step_slow", nil)
 	w.expectSeries("last_sync_timestamp_seconds", nil)
 
 	w.remove(upgrade)
-	w.play(time.Minute)
+	w.runFor(time.Minute)
 	for _, metric := range []string{"phase", "condition_timestamp_seconds", "step_timestamp_seconds", "step_slow", "last_sync_timestamp_seconds"} {
 		w.expectSeries(metric, nil)
 	}
@@ -92,21 +92,21 @@ func TestTheMetricsShowAnUpgradeForAsLongAsItIsThere(t *testing.T) {
 func TestTheLastSyncStandsStillWhileLooksFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.installs = time.Hour
-	w.reach("ControlPlaneUpgraded")
-	w.play(longestRest)
+	w.cluster.controlPlaneDuration = time.Hour
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.runFor(maxRequeue)
 	before := w.series("last_sync_timestamp_seconds")[""]
-	if age := seconds(w.clock.Now()) - before; age > longestRest.Seconds() {
+	if age := seconds(w.clock.Now()) - before; age > maxRequeue.Seconds() {
 		t.Errorf("the last look that ended well was %v s ago", age)
 	}
 	w.plan = func(int, string) answer { return refused }
-	w.play(20 * time.Minute)
-	if got := w.series("last_sync_timestamp_seconds")[""]; got > before+longestRest.Seconds() {
+	w.runFor(20 * time.Minute)
+	if got := w.series("last_sync_timestamp_seconds")[""]; got > before+maxRequeue.Seconds() {
 		t.Errorf("looks that failed count as ended well: %v s after the last one that did", got-before)
 	}
 	w.plan = nil
-	w.play(2 * longestRest)
-	if age := seconds(w.clock.Now()) - w.series("last_sync_timestamp_seconds")[""]; age > longestRest.Seconds() {
+	w.runFor(2 * maxRequeue)
+	if age := seconds(w.clock.Now()) - w.series("last_sync_timestamp_seconds")[""]; age > maxRequeue.Seconds() {
 		t.Errorf("the last look that ended well was %v s ago, and all is well again", age)
 	}
 }
@@ -114,7 +114,7 @@ func TestTheLastSyncStandsStillWhileLooksFail(t *testing.T) {
 func TestEventsThatCannotBeWrittenAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.reach("PreHealthCheck")
+	w.runUntilStep("PreHealthCheck")
 	w.expectSeries("notification_failures_total", map[string]float64{"events": 0})
 	w.plan = func(_ int, what string) answer {
 		if what == "create Event" {
@@ -122,7 +122,7 @@ func TestEventsThatCannotBeWrittenAreCounted(t *testing.T) {
 		}
 		return applied
 	}
-	w.reach("ControlPlaneUpgraded")
+	w.runUntilStep("ControlPlaneUpgraded")
 	if got := w.series("notification_failures_total")["events"]; got < 1 {
 		t.Errorf("%v were counted", got)
 	}

@@ -23,8 +23,8 @@ import (
 type outcome struct {
 	phase     history.Phase
 	condition string // Type=Status Reason
-	says      string // part of its message
-	over      bool
+	message   string // part of its message
+	finished  bool
 }
 
 // expect checks what the upgrade shows.
@@ -33,39 +33,39 @@ func (w *world) expect(want outcome) {
 	cfg := w.get(upgrade)
 	record := w.record()
 	name, _, _ := strings.Cut(want.condition, "=")
-	got := outcome{phase: record.Phase, over: record.CompleteTime != nil}
+	got := outcome{phase: record.Phase, finished: record.CompleteTime != nil}
 	if c := apimeta.FindStatusCondition(cfg.Status.Conditions, name); c != nil {
 		got.condition = name + "=" + string(c.Status) + " " + c.Reason
-		if strings.Contains(c.Message, want.says) {
-			got.says = want.says
+		if strings.Contains(c.Message, want.message) {
+			got.message = want.message
 		}
 	}
 	if got != want {
 		w.t.Errorf("after %s: got %+v, want %+v; %s", w.clock.Now().Sub(noon), got, want, w.describe())
 	}
-	if over := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionSucceeded); want.over && over == nil {
+	if succeeded := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionSucceeded); want.finished && succeeded == nil {
 		w.t.Errorf("it is over, and nothing says how it ended; %s", w.describe())
 	}
 }
 
-// at plays until so long after the upgrade's time.
-func (w *world) at(d time.Duration) {
+// runTo plays until so long after the upgrade's time.
+func (w *world) runTo(d time.Duration) {
 	w.t.Helper()
-	w.play(tenPast.Add(d).Sub(w.clock.Now()))
+	w.runFor(tenPast.Add(d).Sub(w.clock.Now()))
 }
 
 // The rows of the table of outcomes in the design, in its order.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	const window = 30 * time.Minute
-	pending := func(reason, says string) outcome {
-		return outcome{phase: history.PhasePending, condition: "Accepted=False " + reason, says: says}
+	pending := func(reason, message string) outcome {
+		return outcome{phase: history.PhasePending, condition: "Accepted=False " + reason, message: message}
 	}
-	waiting := func(step, says string) outcome {
-		return outcome{phase: history.PhaseUpgrading, condition: "Progressing=True " + step, says: says}
+	waiting := func(step, message string) outcome {
+		return outcome{phase: history.PhaseUpgrading, condition: "Progressing=True " + step, message: message}
 	}
-	failed := func(reason, says string) outcome {
-		return outcome{phase: history.PhaseFailed, condition: "Succeeded=False " + reason, says: says, over: true}
+	failed := func(reason, message string) outcome {
+		return outcome{phase: history.PhaseFailed, condition: "Succeeded=False " + reason, message: message, finished: true}
 	}
 	type moment struct {
 		at   time.Duration
@@ -77,7 +77,7 @@ func TestOutcomes(t *testing.T) {
 		moments []moment
 	}{
 		"before its time": {
-			moments: []moment{{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", says: "2026-03-01T12:10:00Z"}}},
+			moments: []moment{{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", message: "2026-03-01T12:10:00Z"}}},
 		},
 		"an unknown type": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Type = "ARO" },
@@ -106,7 +106,7 @@ func TestOutcomes(t *testing.T) {
 		"the installed version": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
 			moments: []moment{{-5 * time.Minute, outcome{
-				phase: history.PhaseUpgraded, condition: "Succeeded=True AlreadyAtVersion", says: "nothing to do", over: true,
+				phase: history.PhaseUpgraded, condition: "Succeeded=True AlreadyAtVersion", message: "nothing to do", finished: true,
 			}}},
 		},
 		"the installed version, while the cluster moves on to another": {
@@ -120,11 +120,11 @@ func TestOutcomes(t *testing.T) {
 			moments: []moment{
 				{-5 * time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"}},
 				{time.Minute, waiting("VersionPinned", "not offered")},
-				{window + 5*time.Second, outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", says: "not offered"}}, // it waits for the cluster to settle
+				{window + 5*time.Second, outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "not offered"}}, // it waits for the cluster to settle
 			},
 		},
 		"a version that is not offered": {
-			cluster: func(w *world) { w.cluster.offered = nil },
+			cluster: func(w *world) { w.cluster.available = nil },
 			moments: []moment{
 				{time.Minute, waiting("VersionPinned", "not offered")},
 				{window - time.Second, waiting("VersionPinned", "")},
@@ -133,7 +133,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"a conditional edge that is not accepted": {
 			cluster: func(w *world) {
-				w.cluster.offered = nil
+				w.cluster.available = nil
 				version := w.clusterVersion()
 				w.edit(version, func() {
 					version.Status.ConditionalUpdates = []configv1.ConditionalUpdate{{
@@ -167,7 +167,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"a lock that is never free": {
 			cluster: func(w *world) {
-				w.lock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+				w.createLock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
 			},
 			moments: []moment{
 				{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"}},
@@ -176,15 +176,15 @@ func TestOutcomes(t *testing.T) {
 			},
 		},
 		"a target that is refused": {
-			cluster: func(w *world) { w.cluster.refuses = "is not signed" },
+			cluster: func(w *world) { w.cluster.rejection = "is not signed" },
 			moments: []moment{{time.Minute, waiting("CommenceUpgrade", "is not signed")}, {window + 5*time.Second, failed("TargetRefused", "is not signed")}},
 		},
 		"a control plane that is slow": {
-			cluster: func(w *world) { w.cluster.installs = 3 * time.Hour },
+			cluster: func(w *world) { w.cluster.controlPlaneDuration = 3 * time.Hour },
 			moments: []moment{
 				{time.Hour, outcome{phase: history.PhaseUpgrading, condition: "Stalled=False OnTime"}},
-				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Stalled=True ControlPlaneUpgraded", says: "takes longer"}},
-				{5 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Stalled=False OnTime", over: true}},
+				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Stalled=True ControlPlaneUpgraded", message: "takes longer"}},
+				{5 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Stalled=False OnTime", finished: true}},
 			},
 		},
 		"somebody who leads the cluster elsewhere": {
@@ -211,17 +211,17 @@ func TestOutcomes(t *testing.T) {
 			},
 		},
 		"a cluster that cannot be read before the upgrade begins": {
-			cluster: func(w *world) { w.unreadable(15 * time.Minute) },
+			cluster: func(w *world) { w.failReads(15 * time.Minute) },
 			moments: []moment{
-				{-time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", says: "not now"}},
-				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", over: true}},
+				{-time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", message: "not now"}},
+				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true}},
 			},
 		},
 		"a cluster that cannot be read while it is upgraded": {
-			cluster: func(w *world) { w.after(15*time.Minute, func() { w.unreadable(30 * time.Minute) }) },
+			cluster: func(w *world) { w.after(15*time.Minute, func() { w.failReads(30 * time.Minute) }) },
 			moments: []moment{
-				{20 * time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", says: "not now"}},
-				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", over: true}},
+				{20 * time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", message: "not now"}},
+				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true}},
 			},
 		},
 	} {
@@ -237,18 +237,18 @@ func TestOutcomes(t *testing.T) {
 			}
 			w.create(cfg)
 			for _, m := range c.moments {
-				w.at(m.at)
+				w.runTo(m.at)
 				w.expect(m.want)
 			}
 			last := c.moments[len(c.moments)-1]
-			if w.play(24 * time.Hour); w.record().Phase != last.want.phase && last.want.over {
+			if w.runFor(24 * time.Hour); w.record().Phase != last.want.phase && last.want.finished {
 				t.Errorf("it was over, and changed after; %s", w.describe())
 			}
-			if asked := w.clusterVersion().Spec.DesiredUpdate; last.want.phase == history.PhaseFailed && asked != nil && asked.Version == desired &&
+			if desiredUpdate := w.clusterVersion().Spec.DesiredUpdate; last.want.phase == history.PhaseFailed && desiredUpdate != nil && desiredUpdate.Version == desired &&
 				w.clusterVersion().Status.History[0].Version != desired {
 				t.Errorf("the target was not withdrawn; %s", w.describe())
 			}
-			if last.want.over && !w.ended(upgrade) && !strings.Contains(w.holder(), "UpgradeJob") {
+			if last.want.finished && !w.isFinished(upgrade) && !strings.Contains(w.holder(), "UpgradeJob") {
 				t.Errorf("something is held on to; %s", w.describe())
 			}
 		})

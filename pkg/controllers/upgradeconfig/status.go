@@ -54,47 +54,47 @@ var valid = condition{metav1.ConditionTrue, reasonValid, "the version and the ty
 
 // summary is everything that there is to say about an upgrade at one moment.
 type summary struct {
-	phase       history.Phase
-	accepted    condition
-	progressing condition
-	succeeded   condition
-	stalled     condition
-	early       condition // what the early check has found
-	next        time.Time // the next thing to happen on its own
-	again       time.Time // when to look again before that; zero: there is no need
-	over        bool
+	phase          history.Phase
+	accepted       condition
+	progressing    condition
+	succeeded      condition
+	stalled        condition
+	precheck       condition // what the early check has found
+	nextTransition time.Time // the next thing to happen on its own
+	recheckAt      time.Time // when to look again before that; zero: there is no need
+	finished       bool
 }
 
-// wake is when to look again.
-func (s summary) wake() time.Time {
-	if !s.again.IsZero() && (s.next.IsZero() || s.again.Before(s.next)) {
-		return s.again
+// requeueAt is when to look again.
+func (s summary) requeueAt() time.Time {
+	if !s.recheckAt.IsZero() && (s.nextTransition.IsZero() || s.recheckAt.Before(s.nextTransition)) {
+		return s.recheckAt
 	}
-	return s.next
+	return s.nextTransition
 }
 
 // summarize says what the record of an upgrade that has begun means.
-func summarize(record history.History, verdict engine.Verdict, paused bool) summary {
+func summarize(record history.Record, engineSummary engine.Summary, paused bool) summary {
 	s := summary{
-		accepted: condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid, and no other upgrade is under way"},
-		stalled:  condition{metav1.ConditionFalse, reasonOnTime, "no step takes longer than it should"},
-		next:     verdict.Deadline,
-		over:     verdict.Over(),
+		accepted:       condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid, and no other upgrade is under way"},
+		stalled:        condition{metav1.ConditionFalse, reasonOnTime, "no step takes longer than it should"},
+		nextTransition: engineSummary.Deadline,
+		finished:       engineSummary.Finished(),
 	}
-	switch verdict.State {
+	switch engineSummary.State {
 	case engine.Succeeded:
 		s.phase = history.PhaseUpgraded
 		s.progressing = condition{metav1.ConditionFalse, reasonUpgraded, "the upgrade to " + record.Version + " is complete"}
 		s.succeeded = condition{metav1.ConditionTrue, reasonUpgraded, "the cluster was upgraded to " + record.Version}
 	case engine.CleaningUp, engine.Failed:
 		s.phase = history.PhaseFailed
-		cause := verdict.Failure.Type + ": " + verdict.Failure.Message
+		cause := engineSummary.Failure.Type + ": " + engineSummary.Failure.Message
 		s.progressing = condition{metav1.ConditionFalse, reasonFailed, "the upgrade to " + record.Version + " was given up: " + cause}
-		s.succeeded = condition{metav1.ConditionFalse, oneWord(verdict.Failure.Reason), cause}
+		s.succeeded = condition{metav1.ConditionFalse, sanitizeReason(engineSummary.Failure.Reason), cause}
 	case engine.Idle, engine.Running:
 		s.phase = history.PhaseUpgrading
 	}
-	if c := verdict.Current; c != nil {
+	if c := engineSummary.Current; c != nil {
 		s.progressing = condition{metav1.ConditionTrue, c.Type, c.Message}
 		if c.Status == metav1.ConditionUnknown {
 			s.progressing = condition{metav1.ConditionUnknown, reasonCannotObserve, c.Type + ": " + c.Message}
@@ -102,35 +102,35 @@ func summarize(record history.History, verdict engine.Verdict, paused bool) summ
 		if c.Status == metav1.ConditionUnknown && s.phase == history.PhaseUpgrading {
 			s.phase = history.PhaseUnknown
 		}
-		if verdict.Slow {
+		if engineSummary.Stalled {
 			s.stalled = condition{metav1.ConditionTrue, c.Type, fmt.Sprintf("%s began at %s and takes longer than it should: %s",
 				c.Type, c.StartTime.UTC().Format(time.RFC3339), c.Message)}
 		}
 	}
-	if paused && verdict.Committed && !s.over {
+	if paused && engineSummary.Committed && !s.finished {
 		s.progressing.message += " (spec.paused has no effect once the upgrade has commenced)"
 	}
 	return s
 }
 
-// statusOf is the status that shows the record and its summary.
-func statusOf(cfg *v1alpha1.UpgradeConfig, record history.History, s summary, trouble string, now time.Time) v1alpha1.UpgradeConfigStatus {
+// buildStatus is the status that shows the record and its summary.
+func buildStatus(cfg *v1alpha1.UpgradeConfig, record history.Record, s summary, configError string, now time.Time) v1alpha1.UpgradeConfigStatus {
 	status := *cfg.Status.DeepCopy()
 	status.ObservedGeneration = cfg.Generation
 	status.NextTime = nil
-	if !s.next.IsZero() {
-		status.NextTime = stamp(s.next)
+	if !s.nextTransition.IsZero() {
+		status.NextTime = toMetaTime(s.nextTransition)
 	}
 
 	record.Phase = s.phase
-	if s.over && record.CompleteTime == nil {
-		record.CompleteTime = stamp(now)
+	if s.finished && record.CompleteTime == nil {
+		record.CompleteTime = toMetaTime(now)
 	}
 	if i := slices.IndexFunc(record.Conditions, func(c history.StepCondition) bool { return c.Type == workersStep }); i >= 0 {
 		record.WorkerStartTime = record.Conditions[i].StartTime
 		record.WorkerCompleteTime = record.Conditions[i].CompleteTime
 	}
-	status.History = withAttempt(status.History, record)
+	status.History = upsertAttempt(status.History, record)
 
 	for _, c := range []struct {
 		name string
@@ -140,21 +140,21 @@ func statusOf(cfg *v1alpha1.UpgradeConfig, record history.History, s summary, tr
 		{v1alpha1.ConditionProgressing, s.progressing},
 		{v1alpha1.ConditionSucceeded, s.succeeded},
 		{v1alpha1.ConditionStalled, s.stalled},
-		{v1alpha1.ConditionEarlyCheckPassed, s.early},
-		{v1alpha1.ConditionDegraded, degraded(s, trouble)},
+		{v1alpha1.ConditionPreCheckPassed, s.precheck},
+		{v1alpha1.ConditionDegraded, degradedCondition(s, configError)},
 	} {
 		setCondition(&status.Conditions, c.name, c.condition, cfg.Generation, now)
 	}
 	return status
 }
 
-// degraded says that the operator works by another configuration than the one
+// degradedCondition says that the operator works by another configuration than the one
 // that is written. What is over is over.
-func degraded(s summary, trouble string) condition {
-	if trouble == "" || s.over {
+func degradedCondition(s summary, configError string) condition {
+	if configError == "" || s.finished {
 		return condition{}
 	}
-	return condition{metav1.ConditionTrue, reasonConfigurationInvalid, "the operator's configuration is not taken, and the last good one stays in force: " + trouble}
+	return condition{metav1.ConditionTrue, reasonConfigurationInvalid, "the operator's configuration is not taken, and the last good one stays in force: " + configError}
 }
 
 // setCondition sets or removes a condition. The time of the last transition is
@@ -165,8 +165,8 @@ func setCondition(all *[]metav1.Condition, name string, c condition, generation 
 		return
 	}
 	set := metav1.Condition{
-		Type: name, Status: c.status, Reason: c.reason, Message: engine.Clip(c.message, 4096),
-		ObservedGeneration: generation, LastTransitionTime: *stamp(now),
+		Type: name, Status: c.status, Reason: c.reason, Message: engine.Truncate(c.message, 4096),
+		ObservedGeneration: generation, LastTransitionTime: *toMetaTime(now),
 	}
 	old := meta.FindStatusCondition(*all, name)
 	switch {
@@ -179,17 +179,17 @@ func setCondition(all *[]metav1.Condition, name string, c condition, generation 
 	*old = set
 }
 
-var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,255}$`)
+var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,255}$`)
 
-// oneWord is the reason of a step if a condition may carry it.
-func oneWord(reason string) string {
-	if word.MatchString(reason) {
+// sanitizeReason is the reason of a step if a condition may carry it.
+func sanitizeReason(reason string) string {
+	if reasonPattern.MatchString(reason) {
 		return reason
 	}
 	return "StepFailed"
 }
 
-func stamp(t time.Time) *metav1.Time {
+func toMetaTime(t time.Time) *metav1.Time {
 	at := metav1.NewTime(t.Truncate(time.Second))
 	return &at
 }

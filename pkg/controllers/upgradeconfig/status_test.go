@@ -39,9 +39,9 @@ func TestSetConditionMovesTheTimeOfTransitionOnlyWithWhatIsShown(t *testing.T) {
 			var all []metav1.Condition
 			setCondition(&all, c.name, before, 1, noon)
 			setCondition(&all, c.name, c.now, 2, noon.Add(time.Hour))
-			since := *stamp(noon)
+			since := *toMetaTime(noon)
 			if c.moves {
-				since = *stamp(noon.Add(time.Hour))
+				since = *toMetaTime(noon.Add(time.Hour))
 			}
 			want := []metav1.Condition{{
 				Type: c.name, Status: c.now.status, Reason: c.now.reason, Message: c.now.message, ObservedGeneration: 2, LastTransitionTime: since,
@@ -65,7 +65,7 @@ func TestAConditionIsNeverTooLongForTheAPI(t *testing.T) {
 		t.Errorf("a message of %d bytes", n)
 	}
 	for reason, want := range map[string]string{"TargetRefused": "TargetRefused", "": "StepFailed", "not one word": "StepFailed", "1st": "StepFailed"} {
-		if got := oneWord(reason); got != want {
+		if got := sanitizeReason(reason); got != want {
 			t.Errorf("%q became %q", reason, got)
 		}
 	}
@@ -73,7 +73,7 @@ func TestAConditionIsNeverTooLongForTheAPI(t *testing.T) {
 
 func TestSummarize(t *testing.T) {
 	t.Parallel()
-	at := stamp(noon)
+	at := toMetaTime(noon)
 	current := &history.StepCondition{Type: "PreHealthCheck", Status: metav1.ConditionFalse, Reason: "ClusterUnhealthy", Message: "ill", StartTime: at}
 	blind := &history.StepCondition{Type: "PreHealthCheck", Status: metav1.ConditionUnknown, Reason: "CannotObserve", Message: "no route", StartTime: at}
 	failure := &history.StepCondition{Type: "CommenceUpgrade", Reason: "TargetRefused", Message: "not signed"}
@@ -81,19 +81,19 @@ func TestSummarize(t *testing.T) {
 	accepted := condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid, and no other upgrade is under way"}
 
 	for name, c := range map[string]struct {
-		verdict engine.Verdict
+		verdict engine.Summary
 		paused  bool
 		want    summary
 	}{
 		"a step waits": {
-			verdict: engine.Verdict{State: engine.Running, Current: current, Deadline: noon},
+			verdict: engine.Summary{State: engine.Running, Current: current, Deadline: noon},
 			want: summary{
-				phase: history.PhaseUpgrading, accepted: accepted, stalled: onTime, next: noon,
+				phase: history.PhaseUpgrading, accepted: accepted, stalled: onTime, nextTransition: noon,
 				progressing: condition{metav1.ConditionTrue, "PreHealthCheck", "ill"},
 			},
 		},
 		"a step waits, and it is paused": {
-			verdict: engine.Verdict{State: engine.Running, Current: current},
+			verdict: engine.Summary{State: engine.Running, Current: current},
 			paused:  true,
 			want: summary{
 				phase: history.PhaseUpgrading, accepted: accepted, stalled: onTime,
@@ -101,7 +101,7 @@ func TestSummarize(t *testing.T) {
 			},
 		},
 		"a step takes long, and it is paused too late": {
-			verdict: engine.Verdict{State: engine.Running, Committed: true, Current: current, Slow: true},
+			verdict: engine.Summary{State: engine.Running, Committed: true, Current: current, Stalled: true},
 			paused:  true,
 			want: summary{
 				phase: history.PhaseUpgrading, accepted: accepted,
@@ -110,14 +110,14 @@ func TestSummarize(t *testing.T) {
 			},
 		},
 		"a step cannot find out": {
-			verdict: engine.Verdict{State: engine.Running, Current: blind},
+			verdict: engine.Summary{State: engine.Running, Current: blind},
 			want: summary{
 				phase: history.PhaseUnknown, accepted: accepted, stalled: onTime,
 				progressing: condition{metav1.ConditionUnknown, reasonCannotObserve, "PreHealthCheck: no route"},
 			},
 		},
 		"it is cleaned up after a failure, and a step cannot find out": {
-			verdict: engine.Verdict{State: engine.CleaningUp, Failure: failure, Current: blind},
+			verdict: engine.Summary{State: engine.CleaningUp, Failure: failure, Current: blind},
 			want: summary{
 				phase: history.PhaseFailed, accepted: accepted, stalled: onTime,
 				progressing: condition{metav1.ConditionUnknown, reasonCannotObserve, "PreHealthCheck: no route"},
@@ -125,18 +125,18 @@ func TestSummarize(t *testing.T) {
 			},
 		},
 		"it has failed": {
-			verdict: engine.Verdict{State: engine.Failed, Failure: failure},
+			verdict: engine.Summary{State: engine.Failed, Failure: failure},
 			want: summary{
-				phase: history.PhaseFailed, accepted: accepted, stalled: onTime, over: true,
+				phase: history.PhaseFailed, accepted: accepted, stalled: onTime, finished: true,
 				progressing: condition{metav1.ConditionFalse, reasonFailed, "the upgrade to 4.4.6 was given up: CommenceUpgrade: not signed"},
 				succeeded:   condition{metav1.ConditionFalse, "TargetRefused", "CommenceUpgrade: not signed"},
 			},
 		},
 		"it is complete": {
-			verdict: engine.Verdict{State: engine.Succeeded, Committed: true},
+			verdict: engine.Summary{State: engine.Succeeded, Committed: true},
 			paused:  true,
 			want: summary{
-				phase: history.PhaseUpgraded, accepted: accepted, stalled: onTime, over: true,
+				phase: history.PhaseUpgraded, accepted: accepted, stalled: onTime, finished: true,
 				progressing: condition{metav1.ConditionFalse, reasonUpgraded, "the upgrade to 4.4.6 is complete"},
 				succeeded:   condition{metav1.ConditionTrue, reasonUpgraded, "the cluster was upgraded to 4.4.6"},
 			},
@@ -144,7 +144,7 @@ func TestSummarize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := summarize(history.History{Version: desired}, c.verdict, c.paused)
+			got := summarize(history.Record{Version: desired}, c.verdict, c.paused)
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(summary{}, condition{})); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
@@ -154,9 +154,9 @@ func TestSummarize(t *testing.T) {
 
 func TestStatusOfShowsTheTimesOfTheWorkers(t *testing.T) {
 	t.Parallel()
-	from, to := stamp(noon), stamp(noon.Add(time.Hour))
-	record := history.History{Version: desired, Conditions: []history.StepCondition{{Type: workersStep, StartTime: from, CompleteTime: to}}}
-	status := statusOf(upgradeConfig(upgrade), record, summary{phase: history.PhaseUpgrading}, "", noon)
+	from, to := toMetaTime(noon), toMetaTime(noon.Add(time.Hour))
+	record := history.Record{Version: desired, Conditions: []history.StepCondition{{Type: workersStep, StartTime: from, CompleteTime: to}}}
+	status := buildStatus(upgradeConfig(upgrade), record, summary{phase: history.PhaseUpgrading}, "", noon)
 	got := status.History[0]
 	if !got.WorkerStartTime.Equal(from) || !got.WorkerCompleteTime.Equal(to) {
 		t.Errorf("the workers took from %s to %s", got.WorkerStartTime, got.WorkerCompleteTime)

@@ -19,18 +19,18 @@ import (
 func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
 	t.Parallel()
 	for name, reach := range map[string]func(*world){
-		"before its time":            func(w *world) { w.at(-6 * time.Minute) },
-		"while it is paused":         func(w *world) { w.pauseAt(); w.at(time.Minute) },
-		"while another has the lock": func(w *world) { w.lock(lock.Holder{Kind: "UpgradeJob"}); w.at(time.Minute) },
-		"while it cannot be read":    func(w *world) { w.unreadable(24 * time.Hour); w.at(time.Minute) },
-		"while a step waits":         func(w *world) { w.reach("ControlPlaneUpgraded"); w.play(time.Second) },
+		"before its time":            func(w *world) { w.runTo(-6 * time.Minute) },
+		"while it is paused":         func(w *world) { w.pause(); w.runTo(time.Minute) },
+		"while another has the lock": func(w *world) { w.createLock(lock.Holder{Kind: "UpgradeJob"}); w.runTo(time.Minute) },
+		"while it cannot be read":    func(w *world) { w.failReads(24 * time.Hour); w.runTo(time.Minute) },
+		"while a step waits":         func(w *world) { w.runUntilStep("ControlPlaneUpgraded"); w.runFor(time.Second) },
 		"while a step cannot find out": func(w *world) {
-			w.reach("ControlPlaneUpgraded")
-			w.unreadable(24 * time.Hour)
-			w.play(time.Minute)
+			w.runUntilStep("ControlPlaneUpgraded")
+			w.failReads(24 * time.Hour)
+			w.runFor(time.Minute)
 		},
-		"after the upgrade":   func(w *world) { w.upgraded(); w.play(time.Second) },
-		"after it has failed": func(w *world) { w.pauseAt(); w.at(31 * time.Minute) },
+		"after the upgrade":   func(w *world) { w.runToCompletion(); w.runFor(time.Second) },
+		"after it has failed": func(w *world) { w.pause(); w.runTo(31 * time.Minute) },
 		"after it has failed without Events": func(w *world) {
 			w.plan = func(_ int, what string) answer {
 				if what == "create Event" {
@@ -38,13 +38,13 @@ func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
 				}
 				return applied
 			}
-			w.pauseAt()
-			w.at(time.Hour)
+			w.pause()
+			w.runTo(time.Hour)
 		},
 		"while its type is not known": func(w *world) {
-			w.reach("ControlPlaneUpgraded")
-			w.setup.Upgraders = nil
-			w.play(time.Minute)
+			w.runUntilStep("ControlPlaneUpgraded")
+			w.snapshot.Upgraders = nil
+			w.runFor(time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
 			w.requests = nil
 			for range 20 { // nodes, pools and operators change all the time
 				w.queue(upgrade)
-				w.look()
+				w.processNextItem()
 			}
 			if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
@@ -63,18 +63,18 @@ func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
 	}
 }
 
-func (w *world) pauseAt() {
-	w.respec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
+func (w *world) pause() {
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
 }
 
 func TestAWaitingStepShowsASignOfLifeEveryFiveMinutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.installs = 3 * time.Hour
-	w.reach("ControlPlaneUpgraded")
-	w.play(time.Minute)
+	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.runFor(time.Minute)
 	w.requests = nil
-	w.play(time.Hour)
+	w.runFor(time.Hour)
 	want := make([]string, 12)
 	for i := range want {
 		want[i] = "patch UpgradeConfig/status"
@@ -87,16 +87,16 @@ func TestAWaitingStepShowsASignOfLifeEveryFiveMinutes(t *testing.T) {
 func TestAMessageIsWrittenAtMostOnceAMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.installs = 3 * time.Hour
-	w.reach("ControlPlaneUpgraded")
-	w.play(time.Minute)
+	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.runFor(time.Minute)
 	w.requests = nil
 	for i := range 600 { // each second it says something else
 		w.after(time.Duration(i)*time.Second, func() {
 			w.report(w.clusterVersion(), configv1.OperatorProgressing, configv1.ConditionTrue, fmt.Sprintf("%d of 600 done", i))
 		})
 	}
-	w.play(10 * time.Minute)
+	w.runFor(10 * time.Minute)
 	if n := len(w.requests); n < 9 || n > 12 {
 		t.Errorf("%d requests in ten minutes: %q", n, w.requests)
 	}
@@ -109,7 +109,7 @@ func TestAnUpgradeMakesFewRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.latency = 700 * time.Millisecond
-	w.upgraded()
+	w.runToCompletion()
 	status, reads := 0, map[string]int{}
 	for _, request := range w.requests {
 		switch request {
@@ -134,17 +134,17 @@ func TestRest(t *testing.T) {
 		next time.Time
 		want time.Duration
 	}{
-		"nothing is asked for":   {want: longestRest},
+		"nothing is asked for":   {want: maxRequeue},
 		"soon":                   {next: noon.Add(20 * time.Millisecond), want: 20 * time.Millisecond},
-		"later than is good":     {next: noon.Add(time.Hour), want: longestRest},
-		"now":                    {next: noon, want: shortestRest},
-		"in the past":            {next: noon.Add(-time.Hour), want: shortestRest},
-		"a nanosecond ago":       {next: noon.Add(-1), want: shortestRest},
-		"exactly at the longest": {next: noon.Add(longestRest), want: longestRest},
+		"later than is good":     {next: noon.Add(time.Hour), want: maxRequeue},
+		"now":                    {next: noon, want: minRequeue},
+		"in the past":            {next: noon.Add(-time.Hour), want: minRequeue},
+		"a nanosecond ago":       {next: noon.Add(-1), want: minRequeue},
+		"exactly at the longest": {next: noon.Add(maxRequeue), want: maxRequeue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := rest(c.next, noon); got != c.want {
+			if got := requeueAfter(c.next, noon); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -155,11 +155,11 @@ func TestWhomAChangeInTheClusterConcerns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade), upgradeConfig(client.ObjectKey{Namespace: "team-b", Name: "tomorrow"},
 		func(s *v1alpha1.UpgradeConfigSpec) {
-			s.Desired.Version, s.UpgradeAt = "4.4.7", clockTime(tenPast.Add(24*time.Hour))
+			s.Desired.Version, s.UpgradeAt = "4.4.7", formatTime(tenPast.Add(24*time.Hour))
 		}))
-	w.playUntil(func() bool { return w.ended(upgrade) })
-	w.play(time.Second)
-	requests := w.operator.unfinished(t.Context(), nil)
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
+	w.runFor(time.Second)
+	requests := w.reconciler.mapToActiveConfigs(t.Context(), nil)
 	if len(requests) != 1 || requests[0].Name != "tomorrow" {
 		t.Errorf("it concerns %v", requests)
 	}

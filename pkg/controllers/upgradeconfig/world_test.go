@@ -45,9 +45,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/dependencies"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/gate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 )
 
@@ -67,10 +67,10 @@ type world struct {
 	api     client.WithWatch
 	cluster script
 
-	operator *Reconciler // of this life of the process
-	measured *prometheus.Registry
-	setup    Setup
-	lives    int
+	reconciler *Reconciler // of this life of the process
+	registry   *prometheus.Registry
+	snapshot   Snapshot
+	processes  int
 
 	// plan decides what becomes of the operator's n-th write, from 1; nil means that all are applied.
 	plan func(n int, what string) answer
@@ -78,30 +78,30 @@ type world struct {
 	latency time.Duration
 	// frozen are the kinds of which the cache hears nothing.
 	frozen map[string]bool
-	// reads decides whether the operator can read an object; nil means that it can.
-	reads func(kind string) error
+	// readError decides whether the operator can read an object; nil means that it can.
+	readError func(kind string) error
 
 	cache   map[string]map[client.ObjectKey]client.Object // by kind
 	dirty   map[string]bool                               // kinds of which something was written
 	deleted map[client.ObjectKey]metav1.Time              // when, by the clock of this world
 
-	ready    []client.ObjectKey
-	due      map[client.ObjectKey]time.Time
-	failures map[client.ObjectKey]int
-	coming   []happening
-	looks    int
-	errors   []error // that looks have ended with
-	atOnce   int     // looks since the clock moved
+	ready      []client.ObjectKey
+	due        map[client.ObjectKey]time.Time
+	failures   map[client.ObjectKey]int
+	scheduled  []scheduledEvent
+	reconciles int
+	errors     []error // that looks have ended with
+	burst      int     // looks since the clock moved
 
-	respecified bool // the spec of the ClusterVersion has changed: it has another generation
+	specChanged bool // the spec of the ClusterVersion has changed: it has another generation
 
-	writes   []string // that the operator has tried
-	requests []string // that the operator has made
-	asked    []string // what the operator has asked the cluster version operator for, "" to withdraw it
-	ends     map[string]int
+	writes            []string // that the operator has tried
+	requests          []string // that the operator has made
+	requestedVersions []string // what the operator has asked the cluster version operator for, "" to withdraw it
+	completions       map[string]int
 }
 
-type happening struct {
+type scheduledEvent struct {
 	at time.Time
 	do func()
 }
@@ -156,7 +156,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	w := &world{
 		t: t, clock: testingclock.NewFakePassiveClock(noon), cluster: healthy(),
 		frozen: map[string]bool{}, dirty: map[string]bool{}, deleted: map[client.ObjectKey]metav1.Time{},
-		cache: map[string]map[client.ObjectKey]client.Object{}, ends: map[string]int{},
+		cache: map[string]map[client.ObjectKey]client.Object{}, completions: map[string]int{},
 	}
 	scheme := testScheme()
 	w.api = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).
@@ -173,7 +173,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 // restart begins another life of the process: with an empty memory and a cache
 // that holds what there is.
 func (w *world) restart() {
-	w.lives++
+	w.processes++
 	c := interceptor.NewClient(w.api, interceptor.Funcs{
 		Get: w.cachedGet, List: w.cachedList,
 		Create: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -186,30 +186,30 @@ func (w *world) restart() {
 			return w.write(ctx, "patch "+kindOf(obj)+"/"+sub, obj, func() error { return api.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 	})
-	w.measured = prometheus.NewPedanticRegistry()
-	metrics, err := telemetry.NewMetrics(w.measured)
+	w.registry = prometheus.NewPedanticRegistry()
+	metrics, err := telemetry.NewMetrics(w.registry)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	events := &telemetry.Events{Client: c, Clock: w.clock, Metrics: metrics}
-	needed, err := dependencies.New(dependencies.Options{Timeout: time.Second})
+	needed, err := externaldeps.New(externaldeps.Options{Timeout: time.Second})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	live := interceptor.NewClient(w.api, interceptor.Funcs{Get: w.liveGet})
-	tools := runbooks.Tools{
-		Client: c, Live: live, Notifier: events, Alerts: &gate.Alerts{Unchecked: true}, Dependencies: needed,
-		Silencer: &maintenance.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: c, Live: live}, Config: config.Default(),
+	deps := runbooks.Deps{
+		Client: c, Live: live, Notifier: events, Alerts: &health.Alerts{Disabled: true}, Dependencies: needed,
+		Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: c, Live: live}, Config: config.Default(),
 	}
-	w.setup = Setup{
-		Upgraders: map[string]ClusterUpgrader{"OSD": watched{w: w, upgrader: runbooks.OSD{Tools: tools}}},
+	w.snapshot = Snapshot{
+		Upgraders: map[string]ClusterUpgrader{"OSD": watched{w: w, upgrader: runbooks.OSD{Deps: deps}}},
 		Config:    config.Default(),
 	}
-	w.operator = &Reconciler{
+	w.reconciler = &Reconciler{
 		Client: c, Live: live, Clock: w.clock, Namespace: operatorNamespace,
-		Setup: func() Setup { return w.setup }, Telling: telemetry.Telling{Events: events}, Metrics: metrics,
+		Config: func() Snapshot { return w.snapshot }, Notifier: telemetry.MultiPublisher{Events: events}, Metrics: metrics,
 	}
-	w.operator.init()
+	w.reconciler.init()
 	w.ready, w.due, w.failures = nil, map[client.ObjectKey]time.Time{}, map[client.ObjectKey]int{}
 	clear(w.cache)
 	for kind := range kinds {
@@ -232,9 +232,9 @@ func (u watched) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			do, name := steps[i].Do, steps[i].Name
 			steps[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
 				attempt := cfg.Status.History[0]
-				held, ok := u.w.held(ctx, kind, client.ObjectKeyFromObject(cfg)).(*v1alpha1.UpgradeConfig)
+				stored, ok := u.w.stored(ctx, upgradeConfigKind, client.ObjectKeyFromObject(cfg)).(*v1alpha1.UpgradeConfig)
 				if ok {
-					if c := find(held.Status.History, attempt.Version, attempt.Attempt, name); c != nil && c.CompleteTime != nil {
+					if c := find(stored.Status.History, attempt.Version, attempt.Attempt, name); c != nil && c.CompleteTime != nil {
 						u.w.t.Errorf("the step %s is over and is called again", name)
 					}
 				}
@@ -263,12 +263,12 @@ func (w *world) write(ctx context.Context, what string, obj client.Object, do fu
 		panic(crash{})
 	case applied, answeredWithError, crashAfter:
 	}
-	before := w.held(ctx, kind, key)
+	before := w.stored(ctx, kind, key)
 	w.clock.SetTime(w.clock.Now().Add(w.latency))
 	err := do()
 	w.dirty[kind] = true
 	if err == nil {
-		w.inspect(before, w.held(ctx, kind, key))
+		w.inspect(before, w.stored(ctx, kind, key))
 	}
 	switch fate {
 	case answeredWithError:
@@ -280,8 +280,8 @@ func (w *world) write(ctx context.Context, what string, obj client.Object, do fu
 	return err
 }
 
-// held is what the API server holds, or nil.
-func (w *world) held(ctx context.Context, kind string, key client.ObjectKey) client.Object {
+// stored is what the API server holds, or nil.
+func (w *world) stored(ctx context.Context, kind string, key client.ObjectKey) client.Object {
 	var obj client.Object
 	switch kind {
 	case kindOf(&v1alpha1.UpgradeConfig{}):
@@ -306,21 +306,21 @@ func (w *world) inspect(before, after client.Object) {
 			return
 		}
 		if !reflect.DeepEqual(was.DesiredUpdate, is.DesiredUpdate) {
-			asked := ""
+			requested := ""
 			if is.DesiredUpdate != nil {
-				asked = is.DesiredUpdate.Version
+				requested = is.DesiredUpdate.Version
 			}
-			w.asked = append(w.asked, asked)
+			w.requestedVersions = append(w.requestedVersions, requested)
 		}
-		w.respecified = true
+		w.specChanged = true
 	case *v1alpha1.UpgradeConfig:
 		was, is := before.(*v1alpha1.UpgradeConfig).Status.History, after.Status.History
 		if len(is) > maxHistory {
 			w.t.Errorf("the history has %d elements", len(is))
 		}
 		for _, h := range is {
-			i := slices.IndexFunc(was, func(old history.History) bool { return old.Version == h.Version && old.Attempt == h.Attempt })
-			if i >= 0 && ended(was[i]) && !reflect.DeepEqual(was[i], h) {
+			i := slices.IndexFunc(was, func(old history.Record) bool { return old.Version == h.Version && old.Attempt == h.Attempt })
+			if i >= 0 && isFinished(was[i]) && !reflect.DeepEqual(was[i], h) {
 				w.t.Errorf("the attempt was over and is written again:\n%+v\n%+v", was[i], h)
 			}
 			for _, c := range h.Conditions {
@@ -329,7 +329,7 @@ func (w *world) inspect(before, after client.Object) {
 				case old != nil && old.CompleteTime != nil && !reflect.DeepEqual(*old, c):
 					w.t.Errorf("the step %s was over and is written again:\n%+v\n%+v", c.Type, *old, c)
 				case c.CompleteTime != nil && (old == nil || old.CompleteTime == nil):
-					w.ends[fmt.Sprintf("%s/%s %d %s", after.Namespace, h.Version, h.Attempt, c.Type)]++
+					w.completions[fmt.Sprintf("%s/%s %d %s", after.Namespace, h.Version, h.Attempt, c.Type)]++
 				}
 			}
 		}
@@ -338,31 +338,31 @@ func (w *world) inspect(before, after client.Object) {
 
 func (w *world) cachedGet(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	kind := kindOf(obj)
-	if w.reads != nil {
-		if err := w.reads(kind); err != nil {
+	if w.readError != nil {
+		if err := w.readError(kind); err != nil {
 			return err
 		}
 	}
-	held, ok := w.cache[kind][key]
+	cached, ok := w.cache[kind][key]
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 	}
-	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(held.DeepCopyObject()).Elem())
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(cached.DeepCopyObject()).Elem())
 	return nil
 }
 
 func (w *world) cachedList(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	kind := kindOf(list)
-	which := (&client.ListOptions{}).ApplyOptions(opts).LabelSelector
-	if w.reads != nil {
-		if err := w.reads(kind); err != nil {
+	selector := (&client.ListOptions{}).ApplyOptions(opts).LabelSelector
+	if w.readError != nil {
+		if err := w.readError(kind); err != nil {
 			return err
 		}
 	}
 	var items []runtime.Object
 	for _, key := range sorted(w.cache[kind]) {
-		if held := w.cache[kind][key]; which == nil || which.Matches(labels.Set(held.GetLabels())) {
-			items = append(items, held.DeepCopyObject())
+		if cached := w.cache[kind][key]; selector == nil || selector.Matches(labels.Set(cached.GetLabels())) {
+			items = append(items, cached.DeepCopyObject())
 		}
 	}
 	return apimeta.SetList(list, items)
@@ -371,12 +371,12 @@ func (w *world) cachedList(_ context.Context, _ client.WithWatch, list client.Ob
 func (w *world) liveGet(ctx context.Context, api client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	w.requests = append(w.requests, "get "+kindOf(obj))
 	err := api.Get(ctx, key, obj, opts...)
-	w.clockDeletion(obj)
+	w.setDeletionTime(obj)
 	return err
 }
 
-// clockDeletion puts the time of this world in the place of the real one.
-func (w *world) clockDeletion(obj client.Object) {
+// setDeletionTime puts the time of this world in the place of the real one.
+func (w *world) setDeletionTime(obj client.Object) {
 	if at, ok := w.deleted[client.ObjectKeyFromObject(obj)]; ok && obj.GetDeletionTimestamp() != nil {
 		obj.SetDeletionTimestamp(&at)
 	}
@@ -401,10 +401,10 @@ func (w *world) sync() {
 		now := map[client.ObjectKey]client.Object{}
 		for _, item := range items {
 			obj := item.(client.Object)
-			w.clockDeletion(obj)
+			w.setDeletionTime(obj)
 			now[client.ObjectKeyFromObject(obj)] = obj
 		}
-		changed := w.differing(w.cache[kind], now)
+		changed := w.changedKeys(w.cache[kind], now)
 		w.cache[kind] = now
 		if kind != kindOf(&v1alpha1.UpgradeConfig{}) {
 			others = others || len(changed) > 0
@@ -413,13 +413,13 @@ func (w *world) sync() {
 		w.queue(changed...)
 	}
 	if others {
-		for _, request := range w.operator.unfinished(w.t.Context(), nil) {
+		for _, request := range w.reconciler.mapToActiveConfigs(w.t.Context(), nil) {
 			w.queue(request.NamespacedName)
 		}
 	}
 }
 
-func (w *world) differing(before, after map[client.ObjectKey]client.Object) []client.ObjectKey {
+func (w *world) changedKeys(before, after map[client.ObjectKey]client.Object) []client.ObjectKey {
 	var keys []client.ObjectKey
 	for key, obj := range after {
 		if old, ok := before[key]; !ok || old.GetResourceVersion() != obj.GetResourceVersion() {
@@ -451,29 +451,29 @@ func (w *world) queue(keys ...client.ObjectKey) {
 
 // after lets something happen by itself.
 func (w *world) after(d time.Duration, do func()) {
-	w.coming = append(w.coming, happening{at: w.clock.Now().Add(d), do: do})
+	w.scheduled = append(w.scheduled, scheduledEvent{at: w.clock.Now().Add(d), do: do})
 }
 
-// play lets that much time pass.
-func (w *world) play(d time.Duration) {
+// runFor lets that much time pass.
+func (w *world) runFor(d time.Duration) {
 	w.t.Helper()
 	end := w.clock.Now().Add(d)
-	over := false
-	w.after(d, func() { over = true })
-	w.playUntil(func() bool { return over && !w.clock.Now().Before(end) })
+	elapsed := false
+	w.after(d, func() { elapsed = true })
+	w.runUntil(func() bool { return elapsed && !w.clock.Now().Before(end) })
 }
 
-// playUntil plays until it is so; it must come to be so within a week.
-func (w *world) playUntil(so func() bool) {
+// runUntil plays until it is so; it must come to be so within a week.
+func (w *world) runUntil(done func() bool) {
 	w.t.Helper()
 	for limit := w.clock.Now().Add(7 * 24 * time.Hour); w.clock.Now().Before(limit); {
-		w.cluster.act(w)
+		w.cluster.reconcile(w)
 		w.sync()
 		switch {
-		case so():
+		case done():
 			return
 		case len(w.ready) > 0:
-			w.look()
+			w.processNextItem()
 		case !w.advance():
 			w.t.Fatalf("nobody will ever look again; %s", w.describe())
 		}
@@ -481,14 +481,14 @@ func (w *world) playUntil(so func() bool) {
 	w.t.Fatalf("it did not come to be so in a week; %s", w.describe())
 }
 
-// look takes the look whose turn it is, and does with the answer what a work queue does.
-func (w *world) look() {
+// processNextItem takes the look whose turn it is, and does with the answer what a work queue does.
+func (w *world) processNextItem() {
 	w.t.Helper()
 	key := w.ready[0]
 	w.ready = w.ready[1:]
-	w.looks++
-	if w.atOnce++; w.atOnce > 60 {
-		w.t.Fatalf("%d looks at once; %s; the last requests were %q", w.atOnce, w.describe(), w.requests[max(0, len(w.requests)-8):])
+	w.reconciles++
+	if w.burst++; w.burst > 60 {
+		w.t.Fatalf("%d looks at once; %s; the last requests were %q", w.burst, w.describe(), w.requests[max(0, len(w.requests)-8):])
 	}
 	result, err := w.reconcile(key)
 	switch {
@@ -498,17 +498,17 @@ func (w *world) look() {
 	case err != nil:
 		w.failures[key]++
 		w.errors = append(w.errors, err)
-		w.askedFor(key, min(200*time.Millisecond<<min(w.failures[key]-1, 20), time.Minute))
+		w.addAfter(key, min(200*time.Millisecond<<min(w.failures[key]-1, 20), time.Minute))
 		return
-	case result.RequeueAfter < 0 || result.RequeueAfter > longestRest:
+	case result.RequeueAfter < 0 || result.RequeueAfter > maxRequeue:
 		w.t.Errorf("asked to look again in %s", result.RequeueAfter)
 	case result.RequeueAfter > 0:
-		w.askedFor(key, result.RequeueAfter)
+		w.addAfter(key, result.RequeueAfter)
 	}
 	w.failures[key] = 0
 }
 
-func (w *world) askedFor(key client.ObjectKey, in time.Duration) {
+func (w *world) addAfter(key client.ObjectKey, in time.Duration) {
 	at := w.clock.Now().Add(in)
 	if before, ok := w.due[key]; !ok || at.Before(before) {
 		w.due[key] = at
@@ -526,7 +526,7 @@ func (w *world) reconcile(key client.ObjectKey) (result reconcile.Result, err er
 		}
 	}()
 	ctx := ctrl.LoggerInto(w.t.Context(), logr.Discard())
-	return w.operator.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+	return w.reconciler.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 }
 
 // advance moves the clock to the next time at which something happens.
@@ -540,7 +540,7 @@ func (w *world) advance() bool {
 	for _, at := range w.due {
 		sooner(at)
 	}
-	for _, h := range w.coming {
+	for _, h := range w.scheduled {
 		sooner(h.at)
 	}
 	if next.IsZero() {
@@ -548,7 +548,7 @@ func (w *world) advance() bool {
 	}
 	if next.After(w.clock.Now()) {
 		w.clock.SetTime(next)
-		w.atOnce = 0
+		w.burst = 0
 	}
 	for _, key := range sorted(w.due) {
 		if !w.due[key].After(w.clock.Now()) {
@@ -556,11 +556,11 @@ func (w *world) advance() bool {
 			w.queue(key)
 		}
 	}
-	happened := w.coming
-	w.coming = nil
+	happened := w.scheduled
+	w.scheduled = nil
 	for _, h := range happened {
 		if h.at.After(w.clock.Now()) {
-			w.coming = append(w.coming, h)
+			w.scheduled = append(w.scheduled, h)
 			continue
 		}
 		h.do()
@@ -574,15 +574,15 @@ func (w *world) jump(d time.Duration) {
 	for key, at := range w.due {
 		w.due[key] = at.Add(d)
 	}
-	for i := range w.coming {
-		w.coming[i].at = w.coming[i].at.Add(d)
+	for i := range w.scheduled {
+		w.scheduled[i].at = w.scheduled[i].at.Add(d)
 	}
 }
 
 // create lets somebody create an object.
 func (w *world) create(obj client.Object) {
 	w.t.Helper()
-	obj.SetUID(types.UID(fmt.Sprintf("%s-%s-%d", obj.GetNamespace(), obj.GetName(), w.looks)))
+	obj.SetUID(types.UID(fmt.Sprintf("%s-%s-%d", obj.GetNamespace(), obj.GetName(), w.reconciles)))
 	obj.SetGeneration(1)
 	if err := w.api.Create(w.t.Context(), obj); err != nil {
 		w.t.Fatal(err)
@@ -610,8 +610,8 @@ func (w *world) get(key client.ObjectKey) *v1alpha1.UpgradeConfig {
 	return &cfg
 }
 
-// respec lets somebody change the spec.
-func (w *world) respec(key client.ObjectKey, change func(*v1alpha1.UpgradeConfigSpec)) {
+// updateSpec lets somebody change the spec.
+func (w *world) updateSpec(key client.ObjectKey, change func(*v1alpha1.UpgradeConfigSpec)) {
 	w.t.Helper()
 	cfg := w.get(key)
 	w.edit(cfg, func() {
@@ -620,10 +620,10 @@ func (w *world) respec(key client.ObjectKey, change func(*v1alpha1.UpgradeConfig
 	})
 }
 
-// lose lets somebody wipe the status.
-func (w *world) lose(key client.ObjectKey) {
+// clearStatus lets somebody wipe the status.
+func (w *world) clearStatus(key client.ObjectKey) {
 	w.t.Helper()
-	clear(w.ends)
+	clear(w.completions)
 	cfg := w.get(key)
 	cfg.Status = v1alpha1.UpgradeConfigStatus{}
 	if err := w.api.Status().Update(w.t.Context(), cfg); err != nil {
@@ -636,7 +636,7 @@ func (w *world) lose(key client.ObjectKey) {
 func (w *world) remove(key client.ObjectKey) {
 	w.t.Helper()
 	cfg := w.get(key)
-	w.deleted[key] = *stamp(w.clock.Now())
+	w.deleted[key] = *toMetaTime(w.clock.Now())
 	if len(cfg.Finalizers) > 0 {
 		w.edit(cfg, func() { cfg.Generation++ })
 	}
@@ -705,8 +705,8 @@ func (w *world) describe() string {
 	return text.String()
 }
 
-// seize gives the lock to somebody, whoever has it; to nobody if the holder is zero.
-func (w *world) seize(holder lock.Holder) {
+// setLockHolder gives the lock to somebody, whoever has it; to nobody if the holder is zero.
+func (w *world) setLockHolder(holder lock.Holder) {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: operatorNamespace, Name: lock.Name}
 	var lease coordinationv1.Lease
@@ -726,13 +726,13 @@ func (w *world) lease(cfg *v1alpha1.UpgradeConfig) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: lock.Name, ResourceVersion: "1"},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new(strings.Join([]string{kind, cfg.Namespace, cfg.Name, string(cfg.UID)}, "/")),
+			HolderIdentity: new(strings.Join([]string{upgradeConfigKind, cfg.Namespace, cfg.Name, string(cfg.UID)}, "/")),
 		},
 	}
 }
 
-// lock lets somebody take the lock before anybody else does.
-func (w *world) lock(holder lock.Holder) {
+// createLock lets somebody take the lock before anybody else does.
+func (w *world) createLock(holder lock.Holder) {
 	w.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: lock.Name}})
-	w.seize(holder)
+	w.setLockHolder(holder)
 }

@@ -27,8 +27,8 @@ var ErrUnexpected = errors.New("the scenario did not end as expected")
 // ErrInterrupted is returned when a story was ended before it was over.
 var ErrInterrupted = errors.New("interrupted")
 
-// place is where a cluster and the programs are.
-type place struct {
+// globalOptions is where a cluster and the programs are.
+type globalOptions struct {
 	dir        string
 	bin        string
 	repository string
@@ -36,7 +36,7 @@ type place struct {
 
 // New returns the command with all its subcommands.
 func New() *cobra.Command {
-	where := &place{}
+	opts := &globalOptions{}
 	root := &cobra.Command{
 		Use:           "devcluster",
 		Short:         "An OpenShift-like cluster on a laptop, and stories that are played on it.",
@@ -51,33 +51,33 @@ func New() *cobra.Command {
 	root.SetOut(os.Stdout)
 	root.SetFlagErrorFunc(commandline.FlagError)
 	flags := root.PersistentFlags()
-	flags.StringVar(&where.dir, "dir", ".devcluster", "state folder of the cluster")
-	flags.StringVar(&where.bin, "bin-dir", "", "folder with etcd, kube-apiserver, kube-controller-manager, kubectl and operator (default: bin in the module of the working directory)")
-	flags.StringVar(&where.repository, "repository", "", "checkout whose deploy folder is applied (default: the module of the working directory)")
-	root.AddCommand(up(where), down(where), status(where), logs(where), play(where), scenarioNames(), demo(where))
+	flags.StringVar(&opts.dir, "dir", ".devcluster", "state folder of the cluster")
+	flags.StringVar(&opts.bin, "bin-dir", "", "folder with etcd, kube-apiserver, kube-controller-manager, kubectl and operator (default: bin in the module of the working directory)")
+	flags.StringVar(&opts.repository, "repository", "", "checkout whose deploy folder is applied (default: the module of the working directory)")
+	root.AddCommand(up(opts), down(opts), status(opts), logs(opts), scenarioCommand(opts), scenarioNames(), demo(opts))
 	return root
 }
 
 // complete fills in what depends on the working directory.
-func (p *place) complete() error {
-	if p.repository == "" {
+func (o *globalOptions) complete() error {
+	if o.repository == "" {
 		root, err := moduleRoot()
 		if err != nil {
 			return err
 		}
-		p.repository = root
+		o.repository = root
 	}
-	if p.bin == "" {
-		p.bin = filepath.Join(p.repository, "bin")
+	if o.bin == "" {
+		o.bin = filepath.Join(o.repository, "bin")
 	}
-	if _, err := os.Stat(filepath.Join(p.repository, "deploy")); err != nil {
+	if _, err := os.Stat(filepath.Join(o.repository, "deploy")); err != nil {
 		return fmt.Errorf("--repository: must be a checkout of the operator, with a folder deploy: %w", err)
 	}
-	dir, err := filepath.Abs(p.dir)
+	dir, err := filepath.Abs(o.dir)
 	if err != nil {
 		return fmt.Errorf("finding the state folder: %w", err)
 	}
-	p.dir = dir
+	o.dir = dir
 	return nil
 }
 
@@ -96,4 +96,4 @@ func moduleRoot() (string, error) {
 	}
 }
 
-func (p *place) kubeconfig() string { return filepath.Join(p.dir, "kubeconfig") }
+func (o *globalOptions) kubeconfig() string { return filepath.Join(o.dir, "kubeconfig") }

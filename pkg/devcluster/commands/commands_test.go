@@ -123,8 +123,8 @@ func TestAShellIsToldWhatThereIs(t *testing.T) {
 
 func TestFlagsArePutOverADescription(t *testing.T) {
 	t.Parallel()
-	like := parsed(t, "--version=4.19.3", "--workers=5", "--monitoring", "--pool=infra=2", "--release=4.19.4", "--release=4.20.0=fast-4.20")
-	got, err := like.over(devcluster.Spec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
+	cluster := parseFlags(t, "--version=4.19.3", "--workers=5", "--monitoring", "--pool=infra=2", "--release=4.19.4", "--release=4.20.0=fast-4.20")
+	got, err := cluster.applyTo(devcluster.Spec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestANumberOfNodesThatMakesNoClusterIsRefused(t *testing.T) {
 		"--pool=worker=2":   "pools[1].nodes: Invalid value: 2: must be left out: the number of workers says it",
 		"--workers=2000000": "there must be at most 2000 nodes in all pools together",
 	} {
-		spec, err := parsed(t, flag).over(devcluster.Spec{})
+		spec, err := parseFlags(t, flag).applyTo(devcluster.Spec{})
 		if err == nil {
 			err = spec.Validate(nil).ToAggregate()
 		}
@@ -163,15 +163,15 @@ func TestANumberOfNodesThatMakesNoClusterIsRefused(t *testing.T) {
 	}
 }
 
-// parsed is what flags say.
-func parsed(t *testing.T, args ...string) *shape {
+// parseFlags is what flags say.
+func parseFlags(t *testing.T, args ...string) *clusterFlags {
 	t.Helper()
-	like, flags := &shape{}, pflag.NewFlagSet("up", pflag.ContinueOnError)
-	like.bind(flags)
+	cluster, flags := &clusterFlags{}, pflag.NewFlagSet("up", pflag.ContinueOnError)
+	cluster.bind(flags)
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return like
+	return cluster
 }
 
 func TestEachChangeOfAStepIsPrintedOnce(t *testing.T) {

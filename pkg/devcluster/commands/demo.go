@@ -22,25 +22,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// show is how a story is played.
-type show struct {
+// demoOptions is how a story is played.
+type demoOptions struct {
 	name     string
 	keep     bool // leave the cluster up in the end
 	describe bool // print what kubectl describe shows in the end
-	like     shape
+	cluster  clusterFlags
 }
 
-func demo(where *place) *cobra.Command {
-	s := show{describe: true}
+func demo(opts *globalOptions) *cobra.Command {
+	o := demoOptions{describe: true}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Start a cluster and the operator, upgrade, and print each step.",
 		Args:  commandline.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), cmd.OutOrStdout(), where) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout(), opts) },
 	}
-	cmd.Flags().StringVar(&s.name, "scenario", "healthy-z", "name or file of the scenario to play")
-	cmd.Flags().BoolVar(&s.keep, "keep", false, "leave the cluster up in the end, until Ctrl-C")
-	s.like.bind(cmd.Flags())
+	cmd.Flags().StringVar(&o.name, "scenario", "healthy-z", "name or file of the scenario to play")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the cluster up in the end, until Ctrl-C")
+	o.cluster.bind(cmd.Flags())
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("scenario", completeScenario)) // it fails only if there is no such flag
 	return cmd
 }
@@ -57,8 +57,8 @@ func completeScenario(_ *cobra.Command, args []string, _ string) ([]cobra.Comple
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-func play(where *place) *cobra.Command {
-	s := show{}
+func scenarioCommand(opts *globalOptions) *cobra.Command {
+	o := demoOptions{}
 	cmd := &cobra.Command{
 		Use:   "scenario NAME|FILE",
 		Short: "Play a scenario, and say whether it ends as expected.",
@@ -70,12 +70,12 @@ func play(where *place) *cobra.Command {
 		},
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s.name = args[0]
-			return s.run(cmd.Context(), cmd.OutOrStdout(), where)
+			o.name = args[0]
+			return o.run(cmd.Context(), cmd.OutOrStdout(), opts)
 		},
 	}
-	cmd.Flags().BoolVar(&s.keep, "keep", false, "leave the cluster up in the end, until Ctrl-C")
-	s.like.bind(cmd.Flags())
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the cluster up in the end, until Ctrl-C")
+	o.cluster.bind(cmd.Flags())
 	return cmd
 }
 
@@ -102,28 +102,28 @@ func scenarioNames() *cobra.Command {
 	}
 }
 
-func (s *show) run(ctx context.Context, out io.Writer, where *place) (err error) {
-	if err := where.complete(); err != nil {
+func (o *demoOptions) run(ctx context.Context, out io.Writer, opts *globalOptions) (err error) {
+	if err := opts.complete(); err != nil {
 		return err
 	}
-	story, err := scenario.Load(scenarios.Files, s.name, func(story *scenario.Scenario) (err error) {
-		story.Cluster, err = s.like.over(story.Cluster)
+	story, err := scenario.Load(scenarios.Files, o.name, func(story *scenario.Scenario) (err error) {
+		story.Cluster, err = o.cluster.applyTo(story.Cluster)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if s.describe {
-		if err := controlplane.RequirePrograms(where.bin, "kubectl"); err != nil {
+	if o.describe {
+		if err := controlplane.RequirePrograms(opts.bin, "kubectl"); err != nil {
 			return err
 		}
 	}
 	p := &printer{out: out}
 	p.line("%s: %s", story.Name, story.Description)
 	p.line("Starting %s and the operator.", summary(story.Cluster))
-	began := time.Now()
+	startTime := time.Now()
 	running, err := scenario.Start(ctx, story, scenario.Options{
-		BinDir: where.bin, Dir: where.dir, Repository: where.repository, Tell: p, Watch: p.upgradeConfig,
+		BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository, Log: p, Watch: p.upgradeConfig,
 	})
 	if err != nil && ctx.Err() != nil {
 		return ErrInterrupted
@@ -134,26 +134,26 @@ func (s *show) run(ctx context.Context, out io.Writer, where *place) (err error)
 	defer func() {
 		err = errors.Join(err, running.Stop())
 		if err == nil { // what would tell of a failure is of no use then
-			err = clearState(where.dir)
+			err = clearState(opts.dir)
 		}
 	}()
-	if err := running.Cluster.Kubeconfig(where.kubeconfig()); err != nil {
+	if err := running.Cluster.Kubeconfig(opts.kubeconfig()); err != nil {
 		return err
 	}
 	problems := running.Wait(ctx)
 	if ctx.Err() != nil {
 		return ErrInterrupted
 	}
-	if s.describe {
+	if o.describe {
 		p.line("")
-		if err := describe(ctx, p, where); err != nil {
+		if err := describe(ctx, p, opts); err != nil {
 			return err
 		}
 	}
 	p.line("")
-	p.verdict(problems, time.Since(began))
-	if s.keep {
-		p.line("The cluster stays up until Ctrl-C: export KUBECONFIG=%s", where.kubeconfig())
+	p.result(problems, time.Since(startTime))
+	if o.keep {
+		p.line("The cluster stays up until Ctrl-C: export KUBECONFIG=%s", opts.kubeconfig())
 		<-ctx.Done()
 	}
 	if len(problems) > 0 {
@@ -163,10 +163,10 @@ func (s *show) run(ctx context.Context, out io.Writer, where *place) (err error)
 }
 
 // describe prints what people see of the UpgradeConfigs.
-func describe(ctx context.Context, p *printer, where *place) error {
+func describe(ctx context.Context, p *printer, opts *globalOptions) error {
 	p.line("$ kubectl describe upgradeconfig")
-	kubectl := exec.CommandContext(ctx, filepath.Join(where.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
-		"--kubeconfig", where.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfig")
+	kubectl := exec.CommandContext(ctx, filepath.Join(opts.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
+		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfig")
 	kubectl.Stdout, kubectl.Stderr = p, p
 	if err := kubectl.Run(); err != nil {
 		return fmt.Errorf("describing the UpgradeConfigs: %w", err)

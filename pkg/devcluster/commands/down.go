@@ -18,39 +18,39 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// downWithin is how long a cluster may take to end.
-const downWithin = 30 * time.Second
+// downTimeout is how long a cluster may take to end.
+const downTimeout = 30 * time.Second
 
-func down(where *place) *cobra.Command {
+func down(opts *globalOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "End the cluster of the state folder, and remove what it left there.",
 		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			owner, err := controlplane.Owner(where.dir)
+			owner, err := controlplane.Owner(opts.dir)
 			if err != nil {
 				return err
 			}
 			if owner == 0 {
-				cmd.Println("No cluster runs in " + where.dir + ".")
-				return clearState(where.dir)
+				cmd.Println("No cluster runs in " + opts.dir + ".")
+				return clearState(opts.dir)
 			}
 			if err := syscall.Kill(owner, syscall.SIGTERM); err != nil {
 				return fmt.Errorf("ending process %d: %w", owner, err)
 			}
-			limit := time.NewTimer(downWithin)
+			limit := time.NewTimer(downTimeout)
 			defer limit.Stop()
 			ticker := time.NewTicker(100 * time.Millisecond)
 			defer ticker.Stop()
 			for {
 				select {
 				case <-limit.C:
-					return fmt.Errorf("process %d has not ended within %s", owner, downWithin)
+					return fmt.Errorf("process %d has not ended within %s", owner, downTimeout)
 				case <-cmd.Context().Done():
 					return cmd.Context().Err()
 				case <-ticker.C:
-					if left, err := controlplane.Owner(where.dir); err != nil || left != owner {
-						return errors.Join(err, clearState(where.dir))
+					if left, err := controlplane.Owner(opts.dir); err != nil || left != owner {
+						return errors.Join(err, clearState(opts.dir))
 					}
 				}
 			}
@@ -60,7 +60,7 @@ func down(where *place) *cobra.Command {
 
 // clearState removes what a cluster leaves in its state folder, and the folder if nothing else is in it.
 func clearState(dir string) error {
-	ours := []string{"audit-policy.yaml", "audit.log", "cluster-version-operator", "controller-manager.kubeconfig", "etcd", "kubeconfig", "lock", "logs", "alertmanager", "prometheus", "operator.kubeconfig", "operator.yaml", "operator.yaml.next", "pki"}
+	stateFiles := []string{"audit-policy.yaml", "audit.log", "cluster-version-operator", "controller-manager.kubeconfig", "etcd", "kubeconfig", "lock", "logs", "alertmanager", "prometheus", "operator.kubeconfig", "operator.yaml", "operator.yaml.next", "pki"}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -70,7 +70,7 @@ func clearState(dir string) error {
 	}
 	foreign := false
 	for _, entry := range entries {
-		if !slices.Contains(ours, entry.Name()) {
+		if !slices.Contains(stateFiles, entry.Name()) {
 			foreign = true
 			continue
 		}

@@ -14,12 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// shape is what the flags say about a cluster.
-type shape struct {
+// clusterFlags is what the flags say about a cluster.
+type clusterFlags struct {
 	version, channel string
 	releases, pools  []string
 	masters, workers int
@@ -30,48 +30,48 @@ type shape struct {
 	flags *pflag.FlagSet
 }
 
-func (s *shape) bind(flags *pflag.FlagSet) {
-	s.flags = flags
-	flags.StringVar(&s.version, "version", "", "installed version (default 4.20.5)")
-	flags.StringVar(&s.channel, "channel", "", "channel of the cluster (default: the stable one of its version)")
-	flags.StringSliceVar(&s.releases, "release", nil, "a release that exists, as VERSION or VERSION=CHANNEL; may be repeated (default: the next patch release)")
-	flags.IntVar(&s.masters, "masters", 0, "control plane nodes (default 3)")
-	flags.IntVar(&s.workers, "workers", 0, "worker nodes (default 3)")
-	flags.StringSliceVar(&s.pools, "pool", nil, "a further machine config pool, as NAME=NODES; may be repeated")
-	flags.BoolVar(&s.monitoring, "monitoring", false, "run a Prometheus and an Alertmanager, too")
-	flags.StringVar(&s.cvo, "cvo", "", "the cluster version operator: played, or real, which takes Linux, root and minutes (default played)")
-	flags.Float64Var(&s.speed, "speed", 0, "how many times faster than the real ones the played parts are (default 60)")
+func (f *clusterFlags) bind(flags *pflag.FlagSet) {
+	f.flags = flags
+	flags.StringVar(&f.version, "version", "", "installed version (default 4.20.5)")
+	flags.StringVar(&f.channel, "channel", "", "channel of the cluster (default: the stable one of its version)")
+	flags.StringSliceVar(&f.releases, "release", nil, "a release that exists, as VERSION or VERSION=CHANNEL; may be repeated (default: the next patch release)")
+	flags.IntVar(&f.masters, "masters", 0, "control plane nodes (default 3)")
+	flags.IntVar(&f.workers, "workers", 0, "worker nodes (default 3)")
+	flags.StringSliceVar(&f.pools, "pool", nil, "a further machine config pool, as NAME=NODES; may be repeated")
+	flags.BoolVar(&f.monitoring, "monitoring", false, "run a Prometheus and an Alertmanager, too")
+	flags.StringVar(&f.cvo, "cvo", "", "the cluster version operator: played, or real, which takes Linux, root and minutes (default played)")
+	flags.Float64Var(&f.speed, "speed", 0, "how many times faster than the real ones the played parts are (default 60)")
 }
 
-// over returns the description of a cluster with what the flags say put over it.
-func (s *shape) over(spec devcluster.Spec) (devcluster.Spec, error) {
-	if s.version != "" {
-		spec.Version = s.version
+// applyTo returns the description of a cluster with what the flags say put over it.
+func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
+	if f.version != "" {
+		spec.Version = f.version
 	}
-	if s.cvo != "" {
-		spec.CVO = devcluster.CVO(s.cvo)
+	if f.cvo != "" {
+		spec.CVO = devcluster.CVO(f.cvo)
 	}
-	if s.channel != "" {
-		spec.Channel = s.channel
+	if f.channel != "" {
+		spec.Channel = f.channel
 	}
-	if s.flags.Changed("masters") {
-		spec.Masters = s.masters
+	if f.flags.Changed("masters") {
+		spec.Masters = f.masters
 	}
-	if s.flags.Changed("workers") {
-		spec.Workers = s.workers
+	if f.flags.Changed("workers") {
+		spec.Workers = f.workers
 	}
-	if s.flags.Changed("speed") {
-		spec.Speed = pace.Speed(s.speed)
+	if f.flags.Changed("speed") {
+		spec.Speed = timescale.Speed(f.speed)
 	}
-	for name, value := range map[string]float64{"masters": float64(s.masters), "workers": float64(s.workers), "speed": s.speed} {
-		if s.flags.Changed(name) && (!(value > 0) || math.IsInf(value, 1)) { // neither does NaN
+	for name, value := range map[string]float64{"masters": float64(f.masters), "workers": float64(f.workers), "speed": f.speed} {
+		if f.flags.Changed(name) && (!(value > 0) || math.IsInf(value, 1)) { // neither does NaN
 			return spec, fmt.Errorf("--%s: is %v, must be greater than 0", name, value)
 		}
 	}
-	if s.monitoring && spec.Monitoring == nil {
+	if f.monitoring && spec.Monitoring == nil {
 		spec.Monitoring = &monitoring.Spec{}
 	}
-	for _, text := range s.pools {
+	for _, text := range f.pools {
 		name, count, found := strings.Cut(text, "=")
 		nodes, err := strconv.Atoi(count)
 		if !found || err != nil {
@@ -79,7 +79,7 @@ func (s *shape) over(spec devcluster.Spec) (devcluster.Spec, error) {
 		}
 		spec.Pools = append(spec.Pools, machineconfig.Pool{Name: name, Nodes: nodes})
 	}
-	for _, text := range s.releases {
+	for _, text := range f.releases {
 		version, channel, found := strings.Cut(text, "=")
 		if !found {
 			channel = spec.WithDefaults().Channel

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 )
 
-func logs(where *place) *cobra.Command {
+func logs(opts *globalOptions) *cobra.Command {
 	follow := false
 	cmd := &cobra.Command{
 		Use:   "logs [NAME]",
@@ -26,11 +26,11 @@ func logs(where *place) *cobra.Command {
 			return commandline.NoArgs(cmd, args[min(len(args), 1):]) // beside the name
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			names, _ := logNames(where.dir) // no cluster, no names
+			names, _ := logNames(opts.dir) // no cluster, no names
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := logNames(where.dir)
+			names, err := logNames(opts.dir)
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func logs(where *place) *cobra.Command {
 				}
 				return nil
 			}
-			file, err := os.Open(filepath.Join(where.dir, "logs", args[0]+".log"))
+			file, err := os.Open(filepath.Join(opts.dir, "logs", args[0]+".log"))
 			if err != nil {
 				return fmt.Errorf("there is no log named %s; there are %s", args[0], strings.Join(names, ", "))
 			}

@@ -107,7 +107,7 @@ func (p *printer) changed(of, now string) bool {
 	return changed
 }
 
-func (p *printer) verdict(problems []string, took time.Duration) {
+func (p *printer) result(problems []string, took time.Duration) {
 	if len(problems) == 0 {
 		p.line("It ended as expected, after %s in all.", duration(took))
 		return

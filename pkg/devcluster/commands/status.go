@@ -21,24 +21,24 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-func status(where *place) *cobra.Command {
+func status(opts *globalOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say whether the cluster runs, and how it is.",
 		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			owner, err := controlplane.Owner(where.dir)
+			owner, err := controlplane.Owner(opts.dir)
 			if err != nil {
 				return err
 			}
 			if owner == 0 {
-				return fmt.Errorf("no cluster runs in %s: start one with \"devcluster up\", or name its folder by --dir", where.dir)
+				return fmt.Errorf("no cluster runs in %s: start one with \"devcluster up\", or name its folder by --dir", opts.dir)
 			}
-			if _, err := os.Stat(where.kubeconfig()); err != nil {
+			if _, err := os.Stat(opts.kubeconfig()); err != nil {
 				return fmt.Errorf("the cluster of process %d is not up yet", owner)
 			}
-			cmd.Printf("The cluster of process %d runs. KUBECONFIG=%s\n\n", owner, where.kubeconfig())
-			config, err := controlplane.LoadKubeconfig(where.kubeconfig())
+			cmd.Printf("The cluster of process %d runs. KUBECONFIG=%s\n\n", owner, opts.kubeconfig())
+			config, err := controlplane.LoadKubeconfig(opts.kubeconfig())
 			if err != nil {
 				return err
 			}

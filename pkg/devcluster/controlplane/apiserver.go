@@ -19,7 +19,7 @@ rules:
 `
 
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {
-	began := time.Now()
+	start := time.Now()
 	process, err := c.run("kube-apiserver",
 		"--etcd-servers=https://"+address(c.etcdPort),
 		"--etcd-cafile="+c.authority.caFile,
@@ -50,6 +50,6 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err := c.await(ctx, process, "https://"+address(c.apiPort)+"/readyz"); err != nil {
 		return fmt.Errorf("waiting for the API server: %w", err)
 	}
-	c.startups = append(c.startups, startup{began, time.Now()})
+	c.startups = append(c.startups, startup{start, time.Now()})
 	return nil
 }

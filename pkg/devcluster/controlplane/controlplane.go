@@ -30,8 +30,8 @@ type Options struct {
 	// Dir is the folder for data, certificates, logs and kubeconfigs. It is created if it is missing. Two control planes
 	// never share one.
 	Dir string
-	// Bare leaves the controller manager out.
-	Bare bool
+	// WithoutControllerManager leaves the controller manager out.
+	WithoutControllerManager bool
 	// Controllers are run by the controller manager; nil means DefaultControllers.
 	Controllers []string
 	// Prepare is called when the API server is ready and before the controller manager is started; may be nil. The garbage
@@ -67,17 +67,17 @@ type ControlPlane struct {
 	controllerManager *Process
 	startups          []startup // of the API server
 
-	died chan error
+	exitErr chan error
 }
 
 // startup is the time from the start of an API server until it was ready.
-type startup struct{ began, ready time.Time }
+type startup struct{ start, ready time.Time }
 
 // Start returns once the API server is ready (and the controller manager, unless bare). The context bounds the start
 // alone; Stop ends what was started.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	programs := []string{"etcd", "kube-apiserver"}
-	if !options.Bare {
+	if !options.WithoutControllerManager {
 		programs = append(programs, "kube-controller-manager")
 	}
 	if options.BinDir == "" {
@@ -99,7 +99,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 		options.Controllers = DefaultControllers()
 	}
 
-	c := &ControlPlane{options: options, died: make(chan error, 1)}
+	c := &ControlPlane{options: options, exitErr: make(chan error, 1)}
 	if err := c.prepare(); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -128,8 +128,8 @@ func (c *ControlPlane) Dir() string { return c.options.Dir }
 // BinDir returns the folder that the programs were found in.
 func (c *ControlPlane) BinDir() string { return c.options.BinDir }
 
-// Died receives one error if a process ends that nobody stopped, or that TellDied is told of.
-func (c *ControlPlane) Died() <-chan error { return c.died }
+// Exited receives one error if a process ends that nobody stopped, or that TellDied is told of.
+func (c *ControlPlane) Exited() <-chan error { return c.exitErr }
 
 // StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer. It does nothing if the
 // API server is not running.
@@ -150,12 +150,12 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.startAPIServer(ctx)
 }
 
-// WasStarting says whether the API server was not ready yet at that time. It answers before it is, and then refuses what it
+// StartingAt says whether the API server was not ready yet at that time. It answers before it is, and then refuses what it
 // has not yet read that it may allow; a real one stands behind a load balancer, which waits.
-func (c *ControlPlane) WasStarting(at time.Time) bool {
+func (c *ControlPlane) StartingAt(at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.startups, func(s startup) bool { return !at.Before(s.began) && !at.After(s.ready) })
+	return slices.ContainsFunc(c.startups, func(s startup) bool { return !at.Before(s.start) && !at.After(s.ready) })
 }
 
 // Stop ends every process, the API server before etcd, which it could otherwise not leave in peace. It may be called
@@ -248,7 +248,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.options.Bare {
+	if c.options.WithoutControllerManager {
 		return nil
 	}
 	return c.startControllerManager(ctx)
@@ -263,14 +263,14 @@ func (c *ControlPlane) run(name string, args ...string) (*Process, error) {
 		Path:   filepath.Join(c.options.BinDir, name),
 		Args:   args,
 		Log:    c.path("logs", name+".log"),
-		OnExit: c.TellDied,
+		OnExit: c.ReportExit,
 	})
 }
 
-// TellDied is told how a process ended that nobody stopped. It may be one that runs beside the control plane.
-func (c *ControlPlane) TellDied(err error) {
+// ReportExit is told how a process ended that nobody stopped. It may be one that runs beside the control plane.
+func (c *ControlPlane) ReportExit(err error) {
 	select {
-	case c.died <- err:
+	case c.exitErr <- err:
 	default: // the first death is the one to tell of
 	}
 }

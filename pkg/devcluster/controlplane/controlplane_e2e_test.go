@@ -29,12 +29,12 @@ func start(t *testing.T, options controlplane.Options) *controlplane.ControlPlan
 	options.Dir = t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	began := time.Now()
+	startTime := time.Now()
 	running, err := controlplane.Start(ctx, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("ready after %s", time.Since(startTime).Round(time.Millisecond))
 	t.Cleanup(func() {
 		if err := running.Stop(); err != nil {
 			t.Error(err)
@@ -84,8 +84,8 @@ func TestAServiceAccountHasItsOwnPermissionsAndNoOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	somebody := clients(t, config)
-	if _, err := somebody.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	accountClient := clients(t, config)
+	if _, err := accountClient.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("listing nodes: got %v, want forbidden", err)
 	}
 	if _, err := running.ServiceAccountConfig(t.Context(), "default", "nobody"); err == nil {
@@ -95,7 +95,7 @@ func TestAServiceAccountHasItsOwnPermissionsAndNoOthers(t *testing.T) {
 
 func TestAnAPIServerThatWasDownComesBackWithItsDataAndAddress(t *testing.T) {
 	t.Parallel()
-	running := start(t, controlplane.Options{Bare: true})
+	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	admin := clients(t, running.RESTConfig())
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}}
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
@@ -121,7 +121,7 @@ func TestAnAPIServerThatWasDownComesBackWithItsDataAndAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-running.Died():
+	case err := <-running.Exited():
 		t.Errorf("a stopped API server was told of as dead: %v", err)
 	default:
 	}
@@ -129,7 +129,7 @@ func TestAnAPIServerThatWasDownComesBackWithItsDataAndAddress(t *testing.T) {
 
 func TestTheAuditLogNamesEachRequest(t *testing.T) {
 	t.Parallel()
-	running := start(t, controlplane.Options{Bare: true})
+	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	admin := clients(t, running.RESTConfig())
 	if _, err := admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestTheAuditLogNamesEachRequest(t *testing.T) {
 
 func TestTheKubeconfigIsComplete(t *testing.T) {
 	t.Parallel()
-	running := start(t, controlplane.Options{Bare: true})
+	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := running.Kubeconfig(path); err != nil {
 		t.Fatal(err)

@@ -15,11 +15,11 @@ import (
 
 func TestAStateFolderHasOneControlPlaneAtATime(t *testing.T) {
 	t.Parallel()
-	running := start(t, controlplane.Options{Bare: true})
+	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	if owner, err := controlplane.Owner(running.Dir()); err != nil || owner != os.Getpid() {
 		t.Errorf("the folder's owner is %d (%v), want this process", owner, err)
 	}
-	_, err := controlplane.Start(t.Context(), controlplane.Options{Bare: true, Dir: running.Dir()})
+	_, err := controlplane.Start(t.Context(), controlplane.Options{WithoutControllerManager: true, Dir: running.Dir()})
 	if !errors.Is(err, controlplane.ErrInUse) {
 		t.Fatalf("a second control plane in the same folder: got %v", err)
 	}

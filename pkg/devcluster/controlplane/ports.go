@@ -18,8 +18,8 @@ const (
 	lastPort  = 29999
 )
 
-// given are the ports that FreePort has returned: who has one may not listen on it yet.
-var given sync.Map
+// allocatedPorts are the ports that FreePort has returned: who has one may not listen on it yet.
+var allocatedPorts sync.Map
 
 // FreePort returns a loopback port that nobody listens on at this moment, and that outgoing connections do not take. It
 // returns none twice.
@@ -33,7 +33,7 @@ func FreePort() (int, error) {
 		if err := listener.Close(); err != nil {
 			continue
 		}
-		if _, twice := given.LoadOrStore(port, true); twice {
+		if _, twice := allocatedPorts.LoadOrStore(port, true); twice {
 			continue
 		}
 		return port, nil

@@ -104,11 +104,11 @@ func (p *Process) Running() bool {
 
 // Err says how the process ended, with the last lines of its log. It may be called after Exited is closed.
 func (p *Process) Err() error {
-	how := "exit status 0"
+	exitStatus := "exit status 0"
 	if p.err != nil {
-		how = p.err.Error()
+		exitStatus = p.err.Error()
 	}
-	return fmt.Errorf("%s ended by itself: %s; the end of %s:\n%s", p.name, how, p.log, tail(p.log, 10))
+	return fmt.Errorf("%s ended by itself: %s; the end of %s:\n%s", p.name, exitStatus, p.log, tail(p.log, 10))
 }
 
 // Stop asks the process to end, and kills its process group if it has not done so within grace.

@@ -55,7 +55,7 @@ func TestTheBinFolderIsTheModules(t *testing.T) {
 
 func TestFreePortsAreBelowThoseOfOutgoingConnectionsAndNoneIsGivenTwice(t *testing.T) {
 	t.Parallel()
-	given := map[int]bool{}
+	allocated := map[int]bool{}
 	for range 500 { // of ten thousand: by chance alone, some would come twice
 		port, err := controlplane.FreePort()
 		if err != nil {
@@ -64,10 +64,10 @@ func TestFreePortsAreBelowThoseOfOutgoingConnectionsAndNoneIsGivenTwice(t *testi
 		if port < 1024 || port >= 32768 {
 			t.Fatalf("port %d", port)
 		}
-		if given[port] {
+		if allocated[port] {
 			t.Fatalf("port %d is given twice", port)
 		}
-		given[port] = true
+		allocated[port] = true
 	}
 }
 
@@ -108,10 +108,10 @@ func TestAProcessThatIgnoresTheRequestToStopIsKilledWithItsChildren(t *testing.T
 
 func TestAProcessThatEndsByItselfIsToldOfWithTheEndOfItsLog(t *testing.T) {
 	t.Parallel()
-	told := make(chan error, 1)
-	shell(t, `echo no such luck; exit 7`, func(err error) { told <- err })
+	exits := make(chan error, 1)
+	shell(t, `echo no such luck; exit 7`, func(err error) { exits <- err })
 	select {
-	case err := <-told:
+	case err := <-exits:
 		if !containsAll(err.Error(), "exit status 7", "no such luck") {
 			t.Errorf("got %v", err)
 		}
@@ -122,13 +122,13 @@ func TestAProcessThatEndsByItselfIsToldOfWithTheEndOfItsLog(t *testing.T) {
 
 func TestAStoppedProcessIsNotToldOf(t *testing.T) {
 	t.Parallel()
-	told := make(chan error, 1)
-	process := shell(t, `exec sleep 600`, func(err error) { told <- err })
+	exits := make(chan error, 1)
+	process := shell(t, `exec sleep 600`, func(err error) { exits <- err })
 	if err := process.Stop(5 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-told:
+	case err := <-exits:
 		t.Errorf("got %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}

@@ -41,7 +41,7 @@ func Await(ctx context.Context, process *Process, transport *http.Transport, url
 		case <-process.Exited():
 			return process.Err()
 		case <-ticker.C:
-			if last = ask(ctx, probe, url); last == nil {
+			if last = get(ctx, probe, url); last == nil {
 				return nil
 			}
 		}
@@ -60,7 +60,7 @@ func (c *ControlPlane) transport() (*http.Transport, error) {
 	}}, nil
 }
 
-func ask(ctx context.Context, probe *http.Client, url string) error {
+func get(ctx context.Context, probe *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err

@@ -13,11 +13,11 @@ import (
 
 // SetCondition sets a condition of a ClusterOperator. Its transition time moves only with its status.
 func SetCondition(operator *configv1.ClusterOperator, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) {
-	operator.Status.Conditions = with(operator.Status.Conditions, kind, status, reason, message, now)
+	operator.Status.Conditions = upsertCondition(operator.Status.Conditions, kind, status, reason, message, now)
 }
 
 func set(version *configv1.ClusterVersion, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) {
-	version.Status.Conditions = with(version.Status.Conditions, kind, status, reason, message, now)
+	version.Status.Conditions = upsertCondition(version.Status.Conditions, kind, status, reason, message, now)
 }
 
 func remove(version *configv1.ClusterVersion, kind configv1.ClusterStatusConditionType) {
@@ -25,8 +25,8 @@ func remove(version *configv1.ClusterVersion, kind configv1.ClusterStatusConditi
 		func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == kind })
 }
 
-func with(conditions []configv1.ClusterOperatorStatusCondition, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) []configv1.ClusterOperatorStatusCondition {
-	condition := find(conditions, kind)
+func upsertCondition(conditions []configv1.ClusterOperatorStatusCondition, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) []configv1.ClusterOperatorStatusCondition {
+	condition := findCondition(conditions, kind)
 	if condition == nil {
 		conditions = append(conditions, configv1.ClusterOperatorStatusCondition{Type: kind})
 		condition = &conditions[len(conditions)-1]
@@ -38,7 +38,7 @@ func with(conditions []configv1.ClusterOperatorStatusCondition, kind configv1.Cl
 	return conditions
 }
 
-func find(conditions []configv1.ClusterOperatorStatusCondition, kind configv1.ClusterStatusConditionType) *configv1.ClusterOperatorStatusCondition {
+func findCondition(conditions []configv1.ClusterOperatorStatusCondition, kind configv1.ClusterStatusConditionType) *configv1.ClusterOperatorStatusCondition {
 	for i := range conditions {
 		if conditions[i].Type == kind {
 			return &conditions[i]

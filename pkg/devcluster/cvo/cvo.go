@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -34,20 +34,20 @@ const Name = "version"
 
 // How long the real one takes.
 const (
-	loading       = pace.Duration(30 * time.Second) // to retrieve and verify a release
-	loadingRetry  = pace.Duration(2 * time.Minute)  // to try again after a refusal
-	refetching    = pace.Duration(3 * time.Minute)  // to ask the update service again
-	failingAfter  = pace.Duration(40 * time.Minute) // to call an update failing that waits for a degraded operator
-	operatorTakes = pace.Duration(3 * time.Minute)  // to bring an operator to a new version
+	loadDuration          = timescale.Duration(30 * time.Second) // to retrieve and verify a release
+	loadRetryInterval     = timescale.Duration(2 * time.Minute)  // to try again after a refusal
+	fetchInterval         = timescale.Duration(3 * time.Minute)  // to ask the update service again
+	failingAfter          = timescale.Duration(40 * time.Minute) // to call an update failing that waits for a degraded operator
+	defaultUpdateDuration = timescale.Duration(3 * time.Minute)  // to bring an operator to a new version
 )
 
-// lookAgain is how often progress is reported while an update is under way, in real time.
-const lookAgain = time.Second
+// progressInterval is how often progress is reported while an update is under way, in real time.
+const progressInterval = time.Second
 
 // Options say what the player plays.
 type Options struct {
-	Speed     pace.Speed
-	Catalogue *updategraph.Catalogue
+	Speed     timescale.Speed
+	Catalog   *updategraph.Catalog
 	Installed string     // the version that the cluster begins with; it is in the catalogue
 	Operators []Operator // in the order of their update
 }
@@ -56,9 +56,9 @@ type Options struct {
 type Operator struct {
 	Name string `json:"name"`
 	// Takes is how long the operator takes to reach a new version in a real cluster, 3m by default, or "never".
-	Takes pace.Duration `json:"takes,omitempty"`
-	// Elsewhere means that somebody else plays it, who is handed the release in a ConfigMap.
-	Elsewhere bool `json:"-"`
+	Takes timescale.Duration `json:"takes,omitempty"`
+	// External means that somebody else plays it, who is handed the release in a ConfigMap.
+	External bool `json:"-"`
 }
 
 // MachineConfig is the ClusterOperator of the machine config operator.
@@ -78,26 +78,26 @@ func DefaultOperators() []Operator {
 	}
 }
 
-// player is the operator. Only its reconciler touches it.
-type player struct {
+// simulator is the operator. Only its reconciler touches it.
+type simulator struct {
 	client  client.Client
 	web     *http.Client
 	options Options
 
-	payload  updategraph.Release // what is installed, or being installed
-	updates  *updates            // the last answer of the update service
-	load     *load               // the release that is being loaded, or was refused; nil if there is none
-	work     *work               // the update that is under way; nil if there is none
-	troubled time.Time           // since when the operator that the update waits for is degraded
+	payload       updategraph.Release // what is installed, or being installed
+	updates       *updates            // the last answer of the update service
+	load          *payloadLoad        // the release that is being loaded, or was refused; nil if there is none
+	work          *syncWork           // the update that is under way; nil if there is none
+	degradedSince time.Time           // since when the operator that the update waits for is degraded
 }
 
 // AddToManager has the manager run the player.
 func AddToManager(mgr manager.Manager, options Options) error {
-	installed, found := options.Catalogue.Version(options.Installed)
+	installed, found := options.Catalog.Version(options.Installed)
 	if !found {
 		return fmt.Errorf("playing the cluster version operator: nobody knows the installed release %q", options.Installed)
 	}
-	p := &player{
+	s := &simulator{
 		client:  mgr.GetClient(),
 		web:     &http.Client{Timeout: 10 * time.Second},
 		options: options,
@@ -106,50 +106,50 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster-version-operator").
 		For(&configv1.ClusterVersion{}).
-		Watches(&configv1.ClusterOperator{}, handler.EnqueueRequestsFromMapFunc(theClusterVersion)).
+		Watches(&configv1.ClusterOperator{}, handler.EnqueueRequestsFromMapFunc(enqueueClusterVersion)).
 		WithOptions(stage.Options(1, 50*time.Millisecond)).
-		Complete(p)
+		Complete(s)
 	if err != nil {
 		return fmt.Errorf("playing the cluster version operator: %w", err)
 	}
 	return nil
 }
 
-func theClusterVersion(context.Context, client.Object) []reconcile.Request {
+func enqueueClusterVersion(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: Name}}}
 }
 
 // Reconcile looks at everything anew and reports it in the ClusterVersion's status.
-func (p *player) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *simulator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var version configv1.ClusterVersion
-	if err := p.client.Get(ctx, request.NamespacedName, &version); request.Name != Name || err != nil {
+	if err := s.client.Get(ctx, request.NamespacedName, &version); request.Name != Name || err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var operators configv1.ClusterOperatorList
-	if err := p.client.List(ctx, &operators); err != nil {
+	if err := s.client.List(ctx, &operators); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the cluster operators: %w", err)
 	}
 	now := time.Now()
 	before := version.Status.DeepCopy()
 
-	again := p.syncUpdates(ctx, &version, now)
-	syncUpgradeable(&version, operators.Items, p.work != nil, now)
-	wanted, invalid := p.wanted(&version)
-	again = pace.Sooner(again, p.syncPayload(&version, wanted, now))
-	next, err := p.syncOperators(ctx, operators.Items, now)
+	requeueAfter := s.syncUpdates(ctx, &version, now)
+	syncUpgradeable(&version, operators.Items, s.work != nil, now)
+	desired, invalid := s.desiredUpdate(&version)
+	requeueAfter = timescale.MinNonZero(requeueAfter, s.syncPayload(&version, desired, now))
+	next, err := s.syncOperators(ctx, operators.Items, now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	again = pace.Sooner(again, next)
-	p.report(&version, operators.Items, invalid, now)
+	requeueAfter = timescale.MinNonZero(requeueAfter, next)
+	s.report(&version, operators.Items, invalid, now)
 
 	if equality.Semantic.DeepEqual(before, &version.Status) {
-		return reconcile.Result{RequeueAfter: again}, nil
+		return reconcile.Result{RequeueAfter: requeueAfter}, nil
 	}
-	if err := p.client.Status().Update(ctx, &version); apierrors.IsConflict(err) {
+	if err := s.client.Status().Update(ctx, &version); apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil // the cache is about to tell why
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("updating the status of the cluster version: %w", err)
 	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	return reconcile.Result{RequeueAfter: requeueAfter}, nil
 }

@@ -24,18 +24,18 @@ const fast = 1e7
 type world struct {
 	t         *testing.T
 	client    client.Client
-	catalogue *updategraph.Catalogue
-	player    *player
+	catalog   *updategraph.Catalog
+	simulator *simulator
 }
 
 func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 	t.Helper()
 	w := &world{
-		t:         t,
-		client:    fakecluster.New(t),
-		catalogue: updategraph.NewCatalogue(append(releases, updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}})...),
+		t:       t,
+		client:  fakecluster.New(t),
+		catalog: updategraph.NewCatalog(append(releases, updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}})...),
 	}
-	graph, err := updategraph.Serve(w.catalogue, nil)
+	graph, err := updategraph.Serve(w.catalog, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +45,14 @@ func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 		}
 	})
 	options := Options{
-		Speed: fast, Catalogue: w.catalogue, Installed: "4.20.5",
+		Speed: fast, Catalog: w.catalog, Installed: "4.20.5",
 		Operators: []Operator{{Name: "etcd"}, {Name: "network"}},
 	}
 	if err := Bootstrap(t.Context(), w.client, options, "stable", graph.URL(), "00000000-0000-4000-8000-000000000000"); err != nil {
 		t.Fatal(err)
 	}
-	installed, _ := w.catalogue.Version("4.20.5")
-	w.player = &player{client: w.client, web: http.DefaultClient, options: options, payload: installed}
+	installed, _ := w.catalog.Version("4.20.5")
+	w.simulator = &simulator{client: w.client, web: http.DefaultClient, options: options, payload: installed}
 	w.reconcile(3)
 	return w
 }
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 func (w *world) reconcile(times int) {
 	w.t.Helper()
 	for range times {
-		if _, err := w.player.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: Name}}); err != nil {
+		if _, err := w.simulator.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: Name}}); err != nil {
 			w.t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond) // longer than anything takes at this speed
@@ -76,7 +76,7 @@ func (w *world) version() *configv1.ClusterVersion {
 	return version
 }
 
-func (w *world) ask(update *configv1.Update) {
+func (w *world) requestUpdate(update *configv1.Update) {
 	w.t.Helper()
 	version := w.version()
 	version.Spec.DesiredUpdate = update
@@ -114,7 +114,7 @@ func (w *world) wantHistory(entries ...string) {
 
 func (w *world) wantCondition(kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string) {
 	w.t.Helper()
-	c := find(w.version().Status.Conditions, kind)
+	c := findCondition(w.version().Status.Conditions, kind)
 	switch {
 	case c == nil:
 		w.t.Errorf("there is no condition %s", kind)
@@ -135,7 +135,7 @@ func TestAnInstalledClusterIsAvailableAndAtRest(t *testing.T) {
 	w.wantCondition(configv1.OperatorProgressing, configv1.ConditionFalse, "", "Cluster version is 4.20.5")
 	w.wantCondition(failing, configv1.ConditionFalse, "", "")
 	w.wantCondition(configv1.RetrievedUpdates, configv1.ConditionTrue, "", "")
-	if find(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
+	if findCondition(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
 		t.Error("Upgradeable is told although nothing is in the way")
 	}
 }
@@ -143,7 +143,7 @@ func TestAnInstalledClusterIsAvailableAndAtRest(t *testing.T) {
 func TestAnOfferedVersionIsInstalled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(1)
 	w.wantCondition(releaseAccepted, configv1.ConditionUnknown, "RetrievePayload", "Retrieving and verifying")
 	w.wantHistory("4.20.5 Completed")
@@ -171,14 +171,14 @@ func TestAVersionThatIsNotOfferedIsInvalid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, stable("4.20.6"), risky)
-			w.ask(&configv1.Update{Version: version})
+			w.requestUpdate(&configv1.Update{Version: version})
 			w.reconcile(5)
 			w.wantCondition(invalidVersion, configv1.ConditionTrue, "InvalidClusterVersion", version)
 			w.wantCondition(configv1.OperatorProgressing, configv1.ConditionFalse, "InvalidClusterVersion", "Stopped at 4.20.5")
 			w.wantHistory("4.20.5 Completed")
-			w.ask(nil)
+			w.requestUpdate(nil)
 			w.reconcile(1)
-			if find(w.version().Status.Conditions, invalidVersion) != nil {
+			if findCondition(w.version().Status.Conditions, invalidVersion) != nil {
 				t.Error("it is still invalid after it was taken back")
 			}
 		})
@@ -194,7 +194,7 @@ func TestAConditionalUpdateIsTakenByItsImage(t *testing.T) {
 	if len(offered) != 1 || offered[0].Conditions[0].Status != "False" || offered[0].Conditions[0].Reason != "SlowDisks" {
 		t.Fatalf("offered: %+v", offered)
 	}
-	w.ask(&configv1.Update{Version: "4.20.7", Image: offered[0].Release.Image})
+	w.requestUpdate(&configv1.Update{Version: "4.20.7", Image: offered[0].Release.Image})
 	w.reconcile(12)
 	w.wantHistory("4.20.7 Completed", "4.20.5 Completed")
 }
@@ -214,14 +214,14 @@ func TestARefusedReleaseIsTriedAgain(t *testing.T) {
 	refused := stable("4.20.6")
 	refused.Refused = "no signature"
 	w := newWorld(t, refused)
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(5)
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "RetrievePayload", "failure=no signature")
 	w.wantHistory("4.20.5 Completed")
 	if version := w.version(); version.Status.ObservedGeneration >= version.Generation {
 		t.Error("it says to have observed what it refuses")
 	}
-	w.catalogue.Set(stable("4.20.6"))
+	w.catalog.Set(stable("4.20.6"))
 	w.reconcile(12)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 }
@@ -231,15 +231,15 @@ func TestAReleaseThatIsWithdrawnBeforeItIsAcceptedNeverStarts(t *testing.T) {
 	refused := stable("4.20.6")
 	refused.Refused = "no signature"
 	w := newWorld(t, refused)
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(5)
-	w.ask(nil)
-	w.catalogue.Set(stable("4.20.6"))
+	w.requestUpdate(nil)
+	w.catalog.Set(stable("4.20.6"))
 	w.reconcile(12)
 	w.wantHistory("4.20.5 Completed")
 	w.wantCondition(releaseAccepted, configv1.ConditionTrue, "PayloadLoaded", `version="4.20.5"`)
 
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(1)
 	w.wantCondition(releaseAccepted, configv1.ConditionUnknown, "RetrievePayload", `version="4.20.6"`) // it is loaded anew
 }
@@ -247,9 +247,9 @@ func TestAReleaseThatIsWithdrawnBeforeItIsAcceptedNeverStarts(t *testing.T) {
 func TestAnUpdateThatIsUnderWayGoesOnWithoutItsRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(2)
-	w.ask(nil)
+	w.requestUpdate(nil)
 	w.reconcile(9)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 }
@@ -257,9 +257,9 @@ func TestAnUpdateThatIsUnderWayGoesOnWithoutItsRequest(t *testing.T) {
 func TestAnotherUpdateSupersedesTheOneThatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"), stable("4.20.7"))
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(2)
-	w.ask(&configv1.Update{Version: "4.20.7"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.7"})
 	w.reconcile(12)
 	w.wantHistory("4.20.7 Completed", "4.20.6 Partial", "4.20.5 Completed")
 }
@@ -268,11 +268,11 @@ func TestAMinorUpdateIsRefusedWhileTheClusterIsNotUpgradeable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"), stable("4.21.0"))
 	w.set("etcd", configv1.OperatorUpgradeable, configv1.ConditionFalse)
-	w.ask(&configv1.Update{Version: "4.21.0"})
+	w.requestUpdate(&configv1.Update{Version: "4.21.0"})
 	w.reconcile(5)
 	w.wantCondition(configv1.OperatorUpgradeable, configv1.ConditionFalse, "Somehow", "Cluster operator etcd should not be upgraded")
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionUpgradeable")
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(12)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 }
@@ -280,7 +280,7 @@ func TestAMinorUpdateIsRefusedWhileTheClusterIsNotUpgradeable(t *testing.T) {
 func TestAClusterIsNotUpgradeableWhileItIsUpdated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(3)
 	w.wantCondition(configv1.OperatorUpgradeable, configv1.ConditionFalse, "UpdateInProgress", "An update is already in progress")
 	w.set("etcd", configv1.OperatorUpgradeable, configv1.ConditionFalse)
@@ -289,7 +289,7 @@ func TestAClusterIsNotUpgradeableWhileItIsUpdated(t *testing.T) {
 	w.set("etcd", configv1.OperatorUpgradeable, configv1.ConditionTrue)
 	w.reconcile(12)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
-	if find(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
+	if findCondition(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
 		t.Error("Upgradeable is told although nothing is in the way")
 	}
 }
@@ -297,8 +297,8 @@ func TestAClusterIsNotUpgradeableWhileItIsUpdated(t *testing.T) {
 func TestAnUpdateByTwoMinorVersionsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.22.0"))
-	far, _ := w.catalogue.Version("4.22.0")
-	w.ask(&configv1.Update{Version: "4.22.0", Image: far.Image()})
+	far, _ := w.catalog.Version("4.22.0")
+	w.requestUpdate(&configv1.Update{Version: "4.22.0", Image: far.Image()})
 	w.reconcile(5)
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionGiantHop")
 	w.wantHistory("4.20.5 Completed")
@@ -309,7 +309,7 @@ func TestAnUnsignedReleaseIsRefused(t *testing.T) {
 	unsigned := stable("4.20.6")
 	unsigned.Unsigned = true
 	w := newWorld(t, unsigned)
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(5)
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "RetrievePayload", "failure=The update cannot be verified: unable to verify sha256:")
 	w.wantHistory("4.20.5 Completed")
@@ -318,13 +318,13 @@ func TestAnUnsignedReleaseIsRefused(t *testing.T) {
 func TestAFormerVersionWithoutItsImageIsNeitherInvalidNorInstalled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(12)
-	w.ask(&configv1.Update{Version: "4.20.5"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.5"})
 	w.reconcile(5)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 	w.wantCondition(releaseAccepted, configv1.ConditionTrue, "PayloadLoaded", `version="4.20.6"`)
-	if find(w.version().Status.Conditions, invalidVersion) != nil {
+	if findCondition(w.version().Status.Conditions, invalidVersion) != nil {
 		t.Error("it is invalid")
 	}
 }
@@ -332,8 +332,8 @@ func TestAFormerVersionWithoutItsImageIsNeitherInvalidNorInstalled(t *testing.T)
 func TestARollbackIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.4"))
-	older, _ := w.catalogue.Version("4.20.4")
-	w.ask(&configv1.Update{Version: "4.20.4", Image: older.Image()})
+	older, _ := w.catalog.Version("4.20.4")
+	w.requestUpdate(&configv1.Update{Version: "4.20.4", Image: older.Image()})
 	w.reconcile(5)
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionRollback")
 	w.wantHistory("4.20.5 Completed")
@@ -342,7 +342,7 @@ func TestARollbackIsRefused(t *testing.T) {
 func TestAnUpdateWaitsForADegradedOperatorAndThenFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
-	w.ask(&configv1.Update{Version: "4.20.6"})
+	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
 	w.reconcile(2)
 	w.set("network", configv1.OperatorDegraded, configv1.ConditionTrue)
 	w.reconcile(9)

@@ -25,80 +25,80 @@ const (
 	ReleaseVersionKey      = "releaseVersion"
 )
 
-// work is an update that is under way.
-type work struct {
-	began   time.Time
-	current int       // the operator that is being updated
-	since   time.Time // when the update of that operator began; zero before
+// syncWork is an update that is under way.
+type syncWork struct {
+	startTime time.Time
+	current   int       // the operator that is being updated
+	since     time.Time // when the update of that operator began; zero before
 }
 
-func (w *work) next() {
+func (w *syncWork) next() {
 	w.current++
 	w.since = time.Time{}
 }
 
-func (p *player) takes(operator Operator) time.Duration {
-	return p.options.Speed.Of(cmp.Or(operator.Takes, operatorTakes))
+func (s *simulator) updateDuration(operator Operator) time.Duration {
+	return s.options.Speed.Scale(cmp.Or(operator.Takes, defaultUpdateDuration))
 }
 
 // syncOperators brings the operators to the payload's version, one after the other, and returns when to look again.
-func (p *player) syncOperators(ctx context.Context, operators []configv1.ClusterOperator, now time.Time) (time.Duration, error) {
-	if p.work == nil {
+func (s *simulator) syncOperators(ctx context.Context, operators []configv1.ClusterOperator, now time.Time) (time.Duration, error) {
+	if s.work == nil {
 		return 0, nil
 	}
-	for ; p.work.current < len(p.options.Operators); p.work.next() {
-		operator := p.options.Operators[p.work.current]
-		status := named(operators, operator.Name)
+	for ; s.work.current < len(s.options.Operators); s.work.next() {
+		operator := s.options.Operators[s.work.current]
+		status := findOperator(operators, operator.Name)
 		if status == nil { // somebody deleted it: like the real one, wait until it is back
-			return lookAgain, nil
+			return progressInterval, nil
 		}
-		if p.work.since.IsZero() {
-			if err := p.handOver(ctx, operator, status, now); err != nil {
+		if s.work.since.IsZero() {
+			if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
 				return 0, err
 			}
-			p.work.since = now
+			s.work.since = now
 		}
-		rest := p.takes(operator) - now.Sub(p.work.since)
-		if !operator.Elsewhere && rest <= 0 {
-			if err := p.finish(ctx, status, now); err != nil {
+		remaining := s.updateDuration(operator) - now.Sub(s.work.since)
+		if !operator.External && remaining <= 0 {
+			if err := s.finish(ctx, status, now); err != nil {
 				return 0, err
 			}
 		}
-		if VersionOf(status) != p.payload.Version || trouble(status) != "" {
-			return min(max(rest, 10*time.Millisecond), lookAgain), nil
+		if VersionOf(status) != s.payload.Version || blockingReason(status) != "" {
+			return min(max(remaining, 10*time.Millisecond), progressInterval), nil
 		}
 	}
-	if p.blocking(operators) == nil {
-		p.work = nil
+	if s.blocking(operators) == nil {
+		s.work = nil
 	}
-	return lookAgain, nil
+	return progressInterval, nil
 }
 
-// handOver gives an operator the new release.
-func (p *player) handOver(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
-	if operator.Elsewhere {
-		return HandOver(ctx, p.client, p.payload)
+// startOperatorUpdate gives an operator the new release.
+func (s *simulator) startOperatorUpdate(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
+	if operator.External {
+		return PublishImages(ctx, s.client, s.payload)
 	}
 	before := status.DeepCopy()
 	SetCondition(status, configv1.OperatorProgressing, configv1.ConditionTrue, "Updating",
-		"Working towards "+p.payload.Version, now)
-	return p.patch(ctx, status, before)
+		"Working towards "+s.payload.Version, now)
+	return s.patch(ctx, status, before)
 }
 
 // finish reports an operator's new version. Its other conditions are left as they are: somebody may have made it
 // degraded.
-func (p *player) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
-	if VersionOf(status) == p.payload.Version {
+func (s *simulator) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
+	if VersionOf(status) == s.payload.Version {
 		return nil
 	}
 	before := status.DeepCopy()
-	SetVersion(status, p.payload.Version)
+	SetVersion(status, s.payload.Version)
 	SetCondition(status, configv1.OperatorProgressing, configv1.ConditionFalse, "AsExpected", "", now)
-	return p.patch(ctx, status, before)
+	return s.patch(ctx, status, before)
 }
 
-func (p *player) patch(ctx context.Context, status, before *configv1.ClusterOperator) error {
-	if err := p.client.Status().Patch(ctx, status, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+func (s *simulator) patch(ctx context.Context, status, before *configv1.ClusterOperator) error {
+	if err := s.client.Status().Patch(ctx, status, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patching the status of cluster operator %s: %w", status.Name, err)
 	}
 	return nil
@@ -106,22 +106,22 @@ func (p *player) patch(ctx context.Context, status, before *configv1.ClusterOper
 
 // blocking returns the operators that an update waits for: the one that is being updated, and those before it that are
 // in trouble.
-func (p *player) blocking(operators []configv1.ClusterOperator) []configv1.ClusterOperator {
+func (s *simulator) blocking(operators []configv1.ClusterOperator) []configv1.ClusterOperator {
 	var waits []configv1.ClusterOperator
-	for i, operator := range p.options.Operators {
-		status := named(operators, operator.Name)
-		if status == nil || i > p.work.current {
+	for i, operator := range s.options.Operators {
+		status := findOperator(operators, operator.Name)
+		if status == nil || i > s.work.current {
 			continue
 		}
-		if i == p.work.current || trouble(status) != "" {
+		if i == s.work.current || blockingReason(status) != "" {
 			waits = append(waits, *status)
 		}
 	}
 	return waits
 }
 
-// HandOver gives the machine config operator a release, as the cluster version operator does when its turn has come.
-func HandOver(ctx context.Context, c client.Client, release updategraph.Release) error {
+// PublishImages gives the machine config operator a release, as the cluster version operator does when its turn has come.
+func PublishImages(ctx context.Context, c client.Client, release updategraph.Release) error {
 	images := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},
 	}
@@ -153,18 +153,18 @@ func SetVersion(operator *configv1.ClusterOperator, version string) {
 	operator.Status.Versions = append(operator.Status.Versions, configv1.OperandVersion{Name: "operator", Version: version})
 }
 
-// trouble returns the reason for which an update does not get past an operator; empty if there is none.
-func trouble(operator *configv1.ClusterOperator) string {
-	if c := find(operator.Status.Conditions, configv1.OperatorAvailable); c == nil || c.Status != configv1.ConditionTrue {
+// blockingReason returns the reason for which an update does not get past an operator; empty if there is none.
+func blockingReason(operator *configv1.ClusterOperator) string {
+	if c := findCondition(operator.Status.Conditions, configv1.OperatorAvailable); c == nil || c.Status != configv1.ConditionTrue {
 		return "ClusterOperatorNotAvailable"
 	}
-	if c := find(operator.Status.Conditions, configv1.OperatorDegraded); c != nil && c.Status == configv1.ConditionTrue {
+	if c := findCondition(operator.Status.Conditions, configv1.OperatorDegraded); c != nil && c.Status == configv1.ConditionTrue {
 		return "ClusterOperatorDegraded"
 	}
 	return ""
 }
 
-func named(operators []configv1.ClusterOperator, name string) *configv1.ClusterOperator {
+func findOperator(operators []configv1.ClusterOperator, name string) *configv1.ClusterOperator {
 	for i := range operators {
 		if operators[i].Name == name {
 			return operators[i].DeepCopy()
@@ -199,7 +199,7 @@ func notUpgradeable(operators []configv1.ClusterOperator) (reason, message strin
 	const sentence = "Cluster operator %s should not be upgraded between minor versions: %s"
 	var messages []string
 	for _, operator := range operators {
-		c := find(operator.Status.Conditions, configv1.OperatorUpgradeable)
+		c := findCondition(operator.Status.Conditions, configv1.OperatorUpgradeable)
 		if c != nil && c.Status == configv1.ConditionFalse {
 			reason, message = c.Reason, fmt.Sprintf(sentence, operator.Name, c.Message)
 			messages = append(messages, fmt.Sprintf(sentence, operator.Name, c.Reason+": "+c.Message))

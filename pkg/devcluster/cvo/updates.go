@@ -24,54 +24,54 @@ import (
 
 // updates is an answer of the update service, and what had been asked.
 type updates struct {
-	question    question
+	query       graphQuery
 	fetched     time.Time
 	available   []configv1.Release
 	conditional []configv1.ConditionalUpdate
 	condition   configv1.ClusterOperatorStatusCondition
 }
 
-type question struct{ upstream, channel, version, id string }
+type graphQuery struct{ upstream, channel, version, id string }
 
 // syncUpdates asks the update service, if it is time or the question has changed, and returns when to ask again.
-func (p *player) syncUpdates(ctx context.Context, version *configv1.ClusterVersion, now time.Time) time.Duration {
-	asked := question{
+func (s *simulator) syncUpdates(ctx context.Context, version *configv1.ClusterVersion, now time.Time) time.Duration {
+	query := graphQuery{
 		upstream: string(version.Spec.Upstream), channel: version.Spec.Channel,
-		version: p.payload.Version, id: string(version.Spec.ClusterID),
+		version: s.payload.Version, id: string(version.Spec.ClusterID),
 	}
-	interval := p.options.Speed.Of(refetching)
-	if p.updates == nil || p.updates.question != asked || now.Sub(p.updates.fetched) >= interval {
-		p.updates = p.fetch(ctx, asked)
-		p.updates.fetched = now
+	interval := s.options.Speed.Scale(fetchInterval)
+	if s.updates == nil || s.updates.query != query || now.Sub(s.updates.fetched) >= interval {
+		s.updates = s.fetch(ctx, query)
+		s.updates.fetched = now
 	}
-	version.Status.AvailableUpdates = p.updates.available
-	version.Status.ConditionalUpdates = keepTransitionTimes(version.Status.ConditionalUpdates, p.updates.conditional, now)
-	c := p.updates.condition
+	version.Status.AvailableUpdates = s.updates.available
+	version.Status.ConditionalUpdates = keepTransitionTimes(version.Status.ConditionalUpdates, s.updates.conditional, now)
+	c := s.updates.condition
 	set(version, configv1.RetrievedUpdates, c.Status, c.Reason, c.Message, now)
-	return max(time.Millisecond, interval-now.Sub(p.updates.fetched))
+	return max(time.Millisecond, interval-now.Sub(s.updates.fetched))
 }
 
-func (p *player) fetch(ctx context.Context, asked question) *updates {
-	answer := &updates{question: asked}
+func (s *simulator) fetch(ctx context.Context, query graphQuery) *updates {
+	answer := &updates{query: query}
 	failed := func(reason, message string) *updates {
 		answer.condition = configv1.ClusterOperatorStatusCondition{Status: configv1.ConditionFalse, Reason: reason, Message: message}
 		return answer
 	}
 	switch {
-	case asked.upstream == "":
+	case query.upstream == "":
 		return failed("NoUpstream", "No upstream server has been set to retrieve updates.")
-	case asked.channel == "":
+	case query.channel == "":
 		return failed("NoChannel", "The update channel has not been configured.")
 	}
-	graph, reason, err := p.ask(ctx, asked)
+	graph, reason, err := s.queryGraph(ctx, query)
 	if err != nil {
 		return failed(reason, fmt.Sprintf("Unable to retrieve available updates: %s", err))
 	}
-	here := slices.IndexFunc(graph.Nodes, func(node updategraph.Node) bool { return node.Version == asked.version })
+	here := slices.IndexFunc(graph.Nodes, func(node updategraph.Node) bool { return node.Version == query.version })
 	if here < 0 {
 		return failed("VersionNotFound", fmt.Sprintf(
 			"Unable to retrieve available updates: currently reconciling cluster version %s not found in the %q channel",
-			asked.version, asked.channel))
+			query.version, query.channel))
 	}
 	for _, edge := range graph.Edges {
 		if edge[0] == here {
@@ -80,8 +80,8 @@ func (p *player) fetch(ctx context.Context, asked question) *updates {
 	}
 	for _, edges := range graph.ConditionalEdges {
 		for _, edge := range edges.Edges {
-			if edge.From == asked.version {
-				p.addConditional(answer, graph, edge.To, edges.Risks)
+			if edge.From == query.version {
+				s.addConditional(answer, graph, edge.To, edges.Risks)
 			}
 		}
 	}
@@ -91,21 +91,21 @@ func (p *player) fetch(ctx context.Context, asked question) *updates {
 	return answer
 }
 
-func (p *player) ask(ctx context.Context, asked question) (updategraph.Graph, string, error) {
+func (s *simulator) queryGraph(ctx context.Context, query graphQuery) (updategraph.Graph, string, error) {
 	var graph updategraph.Graph
-	target, err := url.Parse(asked.upstream)
+	target, err := url.Parse(query.upstream)
 	if err != nil {
 		return graph, "InvalidURI", err
 	}
 	target.RawQuery = url.Values{
-		"arch": {runtime.GOARCH}, "channel": {asked.channel}, "id": {asked.id}, "version": {asked.version},
+		"arch": {runtime.GOARCH}, "channel": {query.channel}, "id": {query.id}, "version": {query.version},
 	}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
 		return graph, "InvalidRequest", err
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := p.web.Do(request)
+	response, err := s.web.Do(request)
 	if err != nil {
 		return graph, "RemoteFailed", err
 	}
@@ -120,7 +120,7 @@ func (p *player) ask(ctx context.Context, asked question) (updategraph.Graph, st
 }
 
 // addConditional adds an update with risks. It is an available one as well if no risk applies.
-func (p *player) addConditional(answer *updates, graph updategraph.Graph, to string, risks []updategraph.GraphRisk) {
+func (s *simulator) addConditional(answer *updates, graph updategraph.Graph, to string, risks []updategraph.GraphRisk) {
 	there := slices.IndexFunc(graph.Nodes, func(node updategraph.Node) bool { return node.Version == to })
 	if there < 0 {
 		return
@@ -131,7 +131,7 @@ func (p *player) addConditional(answer *updates, graph updategraph.Graph, to str
 			URL: risk.URL, Name: risk.Name, Message: risk.Message, MatchingRules: matchingRules(risk.MatchingRules),
 		})
 	}
-	recommended := p.recommended(to, risks)
+	recommended := s.recommendedCondition(to, risks)
 	update.Conditions = []metav1.Condition{recommended}
 	if recommended.Status == metav1.ConditionTrue {
 		answer.available = append(answer.available, update.Release)
@@ -139,14 +139,14 @@ func (p *player) addConditional(answer *updates, graph updategraph.Graph, to str
 	answer.conditional = append(answer.conditional, update)
 }
 
-func (p *player) recommended(version string, risks []updategraph.GraphRisk) metav1.Condition {
+func (s *simulator) recommendedCondition(version string, risks []updategraph.GraphRisk) metav1.Condition {
 	condition := metav1.Condition{
 		Type: "Recommended", Status: metav1.ConditionTrue, Reason: "NotExposedToRisks",
 		Message: "The update is recommended, because none of the conditional update risks apply to this cluster.",
 	}
 	var reasons, messages []string
 	for _, risk := range risks {
-		switch p.options.Catalogue.Exposed(version, risk.Name) {
+		switch s.options.Catalog.Exposed(version, risk.Name) {
 		case updategraph.No:
 		case updategraph.Yes:
 			condition.Status = metav1.ConditionFalse

@@ -36,7 +36,7 @@ type Kubelets struct {
 	nodes map[string]*machine // by the node's name
 
 	scheduling sync.Mutex
-	placed     map[types.UID]string // the nodes of pods that were bound just now
+	scheduled  map[types.UID]string // the nodes of pods that were bound just now
 }
 
 // Run runs what is in a pod that ends by itself. An error makes the pod a failed one that shows it.
@@ -44,13 +44,13 @@ type Run func(ctx context.Context, pod *corev1.Pod) error
 
 // machine is what a node runs on.
 type machine struct {
-	down  bool      // somebody pulled the plug
-	upAt  time.Time // when the reboot that is under way ends; zero if none is
-	boots int
+	down        bool      // somebody pulled the plug
+	rebootUntil time.Time // when the reboot that is under way ends; zero if none is
+	boots       int
 }
 
-// forGood is longer than a dev cluster lives, and can be added to a time.
-const forGood = 365 * 24 * time.Hour
+// farFuture is longer than a dev cluster lives, and can be added to a time.
+const farFuture = 365 * 24 * time.Hour
 
 // AddToManager has the manager run the kubelets of all nodes that exist now or later. What pods do is played but for what
 // run does; nil is nothing.
@@ -58,7 +58,7 @@ func AddToManager(mgr manager.Manager, run Run) (*Kubelets, error) {
 	if run == nil {
 		run = func(context.Context, *corev1.Pod) error { return nil }
 	}
-	k := &Kubelets{client: mgr.GetClient(), run: run, wake: make(chan event.GenericEvent, 1024), nodes: map[string]*machine{}, placed: map[types.UID]string{}}
+	k := &Kubelets{client: mgr.GetClient(), run: run, wake: make(chan event.GenericEvent, 1024), nodes: map[string]*machine{}, scheduled: map[types.UID]string{}}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("node-player").
 		For(&corev1.Node{}).
@@ -76,23 +76,23 @@ func AddToManager(mgr manager.Manager, run Run) (*Kubelets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("playing pods: %w", err)
 	}
-	if err := mgr.Add(manager.RunnableFunc(k.beat)); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(k.heartbeat)); err != nil {
 		return nil, fmt.Errorf("playing heartbeats: %w", err)
 	}
 	return k, nil
 }
 
 // Reboot makes a node go away for a time, or for good, and come back. A node that is rebooting already goes on doing so.
-func (k *Kubelets) Reboot(name string, takes time.Duration, now time.Time) {
+func (k *Kubelets) Reboot(name string, duration time.Duration, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	machine := k.machine(name)
-	if machine.upAt.After(now) {
+	if machine.rebootUntil.After(now) {
 		return
 	}
 	machine.boots++
-	machine.upAt = now.Add(min(takes, forGood))
-	k.look(name)
+	machine.rebootUntil = now.Add(min(duration, farFuture))
+	k.enqueue(name)
 }
 
 // SetDown pulls the plug of a node, or puts it back.
@@ -100,26 +100,26 @@ func (k *Kubelets) SetDown(name string, down bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.machine(name).down = down
-	k.look(name)
+	k.enqueue(name)
 }
 
-func (k *Kubelets) look(name string) {
+func (k *Kubelets) enqueue(name string) {
 	node := &corev1.Node{}
 	node.Name = name
 	k.wake <- event.GenericEvent{Object: node}
 }
 
-// Up says whether a node runs, how many times it was booted since it was installed, and in how long it will be back:
+// State says whether a node runs, how many times it was booted since it was installed, and in how long it will be back:
 // 0 if nobody knows.
-func (k *Kubelets) Up(name string, now time.Time) (up bool, boots int, back time.Duration) {
+func (k *Kubelets) State(name string, now time.Time) (up bool, boots int, remaining time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	machine := k.machine(name)
 	switch {
 	case machine.down:
 		return false, machine.boots, 0
-	case machine.upAt.After(now):
-		return false, machine.boots, machine.upAt.Sub(now)
+	case machine.rebootUntil.After(now):
+		return false, machine.boots, machine.rebootUntil.Sub(now)
 	default:
 		return true, machine.boots, 0
 	}

@@ -66,7 +66,7 @@ func (k *Kubelets) reconcileNode(ctx context.Context, request reconcile.Request)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	now := time.Now()
-	up, boots, back := k.Up(node.Name, now)
+	up, boots, remaining := k.State(node.Name, now)
 	if err := k.syncStatus(ctx, &node, up, boots, now); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -74,8 +74,8 @@ func (k *Kubelets) reconcileNode(ctx context.Context, request reconcile.Request)
 		return reconcile.Result{}, err
 	}
 	next := statusInterval
-	if back > 0 {
-		next = min(next, back)
+	if remaining > 0 {
+		next = min(next, remaining)
 	}
 	if ready := condition(&node, corev1.NodeReady); up && ready != nil {
 		next = min(next, max(time.Millisecond, statusInterval-now.Sub(ready.LastHeartbeatTime.Time)))
@@ -122,12 +122,12 @@ func (k *Kubelets) syncTaints(ctx context.Context, node *corev1.Node, now time.T
 	return nil
 }
 
-func setTaint(node *corev1.Node, key string, effect corev1.TaintEffect, wanted bool, now time.Time) {
+func setTaint(node *corev1.Node, key string, effect corev1.TaintEffect, desired bool, now time.Time) {
 	same := func(taint corev1.Taint) bool { return taint.Key == key && taint.Effect == effect }
 	switch there := slices.ContainsFunc(node.Spec.Taints, same); {
-	case wanted && !there:
+	case desired && !there:
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Effect: effect, TimeAdded: new(metav1.NewTime(now.Truncate(time.Second)))})
-	case !wanted && there:
+	case !desired && there:
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, same)
 	}
 }
@@ -179,9 +179,9 @@ func postStatus(node *corev1.Node, up bool, boots int, now time.Time) {
 
 func bootID(node *corev1.Node, boots int) string { return fmt.Sprintf("%s-%d", node.UID, boots) }
 
-// Back says whether the node has reported that it is ready since it was last booted.
-func (k *Kubelets) Back(node *corev1.Node, now time.Time) bool {
-	up, boots, _ := k.Up(node.Name, now)
+// IsReady says whether the node has reported that it is ready since it was last booted.
+func (k *Kubelets) IsReady(node *corev1.Node, now time.Time) bool {
+	up, boots, _ := k.State(node.Name, now)
 	ready := condition(node, corev1.NodeReady)
 	return up && ready != nil && ready.Status == corev1.ConditionTrue && node.Status.NodeInfo.BootID == bootID(node, boots)
 }
@@ -195,8 +195,8 @@ func condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCon
 	return nil
 }
 
-// beat renews the leases of the nodes that are up, until the context ends.
-func (k *Kubelets) beat(ctx context.Context) error {
+// heartbeat renews the leases of the nodes that are up, until the context ends.
+func (k *Kubelets) heartbeat(ctx context.Context) error {
 	ticker := time.NewTicker(leaseInterval)
 	defer ticker.Stop()
 	for {
@@ -216,7 +216,7 @@ func (k *Kubelets) beat(ctx context.Context) error {
 }
 
 func (k *Kubelets) renew(ctx context.Context, name string, now time.Time) {
-	if up, _, _ := k.Up(name, now); !up {
+	if up, _, _ := k.State(name, now); !up {
 		return
 	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: name}}

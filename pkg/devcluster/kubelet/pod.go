@@ -20,10 +20,10 @@ import (
 
 // In real time, since what watches pods is real.
 const (
-	podStarts    = 500 * time.Millisecond // from being scheduled to being ready
-	podCompletes = 2 * time.Second        // from being created, for pods that end by themselves
-	podEnds      = time.Second            // at most, from being deleted to being gone
-	podWaits     = 2 * time.Second        // before looking for a node again
+	podStartDelay       = 500 * time.Millisecond // from being scheduled to being ready
+	podCompletionDelay  = 2 * time.Second        // from being created, for pods that end by themselves
+	podTerminationDelay = time.Second            // at most, from being deleted to being gone
+	podRetryInterval    = 2 * time.Second        // before looking for a node again
 )
 
 // ExitCode is the annotation of a pod that ends by itself (one that is not restarted always) with something else than 0.
@@ -38,16 +38,16 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 	now := time.Now()
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return k.finish(ctx, &pod, now)
+		return k.terminate(ctx, &pod, now)
 	case pod.Spec.NodeName == "":
 		return k.schedule(ctx, &pod)
 	}
-	if up, _, _ := k.Up(pod.Spec.NodeName, now); !up {
-		return reconcile.Result{RequeueAfter: podWaits}, nil // its kubelet is away
+	if up, _, _ := k.State(pod.Spec.NodeName, now); !up {
+		return reconcile.Result{RequeueAfter: podRetryInterval}, nil // its kubelet is away
 	}
 	switch pod.Status.Phase {
 	case corev1.PodPending, "":
-		return k.begin(ctx, &pod, now)
+		return k.start(ctx, &pod, now)
 	case corev1.PodRunning:
 		return k.complete(ctx, &pod, now)
 	default:
@@ -70,14 +70,14 @@ func (k *Kubelets) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Res
 	}
 	load := map[string]int{}
 	for i := range pods.Items {
-		load[cmp.Or(pods.Items[i].Spec.NodeName, k.placed[pods.Items[i].UID])]++
+		load[cmp.Or(pods.Items[i].Spec.NodeName, k.scheduled[pods.Items[i].UID])]++
 		if pods.Items[i].Spec.NodeName != "" {
-			delete(k.placed, pods.Items[i].UID)
+			delete(k.scheduled, pods.Items[i].UID)
 		}
 	}
 	candidates := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return !fits(pod, &node) })
 	if len(candidates) == 0 {
-		return reconcile.Result{RequeueAfter: podWaits}, nil
+		return reconcile.Result{RequeueAfter: podRetryInterval}, nil
 	}
 	chosen := slices.MinFunc(candidates, func(a, b corev1.Node) int {
 		return cmp.Or(load[a.Name]-load[b.Name], cmp.Compare(a.Name, b.Name))
@@ -89,7 +89,7 @@ func (k *Kubelets) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Res
 	if err := k.client.SubResource("binding").Create(ctx, pod, binding); err != nil {
 		return reconcile.Result{}, fmt.Errorf("binding pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
-	k.placed[pod.UID] = chosen.Name
+	k.scheduled[pod.UID] = chosen.Name
 	return reconcile.Result{}, nil
 }
 
@@ -114,10 +114,10 @@ func fits(pod *corev1.Pod, node *corev1.Node) bool {
 	return true
 }
 
-// begin makes a pod ready.
-func (k *Kubelets) begin(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
-	if rest := podStarts - now.Sub(pod.CreationTimestamp.Time); rest > 0 {
-		return reconcile.Result{RequeueAfter: rest}, nil
+// start makes a pod ready.
+func (k *Kubelets) start(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
+	if remaining := podStartDelay - now.Sub(pod.CreationTimestamp.Time); remaining > 0 {
+		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
 	before := pod.DeepCopy()
 	stamp := metav1.NewTime(now.Truncate(time.Second))
@@ -142,8 +142,8 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		return reconcile.Result{}, nil
 	}
-	if rest := podCompletes - now.Sub(pod.CreationTimestamp.Time); rest > 0 {
-		return reconcile.Result{RequeueAfter: rest}, nil
+	if remaining := podCompletionDelay - now.Sub(pod.CreationTimestamp.Time); remaining > 0 {
+		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
 	before := pod.DeepCopy()
 	ended := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(now.Truncate(time.Second)), Reason: "Completed"}
@@ -165,17 +165,17 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 	return reconcile.Result{}, k.patch(ctx, pod, before)
 }
 
-// finish lets go of a deleted pod, within its grace period but not before its kubelet can.
-func (k *Kubelets) finish(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
+// terminate lets go of a deleted pod, within its grace period but not before its kubelet can.
+func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	if pod.Spec.NodeName != "" {
-		if up, _, _ := k.Up(pod.Spec.NodeName, now); !up {
-			return reconcile.Result{RequeueAfter: podWaits}, nil
+		if up, _, _ := k.State(pod.Spec.NodeName, now); !up {
+			return reconcile.Result{RequeueAfter: podRetryInterval}, nil
 		}
 	}
 	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
 	deleted := pod.DeletionTimestamp.Add(-grace)
-	if rest := min(grace, podEnds) - now.Sub(deleted); rest > 0 {
-		return reconcile.Result{RequeueAfter: rest}, nil
+	if remaining := min(grace, podTerminationDelay) - now.Sub(deleted); remaining > 0 {
+		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
 	err := k.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if client.IgnoreNotFound(err) != nil {

@@ -66,15 +66,15 @@ func TestARebootEndsAndAPulledPlugDoesNot(t *testing.T) {
 	start := time.Now()
 	k.Reboot("a", time.Minute, start)
 	k.Reboot("a", time.Hour, start.Add(time.Second)) // it is rebooting already
-	if up, boots, back := k.Up("a", start.Add(20*time.Second)); up || boots != 1 || back != 40*time.Second {
-		t.Errorf("during the reboot: up %t, boots %d, back in %s", up, boots, back)
+	if up, boots, remaining := k.State("a", start.Add(20*time.Second)); up || boots != 1 || remaining != 40*time.Second {
+		t.Errorf("during the reboot: up %t, boots %d, back in %s", up, boots, remaining)
 	}
-	if up, _, _ := k.Up("a", start.Add(time.Minute)); !up {
+	if up, _, _ := k.State("a", start.Add(time.Minute)); !up {
 		t.Error("it is not back after the reboot")
 	}
 	k.SetDown("a", true)
-	if up, _, back := k.Up("a", start.Add(time.Hour)); up || back != 0 {
-		t.Errorf("without its plug: up %t, back in %s", up, back)
+	if up, _, remaining := k.State("a", start.Add(time.Hour)); up || remaining != 0 {
+		t.Errorf("without its plug: up %t, back in %s", up, remaining)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestARebootThatNobodyLookedAtIsReportedAllTheSame(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 		t.Fatal(err)
 	}
-	if !k.Back(node, time.Now()) {
+	if !k.IsReady(node, time.Now()) {
 		t.Errorf("the node says %+v, and was booted", node.Status.NodeInfo)
 	}
 }

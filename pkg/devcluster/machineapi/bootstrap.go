@@ -64,7 +64,7 @@ func bootstrapMachine(ctx context.Context, c client.Client, set *machinev1beta1.
 	if err := c.Create(ctx, machine); err != nil {
 		return err
 	}
-	running(machine)
+	setRunning(machine)
 	return c.Status().Update(ctx, machine)
 }
 
@@ -82,8 +82,8 @@ func machineFor(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 
 func providerID(node string) string { return "devcluster:///" + node }
 
-// running says in the status that the Machine is a node.
-func running(machine *machinev1beta1.Machine) {
+// setRunning says in the status that the Machine is a node.
+func setRunning(machine *machinev1beta1.Machine) {
 	machine.Status.Phase = new(machinev1beta1.PhaseRunning)
 	machine.Status.NodeRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: machine.Name}
 }

@@ -21,48 +21,48 @@ import (
 )
 
 // reconcileMachine installs a Machine, or removes it, one thing after the other.
-func (p *player) reconcileMachine(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *simulator) reconcileMachine(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var machine machinev1beta1.Machine
-	if err := p.client.Get(ctx, request.NamespacedName, &machine); err != nil {
+	if err := s.client.Get(ctx, request.NamespacedName, &machine); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if machine.DeletionTimestamp != nil {
-		return p.remove(ctx, &machine)
+		return s.remove(ctx, &machine)
 	}
 	if before := machine.DeepCopy(); controllerutil.AddFinalizer(&machine, machinev1beta1.MachineFinalizer) {
 		machine.Spec.ProviderID = new(providerID(machine.Name))
-		if err := p.client.Patch(ctx, &machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := s.client.Patch(ctx, &machine, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return reconcile.Result{}, fmt.Errorf("patching Machine %s: %w", machine.Name, err)
 		}
 	}
 	if machine.Status.NodeRef != nil {
 		return reconcile.Result{}, nil
 	}
-	return p.install(ctx, &machine)
+	return s.install(ctx, &machine)
 }
 
 // install has the cloud make an instance, which joins the cluster as a node in the end.
-func (p *player) install(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
+func (s *simulator) install(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	provider, err := providerOf(machine)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	before := machine.DeepCopy()
-	var again time.Duration
+	var requeueAfter time.Duration
 	if provider.Refused != "" {
 		reason, message := provider.refusal()
 		machine.Status.Phase = new(machinev1beta1.PhaseFailed)
 		machine.Status.ErrorReason, machine.Status.ErrorMessage = &reason, &message
-	} else if again = p.options.Speed.Of(cmp.Or(provider.InstallTakes, installTakes)) - time.Since(machine.CreationTimestamp.Time); again > 0 {
+	} else if requeueAfter = s.options.Speed.Scale(cmp.Or(provider.InstallTakes, defaultInstallDuration)) - time.Since(machine.CreationTimestamp.Time); requeueAfter > 0 {
 		machine.Status.Phase = new(machinev1beta1.PhaseProvisioning)
 	} else {
-		p.options.Kubelets.SetDown(machine.Name, provider.NotReady)
-		if err := machineconfig.Join(ctx, p.client, machine.Name, machine.Spec.Labels, machine.Spec.Taints, !provider.NotReady); err != nil {
+		s.options.Kubelets.SetDown(machine.Name, provider.NotReady)
+		if err := machineconfig.AddNode(ctx, s.client, machine.Name, machine.Spec.Labels, machine.Spec.Taints, !provider.NotReady); err != nil {
 			return reconcile.Result{}, err
 		}
-		running(machine)
+		setRunning(machine)
 	}
-	return reconcile.Result{RequeueAfter: max(again, 0)}, p.patchStatus(ctx, machine, before)
+	return reconcile.Result{RequeueAfter: max(requeueAfter, 0)}, s.patchStatus(ctx, machine, before)
 }
 
 func providerOf(machine *machinev1beta1.Machine) (Provider, error) {
@@ -76,57 +76,57 @@ func providerOf(machine *machinev1beta1.Machine) (Provider, error) {
 }
 
 // remove drains the node of a deleted Machine as far as it can be, deletes it, and lets the Machine go.
-func (p *player) remove(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
+func (s *simulator) remove(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, machinev1beta1.MachineFinalizer) {
 		return reconcile.Result{}, nil
 	}
 	before := machine.DeepCopy()
 	machine.Status.Phase = new(machinev1beta1.PhaseDeleting)
-	if err := p.patchStatus(ctx, machine, before); err != nil {
+	if err := s.patchStatus(ctx, machine, before); err != nil {
 		return reconcile.Result{}, err
 	}
 	var node corev1.Node
-	switch err := p.client.Get(ctx, client.ObjectKey{Name: machine.Name}, &node); {
+	switch err := s.client.Get(ctx, client.ObjectKey{Name: machine.Name}, &node); {
 	case client.IgnoreNotFound(err) != nil:
 		return reconcile.Result{}, fmt.Errorf("getting node %s: %w", machine.Name, err)
 	case err == nil:
-		drained, err := p.drain(ctx, &node)
+		drained, err := s.drain(ctx, &node)
 		if err != nil || !drained {
 			return reconcile.Result{RequeueAfter: drainRetry}, err
 		}
-		if err := p.client.Delete(ctx, &node); client.IgnoreNotFound(err) != nil {
+		if err := s.client.Delete(ctx, &node); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("deleting node %s: %w", node.Name, err)
 		}
 	}
 	before = machine.DeepCopy()
 	controllerutil.RemoveFinalizer(machine, machinev1beta1.MachineFinalizer)
-	if err := p.client.Patch(ctx, machine, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Patch(ctx, machine, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("letting Machine %s go: %w", machine.Name, err)
 	}
 	return reconcile.Result{}, nil
 }
 
 // drain cordons a node and evicts its pods; it is drained when none is left. Nothing runs on one that is not ready.
-func (p *player) drain(ctx context.Context, node *corev1.Node) (bool, error) {
+func (s *simulator) drain(ctx context.Context, node *corev1.Node) (bool, error) {
 	if !node.Spec.Unschedulable {
 		before := node.DeepCopy()
 		node.Spec.Unschedulable = true
-		if err := p.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := s.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return false, fmt.Errorf("cordoning node %s: %w", node.Name, err)
 		}
 	}
 	if !ready(node) {
 		return true, nil
 	}
-	left, err := machineconfig.Evict(ctx, p.client, node.Name)
+	left, err := machineconfig.Evict(ctx, s.client, node.Name)
 	return left == "", err
 }
 
-func (p *player) patchStatus(ctx context.Context, machine, before *machinev1beta1.Machine) error {
+func (s *simulator) patchStatus(ctx context.Context, machine, before *machinev1beta1.Machine) error {
 	if equality.Semantic.DeepEqual(before.Status, machine.Status) {
 		return nil
 	}
-	if err := p.client.Status().Patch(ctx, machine, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Status().Patch(ctx, machine, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patching the status of Machine %s: %w", machine.Name, err)
 	}
 	return nil

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
 // Namespace is where MachineSets and Machines are.
@@ -39,8 +39,8 @@ const (
 	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
 )
 
-// installTakes is how long it takes a real cluster from a new Machine to the kubelet's being ready.
-const installTakes = pace.Duration(4 * time.Minute)
+// defaultInstallDuration is how long it takes a real cluster from a new Machine to the kubelet's being ready.
+const defaultInstallDuration = timescale.Duration(4 * time.Minute)
 
 // In real time, since what watches nodes and pods is real.
 const drainRetry = time.Second
@@ -55,7 +55,7 @@ type MachineSet struct {
 // can be changed there.
 type Provider struct {
 	// InstallTakes is how long it takes in a real cluster until a machine is a node, 4m by default, or "never".
-	InstallTakes pace.Duration `json:"installTakes,omitempty"`
+	InstallTakes timescale.Duration `json:"installTakes,omitempty"`
 	// Refused says why the cloud makes no machine, as in "InsufficientResources: You have exceeded your quota.".
 	Refused string `json:"refused,omitempty"`
 	// NotReady has the nodes never be ready.
@@ -73,12 +73,12 @@ func (p Provider) refusal() (reason machinev1beta1.MachineStatusError, message s
 
 // Options say what the player plays.
 type Options struct {
-	Speed    pace.Speed
+	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
 }
 
-// player is the machine API, with its controllers.
-type player struct {
+// simulator is the machine API, with its controllers.
+type simulator struct {
 	client  client.Client
 	live    client.Reader // what was made a moment ago must not be made again
 	options Options
@@ -86,13 +86,13 @@ type player struct {
 
 // AddToManager has the manager run the player.
 func AddToManager(mgr manager.Manager, options Options) error {
-	p := &player{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: options}
+	s := &simulator{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: options}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machineset-controller").
 		For(&machinev1beta1.MachineSet{}).
 		Owns(&machinev1beta1.Machine{}).
 		WithOptions(stage.Options(1, 20*time.Millisecond)).
-		Complete(reconcile.Func(p.reconcileMachineSet))
+		Complete(reconcile.Func(s.reconcileMachineSet))
 	if err != nil {
 		return fmt.Errorf("playing the MachineSet controller: %w", err)
 	}
@@ -101,7 +101,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		For(&machinev1beta1.Machine{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOf)).
 		WithOptions(stage.Options(8, 20*time.Millisecond)).
-		Complete(reconcile.Func(p.reconcileMachine))
+		Complete(reconcile.Func(s.reconcileMachine))
 	if err != nil {
 		return fmt.Errorf("playing the machine controller: %w", err)
 	}
@@ -122,8 +122,8 @@ func ready(node *corev1.Node) bool {
 	return false
 }
 
-// owned returns the Machines that a MachineSet has made.
-func owned(set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) []machinev1beta1.Machine {
+// ownedMachines returns the Machines that a MachineSet has made.
+func ownedMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) []machinev1beta1.Machine {
 	var found []machinev1beta1.Machine
 	for i := range machines {
 		if metav1.IsControlledBy(&machines[i], set) {

@@ -19,30 +19,30 @@ import (
 
 // reconcileMachineSet makes and deletes Machines, and counts. Those of a MachineSet that is deleted are deleted by the
 // garbage collector.
-func (p *player) reconcileMachineSet(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *simulator) reconcileMachineSet(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var set machinev1beta1.MachineSet
-	if err := p.live.Get(ctx, request.NamespacedName, &set); err != nil {
+	if err := s.live.Get(ctx, request.NamespacedName, &set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if set.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
 	var all machinev1beta1.MachineList
-	if err := p.live.List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
+	if err := s.live.List(ctx, &all, client.InNamespace(set.Namespace)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing Machines: %w", err)
 	}
-	machines := slices.DeleteFunc(owned(&set, all.Items), func(m machinev1beta1.Machine) bool { return m.DeletionTimestamp != nil })
-	if err := p.scale(ctx, &set, machines); err != nil {
+	machines := slices.DeleteFunc(ownedMachines(&set, all.Items), func(m machinev1beta1.Machine) bool { return m.DeletionTimestamp != nil })
+	if err := s.scale(ctx, &set, machines); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, p.count(ctx, &set, machines)
+	return reconcile.Result{}, s.syncStatus(ctx, &set, machines)
 }
 
 // scale makes what lacks, or deletes the newest of what is too much.
-func (p *player) scale(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
+func (s *simulator) scale(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
 	for range want - len(machines) {
-		if err := p.client.Create(ctx, machineFor(set)); err != nil {
+		if err := s.client.Create(ctx, machineFor(set)); err != nil {
 			return fmt.Errorf("making a Machine of %s: %w", set.Name, err)
 		}
 	}
@@ -50,22 +50,22 @@ func (p *player) scale(ctx context.Context, set *machinev1beta1.MachineSet, mach
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for i := want; i < len(machines); i++ {
-		if err := client.IgnoreNotFound(p.client.Delete(ctx, &machines[i])); err != nil {
+		if err := client.IgnoreNotFound(s.client.Delete(ctx, &machines[i])); err != nil {
 			return fmt.Errorf("deleting Machine %s: %w", machines[i].Name, err)
 		}
 	}
 	return nil
 }
 
-// count brings the status up to date.
-func (p *player) count(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
+// syncStatus brings the status up to date.
+func (s *simulator) syncStatus(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
 	before := set.DeepCopy()
 	count := int32(len(machines))
 	set.Status.Replicas, set.Status.FullyLabeledReplicas, set.Status.ObservedGeneration = count, count, set.Generation
 	set.Status.ReadyReplicas = 0
 	for i := range machines {
 		var node corev1.Node
-		err := p.client.Get(ctx, client.ObjectKey{Name: machines[i].Name}, &node)
+		err := s.client.Get(ctx, client.ObjectKey{Name: machines[i].Name}, &node)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("getting node %s: %w", machines[i].Name, err)
 		}
@@ -77,7 +77,7 @@ func (p *player) count(ctx context.Context, set *machinev1beta1.MachineSet, mach
 	if equality.Semantic.DeepEqual(before.Status, set.Status) {
 		return nil
 	}
-	if err := p.client.Status().Patch(ctx, set, client.MergeFrom(before)); err != nil {
+	if err := s.client.Status().Patch(ctx, set, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("patching the status of MachineSet %s: %w", set.Name, err)
 	}
 	return nil

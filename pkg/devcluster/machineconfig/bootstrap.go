@@ -34,7 +34,7 @@ func Bootstrap(ctx context.Context, c client.Client, pools []Pool, release strin
 }
 
 func bootstrapPool(ctx context.Context, c client.Client, pool Pool, release string) error {
-	if err := c.Create(ctx, rendered(pool.Name, release)); err != nil {
+	if err := c.Create(ctx, newRenderedConfig(pool.Name, release)); err != nil {
 		return fmt.Errorf("creating the configuration of pool %s: %w", pool.Name, err)
 	}
 	configs := &metav1.LabelSelector{MatchLabels: map[string]string{"machineconfiguration.openshift.io/role": pool.Name}}
@@ -72,20 +72,20 @@ func bootstrapNode(ctx context.Context, c client.Client, pool, name, release str
 	default:
 		labels[rolePrefix+Worker] = ""
 	}
-	return kubelet.Register(ctx, c, name, true, labels, configured(RenderedName(pool, release)), taints...)
+	return kubelet.Register(ctx, c, name, true, labels, configAnnotations(RenderedName(pool, release)), taints...)
 }
 
-// configured returns the annotations of a node that has a configuration.
-func configured(config string) map[string]string {
+// configAnnotations returns the annotations of a node that has a configuration.
+func configAnnotations(config string) map[string]string {
 	return map[string]string{
 		CurrentConfig: config, DesiredConfig: config, State: StateDone, Reason: "",
 		DesiredDrain: "uncordon-" + config, LastAppliedDrain: "uncordon-" + config,
 	}
 }
 
-// Join creates the node of a worker that was just installed, unless it is there. It belongs to the pool that its labels
+// AddNode creates the node of a worker that was just installed, unless it is there. It belongs to the pool that its labels
 // say, and has the configuration that all nodes of that pool had last.
-func Join(ctx context.Context, c client.Client, name string, labels map[string]string, taints []corev1.Taint, ready bool) error {
+func AddNode(ctx context.Context, c client.Client, name string, labels map[string]string, taints []corev1.Taint, ready bool) error {
 	labels = maps.Clone(labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -100,7 +100,7 @@ func Join(ctx context.Context, c client.Client, name string, labels map[string]s
 	if at < 0 {
 		return fmt.Errorf("looking for the pool of node %s: there is no pool %q", name, pool)
 	}
-	err := kubelet.Register(ctx, c, name, ready, labels, configured(pools.Items[at].Status.Configuration.Name), taints...)
+	err := kubelet.Register(ctx, c, name, ready, labels, configAnnotations(pools.Items[at].Status.Configuration.Name), taints...)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

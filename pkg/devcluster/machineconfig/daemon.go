@@ -45,15 +45,15 @@ const (
 
 // daemon is what a node's daemon remembers of the update that it carries out.
 type daemon struct {
-	config   string    // the update
-	began    time.Time // it, or its drain
-	rebooted bool
+	config    string    // the update
+	startTime time.Time // it, or its drain
+	rebooted  bool
 }
 
 // reconcileNode takes the update of a node one step further: prepare, cordon and drain, reboot, uncordon.
-func (p *Player) reconcileNode(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *Simulator) reconcileNode(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
-	if err := p.client.Get(ctx, request.NamespacedName, &node); err != nil {
+	if err := s.client.Get(ctx, request.NamespacedName, &node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	config := node.Annotations[DesiredConfig]
@@ -61,10 +61,10 @@ func (p *Player) reconcileNode(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	now := time.Now()
-	daemon := p.daemon(node.Name, config, now)
+	daemon := s.daemon(node.Name, config, now)
 	before := node.DeepCopy()
 	drained, uncordoned := "drain-"+config, "uncordon-"+config
-	var again time.Duration
+	var requeueAfter time.Duration
 	switch {
 	case node.Annotations[CurrentConfig] == config && node.Annotations[LastAppliedDrain] == uncordoned:
 		annotate(&node, State, StateDone)
@@ -72,66 +72,66 @@ func (p *Player) reconcileNode(ctx context.Context, request reconcile.Request) (
 		annotate(&node, DesiredDrain, uncordoned)
 		node.Spec.Unschedulable = false
 		annotate(&node, LastAppliedDrain, uncordoned)
-	case node.Annotations[DesiredDrain] != drained && p.brokenBy(node.Name) != "":
+	case node.Annotations[DesiredDrain] != drained && s.brokenBy(node.Name) != "":
 		annotate(&node, State, StateDegraded)
-		annotate(&node, Reason, p.brokenBy(node.Name))
-		again = writeRetry
+		annotate(&node, Reason, s.brokenBy(node.Name))
+		requeueAfter = writeRetry
 	case node.Annotations[DesiredDrain] != drained:
 		annotate(&node, State, StateWorking)
 		annotate(&node, Reason, "")
-		if again = p.rest(preparing, daemon.began, now); again <= 0 {
+		if requeueAfter = s.remaining(prepareDuration, daemon.startTime, now); requeueAfter <= 0 {
 			annotate(&node, DesiredDrain, drained)
-			daemon.began = now
+			daemon.startTime = now
 		}
 	case node.Annotations[LastAppliedDrain] != drained:
 		var err error
-		if again, err = p.drain(ctx, &node, drained, daemon.began, now); err != nil {
+		if requeueAfter, err = s.drain(ctx, &node, drained, daemon.startTime, now); err != nil {
 			return reconcile.Result{}, err
 		}
 	case !daemon.rebooted:
-		p.options.Kubelets.Reboot(node.Name, p.rebootOf(node.Name), now)
+		s.options.Kubelets.Reboot(node.Name, s.rebootDuration(node.Name), now)
 		daemon.rebooted = true
-	case p.options.Kubelets.Back(&node, now):
+	case s.options.Kubelets.IsReady(&node, now):
 		annotate(&node, CurrentConfig, config)
 	}
 	if equality.Semantic.DeepEqual(before, &node) {
-		return reconcile.Result{RequeueAfter: max(again, 0)}, nil
+		return reconcile.Result{RequeueAfter: max(requeueAfter, 0)}, nil
 	}
-	if err := p.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.client.Patch(ctx, &node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("patching node %s: %w", node.Name, err)
 	}
-	return reconcile.Result{RequeueAfter: max(again, 0)}, nil
+	return reconcile.Result{RequeueAfter: max(requeueAfter, 0)}, nil
 }
 
-func (p *Player) daemon(node, config string, now time.Time) *daemon {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.daemons[node] == nil || p.daemons[node].config != config {
-		p.daemons[node] = &daemon{config: config, began: now}
+func (s *Simulator) daemon(node, config string, now time.Time) *daemon {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.daemons[node] == nil || s.daemons[node].config != config {
+		s.daemons[node] = &daemon{config: config, startTime: now}
 	}
-	return p.daemons[node]
+	return s.daemons[node]
 }
 
-func (p *Player) rebootOf(node string) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.options.Speed.Of(cmp.Or(p.reboots[node], rebootTakes))
+func (s *Simulator) rebootDuration(node string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.options.Speed.Scale(cmp.Or(s.reboots[node], defaultRebootDuration))
 }
 
-func (p *Player) brokenBy(node string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.broken[node]
+func (s *Simulator) brokenBy(node string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken[node]
 }
 
 // drain cordons the node and evicts its pods. When none is left, the drain is applied. One that takes too long makes the
 // node degraded, and goes on.
-func (p *Player) drain(ctx context.Context, node *corev1.Node, drained string, began, now time.Time) (time.Duration, error) {
+func (s *Simulator) drain(ctx context.Context, node *corev1.Node, drained string, start, now time.Time) (time.Duration, error) {
 	if !node.Spec.Unschedulable {
 		node.Spec.Unschedulable = true
 		return drainRetry, nil // evict when that is saved
 	}
-	left, err := Evict(ctx, p.client, node.Name)
+	left, err := Evict(ctx, s.client, node.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func (p *Player) drain(ctx context.Context, node *corev1.Node, drained string, b
 		annotate(node, Reason, "")
 		return 0, nil
 	}
-	if p.rest(drainTimeout, began, now) <= 0 {
+	if s.remaining(drainTimeout, start, now) <= 0 {
 		annotate(node, State, StateDegraded)
 		annotate(node, Reason, fmt.Sprintf("failed to drain node: %s after 1 hour. Please see machine-config-controller logs for more information", node.Name))
 	}
@@ -155,10 +155,10 @@ func Evict(ctx context.Context, c client.Client, node string) (string, error) {
 		return "", fmt.Errorf("listing pods: %w", err)
 	}
 	var left []string
-	var trouble []error
+	var errs []error
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.Spec.NodeName != node || stays(pod) {
+		if pod.Spec.NodeName != node || skippedByDrain(pod) {
 			continue
 		}
 		left = append(left, pod.Name)
@@ -168,15 +168,15 @@ func Evict(ctx context.Context, c client.Client, node string) (string, error) {
 		eviction := &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}}
 		err := c.SubResource("eviction").Create(ctx, pod, eviction)
 		if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			trouble = append(trouble, fmt.Errorf("evicting pod %s: %w", client.ObjectKeyFromObject(pod), err))
+			errs = append(errs, fmt.Errorf("evicting pod %s: %w", client.ObjectKeyFromObject(pod), err))
 		}
 	}
-	return strings.Join(left, ", "), errors.Join(trouble...)
+	return strings.Join(left, ", "), errors.Join(errs...)
 }
 
-// stays says whether a drain leaves a pod alone: those of DaemonSets and static ones would come back at once, and those
+// skippedByDrain says whether a drain leaves a pod alone: those of DaemonSets and static ones would come back at once, and those
 // that have ended are in nobody's way.
-func stays(pod *corev1.Pod) bool {
+func skippedByDrain(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
 	}

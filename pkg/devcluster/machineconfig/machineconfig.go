@@ -27,15 +27,15 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
 // How long the real ones take.
 const (
-	preparing    = pace.Duration(30 * time.Second) // to write the files of a new configuration
-	rebootTakes  = pace.Duration(4 * time.Minute)  // from the reboot to the kubelet's being ready
-	drainTimeout = pace.Duration(time.Hour)        // until a drain that does not end makes the node degraded
+	prepareDuration       = timescale.Duration(30 * time.Second) // to write the files of a new configuration
+	defaultRebootDuration = timescale.Duration(4 * time.Minute)  // from the reboot to the kubelet's being ready
+	drainTimeout          = timescale.Duration(time.Hour)        // until a drain that does not end makes the node degraded
 )
 
 // The pools that every cluster has.
@@ -60,7 +60,7 @@ type Pool struct {
 type Node struct {
 	Name string `json:"name"`
 	// RebootTakes is how long a reboot takes in a real cluster, 4m by default, or "never": then it never comes back.
-	RebootTakes pace.Duration `json:"rebootTakes,omitempty"`
+	RebootTakes timescale.Duration `json:"rebootTakes,omitempty"`
 	// Broken is why the node's daemon cannot write the files of a new configuration, which makes the node degraded; empty
 	// if it can.
 	Broken *string `json:"broken,omitempty"`
@@ -68,45 +68,45 @@ type Node struct {
 
 // Options say what the player plays.
 type Options struct {
-	Speed    pace.Speed
+	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
 	Nodes    []Node // those that behave otherwise than others
 }
 
-// Player is the machine config operator, with its controller and its daemons.
-type Player struct {
+// Simulator is the machine config operator, with its controller and its daemons.
+type Simulator struct {
 	client  client.Client
 	options Options
 
 	mu      sync.Mutex
-	reboots map[string]pace.Duration // how long a reboot takes, by the node's name
-	broken  map[string]string        // why the files cannot be written, by the node's name
-	daemons map[string]*daemon       // by the node's name
+	reboots map[string]timescale.Duration // how long a reboot takes, by the node's name
+	broken  map[string]string             // why the files cannot be written, by the node's name
+	daemons map[string]*daemon            // by the node's name
 }
 
 // AddToManager has the manager run the player.
-func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
-	p := &Player{client: mgr.GetClient(), options: options, reboots: map[string]pace.Duration{}, broken: map[string]string{}, daemons: map[string]*daemon{}}
+func AddToManager(mgr manager.Manager, options Options) (*Simulator, error) {
+	s := &Simulator{client: mgr.GetClient(), options: options, reboots: map[string]timescale.Duration{}, broken: map[string]string{}, daemons: map[string]*daemon{}}
 	for _, node := range options.Nodes {
-		p.SetNode(node)
+		s.SetNode(node)
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine-config-operator").
 		For(&configv1.ClusterOperator{}).
-		Watches(&mcfgv1.MachineConfigPool{}, handler.EnqueueRequestsFromMapFunc(theOperator)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(theOperator)).
+		Watches(&mcfgv1.MachineConfigPool{}, handler.EnqueueRequestsFromMapFunc(enqueueMCO)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(enqueueMCO)).
 		WithOptions(stage.Options(1, 20*time.Millisecond)).
-		Complete(reconcile.Func(p.reconcileOperator))
+		Complete(reconcile.Func(s.reconcileOperator))
 	if err != nil {
 		return nil, fmt.Errorf("playing the machine config operator: %w", err)
 	}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("machine-config-controller").
 		For(&mcfgv1.MachineConfigPool{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(p.everyPool)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(p.everyPool)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(s.enqueueAllPools)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(s.enqueueAllPools)).
 		WithOptions(stage.Options(1, 20*time.Millisecond)).
-		Complete(reconcile.Func(p.reconcilePool))
+		Complete(reconcile.Func(s.reconcilePool))
 	if err != nil {
 		return nil, fmt.Errorf("playing the machine config controller: %w", err)
 	}
@@ -114,34 +114,34 @@ func AddToManager(mgr manager.Manager, options Options) (*Player, error) {
 		Named("machine-config-daemon").
 		For(&corev1.Node{}).
 		WithOptions(stage.Options(8, 20*time.Millisecond)).
-		Complete(reconcile.Func(p.reconcileNode))
+		Complete(reconcile.Func(s.reconcileNode))
 	if err != nil {
 		return nil, fmt.Errorf("playing the machine config daemons: %w", err)
 	}
-	return p, nil
+	return s, nil
 }
 
 // SetNode says how a node behaves from now on. What it does not mention stays as it is.
-func (p *Player) SetNode(node Node) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (s *Simulator) SetNode(node Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if node.RebootTakes != 0 {
-		p.reboots[node.Name] = node.RebootTakes
+		s.reboots[node.Name] = node.RebootTakes
 	}
 	if node.Broken != nil {
-		p.broken[node.Name] = *node.Broken
+		s.broken[node.Name] = *node.Broken
 	}
 }
 
-func theOperator(context.Context, client.Object) []reconcile.Request {
+func enqueueMCO(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: cvo.MachineConfig}}}
 }
 
 // release returns the version that the operator was handed last; empty if it was not handed any.
-func (p *Player) release(ctx context.Context) (string, error) {
+func (s *Simulator) release(ctx context.Context) (string, error) {
 	var images corev1.ConfigMap
 	key := client.ObjectKey{Namespace: cvo.MachineConfigNamespace, Name: cvo.MachineConfigImages}
-	if err := p.client.Get(ctx, key, &images); err != nil {
+	if err := s.client.Get(ctx, key, &images); err != nil {
 		return "", fmt.Errorf("getting the release of the machine config operator: %w", err)
 	}
 	return images.Data[cvo.ReleaseVersionKey], nil

@@ -17,20 +17,20 @@ import (
 )
 
 // reconcileOperator reports a release as reached once the pool of the control plane has; the other pools may take longer.
-func (p *Player) reconcileOperator(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *Simulator) reconcileOperator(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if request.Name != cvo.MachineConfig {
 		return reconcile.Result{}, nil
 	}
 	var operator configv1.ClusterOperator
-	if err := p.client.Get(ctx, request.NamespacedName, &operator); err != nil {
+	if err := s.client.Get(ctx, request.NamespacedName, &operator); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	release, err := p.release(ctx)
+	release, err := s.release(ctx)
 	if err != nil || release == "" || release == cvo.VersionOf(&operator) {
 		return reconcile.Result{}, err
 	}
 	var master mcfgv1.MachineConfigPool
-	if err := p.client.Get(ctx, client.ObjectKey{Name: Master}, &master); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKey{Name: Master}, &master); err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting the pool of the control plane: %w", err)
 	}
 	before, now := operator.DeepCopy(), time.Now()
@@ -40,7 +40,7 @@ func (p *Player) reconcileOperator(ctx context.Context, request reconcile.Reques
 	} else {
 		cvo.SetCondition(&operator, configv1.OperatorProgressing, configv1.ConditionTrue, "Updating", "Working towards "+release, now)
 	}
-	if err := p.client.Status().Patch(ctx, &operator, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.client.Status().Patch(ctx, &operator, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("patching the status of cluster operator %s: %w", operator.Name, err)
 	}
 	return reconcile.Result{}, nil

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
 const (
@@ -35,51 +35,51 @@ func RenderedName(pool, release string) string {
 }
 
 // reconcilePool tells the next nodes to update, and counts.
-func (p *Player) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *Simulator) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pool mcfgv1.MachineConfigPool
-	if err := p.client.Get(ctx, request.NamespacedName, &pool); err != nil {
+	if err := s.client.Get(ctx, request.NamespacedName, &pool); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	release, err := p.release(ctx)
+	release, err := s.release(ctx)
 	if err != nil || release == "" {
 		return reconcile.Result{}, err
 	}
 	target := RenderedName(pool.Name, release)
 	if pool.Spec.Configuration.Name != target {
-		return reconcile.Result{}, p.render(ctx, &pool, release) // its event brings us back
+		return reconcile.Result{}, s.render(ctx, &pool, release) // its event brings us back
 	}
-	nodes, err := p.nodesOf(ctx, &pool)
+	nodes, err := s.nodesOf(ctx, &pool)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := p.target(ctx, &pool, nodes, target); err != nil {
+	if err := s.assignTarget(ctx, &pool, nodes, target); err != nil {
 		return reconcile.Result{}, err
 	}
 	before := pool.DeepCopy()
-	count(&pool, nodes, time.Now())
+	syncPoolStatus(&pool, nodes, time.Now())
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return reconcile.Result{}, nil
 	}
-	if err := p.client.Status().Patch(ctx, &pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.client.Status().Patch(ctx, &pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("patching the status of pool %s: %w", pool.Name, err)
 	}
 	return reconcile.Result{}, nil
 }
 
 // render creates the MachineConfig of a release and makes it the pool's. A paused pool has it, too, but does not follow.
-func (p *Player) render(ctx context.Context, pool *mcfgv1.MachineConfigPool, release string) error {
-	if err := client.IgnoreAlreadyExists(p.client.Create(ctx, rendered(pool.Name, release))); err != nil {
+func (s *Simulator) render(ctx context.Context, pool *mcfgv1.MachineConfigPool, release string) error {
+	if err := client.IgnoreAlreadyExists(s.client.Create(ctx, newRenderedConfig(pool.Name, release))); err != nil {
 		return fmt.Errorf("creating the configuration of pool %s: %w", pool.Name, err)
 	}
 	before := pool.DeepCopy()
 	pool.Spec.Configuration = configuration(pool.Name, release)
-	if err := p.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.client.Patch(ctx, pool, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patching the configuration of pool %s: %w", pool.Name, err)
 	}
 	return nil
 }
 
-func rendered(pool, release string) *mcfgv1.MachineConfig {
+func newRenderedConfig(pool, release string) *mcfgv1.MachineConfig {
 	return &mcfgv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{
 		Name:        RenderedName(pool, release),
 		Annotations: map[string]string{versionLabel: release},
@@ -97,13 +97,13 @@ func configuration(pool, release string) mcfgv1.MachineConfigPoolStatusConfigura
 }
 
 // nodesOf returns the pool's nodes by name. A node of a custom pool is a worker as well, and the custom pool has it.
-func (p *Player) nodesOf(ctx context.Context, pool *mcfgv1.MachineConfigPool) ([]corev1.Node, error) {
+func (s *Simulator) nodesOf(ctx context.Context, pool *mcfgv1.MachineConfigPool) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
-	if err := p.client.List(ctx, &nodes); err != nil {
+	if err := s.client.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	var pools mcfgv1.MachineConfigPoolList
-	if err := p.client.List(ctx, &pools); err != nil {
+	if err := s.client.List(ctx, &pools); err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
 	}
 	members := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return owner(&node, pools.Items) != pool.Name })
@@ -129,12 +129,12 @@ func owner(node *corev1.Node, pools []mcfgv1.MachineConfigPool) string {
 	return strings.Join(names, "")
 }
 
-// target tells as many nodes to update as may be unavailable.
-func (p *Player) target(ctx context.Context, pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, target string) error {
+// assignTarget tells as many nodes to update as may be unavailable.
+func (s *Simulator) assignTarget(ctx context.Context, pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, target string) error {
 	if pool.Spec.Paused {
 		return nil
 	}
-	free := maxUnavailable(pool, len(nodes)) - len(which(nodes, unavailable))
+	free := maxUnavailable(pool, len(nodes)) - len(filter(nodes, unavailable))
 	for i := range nodes {
 		node := &nodes[i]
 		if free <= 0 || node.Annotations[DesiredConfig] == target {
@@ -142,7 +142,7 @@ func (p *Player) target(ctx context.Context, pool *mcfgv1.MachineConfigPool, nod
 		}
 		before := node.DeepCopy()
 		annotate(node, DesiredConfig, target)
-		if err := p.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := s.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("telling node %s to update: %w", node.Name, err)
 		}
 		free--
@@ -154,14 +154,14 @@ func maxUnavailable(pool *mcfgv1.MachineConfigPool, nodes int) int {
 	if pool.Spec.MaxUnavailable == nil {
 		return 1
 	}
-	most, err := intstr.GetScaledValueFromIntOrPercent(pool.Spec.MaxUnavailable, nodes, false)
+	limit, err := intstr.GetScaledValueFromIntOrPercent(pool.Spec.MaxUnavailable, nodes, false)
 	if err != nil {
 		return 1
 	}
-	return max(1, most)
+	return max(1, limit)
 }
 
-func which(nodes []corev1.Node, is func(*corev1.Node) bool) []corev1.Node {
+func filter(nodes []corev1.Node, is func(*corev1.Node) bool) []corev1.Node {
 	var found []corev1.Node
 	for i := range nodes {
 		if is(&nodes[i]) {
@@ -192,25 +192,25 @@ func unavailable(node *corev1.Node) bool {
 
 func degraded(node *corev1.Node) bool { return node.Annotations[State] == StateDegraded }
 
-// count brings the pool's status up to date. Its configuration is the new one only when all nodes have it.
-func count(pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, now time.Time) {
+// syncPoolStatus brings the pool's status up to date. Its configuration is the new one only when all nodes have it.
+func syncPoolStatus(pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, now time.Time) {
 	target := pool.Spec.Configuration.Name
-	done := which(nodes, updated(target))
-	broken := which(nodes, degraded)
+	done := filter(nodes, updated(target))
+	broken := filter(nodes, degraded)
 	status := &pool.Status
 	status.ObservedGeneration = pool.Generation
-	status.MachineCount = size(nodes)
-	status.UpdatedMachineCount = size(done)
-	status.ReadyMachineCount = size(which(done, ready))
-	status.UnavailableMachineCount = size(which(nodes, unavailable))
-	status.DegradedMachineCount = size(broken)
+	status.MachineCount = len32(nodes)
+	status.UpdatedMachineCount = len32(done)
+	status.ReadyMachineCount = len32(filter(done, ready))
+	status.UnavailableMachineCount = len32(filter(nodes, unavailable))
+	status.DegradedMachineCount = len32(broken)
 	if status.CertExpirys == nil {
 		status.CertExpirys = []mcfgv1.CertExpiry{}
 	}
 	set := func(kind mcfgv1.MachineConfigPoolConditionType, holds bool, reason, message string) {
 		setCondition(pool, kind, holds, reason, message, now)
 	}
-	all := len(which(done, ready)) == len(nodes)
+	all := len(filter(done, ready)) == len(nodes)
 	switch {
 	case all:
 		status.Configuration = *pool.Spec.Configuration.DeepCopy()
@@ -238,27 +238,27 @@ func count(pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, now time.Time) {
 	set(mcfgv1.MachineConfigPoolDegraded, true, "", "")
 }
 
-func size(nodes []corev1.Node) int32 {
+func len32(nodes []corev1.Node) int32 {
 	return int32(len(nodes))
 }
 
 func setCondition(pool *mcfgv1.MachineConfigPool, kind mcfgv1.MachineConfigPoolConditionType, holds bool, reason, message string, now time.Time) {
 	status := map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[holds]
-	place := slices.IndexFunc(pool.Status.Conditions, func(c mcfgv1.MachineConfigPoolCondition) bool { return c.Type == kind })
-	if place < 0 {
+	index := slices.IndexFunc(pool.Status.Conditions, func(c mcfgv1.MachineConfigPoolCondition) bool { return c.Type == kind })
+	if index < 0 {
 		pool.Status.Conditions = append(pool.Status.Conditions, mcfgv1.MachineConfigPoolCondition{Type: kind})
-		place = len(pool.Status.Conditions) - 1
+		index = len(pool.Status.Conditions) - 1
 	}
-	condition := &pool.Status.Conditions[place]
+	condition := &pool.Status.Conditions[index]
 	if condition.Status != status {
 		condition.Status, condition.LastTransitionTime = status, metav1.NewTime(now.Truncate(time.Second))
 	}
 	condition.Reason, condition.Message = reason, message
 }
 
-func (p *Player) everyPool(ctx context.Context, _ client.Object) []reconcile.Request {
+func (s *Simulator) enqueueAllPools(ctx context.Context, _ client.Object) []reconcile.Request {
 	var pools mcfgv1.MachineConfigPoolList
-	if err := p.client.List(ctx, &pools); err != nil {
+	if err := s.client.List(ctx, &pools); err != nil {
 		return nil // it reads a cache, which answers once it is there; then the pools' own events come
 	}
 	var requests []reconcile.Request
@@ -268,7 +268,7 @@ func (p *Player) everyPool(ctx context.Context, _ client.Object) []reconcile.Req
 	return requests
 }
 
-// rest returns how much is left of something that began at a time.
-func (p *Player) rest(takes pace.Duration, began, now time.Time) time.Duration {
-	return p.options.Speed.Of(takes) - now.Sub(began)
+// remaining returns how much is left of something that began at a time.
+func (s *Simulator) remaining(duration timescale.Duration, start, now time.Time) time.Duration {
+	return s.options.Speed.Scale(duration) - now.Sub(start)
 }

@@ -71,7 +71,7 @@ func TestThePoolsStatus(t *testing.T) {
 			pool.Spec.Paused = test.paused
 			pool.Spec.Configuration.Name = newer
 			pool.Status.Configuration.Name = old
-			count(pool, test.nodes, time.Now())
+			syncPoolStatus(pool, test.nodes, time.Now())
 			s := pool.Status
 			got := counts{s.MachineCount, s.UpdatedMachineCount, s.ReadyMachineCount, s.UnavailableMachineCount, s.DegradedMachineCount}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -126,8 +126,8 @@ func TestHowManyNodesMayBeUnavailable(t *testing.T) {
 	for text, want := range map[string]int{"": 1, "2": 2, "0": 1, "50%": 3, "1%": 1} {
 		pool := &mcfgv1.MachineConfigPool{}
 		if text != "" {
-			most := intstr.Parse(text)
-			pool.Spec.MaxUnavailable = &most
+			limit := intstr.Parse(text)
+			pool.Spec.MaxUnavailable = &limit
 		}
 		if got := maxUnavailable(pool, 7); got != want {
 			t.Errorf("maxUnavailable %q of 7 nodes lets %d be unavailable, want %d", text, got, want)

@@ -32,31 +32,31 @@ func watchdog() Alert {
 
 // Validate says what is wrong with the description, and what would be right.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
-	var wrong field.ErrorList
+	var allErrs field.ErrorList
 	for i, alert := range s.Alerts {
-		wrong = append(wrong, alert.Validate(path.Child("alerts").Index(i))...)
+		allErrs = append(allErrs, alert.Validate(path.Child("alerts").Index(i))...)
 	}
-	return wrong
+	return allErrs
 }
 
 // Validate says what is wrong with the alert, and what would be right.
 func (a Alert) Validate(path *field.Path) field.ErrorList {
-	var wrong field.ErrorList
+	var allErrs field.ErrorList
 	if a.Name == "" {
-		wrong = append(wrong, field.Required(path.Child("alert"), "name the alert, such as etcdInsufficientMembers"))
+		allErrs = append(allErrs, field.Required(path.Child("alert"), "name the alert, such as etcdInsufficientMembers"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
 		at := path.Child("labels").Key(name)
 		switch {
 		case !model.LegacyValidation.IsValidLabelName(name):
-			wrong = append(wrong, field.Invalid(at, name, "must be the name of a label: letters, digits and underscores, such as severity"))
+			allErrs = append(allErrs, field.Invalid(at, name, "must be the name of a label: letters, digits and underscores, such as severity"))
 		case slices.Contains([]string{model.MetricNameLabel, model.AlertNameLabel, "alertstate"}, name):
-			wrong = append(wrong, field.Forbidden(at, "Prometheus sets it itself"))
+			allErrs = append(allErrs, field.Forbidden(at, "Prometheus sets it itself"))
 		case a.Labels[name] == "":
-			wrong = append(wrong, field.Required(at, "an empty label is as none"))
+			allErrs = append(allErrs, field.Required(at, "an empty label is as none"))
 		}
 	}
-	return wrong
+	return allErrs
 }
 
 // labels are those that Prometheus shows.

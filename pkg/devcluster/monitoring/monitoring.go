@@ -46,8 +46,8 @@ type Monitoring struct {
 // Start returns once both are ready and the alerts of the Spec fire. The context bounds the start alone; Stop ends what
 // was started.
 func Start(ctx context.Context, options Options) (*Monitoring, error) {
-	if wrong := options.Spec.Validate(nil); len(wrong) > 0 {
-		return nil, fmt.Errorf("describing the monitoring: %w", wrong.ToAggregate())
+	if allErrs := options.Spec.Validate(nil); len(allErrs) > 0 {
+		return nil, fmt.Errorf("describing the monitoring: %w", allErrs.ToAggregate())
 	}
 	if options.BinDir == "" {
 		dir, err := controlplane.FindBinDir()
@@ -66,7 +66,7 @@ func Start(ctx context.Context, options Options) (*Monitoring, error) {
 	options.Dir = dir
 	m := &Monitoring{options: options, alerts: []Alert{watchdog()}}
 	for _, alert := range options.Spec.Alerts {
-		m.alerts = with(m.alerts, alert)
+		m.alerts = addAlert(m.alerts, alert)
 	}
 	if err := m.start(ctx); err != nil {
 		return nil, errors.Join(err, m.Stop())

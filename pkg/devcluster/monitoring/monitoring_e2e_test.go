@@ -28,12 +28,12 @@ func start(t *testing.T, spec monitoring.Spec) *monitoring.Monitoring {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	began := time.Now()
+	startTime := time.Now()
 	running, err := monitoring.Start(ctx, monitoring.Options{Dir: t.TempDir(), Spec: spec, OnExit: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("ready after %s", time.Since(startTime).Round(time.Millisecond))
 	t.Cleanup(func() {
 		if err := running.Stop(); err != nil {
 			t.Error(err)
@@ -42,8 +42,8 @@ func start(t *testing.T, spec monitoring.Spec) *monitoring.Monitoring {
 	return running
 }
 
-// ask returns the body of an answer.
-func ask(t *testing.T, method, at, body string) ([]byte, error) {
+// doRequest returns the body of an answer.
+func doRequest(t *testing.T, method, at, body string) ([]byte, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
 	if err != nil {
@@ -74,10 +74,10 @@ func decode[T any](t *testing.T, text []byte) T {
 	return into
 }
 
-// firing returns names and severities of the alerts that Prometheus shows as firing.
-func firing(t *testing.T, running *monitoring.Monitoring) []string {
+// firingAlerts returns names and severities of the alerts that Prometheus shows as firing.
+func firingAlerts(t *testing.T, running *monitoring.Monitoring) []string {
 	t.Helper()
-	answer, err := ask(t, http.MethodGet, running.PrometheusURL()+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}`), "")
+	answer, err := doRequest(t, http.MethodGet, running.PrometheusURL()+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func firing(t *testing.T, running *monitoring.Monitoring) []string {
 // known returns the names of the alerts that Alertmanager has.
 func known(t *testing.T, running *monitoring.Monitoring) []string {
 	t.Helper()
-	answer, err := ask(t, http.MethodGet, running.AlertmanagerURL()+"/api/v2/alerts", "")
+	answer, err := doRequest(t, http.MethodGet, running.AlertmanagerURL()+"/api/v2/alerts", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func known(t *testing.T, running *monitoring.Monitoring) []string {
 // silenced returns the comments of the active silences.
 func silenced(t *testing.T, running *monitoring.Monitoring) []string {
 	t.Helper()
-	answer, err := ask(t, http.MethodGet, running.AlertmanagerURL()+"/api/v2/silences", "")
+	answer, err := doRequest(t, http.MethodGet, running.AlertmanagerURL()+"/api/v2/silences", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func silence(t *testing.T, running *monitoring.Monitoring, comment string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(t, http.MethodPost, running.AlertmanagerURL()+"/api/v2/silences", string(body)); err != nil {
+	if _, err := doRequest(t, http.MethodPost, running.AlertmanagerURL()+"/api/v2/silences", string(body)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,29 +165,29 @@ func eventually(t *testing.T, what string, want []string, get func() []string) {
 
 func timed(t *testing.T, what string, do func() error) {
 	t.Helper()
-	began := time.Now()
+	startTime := time.Now()
 	if err := do(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s took %s", what, time.Since(began).Round(time.Millisecond))
+	t.Logf("%s took %s", what, time.Since(startTime).Round(time.Millisecond))
 }
 
 func TestAnAlertFiresAndIsResolved(t *testing.T) {
 	t.Parallel()
 	smoke := monitoring.Alert{Name: "Smoke", Labels: map[string]string{"severity": "warning"}}
 	running := start(t, monitoring.Spec{Alerts: []monitoring.Alert{smoke}})
-	expect(t, "what fires from the start", []string{"Smoke warning", "Watchdog none"}, firing(t, running))
+	expect(t, "what fires from the start", []string{"Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 
 	for _, severity := range []string{"critical", "warning"} {
 		timed(t, "firing", func() error {
 			return running.Fire(t.Context(), monitoring.Alert{Name: "Fire", Labels: map[string]string{"severity": severity}})
 		})
 	}
-	expect(t, "what fires then", []string{"Fire critical", "Fire warning", "Smoke warning", "Watchdog none"}, firing(t, running))
+	expect(t, "what fires then", []string{"Fire critical", "Fire warning", "Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 	eventually(t, "what Alertmanager was told", []string{"Fire", "Fire", "Smoke", "Watchdog"}, func() []string { return known(t, running) })
 
 	timed(t, "resolving", func() error { return running.Resolve(t.Context(), "Fire") })
-	expect(t, "what fires in the end", []string{"Smoke warning", "Watchdog none"}, firing(t, running))
+	expect(t, "what fires in the end", []string{"Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 	eventually(t, "what Alertmanager was told in the end", []string{"Smoke", "Watchdog"}, func() []string { return known(t, running) })
 
 	if err := running.Resolve(t.Context(), "Fire"); err == nil {
@@ -199,7 +199,7 @@ func TestAnAlertFiresAndIsResolved(t *testing.T) {
 	timed(t, "firing once more", func() error {
 		return running.Fire(t.Context(), monitoring.Alert{Name: "Fire", Labels: map[string]string{"severity": "critical"}})
 	})
-	expect(t, "what fires once more", []string{"Fire critical", "Smoke warning", "Watchdog none"}, firing(t, running))
+	expect(t, "what fires once more", []string{"Fire critical", "Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 }
 
 func TestWhatWasDownComesBackWithItsAddressAndData(t *testing.T) {
@@ -209,15 +209,15 @@ func TestWhatWasDownComesBackWithItsAddressAndData(t *testing.T) {
 	expect(t, "silences", []string{"quiet, please"}, silenced(t, running))
 
 	timed(t, "stopping Alertmanager", running.StopAlertmanager)
-	if _, err := ask(t, http.MethodGet, running.AlertmanagerURL()+"/-/ready", ""); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := doRequest(t, http.MethodGet, running.AlertmanagerURL()+"/-/ready", ""); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("asking a stopped Alertmanager: %v, want refused", err)
 	}
-	expect(t, "what fires meanwhile", []string{"Smoke ", "Watchdog none"}, firing(t, running))
+	expect(t, "what fires meanwhile", []string{"Smoke ", "Watchdog none"}, firingAlerts(t, running))
 	timed(t, "starting Alertmanager", func() error { return running.StartAlertmanager(t.Context()) })
 	expect(t, "silences afterwards", []string{"quiet, please"}, silenced(t, running))
 
 	timed(t, "stopping Prometheus", running.StopPrometheus)
-	if _, err := ask(t, http.MethodGet, running.PrometheusURL()+"/-/ready", ""); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := doRequest(t, http.MethodGet, running.PrometheusURL()+"/-/ready", ""); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("asking a stopped Prometheus: %v, want refused", err)
 	}
 	if err := running.Fire(t.Context(), monitoring.Alert{Name: "Fire"}); err != nil {
@@ -227,7 +227,7 @@ func TestWhatWasDownComesBackWithItsAddressAndData(t *testing.T) {
 		t.Errorf("resolving while Prometheus is down: %v", err)
 	}
 	timed(t, "starting Prometheus", func() error { return running.StartPrometheus(t.Context()) })
-	expect(t, "what fires afterwards", []string{"Fire ", "Watchdog none"}, firing(t, running))
+	expect(t, "what fires afterwards", []string{"Fire ", "Watchdog none"}, firingAlerts(t, running))
 }
 
 func TestNothingIsLeftOfAStoppedMonitoring(t *testing.T) {

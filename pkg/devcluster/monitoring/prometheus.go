@@ -51,7 +51,7 @@ func (m *Monitoring) StartPrometheus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.settle(ctx)
+	return m.waitUntilSettled(ctx)
 }
 
 // StopPrometheus stops Prometheus: clients get "connection refused" until StartPrometheus. It does nothing if Prometheus

@@ -26,12 +26,12 @@ const (
 // Fire has an alert fire, and returns once Prometheus shows it. Several may have one name and differ by their labels.
 // While Prometheus is down, the alert is kept for when it is not.
 func (m *Monitoring) Fire(ctx context.Context, alert Alert) error {
-	if wrong := alert.Validate(nil); len(wrong) > 0 {
-		return fmt.Errorf("firing alert %q: %w", alert.Name, wrong.ToAggregate())
+	if allErrs := alert.Validate(nil); len(allErrs) > 0 {
+		return fmt.Errorf("firing alert %q: %w", alert.Name, allErrs.ToAggregate())
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.alerts = with(m.alerts, alert)
+	m.alerts = addAlert(m.alerts, alert)
 	if err := m.apply(ctx); err != nil {
 		return fmt.Errorf("firing alert %q: %w", alert.Name, err)
 	}
@@ -54,8 +54,8 @@ func (m *Monitoring) Resolve(ctx context.Context, name string) error {
 	return nil
 }
 
-// with returns the alerts and one more, unless it is among them.
-func with(alerts []Alert, alert Alert) []Alert {
+// addAlert returns the alerts and one more, unless it is among them.
+func addAlert(alerts []Alert, alert Alert) []Alert {
 	if slices.ContainsFunc(alerts, func(a Alert) bool { return a.labels().Equal(alert.labels()) }) {
 		return alerts
 	}
@@ -72,7 +72,7 @@ func (m *Monitoring) apply(ctx context.Context) error {
 	if err := m.reload(ctx); err != nil {
 		return err
 	}
-	return m.settle(ctx)
+	return m.waitUntilSettled(ctx)
 }
 
 func (m *Monitoring) writeRules() error {
@@ -90,13 +90,13 @@ func (m *Monitoring) writeRules() error {
 	return nil
 }
 
-// settle returns once Prometheus shows those alerts as firing that are to fire, and no others.
-func (m *Monitoring) settle(ctx context.Context) error {
-	wanted := make([]string, 0, len(m.alerts))
+// waitUntilSettled returns once Prometheus shows those alerts as firing that are to fire, and no others.
+func (m *Monitoring) waitUntilSettled(ctx context.Context) error {
+	desired := make([]string, 0, len(m.alerts))
 	for _, alert := range m.alerts {
-		wanted = append(wanted, alert.labels().String())
+		desired = append(desired, alert.labels().String())
 	}
-	slices.Sort(wanted)
+	slices.Sort(desired)
 	client, err := api.NewClient(api.Config{Address: m.prometheus.url()})
 	if err != nil {
 		return fmt.Errorf("making a client of Prometheus: %w", err)
@@ -114,19 +114,19 @@ func (m *Monitoring) settle(ctx context.Context) error {
 			return m.prometheus.process.Err()
 		case <-ticker.C:
 		}
-		shown, err := firing(ctx, prometheus.NewAPI(client))
-		if err == nil && slices.Equal(shown, wanted) {
+		actual, err := firingAlerts(ctx, prometheus.NewAPI(client))
+		if err == nil && slices.Equal(actual, desired) {
 			return nil
 		}
 		if last = err; err == nil {
-			last = fmt.Errorf("it shows %v, not %v", shown, wanted)
+			last = fmt.Errorf("it shows %v, not %v", actual, desired)
 		}
 	}
 }
 
-// firing returns the labels of the alerts that Prometheus shows as firing, sorted.
-func firing(ctx context.Context, asked prometheus.API) ([]string, error) {
-	value, _, _, err := asked.Query(ctx, `ALERTS{alertstate="firing"}`, time.Time{})
+// firingAlerts returns the labels of the alerts that Prometheus shows as firing, sorted.
+func firingAlerts(ctx context.Context, promAPI prometheus.API) ([]string, error) {
+	value, _, _, err := promAPI.Query(ctx, `ALERTS{alertstate="firing"}`, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +134,12 @@ func firing(ctx context.Context, asked prometheus.API) ([]string, error) {
 	if !is {
 		return nil, fmt.Errorf("it answers with a %s", value.Type())
 	}
-	shown := make([]string, 0, len(vector))
+	alerts := make([]string, 0, len(vector))
 	for _, sample := range vector {
 		delete(sample.Metric, model.MetricNameLabel)
 		delete(sample.Metric, "alertstate")
-		shown = append(shown, sample.Metric.String())
+		alerts = append(alerts, sample.Metric.String())
 	}
-	slices.Sort(shown)
-	return shown, nil
+	slices.Sort(alerts)
+	return alerts, nil
 }

@@ -19,46 +19,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
-// operatorTakes is how long a real operator takes to reach a new version.
-const operatorTakes = pace.Duration(3 * time.Minute)
+// defaultUpdateDuration is how long a real operator takes to reach a new version.
+const defaultUpdateDuration = timescale.Duration(3 * time.Minute)
 
 const imagesSuffix = "-operator-images"
 
-// handedIn is the ConfigMap by which an operator learns of a release.
-func handedIn(operator string) client.ObjectKey {
+// releaseConfigMap is the ConfigMap by which an operator learns of a release.
+func releaseConfigMap(operator string) client.ObjectKey {
 	return client.ObjectKey{Namespace: "openshift-" + operator + "-operator", Name: operator + imagesSuffix}
 }
 
 // clusterOperators play the operators. Only their reconciler touches them.
 type clusterOperators struct {
-	client client.Client
-	speed  pace.Speed
-	takes  map[string]pace.Duration // by the operator's name
-	since  map[string]handed        // by the operator's name
+	client    client.Client
+	speed     timescale.Speed
+	durations map[string]timescale.Duration // by the operator's name
+	rollouts  map[string]rollout            // by the operator's name
 }
 
-// handed is what an operator works towards, and since when.
-type handed struct {
+// rollout is what an operator works towards, and since when.
+type rollout struct {
 	version string
 	since   time.Time
 }
 
 // addClusterOperators has the manager play the operators that nobody else plays.
 func addClusterOperators(mgr manager.Manager, options Options) error {
-	c := &clusterOperators{client: mgr.GetClient(), speed: options.Speed, takes: map[string]pace.Duration{}, since: map[string]handed{}}
+	c := &clusterOperators{client: mgr.GetClient(), speed: options.Speed, durations: map[string]timescale.Duration{}, rollouts: map[string]rollout{}}
 	for _, operator := range options.Operators {
-		if !operator.Elsewhere {
-			c.takes[operator.Name] = cmp.Or(operator.Takes, operatorTakes)
+		if !operator.External {
+			c.durations[operator.Name] = cmp.Or(operator.Takes, defaultUpdateDuration)
 		}
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("cluster-operators").
 		For(&configv1.ClusterOperator{}).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(whoseImages)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(mapImagesToOperator)).
 		WithOptions(stage.Options(1, 50*time.Millisecond)).
 		Complete(c)
 	if err != nil {
@@ -67,9 +67,9 @@ func addClusterOperators(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-func whoseImages(_ context.Context, object client.Object) []reconcile.Request {
-	operator, are := strings.CutSuffix(object.GetName(), imagesSuffix)
-	if !are {
+func mapImagesToOperator(_ context.Context, object client.Object) []reconcile.Request {
+	operator, found := strings.CutSuffix(object.GetName(), imagesSuffix)
+	if !found {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: operator}}}
@@ -78,32 +78,32 @@ func whoseImages(_ context.Context, object client.Object) []reconcile.Request {
 // Reconcile leads an operator to the version that it was handed, and reports what it has reached. Its other conditions
 // are left as they are: somebody may have made it degraded.
 func (c *clusterOperators) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	takes, ours := c.takes[request.Name]
+	duration, simulated := c.durations[request.Name]
 	var operator configv1.ClusterOperator
-	if err := c.client.Get(ctx, request.NamespacedName, &operator); !ours || err != nil {
+	if err := c.client.Get(ctx, request.NamespacedName, &operator); !simulated || err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var images corev1.ConfigMap
-	if err := c.client.Get(ctx, handedIn(request.Name), &images); err != nil {
+	if err := c.client.Get(ctx, releaseConfigMap(request.Name), &images); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	now, wanted := time.Now(), images.Data[cvo.ReleaseVersionKey]
-	if wanted == cvo.VersionOf(&operator) {
+	now, desired := time.Now(), images.Data[cvo.ReleaseVersionKey]
+	if desired == cvo.VersionOf(&operator) {
 		return reconcile.Result{}, nil
 	}
-	if c.since[request.Name].version != wanted {
-		c.since[request.Name] = handed{version: wanted, since: now}
+	if c.rollouts[request.Name].version != desired {
+		c.rollouts[request.Name] = rollout{version: desired, since: now}
 	}
 	before := operator.DeepCopy()
-	rest := c.speed.Of(takes) - now.Sub(c.since[request.Name].since)
-	if rest > 0 {
-		cvo.SetCondition(&operator, configv1.OperatorProgressing, configv1.ConditionTrue, "Updating", "Working towards "+wanted, now)
+	remaining := c.speed.Scale(duration) - now.Sub(c.rollouts[request.Name].since)
+	if remaining > 0 {
+		cvo.SetCondition(&operator, configv1.OperatorProgressing, configv1.ConditionTrue, "Updating", "Working towards "+desired, now)
 	} else {
-		cvo.SetVersion(&operator, wanted)
+		cvo.SetVersion(&operator, desired)
 		cvo.SetCondition(&operator, configv1.OperatorProgressing, configv1.ConditionFalse, "AsExpected", "", now)
 	}
 	if err := c.client.Status().Patch(ctx, &operator, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return reconcile.Result{}, fmt.Errorf("patching the status of cluster operator %s: %w", operator.Name, err)
 	}
-	return reconcile.Result{RequeueAfter: max(rest, 0)}, nil
+	return reconcile.Result{RequeueAfter: max(remaining, 0)}, nil
 }

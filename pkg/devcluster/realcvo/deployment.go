@@ -65,7 +65,7 @@ func (o *Operator) deploy(container corev1.Container) error {
 }
 
 func (o *Operator) pull(image string) (updategraph.Release, error) {
-	release, found := o.options.Catalogue.Image(image)
+	release, found := o.options.Catalog.Image(image)
 	if !found {
 		return release, fmt.Errorf("pulling image %s: manifest unknown", image)
 	}

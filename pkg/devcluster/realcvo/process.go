@@ -19,8 +19,8 @@ const (
 	grace = 130 * time.Second
 	// restartDelay is how long it stays down when it ended by itself, as it does when it loses its Lease.
 	restartDelay = 2 * time.Second
-	// crash is how long it runs at least if it is worth another try.
-	crash = 5 * time.Second
+	// minUptime is how long it runs at least if it is worth another try.
+	minUptime = 5 * time.Second
 )
 
 // process is what a kubelet makes of the container of the cluster version operator.
@@ -67,7 +67,7 @@ func (p *process) start() error {
 // exited is called when the process has ended by itself.
 func (p *process) exited(err error) {
 	p.mu.Lock()
-	crashed := time.Since(p.started) < crash
+	crashed := time.Since(p.started) < minUptime
 	p.mu.Unlock()
 	if crashed && p.onExit != nil {
 		p.onExit(err)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -48,8 +48,8 @@ type Options struct {
 	Signatures string
 	Key        *Key
 
-	Speed     pace.Speed
-	Catalogue *updategraph.Catalogue
+	Speed     timescale.Speed
+	Catalog   *updategraph.Catalog
 	Installed string         // the version that the cluster begins with; it is in the catalogue
 	Operators []cvo.Operator // in the order of their update
 
@@ -77,11 +77,11 @@ func New(options Options) (*Operator, error) {
 		return nil, err
 	}
 	o := &Operator{options: options}
-	installed, found := options.Catalogue.Version(options.Installed)
+	installed, found := options.Catalog.Version(options.Installed)
 	if !found {
 		return nil, fmt.Errorf("preparing the cluster version operator: nobody knows the installed release %q", options.Installed)
 	}
-	if err := o.furnish(); err != nil {
+	if err := o.prepareRoot(); err != nil {
 		return nil, fmt.Errorf("furnishing the root folder of the cluster version operator: %w", err)
 	}
 	if err := o.unpack(installed, "/"); err != nil {
@@ -99,7 +99,7 @@ func (o *Operator) AddToManager(mgr manager.Manager) error {
 	if err := addClusterOperators(mgr, o.options); err != nil {
 		return err
 	}
-	installed, _ := o.options.Catalogue.Version(o.options.Installed)
+	installed, _ := o.options.Catalog.Version(o.options.Installed)
 	return mgr.Add(manager.RunnableFunc(func(context.Context) error { return o.process.run(o.container(installed)) }))
 }
 
@@ -112,8 +112,8 @@ const (
 	payloadsPath   = "/etc/cvo/updatepayloads" // where the cluster version operator looks for releases that a pod has unpacked
 )
 
-// furnish puts into the root folder what is there whatever the release.
-func (o *Operator) furnish() error {
+// prepareRoot puts into the root folder what is there whatever the release.
+func (o *Operator) prepareRoot() error {
 	if err := os.RemoveAll(o.options.Dir); err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (o *Operator) manifests(release updategraph.Release) (map[string]client.Obj
 	files[releaseManifests+"/0000_01_signatures_verification.yaml"] = verification
 	for i, operator := range o.options.Operators {
 		prefix := fmt.Sprintf("%s/0000_%d_%s_", releaseManifests, 10+i, operator.Name)
-		images := handedIn(operator.Name)
+		images := releaseConfigMap(operator.Name)
 		files[prefix+"00_namespace.yaml"] = namespace(images.Namespace)
 		files[prefix+"01_images.yaml"] = configMap(images.Namespace, images.Name, map[string]string{cvo.ReleaseVersionKey: release.Version})
 		files[prefix+"02_clusteroperator.yaml"] = clusterOperator(operator.Name, release)

@@ -22,38 +22,38 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-// do does one thing. The object is the one that the rule applies to; nil if it is not about one.
-func (p *Play) do(ctx context.Context, action Action, object *unstructured.Unstructured) error {
+// runAction does one thing. The object is the one that the rule applies to; nil if it is not about one.
+func (r *Run) runAction(ctx context.Context, action Action, object *unstructured.Unstructured) error {
 	switch {
 	case action.Patch != nil:
-		return p.patch(ctx, *action.Patch, target(action.Patch.For, object))
+		return r.patch(ctx, *action.Patch, target(action.Patch.For, object))
 	case action.Apply != nil:
 		applied := &unstructured.Unstructured{Object: action.Apply}
-		return manifests.Apply(ctx, p.objects, []*unstructured.Unstructured{applied.DeepCopy()})
+		return manifests.Apply(ctx, r.objects, []*unstructured.Unstructured{applied.DeepCopy()})
 	case action.Delete != nil:
-		return client.IgnoreNotFound(p.objects.Delete(ctx, target(action.Delete, object)))
+		return client.IgnoreNotFound(r.objects.Delete(ctx, target(action.Delete, object)))
 	case action.Release != nil:
-		p.Cluster.Catalogue.Set(*action.Release)
+		r.Cluster.Catalog.Set(*action.Release)
 		return nil
 	case action.Node != nil:
-		p.node(*action.Node)
+		r.node(*action.Node)
 		return nil
 	case action.Operator != "":
-		return p.operator(ctx, action.Operator)
+		return r.operator(ctx, action.Operator)
 	case action.APIServer == stop:
-		return p.Cluster.StopAPIServer()
+		return r.Cluster.StopAPIServer()
 	case action.APIServer == start:
-		return p.Cluster.StartAPIServer(ctx)
+		return r.Cluster.StartAPIServer(ctx)
 	case action.Configure != nil:
-		return p.configure(action.Configure)
+		return r.configure(action.Configure)
 	case action.Receiver == stop:
-		return p.Cluster.Receiver.Stop()
+		return r.Cluster.Sink.Stop()
 	case action.Receiver == start:
-		return p.Cluster.Receiver.Start()
+		return r.Cluster.Sink.Start()
 	case action.Check != nil:
-		return p.check(ctx, *action.Check)
-	case action.aboutMonitoring():
-		return monitor(ctx, action, p.Cluster.Monitoring)
+		return r.check(ctx, *action.Check)
+	case action.requiresMonitoring():
+		return monitor(ctx, action, r.Cluster.Monitoring)
 	default:
 		pause(ctx, time.Duration(action.Wait))
 		return nil
@@ -66,9 +66,9 @@ const (
 	start = "start"
 )
 
-// aboutMonitoring says whether the action is one that a cluster without monitoring cannot do.
-func (a Action) aboutMonitoring() bool {
-	return a.Fire != nil || a.Resolve != "" || a.Prometheus != "" || a.Alertmanager != "" || a.Check != nil && a.Check.For.aboutMonitoring()
+// requiresMonitoring says whether the action is one that a cluster without monitoring cannot do.
+func (a Action) requiresMonitoring() bool {
+	return a.Fire != nil || a.Resolve != "" || a.Prometheus != "" || a.Alertmanager != "" || a.Check != nil && a.Check.For.requiresMonitoring()
 }
 
 func monitor(ctx context.Context, action Action, running *monitoring.Monitoring) error {
@@ -88,16 +88,16 @@ func monitor(ctx context.Context, action Action, running *monitoring.Monitoring)
 	}
 }
 
-func (p *Play) configure(config map[string]any) error {
-	text, err := configFile(config, p.addresses())
+func (r *Run) configure(config map[string]any) error {
+	text, err := configFile(config, r.addresses())
 	if err != nil {
 		return fmt.Errorf("writing the operator's configuration: %w", err)
 	}
-	return p.Operator.Configure(text)
+	return r.Operator.Configure(text)
 }
 
-func (p *Play) check(ctx context.Context, statement Statement) error {
-	if problems := p.checkStatement(ctx, statement); len(problems) > 0 {
+func (r *Run) check(ctx context.Context, statement Statement) error {
+	if problems := r.checkStatement(ctx, statement); len(problems) > 0 {
 		return errors.New(strings.Join(problems, "; "))
 	}
 	return nil
@@ -114,10 +114,10 @@ func target(named *Object, object *unstructured.Unstructured) *unstructured.Unst
 	return plain
 }
 
-func (p *Play) patch(ctx context.Context, patch Patch, object *unstructured.Unstructured) error {
+func (r *Run) patch(ctx context.Context, patch Patch, object *unstructured.Unstructured) error {
 	content := patch.With
 	if len(patch.Conditions) > 0 {
-		conditions, err := p.conditions(ctx, patch.Conditions, object)
+		conditions, err := r.conditions(ctx, patch.Conditions, object)
 		if err != nil {
 			return err
 		}
@@ -131,9 +131,9 @@ func (p *Play) patch(ctx context.Context, patch Patch, object *unstructured.Unst
 	}
 	merged := client.RawPatch(types.MergePatchType, encoded)
 	if patch.Status || len(patch.Conditions) > 0 {
-		err = p.objects.Status().Patch(ctx, object, merged)
+		err = r.objects.Status().Patch(ctx, object, merged)
 	} else {
-		err = p.objects.Patch(ctx, object, merged)
+		err = r.objects.Patch(ctx, object, merged)
 	}
 	if err != nil {
 		return fmt.Errorf("patching %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -142,9 +142,9 @@ func (p *Play) patch(ctx context.Context, patch Patch, object *unstructured.Unst
 }
 
 // conditions returns the object's conditions with some of them changed. A merge patch replaces the whole list.
-func (p *Play) conditions(ctx context.Context, changes map[string]string, object *unstructured.Unstructured) ([]any, error) {
+func (r *Run) conditions(ctx context.Context, changes map[string]string, object *unstructured.Unstructured) ([]any, error) {
 	current := object.DeepCopy()
-	if err := p.objects.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+	if err := r.objects.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 		return nil, fmt.Errorf("getting %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	list, _, err := unstructured.NestedSlice(current.Object, "status", "conditions")
@@ -166,25 +166,25 @@ func (p *Play) conditions(ctx context.Context, changes map[string]string, object
 	return list, nil
 }
 
-func (p *Play) node(node Node) {
-	p.Cluster.MachineConfig.SetNode(node.Node)
+func (r *Run) node(node Node) {
+	r.Cluster.MachineConfig.SetNode(node.Node)
 	if node.Down != nil {
-		p.Cluster.Kubelets.SetDown(node.Name, *node.Down)
+		r.Cluster.Kubelets.SetDown(node.Name, *node.Down)
 	}
 }
 
-func (p *Play) operator(ctx context.Context, verb string) error {
+func (r *Run) operator(ctx context.Context, verb string) error {
 	switch verb {
 	case "start":
-		return p.Operator.Start()
+		return r.Operator.Start()
 	case "stop":
-		return p.Operator.Stop()
+		return r.Operator.Stop()
 	case "kill":
-		return p.Operator.Kill()
+		return r.Operator.Kill()
 	case "restart":
-		return p.Operator.Restart()
+		return r.Operator.Restart()
 	default:
-		leader, err := p.Leader(ctx)
+		leader, err := r.Leader(ctx)
 		if err != nil {
 			return err
 		}
@@ -193,13 +193,13 @@ func (p *Play) operator(ctx context.Context, verb string) error {
 }
 
 // Leader returns the replica that leads. A replica that runs alone does so without an election.
-func (p *Play) Leader(ctx context.Context) (*devcluster.Replica, error) {
-	replicas := p.Operator.Replicas()
+func (r *Run) Leader(ctx context.Context) (*devcluster.Replica, error) {
+	replicas := r.Operator.Replicas()
 	if len(replicas) == 1 {
 		return replicas[0], nil
 	}
 	for _, replica := range replicas {
-		if leads, err := replica.Leads(ctx); err == nil && leads { // one that is down does not lead
+		if leads, err := replica.IsLeader(ctx); err == nil && leads { // one that is down does not lead
 			return replica, nil
 		}
 	}

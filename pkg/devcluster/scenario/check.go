@@ -21,70 +21,70 @@ const checkInterval = 200 * time.Millisecond
 
 // Check says what is not as expected at this moment. What may happen only later counts as well; nothing means that all is
 // as expected.
-func (p *Play) Check(ctx context.Context) []string {
-	asked, held, troubles := p.observed.snapshot()
-	expect := p.Scenario.Expect
+func (r *Run) Check(ctx context.Context) []string {
+	requests, held, failures := r.observations.snapshot()
+	expect := r.Scenario.Expect
 	for _, expected := range expect.UpgradeConfigs {
-		troubles = append(troubles, p.checkUpgradeConfig(ctx, expected)...)
+		failures = append(failures, r.checkUpgradeConfig(ctx, expected)...)
 	}
 	if expect.ClusterVersion != nil {
-		troubles = append(troubles, p.checkVersion(ctx, *expect.ClusterVersion, asked)...)
+		failures = append(failures, r.checkVersion(ctx, *expect.ClusterVersion, requests)...)
 	}
-	troubles = append(troubles, p.checkNotifications(expect.Notifications)...)
+	failures = append(failures, r.checkNotifications(expect.Notifications)...)
 	for _, statement := range expect.Finally {
-		troubles = append(troubles, p.checkStatement(ctx, statement)...)
+		failures = append(failures, r.checkStatement(ctx, statement)...)
 	}
-	for _, statement := range expect.Sometime {
+	for _, statement := range expect.Eventually {
 		if _, did := held[statement.key()]; !did {
-			troubles = append(troubles, statement.key()+": never held")
+			failures = append(failures, statement.key()+": never held")
 		}
 	}
-	return append(troubles, p.broken(held)...)
+	return append(failures, r.violated(held)...)
 }
 
-// broken returns the promises that cannot be kept any more.
-func (p *Play) broken(held map[string]string) []string {
-	var broken []string
-	for _, statement := range p.Scenario.Expect.Never {
+// violated returns the promises that cannot be kept any more.
+func (r *Run) violated(held map[string]string) []string {
+	var violations []string
+	for _, statement := range r.Scenario.Expect.Never {
 		if of, did := held[statement.key()]; did {
-			broken = append(broken, fmt.Sprintf("%s: held of %s, must never", statement.key(), of))
+			violations = append(violations, fmt.Sprintf("%s: held of %s, must never", statement.key(), of))
 		}
 	}
-	return broken
+	return violations
 }
 
 // Wait waits until all is as expected and stays so for as long as the story says, and returns nothing; or what was not
 // when the time was up, or when it could not be as expected any more.
-func (p *Play) Wait(ctx context.Context) []string {
-	limit := time.NewTimer(time.Until(p.Began.Add(time.Duration(p.Scenario.Expect.Within))))
+func (r *Run) Wait(ctx context.Context) []string {
+	limit := time.NewTimer(time.Until(r.StartTime.Add(time.Duration(r.Scenario.Expect.Within))))
 	defer limit.Stop()
 	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
-		problems := p.Check(ctx)
+		problems := r.Check(ctx)
 		if len(problems) == 0 {
-			return p.hold(ctx)
+			return r.waitStable(ctx)
 		}
-		_, held, troubles := p.observed.snapshot()
-		if final := append(troubles, p.broken(held)...); len(final) > 0 {
+		_, held, failures := r.observations.snapshot()
+		if final := append(failures, r.violated(held)...); len(final) > 0 {
 			return final
 		}
 		select {
 		case <-ctx.Done():
 			return append(problems, context.Cause(ctx).Error())
-		case err := <-p.Cluster.Died():
+		case err := <-r.Cluster.Exited():
 			return append(problems, err.Error())
-		case err := <-p.Operator.Died():
+		case err := <-r.Operator.Exited():
 			return append(problems, err.Error())
 		case <-limit.C:
-			return append(problems, fmt.Sprintf("that was after %s", time.Duration(p.Scenario.Expect.Within)))
+			return append(problems, fmt.Sprintf("that was after %s", time.Duration(r.Scenario.Expect.Within)))
 		case <-ticker.C:
 		}
 	}
 }
 
-func (p *Play) hold(ctx context.Context) []string {
-	end := time.NewTimer(time.Duration(p.Scenario.Expect.Holds))
+func (r *Run) waitStable(ctx context.Context) []string {
+	end := time.NewTimer(time.Duration(r.Scenario.Expect.StableFor))
 	defer end.Stop()
 	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
@@ -92,24 +92,24 @@ func (p *Play) hold(ctx context.Context) []string {
 		select {
 		case <-ctx.Done():
 			return []string{context.Cause(ctx).Error()}
-		case err := <-p.Cluster.Died():
+		case err := <-r.Cluster.Exited():
 			return []string{err.Error()}
-		case err := <-p.Operator.Died():
+		case err := <-r.Operator.Exited():
 			return []string{err.Error()}
 		case <-end.C:
 			return nil
 		case <-ticker.C:
-			if problems := p.Check(ctx); len(problems) > 0 {
+			if problems := r.Check(ctx); len(problems) > 0 {
 				return append(problems, "that was not so before")
 			}
 		}
 	}
 }
 
-func (p *Play) checkUpgradeConfig(ctx context.Context, expected ExpectedUpgradeConfig) []string {
+func (r *Run) checkUpgradeConfig(ctx context.Context, expected ExpectedUpgradeConfig) []string {
 	name := Object{Kind: "UpgradeConfig", Name: expected.Name}
 	object := name.reference()
-	err := p.objects.Get(ctx, client.ObjectKeyFromObject(object), object)
+	err := r.objects.Get(ctx, client.ObjectKeyFromObject(object), object)
 	switch {
 	case expected.Gone && apierrors.IsNotFound(err):
 		return nil
@@ -163,9 +163,9 @@ func checkConditions(of, what string, holder map[string]any, expected map[string
 	return problems
 }
 
-func (p *Play) checkVersion(ctx context.Context, expected ExpectedVersion, asked int) []string {
+func (r *Run) checkVersion(ctx context.Context, expected ExpectedVersion, requests int) []string {
 	var version configv1.ClusterVersion
-	if err := p.Cluster.Client.Get(ctx, client.ObjectKey{Name: "version"}, &version); err != nil {
+	if err := r.Cluster.Client.Get(ctx, client.ObjectKey{Name: "version"}, &version); err != nil {
 		return []string{fmt.Sprintf("ClusterVersion: %s", err)}
 	}
 	if len(version.Status.History) == 0 {
@@ -175,8 +175,8 @@ func (p *Play) checkVersion(ctx context.Context, expected ExpectedVersion, asked
 	if newest := version.Status.History[0]; expected.Version != "" && (newest.Version != expected.Version || string(newest.State) != expected.State) {
 		problems = append(problems, fmt.Sprintf("ClusterVersion: is %s %s, want %s %s", newest.Version, newest.State, expected.Version, expected.State))
 	}
-	if expected.Asked != nil && asked != *expected.Asked {
-		problems = append(problems, fmt.Sprintf("ClusterVersion: was asked %d times for another version, want %d", asked, *expected.Asked))
+	if expected.Requests != nil && requests != *expected.Requests {
+		problems = append(problems, fmt.Sprintf("ClusterVersion: was asked %d times for another version, want %d", requests, *expected.Requests))
 	}
 	desired := "none"
 	if version.Spec.DesiredUpdate != nil {
@@ -192,9 +192,9 @@ func (p *Play) checkVersion(ctx context.Context, expected ExpectedVersion, asked
 const eventTypes = "io.openshift.managed.upgrade."
 
 // checkNotifications compares what the receiver got of some types with what it should have.
-func (p *Play) checkNotifications(expected []string) []string {
+func (r *Run) checkNotifications(expected []string) []string {
 	got := make([]string, 0, len(expected))
-	for _, one := range p.Cluster.Receiver.Events() {
+	for _, one := range r.Cluster.Sink.Events() {
 		if kind := strings.TrimPrefix(one.Type(), eventTypes); slices.Contains(expected, kind) {
 			got = append(got, kind)
 		}
@@ -205,12 +205,12 @@ func (p *Play) checkNotifications(expected []string) []string {
 	return []string{fmt.Sprintf("the receiver got the notifications %v, want %v", got, expected)}
 }
 
-func (p *Play) checkStatement(ctx context.Context, statement Statement) []string {
+func (r *Run) checkStatement(ctx context.Context, statement Statement) []string {
 	compiled, err := compile(statement.That)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %s", statement.key(), err)}
 	}
-	objects, err := p.watches.objects(ctx, statement.For)
+	objects, err := r.watches.objects(ctx, statement.For)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %s", statement.key(), err)}
 	}

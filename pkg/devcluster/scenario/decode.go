@@ -28,14 +28,14 @@ func decode(content []byte, into any) error {
 	if err := json.Unmarshal(asJSON, &tree); err != nil {
 		return fmt.Errorf("reading YAML: %w", err)
 	}
-	if wrong := misfits("", tree, reflect.TypeOf(into).Elem()); len(wrong) > 0 {
-		return errors.Join(wrong...)
+	if errs := validateType("", tree, reflect.TypeOf(into).Elem()); len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	return json.Unmarshal(asJSON, into)
 }
 
-// misfits says what keeps a value from being of a type.
-func misfits(path string, value any, kind reflect.Type) []error {
+// validateType says what keeps a value from being of a type.
+func validateType(path string, value any, kind reflect.Type) []error {
 	for kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
 	}
@@ -43,64 +43,64 @@ func misfits(path string, value any, kind reflect.Type) []error {
 		return nil // left out
 	}
 	if _, custom := reflect.New(kind).Interface().(json.Unmarshaler); custom {
-		return leaf(path, value, kind)
+		return validateScalar(path, value, kind)
 	}
 	switch kind.Kind() {
 	case reflect.Struct:
 		mapping, is := value.(map[string]any)
 		if !is {
-			return misfit(path, value, "a mapping with "+list(fields(kind)))
+			return typeError(path, value, "a mapping with "+joinFields(fields(kind)))
 		}
-		return structure(path, mapping, kind)
+		return validateStruct(path, mapping, kind)
 	case reflect.Slice:
 		items, is := value.([]any)
 		if !is {
-			return misfit(path, value, "a list")
+			return typeError(path, value, "a list")
 		}
-		var wrong []error
+		var errs []error
 		for i, item := range items {
-			wrong = append(wrong, misfits(fmt.Sprintf("%s[%d]", path, i), item, kind.Elem())...)
+			errs = append(errs, validateType(fmt.Sprintf("%s[%d]", path, i), item, kind.Elem())...)
 		}
-		return wrong
+		return errs
 	case reflect.Map:
 		mapping, is := value.(map[string]any)
 		if !is {
-			return misfit(path, value, "a mapping")
+			return typeError(path, value, "a mapping")
 		}
-		var wrong []error
+		var errs []error
 		for _, key := range slices.Sorted(maps.Keys(mapping)) {
-			wrong = append(wrong, misfits(child(path, key), mapping[key], kind.Elem())...)
+			errs = append(errs, validateType(childPath(path, key), mapping[key], kind.Elem())...)
 		}
-		return wrong
+		return errs
 	case reflect.Interface:
 		return nil
 	default:
-		return leaf(path, value, kind)
+		return validateScalar(path, value, kind)
 	}
 }
 
-func structure(path string, mapping map[string]any, kind reflect.Type) []error {
+func validateStruct(path string, mapping map[string]any, kind reflect.Type) []error {
 	known := fields(kind)
-	var wrong []error
+	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(mapping)) {
 		field, found := known[key]
 		if !found {
-			wrong = append(wrong, fmt.Errorf("%s: there is no such field; there are %s", child(path, key), list(known)))
+			errs = append(errs, fmt.Errorf("%s: there is no such field; there are %s", childPath(path, key), joinFields(known)))
 			continue
 		}
-		wrong = append(wrong, misfits(child(path, key), mapping[key], field)...)
+		errs = append(errs, validateType(childPath(path, key), mapping[key], field)...)
 	}
-	return wrong
+	return errs
 }
 
-func leaf(path string, value any, kind reflect.Type) []error {
+func validateScalar(path string, value any, kind reflect.Type) []error {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return []error{fmt.Errorf("%s: %w", path, err)}
 	}
 	err = json.Unmarshal(encoded, reflect.New(kind).Interface())
 	if wrongType := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrongType) {
-		return misfit(path, value, words(kind.Kind()))
+		return typeError(path, value, describeKind(kind.Kind()))
 	}
 	if err != nil {
 		return []error{fmt.Errorf("%s: %s %w", path, encoded, err)}
@@ -108,10 +108,10 @@ func leaf(path string, value any, kind reflect.Type) []error {
 	return nil
 }
 
-// longestValue is how much of a value is shown with what is wrong with it, in bytes.
-const longestValue = 100
+// maxValueLen is how much of a value is shown with what is wrong with it, in bytes.
+const maxValueLen = 100
 
-func misfit(path string, value any, want string) []error {
+func typeError(path string, value any, want string) []error {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return []error{fmt.Errorf("%s: %w", path, err)}
@@ -119,10 +119,10 @@ func misfit(path string, value any, want string) []error {
 	if path == "" {
 		path = "the file"
 	}
-	return []error{fmt.Errorf("%s: is %s, must be %s", path, engine.Clip(string(encoded), longestValue), want)}
+	return []error{fmt.Errorf("%s: is %s, must be %s", path, engine.Truncate(string(encoded), maxValueLen), want)}
 }
 
-func words(kind reflect.Kind) string {
+func describeKind(kind reflect.Kind) string {
 	switch kind {
 	case reflect.Bool:
 		return "true or false"
@@ -153,11 +153,11 @@ func fields(kind reflect.Type) map[string]reflect.Type {
 
 func fieldsOf(value any) map[string]reflect.Type { return fields(reflect.TypeOf(value)) }
 
-func list(known map[string]reflect.Type) string {
+func joinFields(known map[string]reflect.Type) string {
 	return strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 }
 
-func child(path, key string) string {
+func childPath(path, key string) string {
 	if path == "" {
 		return key
 	}

@@ -26,9 +26,9 @@ var kinds = map[string]string{
 	"PodDisruptionBudget": "policy/v1",
 	"UpgradeConfig":       "upgrade.managed.openshift.io/v1alpha1",
 
-	kindAlert:      outside,
-	kindSilence:    outside,
-	kindCloudEvent: outside,
+	kindAlert:      externalAPIVersion,
+	kindSilence:    externalAPIVersion,
+	kindCloudEvent: externalAPIVersion,
 }
 
 func (o Object) gvk() schema.GroupVersionKind {
@@ -39,11 +39,11 @@ func (o Object) gvk() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(version, o.Kind)
 }
 
-// outside says whether those are none of the API server's.
-func (o Object) outside() bool { return o.gvk().GroupVersion().String() == outside }
+// isExternal says whether those are none of the API server's.
+func (o Object) isExternal() bool { return o.gvk().GroupVersion().String() == externalAPIVersion }
 
-// aboutMonitoring says whether those are what only a cluster with monitoring has.
-func (o Object) aboutMonitoring() bool { return o.Kind == kindAlert || o.Kind == kindSilence }
+// requiresMonitoring says whether those are what only a cluster with monitoring has.
+func (o Object) requiresMonitoring() bool { return o.Kind == kindAlert || o.Kind == kindSilence }
 
 // matches says whether an object of the right kind is one of those.
 func (o Object) matches(object *unstructured.Unstructured) bool {

@@ -17,7 +17,7 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
 // Names returns the names of the scenarios in a folder.
@@ -62,17 +62,17 @@ func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scen
 		}
 	}
 	s.setDefaults()
-	wrong := s.validate(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), path.Ext(file)))
-	if len(wrong) == 0 {
+	allErrs := s.validate(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), path.Ext(file)))
+	if len(allErrs) == 0 {
 		return s, nil
 	}
-	return nil, inFile(file, wrong.ToAggregate().Errors()...)
+	return nil, inFile(file, allErrs.ToAggregate().Errors()...)
 }
 
 // inFile puts the file's name before each line of what is wrong with it.
-func inFile(file string, wrong ...error) error {
+func inFile(file string, errs ...error) error {
 	var lines []error
-	for _, err := range wrong {
+	for _, err := range errs {
 		if joined, is := err.(interface{ Unwrap() []error }); is {
 			lines = append(lines, inFile(file, joined.Unwrap()...))
 			continue
@@ -114,7 +114,7 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
-const minute = pace.Duration(60e9)
+const minute = timescale.Duration(60e9)
 
 func highest(cluster devcluster.Spec) string {
 	versions := []string{cluster.Version}

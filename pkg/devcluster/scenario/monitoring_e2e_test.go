@@ -73,19 +73,19 @@ func TestAScenarioWithMonitoring(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	play, err := scenario.Start(ctx, story, scenario.Options{Dir: t.TempDir(), Repository: "../../..", Tell: t.Output()})
+	run, err := scenario.Start(ctx, story, scenario.Options{Dir: t.TempDir(), Repository: "../../..", Log: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := play.Stop(); err != nil {
+		if err := run.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	if problems := play.Wait(t.Context()); len(problems) > 0 {
+	if problems := run.Wait(t.Context()); len(problems) > 0 {
 		t.Fatalf("not as expected:\n- %s", strings.Join(problems, "\n- "))
 	}
-	running := play.Cluster.Monitoring
+	running := run.Cluster.Monitoring
 	if err := running.Resolve(t.Context(), "Smoke"); err == nil {
 		t.Error("an alert fires that was resolved")
 	}
@@ -96,7 +96,7 @@ func TestAScenarioWithMonitoring(t *testing.T) {
 	if len(pids) != 2 {
 		t.Errorf("got %v, want Prometheus and Alertmanager", pids)
 	}
-	if err := play.Stop(); err != nil {
+	if err := run.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	for name, pid := range pids {

@@ -13,29 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// observed is what has been seen on the way.
-type observed struct {
+// observations is what has been seen on the way.
+type observations struct {
 	mu       sync.Mutex
-	asked    int               // how often the cluster was asked for another version
+	requests int               // how often the cluster was asked for another version
 	desired  string            // what it was asked for last
 	held     map[string]string // statements that held at some time, with the object that they held of
-	troubles []string          // what went wrong with the story itself
+	failures []string          // what went wrong with the story itself
 }
 
-func newObserved() *observed { return &observed{held: map[string]string{}} }
+func newObservations() *observations { return &observations{held: map[string]string{}} }
 
-func (o *observed) trouble(err error) {
+func (o *observations) recordError(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if text := err.Error(); !slices.Contains(o.troubles, text) {
-		o.troubles = append(o.troubles, text)
+	if text := err.Error(); !slices.Contains(o.failures, text) {
+		o.failures = append(o.failures, text)
 	}
 }
 
-func (o *observed) snapshot() (asked int, held map[string]string, troubles []string) {
+func (o *observations) snapshot() (requests int, held map[string]string, failures []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.asked, maps.Clone(o.held), slices.Clone(o.troubles)
+	return o.requests, maps.Clone(o.held), slices.Clone(o.failures)
 }
 
 // checks are the statements that actions check.
@@ -54,31 +54,31 @@ func (s *Scenario) checks() []Statement {
 func (s Statement) key() string { return s.For.String() + ": " + s.That }
 
 // observe connects the expectations with what is seen of objects.
-func (p *Play) observe() error {
-	if err := p.watches.on(Object{Kind: "ClusterVersion", Name: "version"}, p.observed.clusterVersion); err != nil {
+func (r *Run) observe() error {
+	if err := r.watches.subscribe(Object{Kind: "ClusterVersion", Name: "version"}, r.observations.clusterVersion); err != nil {
 		return err
 	}
-	err := p.watches.on(Object{Kind: "UpgradeConfig"}, func(object *unstructured.Unstructured, deleted bool) {
-		if p.options.Watch != nil && !deleted {
-			p.options.Watch(object)
+	err := r.watches.subscribe(Object{Kind: "UpgradeConfig"}, func(object *unstructured.Unstructured, deleted bool) {
+		if r.options.Watch != nil && !deleted {
+			r.options.Watch(object)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for _, statement := range slices.Concat(p.Scenario.Expect.Finally, p.Scenario.checks()) {
-		if err := p.watches.on(statement.For, func(*unstructured.Unstructured, bool) {}); err != nil {
+	for _, statement := range slices.Concat(r.Scenario.Expect.Finally, r.Scenario.checks()) {
+		if err := r.watches.subscribe(statement.For, func(*unstructured.Unstructured, bool) {}); err != nil {
 			return err
 		}
 	}
-	for _, statement := range slices.Concat(p.Scenario.Expect.Sometime, p.Scenario.Expect.Never) {
+	for _, statement := range slices.Concat(r.Scenario.Expect.Eventually, r.Scenario.Expect.Never) {
 		compiled, err := compile(statement.That)
 		if err != nil {
 			return fmt.Errorf("%s: %w", statement.That, err)
 		}
-		err = p.watches.on(statement.For, func(object *unstructured.Unstructured, deleted bool) {
+		err = r.watches.subscribe(statement.For, func(object *unstructured.Unstructured, deleted bool) {
 			if !deleted {
-				p.observed.statement(statement, compiled, object)
+				r.observations.statement(statement, compiled, object)
 			}
 		})
 		if err != nil {
@@ -88,10 +88,10 @@ func (p *Play) observe() error {
 	return nil
 }
 
-func (o *observed) statement(statement Statement, compiled expression, object *unstructured.Unstructured) {
+func (o *observations) statement(statement Statement, compiled expression, object *unstructured.Unstructured) {
 	holds, err := compiled.holds(object.Object, time.Now())
 	if err != nil {
-		o.trouble(fmt.Errorf("%s: %w", statement.key(), err))
+		o.recordError(fmt.Errorf("%s: %w", statement.key(), err))
 		return
 	}
 	o.mu.Lock()
@@ -102,14 +102,14 @@ func (o *observed) statement(statement Statement, compiled expression, object *u
 }
 
 // clusterVersion counts how often the cluster is asked for another version.
-func (o *observed) clusterVersion(object *unstructured.Unstructured, _ bool) {
+func (o *observations) clusterVersion(object *unstructured.Unstructured, _ bool) {
 	version, _, _ := unstructured.NestedString(object.Object, "spec", "desiredUpdate", "version")
 	image, _, _ := unstructured.NestedString(object.Object, "spec", "desiredUpdate", "image")
 	desired := version + "@" + image
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if desired != o.desired && desired != "@" {
-		o.asked++
+		o.requests++
 	}
 	o.desired = desired
 }

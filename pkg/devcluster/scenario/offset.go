@@ -24,13 +24,13 @@ func (o Offset) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads "+5s" or "-1h".
 func (o *Offset) UnmarshalJSON(data []byte) error {
 	var text string
-	wrong := errors.New("is not an offset: write it like \"+5s\" or \"-1h\"")
+	errInvalid := errors.New("is not an offset: write it like \"+5s\" or \"-1h\"")
 	if err := json.Unmarshal(data, &text); err != nil || text == "" || text[0] != '+' && text[0] != '-' {
-		return wrong
+		return errInvalid
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return wrong
+		return errInvalid
 	}
 	*o = Offset(parsed)
 	return nil

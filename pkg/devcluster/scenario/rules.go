@@ -20,13 +20,13 @@ type trigger struct {
 	fire func(object *unstructured.Unstructured)
 	fail func(error)
 
-	mu   sync.Mutex
-	held map[types.UID]bool // of which objects the rule's condition was true when they were last seen
-	left int
+	mu        sync.Mutex
+	held      map[types.UID]bool // of which objects the rule's condition was true when they were last seen
+	remaining int
 }
 
-// look sees a state of an object.
-func (t *trigger) look(object *unstructured.Unstructured, deleted bool) {
+// evaluate sees a state of an object.
+func (t *trigger) evaluate(object *unstructured.Unstructured, deleted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	holds := !deleted
@@ -38,20 +38,20 @@ func (t *trigger) look(object *unstructured.Unstructured, deleted bool) {
 	}
 	was := t.held[object.GetUID()]
 	t.held[object.GetUID()] = holds
-	if holds && !was && t.left > 0 {
-		t.left--
+	if holds && !was && t.remaining > 0 {
+		t.remaining--
 		t.fire(object.DeepCopy())
 	}
 }
 
 // prepareRules connects the rules about objects with what is seen of these.
-func (p *Play) prepareRules(running context.Context) error {
-	for i := range p.Scenario.Rules {
-		rule := &p.Scenario.Rules[i]
+func (r *Run) prepareRules(running context.Context) error {
+	for i := range r.Scenario.Rules {
+		rule := &r.Scenario.Rules[i]
 		if rule.For == nil {
 			continue
 		}
-		t := &trigger{rule: rule, held: map[types.UID]bool{}, left: rule.Times, fail: p.observed.trouble}
+		t := &trigger{rule: rule, held: map[types.UID]bool{}, remaining: rule.Times, fail: r.observations.recordError}
 		if rule.When != "" {
 			compiled, err := compile(rule.When)
 			if err != nil {
@@ -59,44 +59,44 @@ func (p *Play) prepareRules(running context.Context) error {
 			}
 			t.when = &compiled
 		}
-		t.fire = func(object *unstructured.Unstructured) { p.act(running, rule, object, 1) }
-		if err := p.watches.on(*rule.For, t.look); err != nil {
+		t.fire = func(object *unstructured.Unstructured) { r.runRule(running, rule, object, 1) }
+		if err := r.watches.subscribe(*rule.For, t.evaluate); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// beginRules begins with the rules that are about time alone.
-func (p *Play) beginRules(running context.Context) {
-	for i := range p.Scenario.Rules {
-		if rule := &p.Scenario.Rules[i]; rule.For == nil {
-			p.act(running, rule, nil, rule.Times)
+// startRules begins with the rules that are about time alone.
+func (r *Run) startRules(running context.Context) {
+	for i := range r.Scenario.Rules {
+		if rule := &r.Scenario.Rules[i]; rule.For == nil {
+			r.runRule(running, rule, nil, rule.Times)
 		}
 	}
 }
 
-// act does what a rule says, so many times, in the background.
-func (p *Play) act(running context.Context, rule *Rule, object *unstructured.Unstructured, times int) {
-	p.actors.Go(func() {
+// runRule does what a rule says, so many times, in the background.
+func (r *Run) runRule(running context.Context, rule *Rule, object *unstructured.Unstructured, times int) {
+	r.wg.Go(func() {
 		for range times {
-			if !pause(running, time.Duration(rule.After)) || !p.doAll(running, rule, object) {
+			if !pause(running, time.Duration(rule.After)) || !r.runActions(running, rule, object) {
 				return
 			}
 		}
 	})
 }
 
-// doAll returns false if something could not be done, or the story has ended.
-func (p *Play) doAll(running context.Context, rule *Rule, object *unstructured.Unstructured) bool {
-	p.say("· %s", rule.Name)
+// runActions returns false if something could not be done, or the story has ended.
+func (r *Run) runActions(running context.Context, rule *Rule, object *unstructured.Unstructured) bool {
+	r.logf("· %s", rule.Name)
 	for i, action := range rule.Do {
-		err := p.do(running, action, object)
+		err := r.runAction(running, action, object)
 		if running.Err() != nil {
 			return false
 		}
 		if err != nil {
-			p.observed.trouble(fmt.Errorf("rule %q, do[%d]: %w", rule.Name, i, err))
+			r.observations.recordError(fmt.Errorf("rule %q, do[%d]: %w", rule.Name, i, err))
 			return false
 		}
 	}

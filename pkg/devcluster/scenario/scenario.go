@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/pace"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
@@ -91,7 +91,7 @@ type Rule struct {
 	// an object. None means as soon as the object exists. What is missing in the object makes it false.
 	When string `json:"when,omitempty"`
 	// After is how long to wait then.
-	After pace.Duration `json:"after,omitempty"`
+	After timescale.Duration `json:"after,omitempty"`
 	// Do is what happens, one after the other.
 	Do []Action `json:"do"`
 	// Times is how often the rule applies, 1 by default. A rule about time alone applies again as soon as all is done.
@@ -101,7 +101,7 @@ type Rule struct {
 // Action is one thing that happens. Exactly one field is set.
 type Action struct {
 	// Wait does nothing for a while.
-	Wait pace.Duration `json:"wait,omitempty"`
+	Wait timescale.Duration `json:"wait,omitempty"`
 	// Patch changes an object, or its status.
 	Patch *Patch `json:"patch,omitempty"`
 	// Apply creates an object or changes it, by server-side apply.
@@ -155,9 +155,9 @@ type Node struct {
 // Expect is how a story ends.
 type Expect struct {
 	// Within is how long all of it may take, from the moment at which the UpgradeConfigs are applied; 3m by default.
-	Within pace.Duration `json:"within,omitempty"`
-	// Holds is for how long it must stay so then.
-	Holds pace.Duration `json:"holds,omitempty"`
+	Within timescale.Duration `json:"within,omitempty"`
+	// StableFor is for how long it must stay so then.
+	StableFor timescale.Duration `json:"holds,omitempty"`
 	// UpgradeConfigs are what becomes of them.
 	UpgradeConfigs []ExpectedUpgradeConfig `json:"upgradeConfigs,omitempty"`
 	// ClusterVersion is what becomes of the cluster's version.
@@ -167,8 +167,8 @@ type Expect struct {
 	Notifications []string `json:"notifications,omitempty"`
 	// Finally are statements that hold in the end.
 	Finally []Statement `json:"finally,omitempty"`
-	// Sometime are statements that held at some time, of the same object.
-	Sometime []Statement `json:"sometime,omitempty"`
+	// Eventually are statements that held at some time, of the same object.
+	Eventually []Statement `json:"sometime,omitempty"`
 	// Never are statements that held at no time.
 	Never []Statement `json:"never,omitempty"`
 }
@@ -193,8 +193,8 @@ type ExpectedVersion struct {
 	Version string `json:"version,omitempty"`
 	// State is its state; "Completed" by default.
 	State string `json:"state,omitempty"`
-	// Asked is how often spec.desiredUpdate was set to something else than before. Taking it back does not count.
-	Asked *int `json:"asked,omitempty"`
+	// Requests is how often spec.desiredUpdate was set to something else than before. Taking it back does not count.
+	Requests *int `json:"asked,omitempty"`
 	// DesiredUpdate is the version in spec.desiredUpdate in the end, "none" if there must not be any.
 	DesiredUpdate string `json:"desiredUpdate,omitempty"`
 }

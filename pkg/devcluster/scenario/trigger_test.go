@@ -38,7 +38,7 @@ func TestARuleAppliesEachTimeThatItsConditionBecomesTrue(t *testing.T) {
 			t.Parallel()
 			fired := 0
 			trigger := &trigger{
-				rule: &Rule{Name: name}, held: map[types.UID]bool{}, left: test.times,
+				rule: &Rule{Name: name}, held: map[types.UID]bool{}, remaining: test.times,
 				fire: func(*unstructured.Unstructured) { fired++ },
 				fail: func(err error) { t.Error(err) },
 			}
@@ -52,7 +52,7 @@ func TestARuleAppliesEachTimeThatItsConditionBecomesTrue(t *testing.T) {
 			for _, state := range test.states {
 				object := &unstructured.Unstructured{Object: map[string]any{"phase": state.phase}}
 				object.SetUID(types.UID(state.uid))
-				trigger.look(object, state.deleted)
+				trigger.evaluate(object, state.deleted)
 			}
 			if fired != test.want {
 				t.Errorf("it applied %d times, want %d", fired, test.want)

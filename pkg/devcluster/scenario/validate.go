@@ -19,44 +19,44 @@ import (
 )
 
 func (s *Scenario) validate(name string) field.ErrorList {
-	var wrong field.ErrorList
+	var allErrs field.ErrorList
 	if s.Name != name {
-		wrong = append(wrong, field.Invalid(field.NewPath("name"), s.Name, fmt.Sprintf("must be the name of the file: %s", name)))
+		allErrs = append(allErrs, field.Invalid(field.NewPath("name"), s.Name, fmt.Sprintf("must be the name of the file: %s", name)))
 	}
 	if s.Description == "" {
-		wrong = append(wrong, field.Required(field.NewPath("description"), "say in a sentence what happens"))
+		allErrs = append(allErrs, field.Required(field.NewPath("description"), "say in a sentence what happens"))
 	}
-	wrong = append(wrong, s.Cluster.Validate(field.NewPath("cluster"))...)
+	allErrs = append(allErrs, s.Cluster.Validate(field.NewPath("cluster"))...)
 	for i, object := range s.Objects {
-		wrong = append(wrong, validObject(field.NewPath("objects").Index(i), object)...)
+		allErrs = append(allErrs, validateObject(field.NewPath("objects").Index(i), object)...)
 	}
-	wrong = append(wrong, s.validConfig()...)
+	allErrs = append(allErrs, s.validateConfig()...)
 	seen := map[string]bool{}
 	for i, u := range s.UpgradeConfigs {
 		at := field.NewPath("upgradeConfigs").Index(i)
 		if seen[u.Name] {
-			wrong = append(wrong, field.Duplicate(at.Child("name"), u.Name))
+			allErrs = append(allErrs, field.Duplicate(at.Child("name"), u.Name))
 		}
 		seen[u.Name] = true
 		if bad := validation.IsDNS1123Subdomain(u.Name); len(bad) > 0 {
-			wrong = append(wrong, field.Invalid(at.Child("name"), u.Name, "must be lower case letters, digits, dashes and dots, such as example"))
+			allErrs = append(allErrs, field.Invalid(at.Child("name"), u.Name, "must be lower case letters, digits, dashes and dots, such as example"))
 		}
-		wrong = append(wrong, devcluster.ValidVersion(at.Child("version"), u.Version)...)
+		allErrs = append(allErrs, devcluster.ValidateVersion(at.Child("version"), u.Version)...)
 	}
 	for i, rule := range s.Rules {
-		wrong = append(wrong, rule.validate(field.NewPath("rules").Index(i))...)
+		allErrs = append(allErrs, rule.validate(field.NewPath("rules").Index(i))...)
 	}
-	wrong = append(wrong, s.validMonitoring()...)
-	return append(wrong, s.Expect.validate(field.NewPath("expect"), seen)...)
+	allErrs = append(allErrs, s.validateMonitoring()...)
+	return append(allErrs, s.Expect.validate(field.NewPath("expect"), seen)...)
 }
 
-// mostReplicas is how many operators a laptop runs beside a cluster.
-const mostReplicas = 5
+// maxReplicas is how many operators a laptop runs beside a cluster.
+const maxReplicas = 5
 
-// validConfig asks the operator's own reader.
-func (s *Scenario) validConfig() field.ErrorList {
-	if s.Operator.Replicas < 0 || s.Operator.Replicas > mostReplicas {
-		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, fmt.Sprintf("must be 1 to %d", mostReplicas))}
+// validateConfig asks the operator's own reader.
+func (s *Scenario) validateConfig() field.ErrorList {
+	if s.Operator.Replicas < 0 || s.Operator.Replicas > maxReplicas {
+		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, fmt.Sprintf("must be 1 to %d", maxReplicas))}
 	}
 	const anywhere = "http://127.0.0.1:9090"
 	text, err := configFile(s.Operator.Config, map[string]string{prometheusURL: anywhere, alertmanagerURL: anywhere, receiverURL: anywhere})
@@ -77,9 +77,9 @@ const (
 )
 
 // configFile returns the text of an operator's configuration file, given what stands for which address.
-func configFile(given map[string]any, addresses map[string]string) (string, error) {
+func configFile(settings map[string]any, addresses map[string]string) (string, error) {
 	file := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
-	maps.Copy(file, given)
+	maps.Copy(file, settings)
 	text, err := json.Marshal(file)
 	if err != nil {
 		return "", err
@@ -91,58 +91,58 @@ func configFile(given map[string]any, addresses map[string]string) (string, erro
 	return strings.NewReplacer(pairs...).Replace(string(text)), nil
 }
 
-// validMonitoring says what there must be a monitoring for.
-func (s *Scenario) validMonitoring() field.ErrorList {
+// validateMonitoring says what there must be a monitoring for.
+func (s *Scenario) validateMonitoring() field.ErrorList {
 	if s.Cluster.Monitoring != nil {
 		return nil
 	}
-	var wrong field.ErrorList
-	wanted := func(by *field.Path, is bool) {
+	var allErrs field.ErrorList
+	require := func(by *field.Path, is bool) {
 		if is {
-			wrong = append(wrong, field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s wants one: write monitoring: {}", by)))
+			allErrs = append(allErrs, field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s wants one: write monitoring: {}", by)))
 		}
 	}
 	for i, rule := range s.Rules {
 		at := field.NewPath("rules").Index(i)
-		wanted(at.Child("for"), rule.For != nil && rule.For.aboutMonitoring())
+		require(at.Child("for"), rule.For != nil && rule.For.requiresMonitoring())
 		for j, action := range rule.Do {
-			wanted(at.Child("do").Index(j), action.aboutMonitoring())
+			require(at.Child("do").Index(j), action.requiresMonitoring())
 		}
 	}
 	s.Expect.eachStatement(func(at *field.Path, statement Statement) {
-		wanted(at.Child("for"), statement.For.aboutMonitoring())
+		require(at.Child("for"), statement.For.requiresMonitoring())
 	})
 	text, err := json.Marshal(s.Operator.Config)
-	wanted(field.NewPath("operator", "config"), err == nil && (strings.Contains(string(text), prometheusURL) || strings.Contains(string(text), alertmanagerURL)))
-	return wrong
+	require(field.NewPath("operator", "config"), err == nil && (strings.Contains(string(text), prometheusURL) || strings.Contains(string(text), alertmanagerURL)))
+	return allErrs
 }
 
 func (r Rule) validate(path *field.Path) field.ErrorList {
-	var wrong field.ErrorList
+	var allErrs field.ErrorList
 	if r.Name == "" {
-		wrong = append(wrong, field.Required(path.Child("name"), "say what happens"))
+		allErrs = append(allErrs, field.Required(path.Child("name"), "say what happens"))
 	}
 	if r.For != nil {
-		wrong = append(wrong, r.For.validate(path.Child("for"))...)
+		allErrs = append(allErrs, r.For.validate(path.Child("for"))...)
 	}
 	if r.For == nil && r.When != "" {
-		wrong = append(wrong, field.Required(path.Child("for"), "name the objects that the rule looks at, such as {kind: ClusterVersion}"))
+		allErrs = append(allErrs, field.Required(path.Child("for"), "name the objects that the rule looks at, such as {kind: ClusterVersion}"))
 	}
-	wrong = append(wrong, validExpression(path.Child("when"), r.When)...)
+	allErrs = append(allErrs, validateExpression(path.Child("when"), r.When)...)
 	if r.Times < 1 {
-		wrong = append(wrong, field.Invalid(path.Child("times"), r.Times, "must be at least 1"))
+		allErrs = append(allErrs, field.Invalid(path.Child("times"), r.Times, "must be at least 1"))
 	}
 	if len(r.Do) == 0 {
-		wrong = append(wrong, field.Required(path.Child("do"), "say what to do, such as [{apiServer: stop}]"))
+		allErrs = append(allErrs, field.Required(path.Child("do"), "say what to do, such as [{apiServer: stop}]"))
 	}
 	for i, action := range r.Do {
-		wrong = append(wrong, action.validate(path.Child("do").Index(i), r.For != nil)...)
+		allErrs = append(allErrs, action.validate(path.Child("do").Index(i), r.For != nil)...)
 	}
-	return wrong
+	return allErrs
 }
 
 func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
-	var wrong field.ErrorList
+	var allErrs field.ErrorList
 	set := 0
 	for _, is := range []bool{
 		a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil, a.Operator != "", a.APIServer != "", a.Fire != nil, a.Resolve != "", a.Prometheus != "", a.Alertmanager != "",
@@ -153,60 +153,60 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 		}
 	}
 	if set != 1 {
-		wrong = append(wrong, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+list(fieldsOf(Action{}))))
+		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+joinFields(fieldsOf(Action{}))))
 	}
 	if a.Patch != nil {
-		wrong = append(wrong, a.Patch.validate(path.Child("patch"), hasObject)...)
+		allErrs = append(allErrs, a.Patch.validate(path.Child("patch"), hasObject)...)
 	}
 	if a.Apply != nil {
-		wrong = append(wrong, validObject(path.Child("apply"), a.Apply)...)
+		allErrs = append(allErrs, validateObject(path.Child("apply"), a.Apply)...)
 	}
 	if a.Delete != nil && *a.Delete != (Object{}) {
-		wrong = append(wrong, validTarget(path.Child("delete"), a.Delete, hasObject)...)
+		allErrs = append(allErrs, validateTarget(path.Child("delete"), a.Delete, hasObject)...)
 	} else if a.Delete != nil {
-		wrong = append(wrong, validTarget(path.Child("delete"), nil, hasObject)...)
+		allErrs = append(allErrs, validateTarget(path.Child("delete"), nil, hasObject)...)
 	}
 	if a.Release != nil {
-		wrong = append(wrong, devcluster.ValidRelease(path.Child("release"), *a.Release)...)
+		allErrs = append(allErrs, devcluster.ValidateRelease(path.Child("release"), *a.Release)...)
 	}
 	if a.Node != nil && a.Node.Name == "" {
-		wrong = append(wrong, field.Required(path.Child("node", "name"), "name the node, such as worker-0"))
+		allErrs = append(allErrs, field.Required(path.Child("node", "name"), "name the node, such as worker-0"))
 	}
 	if verbs := []string{"kill", "killLeader", "restart", "start", "stop"}; a.Operator != "" && !slices.Contains(verbs, a.Operator) {
-		wrong = append(wrong, field.NotSupported(path.Child("operator"), a.Operator, verbs))
+		allErrs = append(allErrs, field.NotSupported(path.Child("operator"), a.Operator, verbs))
 	}
 	for _, server := range []struct{ name, verb string }{{"apiServer", a.APIServer}, {"prometheus", a.Prometheus}, {"alertmanager", a.Alertmanager}, {"receiver", a.Receiver}} {
 		if verbs := []string{start, stop}; server.verb != "" && !slices.Contains(verbs, server.verb) {
-			wrong = append(wrong, field.NotSupported(path.Child(server.name), server.verb, verbs))
+			allErrs = append(allErrs, field.NotSupported(path.Child(server.name), server.verb, verbs))
 		}
 	}
 	if a.Fire != nil {
-		wrong = append(wrong, a.Fire.Validate(path.Child("fire"))...)
+		allErrs = append(allErrs, a.Fire.Validate(path.Child("fire"))...)
 	}
 	if a.Check != nil {
-		wrong = append(wrong, a.Check.validate(path.Child("check"))...)
+		allErrs = append(allErrs, a.Check.validate(path.Child("check"))...)
 	}
-	return wrong
+	return allErrs
 }
 
 func (p Patch) validate(path *field.Path, hasObject bool) field.ErrorList {
-	wrong := validTarget(path.Child("for"), p.For, hasObject)
+	allErrs := validateTarget(path.Child("for"), p.For, hasObject)
 	if len(p.With) == 0 && len(p.Conditions) == 0 {
-		wrong = append(wrong, field.Required(path.Child("with"), "give a JSON merge patch, such as {spec: {paused: true}}, or conditions"))
+		allErrs = append(allErrs, field.Required(path.Child("with"), "give a JSON merge patch, such as {spec: {paused: true}}, or conditions"))
 	}
 	for kind, text := range p.Conditions {
-		wrong = append(wrong, validCondition(path.Child("conditions").Key(kind), text)...)
+		allErrs = append(allErrs, validateCondition(path.Child("conditions").Key(kind), text)...)
 	}
-	return wrong
+	return allErrs
 }
 
-func validTarget(path *field.Path, target *Object, hasObject bool) field.ErrorList {
+func validateTarget(path *field.Path, target *Object, hasObject bool) field.ErrorList {
 	switch {
 	case target == nil && hasObject:
 		return nil
 	case target == nil:
 		return field.ErrorList{field.Required(path, "name the object, such as {kind: Node, name: worker-0}: the rule is not about one")}
-	case target.outside():
+	case target.isExternal():
 		return field.ErrorList{field.Forbidden(path, target.Kind+"s can be looked at, and not changed")}
 	case target.Name == "":
 		return append(target.validate(path), field.Required(path.Child("name"), "name the object"))
@@ -225,47 +225,47 @@ func (o Object) validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-func validObject(path *field.Path, object map[string]any) field.ErrorList {
-	var wrong field.ErrorList
+func validateObject(path *field.Path, object map[string]any) field.ErrorList {
+	var allErrs field.ErrorList
 	for _, name := range []string{"apiVersion", "kind"} {
 		if text, is := object[name].(string); !is || text == "" {
-			wrong = append(wrong, field.Required(path.Child(name), "give the whole object"))
+			allErrs = append(allErrs, field.Required(path.Child(name), "give the whole object"))
 		}
 	}
 	metadata, is := object["metadata"].(map[string]any)
 	if name, isText := metadata["name"].(string); !is || !isText || name == "" {
-		wrong = append(wrong, field.Required(path.Child("metadata", "name"), "give the whole object"))
+		allErrs = append(allErrs, field.Required(path.Child("metadata", "name"), "give the whole object"))
 	}
-	return wrong
+	return allErrs
 }
 
 func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorList {
-	var wrong field.ErrorList
+	var allErrs field.ErrorList
 	for i, u := range e.UpgradeConfigs {
 		at := path.Child("upgradeConfigs").Index(i)
 		if !configs[u.Name] {
-			wrong = append(wrong, field.NotFound(at.Child("name"), u.Name))
+			allErrs = append(allErrs, field.NotFound(at.Child("name"), u.Name))
 		}
 		if phases := []string{"New", "Pending", "Upgrading", phaseUpgraded, "Failed", "Unknown"}; !slices.Contains(phases, u.Phase) {
-			wrong = append(wrong, field.NotSupported(at.Child("phase"), u.Phase, phases))
+			allErrs = append(allErrs, field.NotSupported(at.Child("phase"), u.Phase, phases))
 		}
 		for kind, text := range u.Conditions {
-			wrong = append(wrong, validCondition(at.Child("conditions").Key(kind), text)...)
+			allErrs = append(allErrs, validateCondition(at.Child("conditions").Key(kind), text)...)
 		}
 		for kind, text := range u.Steps {
-			wrong = append(wrong, validCondition(at.Child("steps").Key(kind), text)...)
+			allErrs = append(allErrs, validateCondition(at.Child("steps").Key(kind), text)...)
 		}
 	}
 	for i, kind := range e.Notifications {
 		if known := notificationTypes(); !slices.Contains(known, kind) {
-			wrong = append(wrong, field.NotSupported(path.Child("notifications").Index(i), kind, known))
+			allErrs = append(allErrs, field.NotSupported(path.Child("notifications").Index(i), kind, known))
 		}
 	}
 	if states := []string{completed, "Partial"}; e.ClusterVersion != nil && !slices.Contains(states, e.ClusterVersion.State) {
-		wrong = append(wrong, field.NotSupported(path.Child("clusterVersion", "state"), e.ClusterVersion.State, states))
+		allErrs = append(allErrs, field.NotSupported(path.Child("clusterVersion", "state"), e.ClusterVersion.State, states))
 	}
-	e.eachStatement(func(at *field.Path, statement Statement) { wrong = append(wrong, statement.validate(at)...) })
-	return wrong
+	e.eachStatement(func(at *field.Path, statement Statement) { allErrs = append(allErrs, statement.validate(at)...) })
+	return allErrs
 }
 
 // eachStatement calls a function with each statement and its place.
@@ -273,7 +273,7 @@ func (e Expect) eachStatement(call func(*field.Path, Statement)) {
 	for _, list := range []struct {
 		name       string
 		statements []Statement
-	}{{"finally", e.Finally}, {"sometime", e.Sometime}, {"never", e.Never}} {
+	}{{"finally", e.Finally}, {"sometime", e.Eventually}, {"never", e.Never}} {
 		for i, statement := range list.statements {
 			call(field.NewPath("expect", list.name).Index(i), statement)
 		}
@@ -290,15 +290,15 @@ func notificationTypes() []string {
 }
 
 func (s Statement) validate(path *field.Path) field.ErrorList {
-	wrong := s.For.validate(path.Child("for"))
+	allErrs := s.For.validate(path.Child("for"))
 	if s.That == "" {
-		wrong = append(wrong, field.Required(path.Child("that"), "give a CEL expression, such as object.status.machineCount > 0"))
+		allErrs = append(allErrs, field.Required(path.Child("that"), "give a CEL expression, such as object.status.machineCount > 0"))
 	}
-	return append(wrong, validExpression(path.Child("that"), s.That)...)
+	return append(allErrs, validateExpression(path.Child("that"), s.That)...)
 }
 
-// validCondition checks "Status", "Status/Reason" and "Status/Reason: message".
-func validCondition(path *field.Path, text string) field.ErrorList {
+// validateCondition checks "Status", "Status/Reason" and "Status/Reason: message".
+func validateCondition(path *field.Path, text string) field.ErrorList {
 	status, _, _ := strings.Cut(text, "/")
 	if !slices.Contains([]string{"True", "False", "Unknown"}, status) {
 		return field.ErrorList{field.Invalid(path, text, "must be True, False or Unknown, and a reason after a slash if one is known, as in \"False/WindowMissed\" (in quotes)")}
@@ -306,7 +306,7 @@ func validCondition(path *field.Path, text string) field.ErrorList {
 	return nil
 }
 
-func validExpression(path *field.Path, expression string) field.ErrorList {
+func validateExpression(path *field.Path, expression string) field.ErrorList {
 	if expression == "" {
 		return nil
 	}

@@ -25,32 +25,32 @@ type watches struct {
 	mapper  meta.RESTMapper
 	kinds   map[schema.GroupVersionKind]cache.SharedIndexInformer
 
-	listers map[string]lister // of the kinds that are not the API server's
-	lookers map[string]*looker
-	looking sync.WaitGroup
+	pollFuncs map[string]pollFunc // of the kinds that are not the API server's
+	pollers   map[string]*poller
+	polling   sync.WaitGroup
 }
 
-// seen is called with each state of an object; with its last one when it is deleted.
-type seen func(object *unstructured.Unstructured, deleted bool)
+// handler is called with each state of an object; with its last one when it is deleted.
+type handler func(object *unstructured.Unstructured, deleted bool)
 
-func newWatches(config *rest.Config, mapper meta.RESTMapper, listers map[string]lister) (*watches, error) {
+func newWatches(config *rest.Config, mapper meta.RESTMapper, pollFuncs map[string]pollFunc) (*watches, error) {
 	clients, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return &watches{
-		factory: dynamicinformer.NewDynamicSharedInformerFactory(clients, 0),
-		mapper:  mapper,
-		kinds:   map[schema.GroupVersionKind]cache.SharedIndexInformer{},
-		listers: listers,
-		lookers: map[string]*looker{},
+		factory:   dynamicinformer.NewDynamicSharedInformerFactory(clients, 0),
+		mapper:    mapper,
+		kinds:     map[schema.GroupVersionKind]cache.SharedIndexInformer{},
+		pollFuncs: pollFuncs,
+		pollers:   map[string]*poller{},
 	}, nil
 }
 
-// on has a function called, from one goroutine of its own, for all objects that are named. It is called before start.
-func (w *watches) on(of Object, call seen) error {
-	if of.outside() {
-		w.look(of, call)
+// subscribe has a function called, from one goroutine of its own, for all objects that are named. It is called before start.
+func (w *watches) subscribe(of Object, call handler) error {
+	if of.isExternal() {
+		w.poll(of, call)
 		return nil
 	}
 	informer, err := w.informer(of.gvk())
@@ -73,13 +73,13 @@ func (w *watches) on(of Object, call seen) error {
 	return err
 }
 
-// look is on for what is not the API server's.
-func (w *watches) look(of Object, call seen) {
-	if w.lookers[of.Kind] == nil {
-		w.lookers[of.Kind] = &looker{list: w.listers[of.Kind]}
+// poll is on for what is not the API server's.
+func (w *watches) poll(of Object, call handler) {
+	if w.pollers[of.Kind] == nil {
+		w.pollers[of.Kind] = &poller{poll: w.pollFuncs[of.Kind]}
 	}
-	l := w.lookers[of.Kind]
-	l.calls = append(l.calls, func(object *unstructured.Unstructured, deleted bool) {
+	p := w.pollers[of.Kind]
+	p.handlers = append(p.handlers, func(object *unstructured.Unstructured, deleted bool) {
 		if of.matches(object) {
 			call(object, deleted)
 		}
@@ -101,8 +101,8 @@ func (w *watches) informer(gvk schema.GroupVersionKind) (cache.SharedIndexInform
 // start begins watching, until running ends, and returns once all that exists has been seen.
 func (w *watches) start(ctx, running context.Context) error {
 	w.factory.Start(running.Done())
-	for _, l := range w.lookers {
-		w.looking.Go(func() { l.run(running) })
+	for _, p := range w.pollers {
+		w.polling.Go(func() { p.run(running) })
 	}
 	for _, synced := range w.factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
@@ -116,16 +116,16 @@ func (w *watches) start(ctx, running context.Context) error {
 func (w *watches) wait() {
 	if w != nil {
 		w.factory.Shutdown()
-		w.looking.Wait()
+		w.polling.Wait()
 	}
 }
 
 // objects returns the objects that are named, as they were seen last; and what is not the API server's as it is now.
 func (w *watches) objects(ctx context.Context, of Object) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	if of.outside() {
+	if of.isExternal() {
 		var err error
-		if all, err = w.listers[of.Kind](ctx); err != nil {
+		if all, err = w.pollFuncs[of.Kind](ctx); err != nil {
 			return nil, err
 		}
 	} else if informer := w.kinds[of.gvk()]; informer != nil {

@@ -61,7 +61,7 @@ type PromQL struct {
 }
 
 // Graph returns the releases of a channel and the updates between them.
-func (c *Catalogue) Graph(channel string) Graph {
+func (c *Catalog) Graph(channel string) Graph {
 	var members []Release
 	for _, release := range c.sorted() {
 		if slices.Contains(release.Channels, channel) {
@@ -78,13 +78,13 @@ func (c *Catalogue) Graph(channel string) Graph {
 	for t, to := range members {
 		for f, from := range members {
 			switch {
-			case !leads(from, to):
+			case !canUpdate(from, to):
 			case len(to.Risks) == 0:
 				graph.Edges = append(graph.Edges, [2]int{f, t})
 			default:
 				graph.ConditionalEdges = append(graph.ConditionalEdges, ConditionalEdge{
 					Edges: []Edge{{From: from.Version, To: to.Version}},
-					Risks: served(to.Risks),
+					Risks: toGraphRisks(to.Risks),
 				})
 			}
 		}
@@ -92,7 +92,7 @@ func (c *Catalogue) Graph(channel string) Graph {
 	return graph
 }
 
-func served(risks []Risk) []GraphRisk {
+func toGraphRisks(risks []Risk) []GraphRisk {
 	graph := make([]GraphRisk, 0, len(risks))
 	for _, risk := range risks {
 		graph = append(graph, GraphRisk{

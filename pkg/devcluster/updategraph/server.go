@@ -21,14 +21,14 @@ type Server struct {
 }
 
 // Serve starts a server, which runs until it is stopped. It signs releases if there is a signer.
-func Serve(catalogue *Catalogue, signer Signer) (*Server, error) {
+func Serve(catalog *Catalog, signer Signer) (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
 	if err != nil {
 		return nil, fmt.Errorf("serving the update graph: %w", err)
 	}
 	s := &Server{
 		listener: listener,
-		server:   &http.Server{Handler: Handler(catalogue, signer), ReadHeaderTimeout: 10 * time.Second},
+		server:   &http.Server{Handler: Handler(catalog, signer), ReadHeaderTimeout: 10 * time.Second},
 		done:     make(chan error, 1),
 	}
 	go func() { s.done <- s.server.Serve(listener) }()
@@ -62,7 +62,7 @@ type Signer interface {
 
 // Handler answers GET /graph with the graph of the channel that the query names. Like the real service it insists on
 // the parameters that a cluster sends. Beside it are the signatures of the releases, if there is a signer.
-func Handler(catalogue *Catalogue, signer Signer) http.Handler {
+func Handler(catalog *Catalog, signer Signer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /graph", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -76,12 +76,12 @@ func Handler(catalogue *Catalogue, signer Signer) http.Handler {
 				return
 			}
 		}
-		_ = encoder.Encode(catalogue.Graph(r.URL.Query().Get("channel"))) // a client that went away is no trouble
+		_ = encoder.Encode(catalog.Graph(r.URL.Query().Get("channel"))) // a client that went away is no trouble
 	})
 	if signer != nil {
 		mux.HandleFunc("GET /signatures/{digest}/signature-1", func(w http.ResponseWriter, r *http.Request) {
 			digest := strings.Replace(r.PathValue("digest"), "=", ":", 1)
-			release, found := catalogue.Image(repository + "@" + digest)
+			release, found := catalog.Image(repository + "@" + digest)
 			if !found || release.Unsigned {
 				http.NotFound(w, r)
 				return

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-func catalogue() *updategraph.Catalogue {
-	return updategraph.NewCatalogue(
+func catalog() *updategraph.Catalog {
+	return updategraph.NewCatalog(
 		updategraph.Release{Version: "4.20.10", Channels: []string{"stable-4.20"}, Risks: []updategraph.Risk{{Name: "SlowDisks"}}},
 		updategraph.Release{Version: "4.20.5", Channels: []string{"stable-4.20", "stable-4.21"}},
 		updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20", "fast-4.20"}},
@@ -57,7 +57,7 @@ func updates(graph updategraph.Graph) (plain, conditional []string) {
 
 func TestTheGraphOfAChannel(t *testing.T) {
 	t.Parallel()
-	server, err := updategraph.Serve(catalogue(), nil)
+	server, err := updategraph.Serve(catalog(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (signer) Sign(release updategraph.Release) ([]byte, error) { return []byte(
 
 func TestSignaturesAreServedOfReleasesThatAreSigned(t *testing.T) {
 	t.Parallel()
-	known := catalogue()
+	known := catalog()
 	known.Set(updategraph.Release{Version: "4.20.7", Unsigned: true})
 	for name, test := range map[string]struct {
 		version   string
@@ -146,7 +146,7 @@ func TestWhatPrometheusIsAskedOfARisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.risk.Name = "SlowDisks"
-			graph := updategraph.NewCatalogue(
+			graph := updategraph.NewCatalog(
 				updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}},
 				updategraph.Release{Version: "4.20.6", Channels: []string{"stable"}, Risks: []updategraph.Risk{test.risk}},
 			).Graph("stable")
@@ -159,7 +159,7 @@ func TestWhatPrometheusIsAskedOfARisk(t *testing.T) {
 
 func TestAReleaseIsFoundByItsImage(t *testing.T) {
 	t.Parallel()
-	known := catalogue()
+	known := catalog()
 	release, _ := known.Version("4.20.6")
 	found, ok := known.Image(release.Image())
 	if !ok || found.Version != "4.20.6" {
@@ -172,7 +172,7 @@ func TestAReleaseIsFoundByItsImage(t *testing.T) {
 
 func TestWhetherARiskApplies(t *testing.T) {
 	t.Parallel()
-	known := catalogue()
+	known := catalog()
 	if got := known.Exposed("4.20.10", "SlowDisks"); got != updategraph.Yes {
 		t.Errorf("got %q, want yes unless something else is said", got)
 	}

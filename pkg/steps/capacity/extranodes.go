@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
@@ -34,7 +34,7 @@ type ExtraNodes struct {
 	Live client.Reader
 
 	mutex sync.Mutex
-	last  memory
+	cache cachedResult
 }
 
 const (
@@ -46,23 +46,23 @@ const (
 	reasonNotRemoved    = "NotRemoved"           // some are not gone, and the clean-up goes on
 )
 
-// grace is for how long after the timeout it is tried to take back what has not come.
-const grace = time.Minute
+// cleanupGrace is for how long after the timeout it is tried to take back what has not come.
+const cleanupGrace = time.Minute
 
-// Added waits until one extra node is ready for each MachineSet of workers. It
+// Add waits until one extra node is ready for each MachineSet of workers. It
 // is skipped, as CapacityNotAvailable, if some are not within the timeout: then
 // those are taken back, since a node that is not ready would keep its pool from
 // being updated, and the others stay.
-func (e *ExtraNodes) Added(about engine.Subject, wanted bool, timeout time.Duration) engine.UpgradeStep {
-	if !wanted {
+func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.Duration) engine.UpgradeStep {
+	if !enabled {
 		return func(context.Context, engine.Run) (engine.Result, error) {
 			return engine.Skip(reasonNotConfigured, "spec.capacityReservation does not ask for extra nodes"), nil
 		}
 	}
-	return e.paced("added "+about.UID+" "+about.Key(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		tried := run.Now.Sub(run.Since)
-		result, err := e.add(ctx, about, tried < timeout)
-		if err != nil && tried >= timeout+grace {
+	return e.rateLimited("added "+attempt.UID+" "+attempt.Key(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		elapsed := run.Now.Sub(run.Since)
+		result, err := e.add(ctx, attempt, elapsed < timeout)
+		if err != nil && elapsed >= timeout+cleanupGrace {
 			return engine.Skip(reasonNotAvailable, "not found out within %s: %v", timeout, err), nil
 		}
 		return result, err
@@ -71,40 +71,40 @@ func (e *ExtraNodes) Added(about engine.Subject, wanted bool, timeout time.Durat
 
 // add takes a look, and makes and deletes what it takes. When it is too late,
 // nothing is made any more, and what is not ready is deleted.
-func (e *ExtraNodes) add(ctx context.Context, about engine.Subject, inTime bool) (engine.Result, error) {
+func (e *ExtraNodes) add(ctx context.Context, attempt engine.AttemptRef, withinTimeout bool) (engine.Result, error) {
 	all, err := e.machineSets(ctx)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	extras := wanted(all, about)
-	if err := e.delete(ctx, stale(all, extras)...); err != nil {
+	extras := desired(all, attempt)
+	if err := e.delete(ctx, orphaned(all, extras)...); err != nil {
 		return engine.Result{}, err
 	}
 	if len(extras) == 0 {
 		return engine.Skip(reasonNothingToAdd, "no MachineSet of workers in namespace %s has a machine", Namespace), nil
 	}
-	facts, err := e.facts(ctx, about)
+	state, err := e.readMachineState(ctx, attempt)
 	if err != nil {
 		return engine.Result{}, err
 	}
 	var ready, missing []string
 	var idle []machineSet
 	for _, extra := range extras {
-		node, why := e.ensure(ctx, extra, facts, inTime)
-		if why == "" {
+		node, reason := e.ensure(ctx, extra, state, withinTimeout)
+		if reason == "" {
 			ready = append(ready, node)
 			continue
 		}
-		missing = append(missing, fmt.Sprintf("%s (%s)", extra.beside, why))
-		if extra.found != nil && extra.found.ours() {
-			idle = append(idle, *extra.found)
+		missing = append(missing, fmt.Sprintf("%s (%s)", extra.source, reason))
+		if extra.actual != nil && extra.actual.isExtra() {
+			idle = append(idle, *extra.actual)
 		}
 	}
 	if len(missing) == 0 {
-		return engine.Done("extra nodes ready: %s", cluster.Names(ready)), nil
+		return engine.Done("extra nodes ready: %s", clusterstate.JoinNames(ready)), nil
 	}
-	message := fmt.Sprintf("%d of %d extra nodes are ready; MachineSets without one: %s", len(ready), len(extras), cluster.Names(missing))
-	if inTime {
+	message := fmt.Sprintf("%d of %d extra nodes are ready; MachineSets without one: %s", len(ready), len(extras), clusterstate.JoinNames(missing))
+	if withinTimeout {
 		return engine.Wait(reasonAdding, "%s", message), nil
 	}
 	if err := e.delete(ctx, idle...); err != nil {
@@ -116,50 +116,50 @@ func (e *ExtraNodes) add(ctx context.Context, about engine.Subject, inTime bool)
 // ensure says which node an extra MachineSet has, or why none is ready. A
 // MachineSet that lacks is made; when it is too late for that, the API server
 // is only asked why it could not be.
-func (e *ExtraNodes) ensure(ctx context.Context, extra extra, facts facts, inTime bool) (node, why string) {
+func (e *ExtraNodes) ensure(ctx context.Context, extra extra, state machineState, withinTimeout bool) (node, reason string) {
 	switch {
-	case extra.found == nil && inTime:
+	case extra.actual == nil && withinTimeout:
 		if err := e.apply(ctx, extra); err != nil {
-			return "", cluster.Brief(err.Error())
+			return "", clusterstate.Sanitize(err.Error())
 		}
 		return "", "its extra one was made just now"
-	case extra.found == nil:
+	case extra.actual == nil:
 		if err := e.apply(ctx, extra, client.DryRunAll); err != nil {
-			return "", cluster.Brief(err.Error())
+			return "", clusterstate.Sanitize(err.Error())
 		}
 		return "", "its extra one was not made in time"
-	case !extra.found.ours():
+	case !extra.actual.isExtra():
 		return "", fmt.Sprintf("a MachineSet %s is there, and is not ours", extra.name)
-	case extra.found.deleting():
+	case extra.actual.deleting():
 		return "", fmt.Sprintf("its extra one, %s, is being deleted", extra.name)
 	}
-	return facts.nodeOf(*extra.found)
+	return state.nodeOf(*extra.actual)
 }
 
-// Removed waits until no node is there that was added, for whatever upgrade.
-func (e *ExtraNodes) Removed() engine.UpgradeStep {
-	return e.paced("removed", func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+// Remove waits until no node is there that was added, for whatever upgrade.
+func (e *ExtraNodes) Remove() engine.UpgradeStep {
+	return e.rateLimited("removed", func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		return e.remove(ctx)
 	})
 }
 
-// AllRemoved is Removed for a clean-up: it is skipped, as NotRemoved, if it is
+// RemoveWithin is Removed for a clean-up: it is skipped, as NotRemoved, if it is
 // not over when patience is. What was deleted goes on being removed.
-func (e *ExtraNodes) AllRemoved(patience time.Duration) engine.UpgradeStep {
-	return e.paced("all removed", func(ctx context.Context, run engine.Run) (engine.Result, error) {
+func (e *ExtraNodes) RemoveWithin(timeout time.Duration) engine.UpgradeStep {
+	return e.rateLimited("all removed", func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		result, err := e.remove(ctx)
-		switch late := run.Now.Sub(run.Since) >= patience; {
-		case late && err != nil:
-			return engine.Skip(reasonNotRemoved, "not removed within %s: %v", patience, err), nil
-		case late && !result.Passed():
-			return engine.Skip(reasonNotRemoved, "not gone within %s: %s", patience, result.Message()), nil
+		switch timedOut := run.Now.Sub(run.Since) >= timeout; {
+		case timedOut && err != nil:
+			return engine.Skip(reasonNotRemoved, "not removed within %s: %v", timeout, err), nil
+		case timedOut && !result.Passed():
+			return engine.Skip(reasonNotRemoved, "not gone within %s: %s", timeout, result.Message()), nil
 		}
 		return result, err
 	})
 }
 
-// Abandoned deletes all extra MachineSets, and does not wait until they are gone.
-func (e *ExtraNodes) Abandoned(ctx context.Context) error {
+// RemoveNow deletes all extra MachineSets, and does not wait until they are gone.
+func (e *ExtraNodes) RemoveNow(ctx context.Context) error {
 	_, err := e.remove(ctx)
 	return err
 }
@@ -167,7 +167,7 @@ func (e *ExtraNodes) Abandoned(ctx context.Context) error {
 // remove deletes all extra MachineSets, and looks whether they and their nodes
 // are gone. A MachineSet is there for as long as its Machines are.
 func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
-	sets, err := e.machineSets(ctx, client.HasLabels{cluster.LabelExtra})
+	sets, err := e.machineSets(ctx, client.HasLabels{clusterstate.LabelExtraNodeOf})
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -175,27 +175,27 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 		return engine.Result{}, err
 	}
 	var nodes corev1.NodeList
-	if err := e.Client.List(ctx, &nodes, client.HasLabels{cluster.LabelExtra}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := e.Client.List(ctx, &nodes, client.HasLabels{clusterstate.LabelExtraNodeOf}, client.UnsafeDisableDeepCopy); err != nil {
 		return engine.Result{}, fmt.Errorf("listing the extra nodes: %w", err)
 	}
-	var left []string
+	var remaining []string
 	for i := range nodes.Items {
-		left = append(left, "node "+cluster.Because(nodes.Items[i].Name, drained(&nodes.Items[i])))
+		remaining = append(remaining, "node "+clusterstate.WithReason(nodes.Items[i].Name, drainStatus(&nodes.Items[i])))
 	}
 	for _, set := range sets {
-		left = append(left, "MachineSet "+set.GetName())
+		remaining = append(remaining, "MachineSet "+set.GetName())
 	}
-	if len(left) > 0 {
-		return engine.Wait(reasonRemoving, "being removed: %s", cluster.Names(left)), nil
+	if len(remaining) > 0 {
+		return engine.Wait(reasonRemoving, "being removed: %s", clusterstate.JoinNames(remaining)), nil
 	}
 	return engine.Done("no extra node is left"), nil
 }
 
-// drained says since when a node is being drained; empty: it is not.
-func drained(node *corev1.Node) string {
-	drain := cluster.DrainOf(node)
-	if !drain.Running {
+// drainStatus says since when a node is being drained; empty: it is not.
+func drainStatus(node *corev1.Node) string {
+	drain := clusterstate.DrainState(node)
+	if !drain.Active {
 		return ""
 	}
-	return strings.TrimSpace("being drained " + cluster.Since(drain.Since))
+	return strings.TrimSpace("being drained " + clusterstate.FormatSince(drain.Since))
 }

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
@@ -35,17 +35,17 @@ func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
 	w.node("worker-a-0", nil, false) // which is not ours
-	if got, want := w.settle(w.added), engine.Done("extra nodes ready: node-worker-a-extra-148b537c, node-worker-b-extra-b796b96f"); got != want {
+	if got, want := w.settle(w.add), engine.Done("extra nodes ready: node-worker-a-extra-148b537c, node-worker-b-extra-b796b96f"); got != want {
 		t.Errorf("added: %+v", got)
 	}
 	if diff := cmp.Diff([]string{"+worker-a", "+worker-b", "worker-a", "worker-b"}, w.names()); diff != "" {
 		t.Errorf("MachineSets (-want +got):\n%s", diff)
 	}
-	if got := w.settle(w.removed); got != engine.Done("no extra node is left") {
+	if got := w.settle(w.remove); got != engine.Done("no extra node is left") {
 		t.Errorf("removed: %+v", got)
 	}
-	if diff := cmp.Diff([]string{"worker-a", "worker-b"}, w.names()); diff != "" || len(w.left()) > 0 {
-		t.Errorf("MachineSets (-want +got):\n%s%v", diff, w.left())
+	if diff := cmp.Diff([]string{"worker-a", "worker-b"}, w.names()); diff != "" || len(w.remaining()) > 0 {
+		t.Errorf("MachineSets (-want +got):\n%s%v", diff, w.remaining())
 	}
 }
 
@@ -58,14 +58,14 @@ func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
 		s.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 	})
 	w := newWorld(t, source)
-	w.must(w.added(), 0)
+	w.must(w.add(), 0)
 	got := w.extras()["worker-a"]
 	spec := *source.Spec.DeepCopy()
-	mark := map[string]string{setOf: "worker-a-extra-148b537c", cluster.LabelExtra: "u-1"}
+	mark := map[string]string{setOf: "worker-a-extra-148b537c", clusterstate.LabelExtraNodeOf: "u-1"}
 	spec.Replicas = new(int32(1))
 	spec.Selector.MatchLabels = mark
-	spec.Template.Labels = map[string]string{setOf: "worker-a-extra-148b537c", cluster.LabelExtra: "u-1", roleOf: "worker"}
-	spec.Template.Spec.Labels = map[string]string{"zone": "worker-a", cluster.LabelExtra: "u-1"}
+	spec.Template.Labels = map[string]string{setOf: "worker-a-extra-148b537c", clusterstate.LabelExtraNodeOf: "u-1", roleOf: "worker"}
+	spec.Template.Spec.Labels = map[string]string{"zone": "worker-a", clusterstate.LabelExtraNodeOf: "u-1"}
 	if diff := cmp.Diff(spec, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
@@ -76,7 +76,7 @@ func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
 	if diff := cmp.Diff(want, got.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{cluster.LabelExtra: "u-1"}, got.Labels); diff != "" {
+	if diff := cmp.Diff(map[string]string{clusterstate.LabelExtraNodeOf: "u-1"}, got.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }
@@ -102,7 +102,7 @@ func TestWhatANewerMachineAPIKnowsIsKept(t *testing.T) {
 			return err
 		},
 	})
-	w.must(w.added(), 0)
+	w.must(w.add(), 0)
 	if got, _, _ := unstructured.NestedString(made, "spec", "template", "spec", "newer"); got != "z" {
 		t.Errorf("made %+v", made)
 	}
@@ -121,7 +121,7 @@ func TestBesideWhichMachineSetsThereIsAnExtraOne(t *testing.T) {
 		"one that makes no sense":        {set("m", replicas(-3)), false},
 		"one of the infrastructure":      {set("m", role("infra")), false},
 		"one that does not say what for": {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Template.Labels = nil }), false},
-		"an extra one of somebody's":     {set("m", marked("u-2")), false},
+		"an extra one of somebody's":     {set("m", extraOf("u-2")), false},
 		"one in another namespace":       {set("m", func(s *machinev1beta1.MachineSet) { s.Namespace = "default" }), false},
 		"one that is being deleted": {set("m", func(s *machinev1beta1.MachineSet) {
 			s.Finalizers, s.DeletionTimestamp = []string{"x/x"}, new(metav1.NewTime(noon))
@@ -135,7 +135,7 @@ func TestBesideWhichMachineSetsThereIsAnExtraOne(t *testing.T) {
 			if tc.set != nil {
 				w = newWorld(t, tc.set)
 			}
-			got := w.must(w.added(), 0)
+			got := w.must(w.add(), 0)
 			if made := slices.Contains(w.names(), "+m"); made != tc.want {
 				t.Errorf("it is %t that an extra one was made", made)
 			}
@@ -150,7 +150,7 @@ func TestBesideWhichMachineSetsThereIsAnExtraOne(t *testing.T) {
 func TestNobodyAsksForExtraNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	got := w.must(w.operator.Added(about, false, timeout), 0)
+	got := w.must(w.operator.Add(testAttempt, false, timeout), 0)
 	if got != engine.Skip("NotConfigured", "spec.capacityReservation does not ask for extra nodes") || w.requests != 0 {
 		t.Errorf("%d requests, and %+v", w.requests, got)
 	}
@@ -164,22 +164,22 @@ func TestThereIsNoMachineAPI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			thereIsNoMachineAPI(t, absent)
+			checkWithoutMachineAPI(t, absent)
 		})
 	}
 }
 
-func thereIsNoMachineAPI(t *testing.T, absent error) {
+func checkWithoutMachineAPI(t *testing.T, absent error) {
 	t.Helper()
 	w := newWorld(t)
 	w.operator.Live = interceptor.NewClient(w.outer, interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return absent },
 	})
 	for _, tried := range []time.Duration{0, timeout, time.Hour} {
-		if got := w.must(w.added(), tried); got.Reason() != "NothingToAdd" || !got.Passed() {
+		if got := w.must(w.add(), tried); got.Reason() != "NothingToAdd" || !got.Passed() {
 			t.Errorf("added: %+v", got)
 		}
-		if got := w.must(w.operator.Removed(), tried); got != engine.Done("no extra node is left") {
+		if got := w.must(w.operator.Remove(), tried); got != engine.Done("no extra node is left") {
 			t.Errorf("removed: %+v", got)
 		}
 	}
@@ -189,22 +189,22 @@ func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
 	t.Parallel()
 	made := map[string]string{}
 	for what, tc := range map[string]struct {
-		about  engine.Subject
+		about  engine.AttemptRef
 		beside string
 	}{
-		"the attempt":           {about, "worker-a"},
-		"another MachineSet":    {about, "worker-b"},
-		"another attempt":       {engine.Subject{UID: "u-1", Attempt: 2, Version: "4.4.6"}, "worker-a"},
-		"another version":       {engine.Subject{UID: "u-1", Attempt: 1, Version: "4.4.7+x"}, "worker-a"},
-		"another UpgradeConfig": {engine.Subject{UID: "u-2", Attempt: 1, Version: "4.4.6"}, "worker-a"},
-		"a long name":           {about, strings.Repeat("worker-", 30) + "a"},
-		"a longer one":          {about, strings.Repeat("worker-", 30) + "b"},
-		"a name cut at a dot":   {about, strings.Repeat("a", 41) + "." + strings.Repeat("b", 100)},
+		"the attempt":           {testAttempt, "worker-a"},
+		"another MachineSet":    {testAttempt, "worker-b"},
+		"another attempt":       {engine.AttemptRef{UID: "u-1", Attempt: 2, Version: "4.4.6"}, "worker-a"},
+		"another version":       {engine.AttemptRef{UID: "u-1", Attempt: 1, Version: "4.4.7+x"}, "worker-a"},
+		"another UpgradeConfig": {engine.AttemptRef{UID: "u-2", Attempt: 1, Version: "4.4.6"}, "worker-a"},
+		"a long name":           {testAttempt, strings.Repeat("worker-", 30) + "a"},
+		"a longer one":          {testAttempt, strings.Repeat("worker-", 30) + "b"},
+		"a name cut at a dot":   {testAttempt, strings.Repeat("a", 41) + "." + strings.Repeat("b", 100)},
 	} {
 		w := newWorld(t, set(tc.beside))
 		for range 2 {
 			w.restart()
-			w.must(w.operator.Added(tc.about, true, timeout), 0)
+			w.must(w.operator.Add(tc.about, true, timeout), 0)
 		}
 		if n := len(w.extras()); n != 1 {
 			t.Fatalf("%s: %d were made", what, n)
@@ -230,7 +230,7 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 		machine = "Machine " + extra + "-abcde "
 		none    = "MachineSets without one: worker-b "
 	)
-	for what, why := range map[ails]string{
+	for what, why := range map[machineFailure]string{
 		noMachine: "(InvalidConfiguration: no such instance type)",
 		noQuota:   "(" + machine + "has no node: InsufficientResources: you have reached your quota)",
 		noNode:    "(" + machine + "is Provisioning and has no node)",
@@ -241,11 +241,11 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 		t.Run(string(what), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
-			w.ails["worker-b"] = what
+			w.failures["worker-b"] = what
 			var last engine.Result
 			got := w.settle(func() engine.UpgradeStep {
 				return func(ctx context.Context, run engine.Run) (engine.Result, error) {
-					result, err := w.added()(ctx, run)
+					result, err := w.add()(ctx, run)
 					if !result.Passed() {
 						last = result
 					}
@@ -265,8 +265,8 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 			if diff := cmp.Diff([]string{"+worker-a", "+worker-c", "worker-a", "worker-b", "worker-c"}, w.names()); diff != "" {
 				t.Errorf("MachineSets (-want +got):\n%s", diff)
 			}
-			w.settle(w.removed)
-			if left := w.left(); len(left) > 0 {
+			w.settle(w.remove)
+			if left := w.remaining(); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 		})
@@ -276,9 +276,9 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	w.ails["worker-b"] = noNode
+	w.failures["worker-b"] = noNode
 	for range 60 {
-		w.must(w.added(), w.clock.Now().Sub(noon))
+		w.must(w.add(), w.clock.Now().Sub(noon))
 		w.pass(time.Second)
 	}
 	node := &corev1.Node{}
@@ -286,10 +286,10 @@ func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
 	w.ok(w.inner.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
 	w.ok(w.inner.Status().Update(t.Context(), node))
-	w.ails["worker-b"] = nothing
+	w.failures["worker-b"] = nothing
 	w.pass(time.Minute)
 	w.pass(time.Minute)
-	got := w.must(w.added(), 3*time.Minute)
+	got := w.must(w.add(), 3*time.Minute)
 	want := "1 of 2 extra nodes are ready; MachineSets without one: worker-a " +
 		"(Machine worker-a-extra-148b537c-abcde is Provisioning and has the node node-worker-a-extra-148b537c, which is not ready)"
 	if got.Passed() || got.Message() != want {
@@ -300,19 +300,19 @@ func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
 func TestOneThatSomebodyDeletesIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	w.ails["worker-b"] = noNode
-	w.must(w.added(), 0)
+	w.failures["worker-b"] = noNode
+	w.must(w.add(), 0)
 	w.pass(time.Second)
 	victim := w.extras()["worker-a"]
 	w.ok(w.delete(t.Context(), victim, client.PropagationPolicy("Foreground"), client.Preconditions{UID: &victim.UID}))
-	w.stays = true
+	w.blockDeletion = true
 	w.pass(time.Minute)
-	got := w.must(w.added(), time.Minute)
+	got := w.must(w.add(), time.Minute)
 	if !strings.Contains(got.Message(), "worker-a (its extra one, worker-a-extra-148b537c, is being deleted)") {
 		t.Errorf("while it goes: %s", got.Message())
 	}
-	w.stays, w.ails["worker-b"] = false, nothing
-	if got := w.settle(w.added); !got.Passed() || got.Reason() != engine.ReasonDone {
+	w.blockDeletion, w.failures["worker-b"] = false, nothing
+	if got := w.settle(w.add); !got.Passed() || got.Reason() != engine.ReasonDone {
 		t.Errorf("got %+v", got)
 	}
 	if diff := cmp.Diff([]string{"+worker-a", "+worker-b", "worker-a", "worker-b"}, w.names()); diff != "" {
@@ -339,9 +339,9 @@ func TestMachineSetsThatChangeMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, set("worker-a"), set("worker-b"))
-			w.must(w.added(), 0)
+			w.must(w.add(), 0)
 			change(w)
-			if got := w.settle(w.added); got.Reason() != engine.ReasonDone {
+			if got := w.settle(w.add); got.Reason() != engine.ReasonDone {
 				t.Errorf("got %+v", got)
 			}
 			extras := w.names()
@@ -354,23 +354,23 @@ func TestMachineSetsThatChangeMeanwhile(t *testing.T) {
 
 func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 	t.Parallel()
-	earlier, other := about, about
+	earlier, other := testAttempt, testAttempt
 	earlier.Attempt, other.UID = 7, "u-9"
 	for name, step := range map[string]func(w *world) engine.UpgradeStep{
-		"when nodes are added":           (*world).added,
-		"when nodes are removed":         (*world).removed,
-		"when the upgrade is given up":   (*world).cleanedUp,
-		"when nodes are not asked for":   (*world).removed,
-		"when the upgrade is abandoned":  (*world).abandoned,
-		"when there is no room for them": (*world).added,
+		"when nodes are added":           (*world).add,
+		"when nodes are removed":         (*world).remove,
+		"when the upgrade is given up":   (*world).removeWithin,
+		"when nodes are not asked for":   (*world).remove,
+		"when the upgrade is abandoned":  (*world).removeNow,
+		"when there is no room for them": (*world).add,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, set("worker-a"))
-			for _, subject := range []engine.Subject{earlier, other} {
-				w.settle(func() engine.UpgradeStep { return w.operator.Added(subject, true, timeout) })
+			for _, subject := range []engine.AttemptRef{earlier, other} {
+				w.settle(func() engine.UpgradeStep { return w.operator.Add(subject, true, timeout) })
 				var sets machinev1beta1.MachineSetList
-				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{cluster.LabelExtra}))
+				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
 				for _, s := range sets.Items { // as if nobody had looked
 					s.Finalizers = []string{"x/x"}
 					w.ok(w.inner.Update(t.Context(), &s))
@@ -379,7 +379,7 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 			w.restart()
 			w.must(step(w), 0)
 			var sets machinev1beta1.MachineSetList
-			w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{cluster.LabelExtra}))
+			w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
 			for _, s := range sets.Items {
 				if s.DeletionTimestamp == nil && !strings.HasSuffix(s.Name, "-148b537c") {
 					t.Errorf("%s stays", s.Name)
@@ -393,15 +393,15 @@ func TestSomebodyElseHasAMachineSetOfThatName(t *testing.T) {
 	t.Parallel()
 	theirs := set("worker-a-extra-148b537c", role("infra"))
 	w := newWorld(t, set("worker-a"), theirs)
-	got := w.must(w.added(), 0)
+	got := w.must(w.add(), 0)
 	if !strings.HasSuffix(got.Message(), "worker-a (a MachineSet worker-a-extra-148b537c is there, and is not ours)") {
 		t.Errorf("got %+v", got)
 	}
 	w.pass(timeout)
-	if got := w.must(w.added(), timeout); got.Reason() != "CapacityNotAvailable" || !got.Passed() {
+	if got := w.must(w.add(), timeout); got.Reason() != "CapacityNotAvailable" || !got.Passed() {
 		t.Errorf("in the end: %+v", got)
 	}
-	w.settle(w.removed)
+	w.settle(w.remove)
 	if diff := cmp.Diff([]string{"worker-a", "worker-a-extra-148b537c"}, w.names()); diff != "" {
 		t.Errorf("MachineSets (-want +got):\n%s", diff)
 	}
@@ -427,21 +427,21 @@ func TestOneOfThreeIsRefused(t *testing.T) {
 			})
 			const why = `MachineSets without one: worker-b (making MachineSet worker-b-extra-b796b96f: machinesets "x" is forbidden: exceeded quota)`
 			for range 60 {
-				w.must(w.added(), w.clock.Now().Sub(noon))
+				w.must(w.add(), w.clock.Now().Sub(noon))
 				w.pass(time.Second)
 			}
-			if got := w.must(w.added(), time.Minute); got.Passed() || got.Message() != "2 of 3 extra nodes are ready; "+why {
+			if got := w.must(w.add(), time.Minute); got.Passed() || got.Message() != "2 of 3 extra nodes are ready; "+why {
 				t.Errorf("got %+v", got)
 			}
 			if !heals {
 				w.pass(timeout)
-				if got := w.must(w.added(), timeout); got != engine.Skip("CapacityNotAvailable", "%s", "2 of 3 extra nodes are ready; "+why+"; the upgrade goes on") {
+				if got := w.must(w.add(), timeout); got != engine.Skip("CapacityNotAvailable", "%s", "2 of 3 extra nodes are ready; "+why+"; the upgrade goes on") {
 					t.Errorf("in the end: %+v", got)
 				}
 				return
 			}
 			refuses = false
-			if got := w.settle(w.added); got.Reason() != engine.ReasonDone || len(w.extras()) != 3 {
+			if got := w.settle(w.add); got.Reason() != engine.ReasonDone || len(w.extras()) != 3 {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -451,7 +451,7 @@ func TestOneOfThreeIsRefused(t *testing.T) {
 func TestNothingIsMadeTooLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	got := w.must(w.added(), timeout)
+	got := w.must(w.add(), timeout)
 	if got != engine.Skip("CapacityNotAvailable", "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one was not made in time); the upgrade goes on") {
 		t.Errorf("got %+v", got)
 	}
@@ -463,12 +463,12 @@ func TestNothingIsMadeTooLate(t *testing.T) {
 func TestNodesThatCameWhileNobodyLookedHaveCome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.must(w.added(), 0)
+	w.must(w.add(), 0)
 	for range 10 {
 		w.pass(time.Hour)
 	}
 	w.restart()
-	if got := w.must(w.added(), 10*time.Hour); got.Reason() != engine.ReasonDone {
+	if got := w.must(w.add(), 10*time.Hour); got.Reason() != engine.ReasonDone {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -479,14 +479,14 @@ func TestTheUpgradeGoesOnIfTheMachineAPICannotBeAsked(t *testing.T) {
 	w.fault = func(int) fault { return lost }
 	for tried, passed := range map[time.Duration]bool{0: false, time.Minute: false, timeout: false, timeout + time.Minute: true, time.Hour: true, -time.Hour: false} {
 		w.restart()
-		got, err := w.call(w.added(), tried)
+		got, err := w.call(w.add(), tried)
 		if passed != (err == nil) || passed && got != engine.Skip("CapacityNotAvailable", "not found out within 15m0s: listing the MachineSets: the connection was refused") {
 			t.Errorf("after %s: %+v, %v", tried, got, err)
 		}
-		if _, err := w.call(w.operator.Removed(), tried); !errors.Is(err, errLost) {
+		if _, err := w.call(w.operator.Remove(), tried); !errors.Is(err, errLost) {
 			t.Errorf("removed after %s: %v", tried, err)
 		}
-		got, err = w.call(w.cleanedUp(), tried)
+		got, err = w.call(w.removeWithin(), tried)
 		if late := tried >= timeout; late != (err == nil) || late && got != engine.Skip("NotRemoved", "not removed within 15m0s: listing the MachineSets: the connection was refused") {
 			t.Errorf("cleaned up after %s: %+v, %v", tried, got, err)
 		}
@@ -502,7 +502,7 @@ func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
 	}{
 		"listing the MachineSets":        {1, set("worker-a")},
 		"listing the extra Machines":     {2, set("worker-a")},
-		"deleting MachineSet of-another": {2, set("of-another", marked("u-0"))},
+		"deleting MachineSet of-another": {2, set("of-another", extraOf("u-0"))},
 	} {
 		t.Run(doing, func(t *testing.T) {
 			t.Parallel()
@@ -513,12 +513,12 @@ func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
 				}
 				return none
 			}
-			if got, err := w.call(w.added(), timeout); !errors.Is(err, errLost) {
+			if got, err := w.call(w.add(), timeout); !errors.Is(err, errLost) {
 				t.Errorf("in time: %+v, %v", got, err)
 			}
 			w.requests = 0
 			w.restart()
-			got := w.must(w.added(), timeout+time.Minute)
+			got := w.must(w.add(), timeout+time.Minute)
 			if want := engine.Skip("CapacityNotAvailable", "not found out within 15m0s: %s: the connection was refused", doing); got != want {
 				t.Errorf("too late: %+v", got)
 			}
@@ -529,16 +529,16 @@ func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
 func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.settle(w.added)
-	w.stays = true
+	w.settle(w.add)
+	w.blockDeletion = true
 	for _, tried := range []time.Duration{0, time.Hour, 24 * time.Hour} {
 		w.pass(time.Minute)
-		got := w.must(w.operator.Removed(), tried)
+		got := w.must(w.operator.Remove(), tried)
 		if got.Passed() || got.Reason() != "RemovingNodes" || got.Message() != "being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c" {
 			t.Errorf("after %s: %+v", tried, got)
 		}
 	}
-	if got := w.must(w.cleanedUp(), timeout); got != engine.Skip("NotRemoved", "not gone within 15m0s: being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c") {
+	if got := w.must(w.removeWithin(), timeout); got != engine.Skip("NotRemoved", "not gone within 15m0s: being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c") {
 		t.Errorf("cleaned up: %+v", got)
 	}
 	held := &corev1.Node{}
@@ -548,7 +548,7 @@ func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 		held.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: since}}
 		w.ok(w.inner.Update(t.Context(), held))
 		w.pass(time.Minute)
-		if got := w.must(w.operator.Removed(), time.Hour); got.Message() != "being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c ("+want+")" {
+		if got := w.must(w.operator.Remove(), time.Hour); got.Message() != "being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c ("+want+")" {
 			t.Errorf("while the machine API drains it: %+v", got)
 		}
 	}
@@ -558,7 +558,7 @@ func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 	orphaned.Finalizers = nil
 	w.ok(w.inner.Update(t.Context(), orphaned))
 	w.pass(time.Minute)
-	if got := w.must(w.operator.Removed(), time.Hour); got.Passed() || got.Message() != "being removed: node node-worker-a-extra-148b537c" {
+	if got := w.must(w.operator.Remove(), time.Hour); got.Passed() || got.Message() != "being removed: node node-worker-a-extra-148b537c" {
 		t.Errorf("without its MachineSet: %+v", got)
 	}
 }
@@ -567,17 +567,17 @@ func TestRequestsKeepTheirDistance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
 	for range int(timeout / time.Second) { // something changes each second
-		w.must(w.added(), w.clock.Now().Sub(noon))
-		w.must(w.added(), w.clock.Now().Sub(noon))
+		w.must(w.add(), w.clock.Now().Sub(noon))
+		w.must(w.add(), w.clock.Now().Sub(noon))
 		w.clock.SetTime(w.clock.Now().Add(time.Second))
 	}
 	if w.requests > 160 { // two lists each quarter of a minute, and more in the first minute
 		t.Errorf("%d requests while nodes are added", w.requests)
 	}
-	w.requests, w.stays = 0, true
+	w.requests, w.blockDeletion = 0, true
 	began := w.clock.Now()
 	for range 3600 {
-		w.must(w.operator.Removed(), w.clock.Now().Sub(began))
+		w.must(w.operator.Remove(), w.clock.Now().Sub(began))
 		w.clock.SetTime(w.clock.Now().Add(time.Second))
 	}
 	if w.requests > 280 {
@@ -588,10 +588,10 @@ func TestRequestsKeepTheirDistance(t *testing.T) {
 func TestAStepAsksForItsNextLook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.ails["worker-a"] = noNode
+	w.failures["worker-a"] = noNode
 	waits := func(tried, again time.Duration) {
 		t.Helper()
-		got := w.must(w.added(), tried)
+		got := w.must(w.add(), tried)
 		if want := engine.WaitFor(again, got.Reason(), "%s", got.Message()); got != want || got.Reason() != "AddingNodes" {
 			t.Errorf("after %s: %+v, want %+v", tried, got, want)
 		}
@@ -616,7 +616,7 @@ func TestAnErrorIsRememberedToo(t *testing.T) {
 	w := newWorld(t, set("worker-a"))
 	w.fault = func(int) fault { return lost }
 	for range 60 {
-		if _, err := w.call(w.added(), time.Hour/4); !errors.Is(err, errLost) {
+		if _, err := w.call(w.add(), time.Hour/4); !errors.Is(err, errLost) {
 			t.Fatal(err)
 		}
 	}
@@ -627,11 +627,11 @@ func TestAnErrorIsRememberedToo(t *testing.T) {
 	cancel()
 	w.pass(time.Minute)
 	w.fault = func(int) fault { cancel(); return lost }
-	if _, err := w.added()(ended, engine.Run{Since: noon, Now: w.clock.Now()}); err == nil {
+	if _, err := w.add()(ended, engine.Run{Since: noon, Now: w.clock.Now()}); err == nil {
 		t.Error("no error")
 	}
 	w.fault = nil
-	if got, err := w.call(w.added(), 0); err != nil || got.Reason() != "AddingNodes" {
+	if got, err := w.call(w.add(), 0); err != nil || got.Reason() != "AddingNodes" {
 		t.Errorf("what nobody waited for is remembered: %+v, %v", got, err)
 	}
 }
@@ -639,13 +639,13 @@ func TestAnErrorIsRememberedToo(t *testing.T) {
 func TestAMachineThatIsBeingDeletedIsNoneAnyMore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.settle(w.added)
+	w.settle(w.add)
 	machine := &machinev1beta1.Machine{}
 	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Namespace: capacity.Namespace, Name: "worker-a-extra-148b537c-abcde"}, machine))
 	machine.Finalizers = []string{"machine.machine.openshift.io"}
 	w.ok(w.inner.Update(t.Context(), machine))
 	w.ok(w.inner.Delete(t.Context(), machine))
-	got := w.must(w.added(), 0)
+	got := w.must(w.add(), 0)
 	if want := "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one, worker-a-extra-148b537c, has no Machine yet)"; got.Passed() || got.Message() != want {
 		t.Errorf("got %+v", got)
 	}
@@ -654,7 +654,7 @@ func TestAMachineThatIsBeingDeletedIsNoneAnyMore(t *testing.T) {
 func TestWhatSomebodyElseDeletesAtTheSameTimeIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.settle(w.added)
+	w.settle(w.add)
 	w.operator.Client = interceptor.NewClient(w.outer, interceptor.Funcs{
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
 			if err := c.Delete(ctx, object, opts...); err != nil {
@@ -663,22 +663,22 @@ func TestWhatSomebodyElseDeletesAtTheSameTimeIsDeleted(t *testing.T) {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "machinesets"}, object.GetName())
 		},
 	})
-	if got := w.settle(w.removed); got != engine.Done("no extra node is left") {
+	if got := w.settle(w.remove); got != engine.Done("no extra node is left") {
 		t.Errorf("got %+v", got)
 	}
-	w.settle(w.added)
-	if got, err := w.call(w.operator.Removed(), 0); err != nil || got.Passed() {
+	w.settle(w.add)
+	if got, err := w.call(w.operator.Remove(), 0); err != nil || got.Passed() {
 		t.Errorf("at once: %+v, %v", got, err)
 	}
 }
 
 func TestAnotherAttemptIsNotAnsweredFromMemory(t *testing.T) {
 	t.Parallel()
-	another, somebody := about, about
+	another, somebody := testAttempt, testAttempt
 	another.Attempt, somebody.UID = 2, "u-2"
 	w := newWorld(t, set("worker-a"))
-	for _, subject := range []engine.Subject{about, another, somebody} {
-		w.must(w.operator.Added(subject, true, timeout), 0)
+	for _, subject := range []engine.AttemptRef{testAttempt, another, somebody} {
+		w.must(w.operator.Add(subject, true, timeout), 0)
 		if w.requests == 0 {
 			t.Errorf("%+v: nobody was asked", subject)
 		}
@@ -693,7 +693,7 @@ func TestMessagesStayReadable(t *testing.T) {
 		sets = append(sets, set(fmt.Sprintf("%s-%02d", strings.Repeat("worker", 10), i)))
 	}
 	w := newWorld(t, sets...)
-	w.must(w.added(), 0)
+	w.must(w.add(), 0)
 	for range 3 {
 		w.pass(time.Second)
 	}
@@ -708,14 +708,14 @@ func TestMessagesStayReadable(t *testing.T) {
 		w.ok(w.inner.Status().Update(t.Context(), m))
 	}
 	w.restart()
-	got := w.must(w.added(), time.Minute)
+	got := w.must(w.add(), time.Minute)
 	if len(got.Message()) > 4000 || !strings.HasPrefix(got.Message(), "0 of 12 extra nodes are ready; ") || !strings.HasSuffix(got.Message(), " and 9 more") || strings.Contains(got.Message(), "\n") {
 		t.Errorf("%d bytes: %s", len(got.Message()), got.Message())
 	}
 	w.clock.SetTime(noon)
 	w.restart()
-	w.settle(w.removed)
-	if left := w.left(); len(left) > 0 {
+	w.settle(w.remove)
+	if left := w.remaining(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

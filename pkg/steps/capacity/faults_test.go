@@ -14,17 +14,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// play adds nodes, and removes them again.
-func (w *world) play() {
+// run adds nodes, and removes them again.
+func (w *world) run() {
 	w.t.Helper()
-	if got := w.settle(w.added); got.Reason() != engine.ReasonDone {
+	if got := w.settle(w.add); got.Reason() != engine.ReasonDone {
 		w.t.Fatalf("added: %+v", got)
 	}
 	if diff := cmp.Diff([]string{"+worker-a", "+worker-b", "+worker-c", "worker-a", "worker-b", "worker-c"}, w.names()); diff != "" {
 		w.t.Fatalf("MachineSets (-want +got):\n%s", diff)
 	}
-	w.settle(w.removed)
-	if left := w.left(); len(left) > 0 {
+	w.settle(w.remove)
+	if left := w.remaining(); len(left) > 0 {
 		w.t.Fatalf("left: %v", left)
 	}
 }
@@ -48,7 +48,7 @@ func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
 						}
 						return f
 					}
-					w.play()
+					w.run()
 					switch {
 					case hit:
 						continue
@@ -67,7 +67,7 @@ func TestEachRequestOfAnUpgradeThatIsGivenUpMayFail(t *testing.T) {
 	for nth := 1; nth < 20; nth++ {
 		for _, f := range []fault{lost, mute} {
 			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
-			w.ails["worker-b"] = noNode
+			w.failures["worker-b"] = noNode
 			w.fault = func(n int) fault {
 				if n == nth || n == nth+1 {
 					return f
@@ -75,13 +75,13 @@ func TestEachRequestOfAnUpgradeThatIsGivenUpMayFail(t *testing.T) {
 				return none
 			}
 			for range nth {
-				_, _ = w.call(w.added(), w.clock.Now().Sub(noon))
+				_, _ = w.call(w.add(), w.clock.Now().Sub(noon))
 				w.pass(time.Second)
 			}
-			if got := w.settle(w.cleanedUp); got != engine.Done("no extra node is left") {
+			if got := w.settle(w.removeWithin); got != engine.Done("no extra node is left") {
 				t.Errorf("cleaned up: %+v", got)
 			}
-			if left := w.left(); len(left) > 0 {
+			if left := w.remaining(); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 		}
@@ -101,17 +101,17 @@ func TestWhateverHappensNothingIsLeft(t *testing.T) {
 			case 0:
 				w.restart()
 			case 1, 2:
-				_, _ = w.call(w.added(), tried)
+				_, _ = w.call(w.add(), tried)
 			case 3:
-				another := about
+				another := testAttempt
 				another.Attempt = 2
-				_, _ = w.call(w.operator.Added(another, true, timeout), tried)
+				_, _ = w.call(w.operator.Add(another, true, timeout), tried)
 			case 4:
-				_, _ = w.call(w.operator.Removed(), tried)
+				_, _ = w.call(w.operator.Remove(), tried)
 			case 5:
 				w.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(r, "time"))
 			case 6:
-				w.ails["worker-a"] = rapid.SampledFrom([]ails{nothing, noMachine, noQuota, noNode, absent, notReady, nameless}).Draw(r, "ails")
+				w.failures["worker-a"] = rapid.SampledFrom([]machineFailure{nothing, noMachine, noQuota, noNode, absent, notReady, nameless}).Draw(r, "ails")
 			case 7:
 				for _, extra := range w.extras() {
 					extra.Spec.Replicas = new(int32(0))
@@ -123,8 +123,8 @@ func TestWhateverHappensNothingIsLeft(t *testing.T) {
 			}
 		}
 		w.fault = nil
-		w.settle(w.removed)
-		if left := w.left(); len(left) > 0 {
+		w.settle(w.remove)
+		if left := w.remaining(); len(left) > 0 {
 			r.Fatalf("left: %v", left)
 		}
 		if diff := cmp.Diff([]string{"infra", "worker-a", "worker-b"}, w.names()); diff != "" {

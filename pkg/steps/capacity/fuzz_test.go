@@ -50,8 +50,8 @@ func FuzzMachineSets(f *testing.F) {
 			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return nil },
 		})
 		w.operator = &capacity.ExtraNodes{Client: live, Live: live}
-		_, _ = w.call(w.added(), 0)
-		_, _ = w.call(w.removed(), 0)
+		_, _ = w.call(w.add(), 0)
+		_, _ = w.call(w.remove(), 0)
 		if made > 1 {
 			t.Errorf("%d are made", made)
 		}

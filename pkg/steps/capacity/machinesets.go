@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
@@ -28,8 +28,8 @@ const Namespace = "openshift-machine-api"
 
 // The annotations that say to people why there is an extra MachineSet.
 const (
-	annotationFor    = "upgrade.managed.openshift.io/upgrade"
-	annotationBeside = "upgrade.managed.openshift.io/machineset"
+	annotationUpgrade = "upgrade.managed.openshift.io/upgrade"
+	annotationSource  = "upgrade.managed.openshift.io/machineset"
 )
 
 // The labels of the machine API: what a Machine is for, and whose it is.
@@ -38,10 +38,10 @@ const (
 	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
 )
 
-var kind = machinev1beta1.GroupVersion.WithKind("MachineSet")
+var machineSetKind = machinev1beta1.GroupVersion.WithKind("MachineSet")
 
-// owner is the field manager of extra MachineSets.
-const owner = client.FieldOwner("managed-upgrade-operator-capacity")
+// fieldOwner is the field manager of extra MachineSets.
+const fieldOwner = client.FieldOwner("managed-upgrade-operator-capacity")
 
 // machineSet is one that there is. It is read as it is, with what a newer API
 // than ours knows of, so that an extra one is all like the one that it stands beside.
@@ -49,31 +49,31 @@ type machineSet struct{ *unstructured.Unstructured }
 
 func (m machineSet) deleting() bool { return m.GetDeletionTimestamp() != nil }
 
-// ours says whether it is an extra one, of whatever upgrade.
-func (m machineSet) ours() bool {
-	_, marked := m.GetLabels()[cluster.LabelExtra]
+// isExtra says whether it is an extra one, of whatever upgrade.
+func (m machineSet) isExtra() bool {
+	_, marked := m.GetLabels()[clusterstate.LabelExtraNodeOf]
 	return marked
 }
 
-// works says whether it has machines for workers.
-func (m machineSet) works() bool {
+// hasWorkers says whether it has machines for workers.
+func (m machineSet) hasWorkers() bool {
 	role, _, _ := unstructured.NestedString(m.Object, "spec", "template", "metadata", "labels", labelRole)
-	replicas, said, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
-	return role == "worker" && (replicas > 0 || !said) // unless it is said, there is one
+	replicas, isSet, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
+	return role == "worker" && (replicas > 0 || !isSet) // unless it is said, there is one
 }
 
-// complaint is what it reports as wrong, in one bounded line; empty: nothing.
-func (m machineSet) complaint() string {
+// errorMessage is what it reports as wrong, in one bounded line; empty: nothing.
+func (m machineSet) errorMessage() string {
 	reason, _, _ := unstructured.NestedString(m.Object, "status", "errorReason")
 	message, _, _ := unstructured.NestedString(m.Object, "status", "errorMessage")
-	return complaint(reason, message)
+	return errorMessage(reason, message)
 }
 
 // machineSets lists those of the machine API. A cluster without one has none.
-func (e *ExtraNodes) machineSets(ctx context.Context, which ...client.ListOption) ([]machineSet, error) {
+func (e *ExtraNodes) machineSets(ctx context.Context, opts ...client.ListOption) ([]machineSet, error) {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind)
-	err := e.Live.List(ctx, list, append(which, client.InNamespace(Namespace))...)
+	list.SetGroupVersionKind(machineSetKind)
+	err := e.Live.List(ctx, list, append(opts, client.InNamespace(Namespace))...)
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // it is not, or no longer, served
 		return nil, nil
@@ -89,75 +89,75 @@ func (e *ExtraNodes) machineSets(ctx context.Context, which ...client.ListOption
 
 // extra is a MachineSet that there should be.
 type extra struct {
-	name   string
-	beside string                     // the name of the MachineSet that it is like
-	made   *unstructured.Unstructured // as it should be
-	found  *machineSet                // as it is; nil: it is not there
+	name    string
+	source  string                     // the name of the MachineSet that it is like
+	desired *unstructured.Unstructured // as it should be
+	actual  *machineSet                // as it is; nil: it is not there
 }
 
-// wanted are the extra MachineSets of an attempt: one for each MachineSet that
+// desired are the extra MachineSets of an attempt: one for each MachineSet that
 // has machines for workers and is not extra itself.
-func wanted(all []machineSet, about engine.Subject) []extra {
+func desired(all []machineSet, attempt engine.AttemptRef) []extra {
 	var extras []extra
 	for _, set := range all {
-		if !set.works() || set.ours() || set.deleting() {
+		if !set.hasWorkers() || set.isExtra() || set.deleting() {
 			continue
 		}
-		name := nameOf(about, set.GetName())
-		e := extra{name: name, beside: set.GetName(), made: like(set, name, about)}
+		name := nameOf(attempt, set.GetName())
+		e := extra{name: name, source: set.GetName(), desired: copyOf(set, name, attempt)}
 		if at := slices.IndexFunc(all, func(m machineSet) bool { return m.GetName() == name }); at >= 0 {
-			e.found = &all[at]
+			e.actual = &all[at]
 		}
 		extras = append(extras, e)
 	}
 	return extras
 }
 
-// stale are the extra MachineSets that are not wanted: those of other attempts,
+// orphaned are the extra MachineSets that are not wanted: those of other attempts,
 // and those beside a MachineSet that is no more.
-func stale(all []machineSet, extras []extra) []machineSet {
+func orphaned(all []machineSet, extras []extra) []machineSet {
 	return slices.DeleteFunc(slices.Clone(all), func(set machineSet) bool {
-		return !set.ours() || slices.ContainsFunc(extras, func(e extra) bool { return e.name == set.GetName() })
+		return !set.isExtra() || slices.ContainsFunc(extras, func(e extra) bool { return e.name == set.GetName() })
 	})
 }
 
-// longestName is how long the name of a MachineSet may be, so that those of its
+// maxNameLength is how long the name of a MachineSet may be, so that those of its
 // Machines, which have six characters more, are still good for a node.
-const longestName = 63 - 6
+const maxNameLength = 63 - 6
 
 // nameOf is always the same for a MachineSet and an attempt, and another one for
 // any other. It begins like that of the MachineSet, so that people find it.
-func nameOf(about engine.Subject, beside string) string {
-	hash := sha256.Sum256([]byte(strings.Join([]string{about.UID, about.Key(), beside}, "\n")))
-	ending := fmt.Sprintf("-extra-%x", hash[:4])
-	beginning := beside[:min(len(beside), longestName-len(ending))]
-	return strings.TrimRight(beginning, "-.") + ending
+func nameOf(attempt engine.AttemptRef, source string) string {
+	hash := sha256.Sum256([]byte(strings.Join([]string{attempt.UID, attempt.Key(), source}, "\n")))
+	suffix := fmt.Sprintf("-extra-%x", hash[:4])
+	prefix := source[:min(len(source), maxNameLength-len(suffix))]
+	return strings.TrimRight(prefix, "-.") + suffix
 }
 
-// like makes a MachineSet of one machine that is like those of another. It has
+// copyOf makes a MachineSet of one machine that is like those of another. It has
 // a selector of its own: no machine of either is taken for one of the other.
-func like(source machineSet, name string, about engine.Subject) *unstructured.Unstructured {
+func copyOf(source machineSet, name string, attempt engine.AttemptRef) *unstructured.Unstructured {
 	spec, _, _ := unstructured.NestedMap(source.Object, "spec") // a copy
-	mark := map[string]any{cluster.LabelExtra: about.UID, labelMachineSet: name}
+	extraLabels := map[string]any{clusterstate.LabelExtraNodeOf: attempt.UID, labelMachineSet: name}
 	spec["replicas"] = int64(1)
-	spec["selector"] = map[string]any{"matchLabels": mark}
-	label(spec, mark, "template", "metadata", "labels")
-	label(spec, map[string]any{cluster.LabelExtra: about.UID}, "template", "spec", "metadata", "labels") // the machine API hands them to the node
+	spec["selector"] = map[string]any{"matchLabels": extraLabels}
+	addLabels(spec, extraLabels, "template", "metadata", "labels")
+	addLabels(spec, map[string]any{clusterstate.LabelExtraNodeOf: attempt.UID}, "template", "spec", "metadata", "labels") // the machine API hands them to the node
 
-	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	made.SetGroupVersionKind(kind)
-	made.SetNamespace(Namespace)
-	made.SetName(name)
-	made.SetLabels(map[string]string{cluster.LabelExtra: about.UID})
-	made.SetAnnotations(map[string]string{
-		annotationFor:    fmt.Sprintf("%s/%s to %s, attempt %d", about.Namespace, about.Name, about.Version, about.Attempt),
-		annotationBeside: source.GetName(),
+	set := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	set.SetGroupVersionKind(machineSetKind)
+	set.SetNamespace(Namespace)
+	set.SetName(name)
+	set.SetLabels(map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID})
+	set.SetAnnotations(map[string]string{
+		annotationUpgrade: fmt.Sprintf("%s/%s to %s, attempt %d", attempt.Namespace, attempt.Name, attempt.Version, attempt.Attempt),
+		annotationSource:  source.GetName(),
 	})
-	return made
+	return set
 }
 
-// label adds labels to those at a path.
-func label(spec, labels map[string]any, path ...string) {
+// addLabels adds labels to those at a path.
+func addLabels(spec, labels map[string]any, path ...string) {
 	all, _, _ := unstructured.NestedMap(spec, path...)
 	if all == nil {
 		all = map[string]any{}
@@ -168,8 +168,8 @@ func label(spec, labels map[string]any, path ...string) {
 
 // apply makes an extra MachineSet. It takes nothing from anybody who has made
 // one of that name meanwhile: that is a conflict.
-func (e *ExtraNodes) apply(ctx context.Context, extra extra, how ...client.ApplyOption) error {
-	err := e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(extra.made), append(how, owner)...)
+func (e *ExtraNodes) apply(ctx context.Context, extra extra, opts ...client.ApplyOption) error {
+	err := e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(extra.desired), append(opts, fieldOwner)...)
 	if err != nil {
 		return fmt.Errorf("making MachineSet %s: %w", extra.name, err)
 	}
@@ -178,15 +178,15 @@ func (e *ExtraNodes) apply(ctx context.Context, extra extra, how ...client.Apply
 
 // delete deletes MachineSets, each of them after its Machines. It tries all.
 func (e *ExtraNodes) delete(ctx context.Context, sets ...machineSet) error {
-	var wrong []error
+	var errs []error
 	for _, set := range sets {
 		if set.deleting() {
 			continue
 		}
 		err := e.Client.Delete(ctx, set.Unstructured, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: new(set.GetUID())})
 		if client.IgnoreNotFound(err) != nil {
-			wrong = append(wrong, fmt.Errorf("deleting MachineSet %s: %w", set.GetName(), err))
+			errs = append(errs, fmt.Errorf("deleting MachineSet %s: %w", set.GetName(), err))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
@@ -34,8 +34,8 @@ const (
 )
 
 var (
-	noon  = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
-	about = engine.Subject{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
+	noon        = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+	testAttempt = engine.AttemptRef{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
 )
 
 // set is a MachineSet of three machines for workers, with changes.
@@ -60,8 +60,8 @@ func role(name string) func(*machinev1beta1.MachineSet) {
 	return func(s *machinev1beta1.MachineSet) { s.Spec.Template.Labels[roleOf] = name }
 }
 
-func marked(uid string) func(*machinev1beta1.MachineSet) {
-	return func(s *machinev1beta1.MachineSet) { s.Labels = map[string]string{cluster.LabelExtra: uid} }
+func extraOf(uid string) func(*machinev1beta1.MachineSet) {
+	return func(s *machinev1beta1.MachineSet) { s.Labels = map[string]string{clusterstate.LabelExtraNodeOf: uid} }
 }
 
 // fault is what becomes of a request to the API server.
@@ -75,27 +75,27 @@ const (
 
 var errLost = errors.New("the connection was refused")
 
-// ails is what is wrong with the machines of a MachineSet, or of the extra one beside it.
-type ails string
+// machineFailure is what is wrong with the machines of a MachineSet, or of the extra one beside it.
+type machineFailure string
 
 const (
-	nothing   ails = ""
-	noMachine ails = "there are none"
-	noQuota   ails = "the cloud refuses them"
-	noNode    ails = "they have no node"
-	absent    ails = "their node is not there"
-	notReady  ails = "their node is not ready"
-	nameless  ails = "their node has no name"
+	nothing   machineFailure = ""
+	noMachine machineFailure = "there are none"
+	noQuota   machineFailure = "the cloud refuses them"
+	noNode    machineFailure = "they have no node"
+	absent    machineFailure = "their node is not there"
+	notReady  machineFailure = "their node is not ready"
+	nameless  machineFailure = "their node has no name"
 )
 
 // world is a cluster with a machine API, as far as it takes one, and a clock.
 type world struct {
-	t     *testing.T
-	clock *testclock.FakePassiveClock
-	inner client.WithWatch // nothing fails
-	outer client.WithWatch // as the operator has it
-	ails  map[string]ails  // by what the name of the MachineSet begins with
-	stays bool             // what is deleted stays
+	t             *testing.T
+	clock         *testclock.FakePassiveClock
+	inner         client.WithWatch          // nothing fails
+	outer         client.WithWatch          // as the operator has it
+	failures      map[string]machineFailure // by what the name of the MachineSet begins with
+	blockDeletion bool                      // what is deleted stays
 
 	fault    func(request int) fault // asked for each request of the operator, from 1
 	requests int
@@ -104,7 +104,7 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t, clock: testclock.NewFakePassiveClock(noon), ails: map[string]ails{}}
+	w := &world{t: t, clock: testclock.NewFakePassiveClock(noon), failures: map[string]machineFailure{}}
 	w.inner = fakecluster.New(t, objects...)
 	w.outer = interceptor.NewClient(w.inner, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -181,10 +181,10 @@ func (w *world) pass(d time.Duration) {
 	w.ok(w.inner.List(w.t.Context(), &sets))
 	for i := range sets.Items {
 		s := &sets.Items[i]
-		switch _, extra := s.Labels[cluster.LabelExtra]; {
+		switch _, extra := s.Labels[clusterstate.LabelExtraNodeOf]; {
 		case s.DeletionTimestamp == nil && extra:
 			w.provide(s)
-		case s.DeletionTimestamp != nil && !w.stays:
+		case s.DeletionTimestamp != nil && !w.blockDeletion:
 			w.dispose(s)
 		}
 	}
@@ -193,16 +193,16 @@ func (w *world) pass(d time.Duration) {
 // provide gives an extra MachineSet its machine, and that a node, one thing at a time.
 func (w *world) provide(s *machinev1beta1.MachineSet) {
 	w.t.Helper()
-	what := nothing
-	for beginning, ails := range w.ails {
+	current := nothing
+	for beginning, failure := range w.failures {
 		if strings.HasPrefix(s.Name, beginning) {
-			what = ails
+			current = failure
 		}
 	}
 	ctx, key := w.t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: s.Name + "-abcde"}
 	var machine machinev1beta1.Machine
 	switch err := w.inner.Get(ctx, key, &machine); {
-	case what == noMachine:
+	case current == noMachine:
 		s.Status.ErrorReason, s.Status.ErrorMessage = new(machinev1beta1.InvalidConfigurationMachineSetError), new("no such\ninstance type")
 		w.ok(w.inner.Status().Update(ctx, s))
 	case client.IgnoreNotFound(err) != nil:
@@ -213,18 +213,18 @@ func (w *world) provide(s *machinev1beta1.MachineSet) {
 		w.ok(w.inner.Create(ctx, &machine))
 	case machine.Status.Phase == nil:
 		machine.Status.Phase = new("Provisioning")
-		if what == noQuota {
+		if current == noQuota {
 			machine.Status.Phase, machine.Status.ErrorReason, machine.Status.ErrorMessage = new("Failed"), new(machinev1beta1.InsufficientResourcesMachineError), new("you have reached your quota")
 		}
 		w.ok(w.inner.Status().Update(ctx, &machine))
-	case machine.Status.NodeRef == nil && what != noQuota && what != noNode:
+	case machine.Status.NodeRef == nil && current != noQuota && current != noNode:
 		machine.Status.NodeRef = &corev1.ObjectReference{Kind: "Node", Name: "node-" + s.Name}
-		if what == nameless {
+		if current == nameless {
 			machine.Status.NodeRef.Name = ""
 		}
 		w.ok(w.inner.Status().Update(ctx, &machine))
-		if what != absent && what != nameless {
-			w.node("node-"+s.Name, machine.Spec.Labels, what != notReady)
+		if current != absent && current != nameless {
+			w.node("node-"+s.Name, machine.Spec.Labels, current != notReady)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (w *world) names() []string {
 	var found []string
 	for _, s := range sets.Items {
 		name := s.Name
-		if _, extra := s.Labels[cluster.LabelExtra]; extra {
+		if _, extra := s.Labels[clusterstate.LabelExtraNodeOf]; extra {
 			name = "+" + s.Annotations["upgrade.managed.openshift.io/machineset"]
 		}
 		if s.DeletionTimestamp == nil {
@@ -277,7 +277,7 @@ func (w *world) names() []string {
 func (w *world) extras() map[string]*machinev1beta1.MachineSet {
 	w.t.Helper()
 	var sets machinev1beta1.MachineSetList
-	w.ok(w.inner.List(w.t.Context(), &sets, client.HasLabels{cluster.LabelExtra}))
+	w.ok(w.inner.List(w.t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
 	found := map[string]*machinev1beta1.MachineSet{}
 	for i := range sets.Items {
 		found[sets.Items[i].Annotations["upgrade.managed.openshift.io/machineset"]] = &sets.Items[i]
@@ -285,12 +285,12 @@ func (w *world) extras() map[string]*machinev1beta1.MachineSet {
 	return found
 }
 
-// left is what is ours and still there.
-func (w *world) left() []string {
+// remaining is what is ours and still there.
+func (w *world) remaining() []string {
 	w.t.Helper()
 	found := slices.Sorted(maps.Keys(w.extras()))
 	for _, list := range []client.ObjectList{&machinev1beta1.MachineList{}, &corev1.NodeList{}} {
-		w.ok(w.inner.List(w.t.Context(), list, client.HasLabels{cluster.LabelExtra}))
+		w.ok(w.inner.List(w.t.Context(), list, client.HasLabels{clusterstate.LabelExtraNodeOf}))
 		switch list := list.(type) {
 		case *machinev1beta1.MachineList:
 			for _, m := range list.Items {
@@ -305,14 +305,14 @@ func (w *world) left() []string {
 	return found
 }
 
-func (w *world) added() engine.UpgradeStep     { return w.operator.Added(about, true, timeout) }
-func (w *world) removed() engine.UpgradeStep   { return w.operator.Removed() }
-func (w *world) cleanedUp() engine.UpgradeStep { return w.operator.AllRemoved(timeout) }
+func (w *world) add() engine.UpgradeStep          { return w.operator.Add(testAttempt, true, timeout) }
+func (w *world) remove() engine.UpgradeStep       { return w.operator.Remove() }
+func (w *world) removeWithin() engine.UpgradeStep { return w.operator.RemoveWithin(timeout) }
 
-// abandoned does what nobody waits for.
-func (w *world) abandoned() engine.UpgradeStep {
+// removeNow does what nobody waits for.
+func (w *world) removeNow() engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		return engine.Done(""), w.operator.Abandoned(ctx)
+		return engine.Done(""), w.operator.RemoveNow(ctx)
 	}
 }
 

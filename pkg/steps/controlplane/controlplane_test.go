@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
@@ -32,7 +32,7 @@ const (
 )
 
 // target is where all the tests want to go.
-var target = cluster.Target{Version: "4.4.6", Channel: "fast-4.4"}
+var target = clusterstate.Target{Version: "4.4.6", Channel: "fast-4.4"}
 
 // change makes one thing of a cluster version different.
 type change func(*configv1.ClusterVersion)
@@ -60,10 +60,10 @@ func history(state configv1.UpdateState, version string) change {
 	}
 }
 
-func moving(version string) change    { return history(configv1.PartialUpdate, version) }
+func updating(version string) change  { return history(configv1.PartialUpdate, version) }
 func installed(version string) change { return history(configv1.CompletedUpdate, version) }
 
-func asked(version string) change {
+func desired(version string) change {
 	return func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &configv1.Update{Version: version} }
 }
 
@@ -80,7 +80,7 @@ func channel(name string) change {
 }
 
 func unobserved(v *configv1.ClusterVersion) { v.Status.ObservedGeneration = 2 }
-func offeredIn(channels ...string) change {
+func inChannels(channels ...string) change {
 	return func(v *configv1.ClusterVersion) {
 		for i := range v.Status.AvailableUpdates {
 			v.Status.AvailableUpdates[i].Channels = channels
@@ -88,14 +88,14 @@ func offeredIn(channels ...string) change {
 	}
 }
 
-func offersNothing(v *configv1.ClusterVersion) {
+func noUpdates(v *configv1.ClusterVersion) {
 	v.Status.AvailableUpdates, v.Status.ConditionalUpdates = nil, nil
 }
-func saysNothing(v *configv1.ClusterVersion) { v.Status = configv1.ClusterVersionStatus{} }
+func emptyStatus(v *configv1.ClusterVersion) { v.Status = configv1.ClusterVersionStatus{} }
 
-func offersWithRisks(names ...string) change {
+func updateWithRisks(names ...string) change {
 	return func(v *configv1.ClusterVersion) {
-		offersNothing(v)
+		noUpdates(v)
 		update := configv1.ConditionalUpdate{Release: configv1.Release{Version: "4.4.6", Image: image446}}
 		for _, name := range names {
 			update.Risks = append(update.Risks, configv1.ConditionalUpdateRisk{Name: name, Message: "it is slow", URL: "https://example.com/" + name})
@@ -104,8 +104,8 @@ func offersWithRisks(names ...string) change {
 	}
 }
 
-// answer is what a step has said and sent.
-type answer struct {
+// stepResult is what a step has said and sent.
+type stepResult struct {
 	Outcome string // done, skipped, failed or waiting; nothing is the zero Result
 	Reason  string
 	Message string
@@ -141,12 +141,12 @@ func testCluster(t *testing.T, patchErr error, objects ...client.Object) *record
 	return r
 }
 
-// ask takes the step once.
-func ask(t *testing.T, r *recorder, step engine.UpgradeStep) (answer, error) {
+// callStep takes the step once.
+func callStep(t *testing.T, r *recorder, step engine.UpgradeStep) (stepResult, error) {
 	t.Helper()
 	now := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	result, err := step(t.Context(), engine.Run{Started: now, Since: now, Now: now})
-	got := answer{Outcome: "waiting", Reason: result.Reason(), Message: result.Message()}
+	got := stepResult{Outcome: "waiting", Reason: result.Reason(), Message: result.Message()}
 	switch {
 	case result == engine.Result{}:
 		got.Outcome = ""
@@ -181,17 +181,17 @@ func withoutResourceVersion(t *testing.T, patch string) string {
 	return string(rest)
 }
 
-// scene is a cluster and what a step has to say about it.
-type scene struct {
+// testCase is a cluster and what a step has to say about it.
+type testCase struct {
 	version *configv1.ClusterVersion
 	pools   []client.Object
-	target  *cluster.Target // if it is not the usual one
-	want    answer
+	target  *clusterstate.Target // if it is not the usual one
+	want    stepResult
 }
 
-func play(t *testing.T, scenes map[string]scene, step func(client.Client, cluster.Target) engine.UpgradeStep) {
+func runCases(t *testing.T, cases map[string]testCase, step func(client.Client, clusterstate.Target) engine.UpgradeStep) {
 	t.Helper()
-	for name, s := range scenes {
+	for name, s := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			to := target
@@ -199,7 +199,7 @@ func play(t *testing.T, scenes map[string]scene, step func(client.Client, cluste
 				to = *s.target
 			}
 			r := testCluster(t, nil, append([]client.Object{s.version}, s.pools...)...)
-			got, err := ask(t, r, step(r, to))
+			got, err := callStep(t, r, step(r, to))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,17 +214,17 @@ func TestEveryStepSaysThatItCannotRead(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil)
 	steps := map[string]engine.UpgradeStep{
-		"Pinned":      controlplane.Pinned(r, target),
-		"Offerable":   controlplane.Offerable(r, target),
-		"Offered":     controlplane.Offered(r, target),
-		"Undisturbed": controlplane.Undisturbed(r, target),
+		"Pinned":      controlplane.SetChannel(r, target),
+		"Offerable":   controlplane.PreCheckUpdateAvailable(r, target),
+		"Offered":     controlplane.UpdateAvailable(r, target),
+		"Undisturbed": controlplane.NoOtherUpdate(r, target),
 		"Upgradeable": controlplane.Upgradeable(r, target),
-		"Accepted":    controlplane.Accepted(r, target),
-		"Request":     controlplane.Request(r, target),
-		"Upgraded":    controlplane.Upgraded(r, r, target),
-		"StillOurs":   controlplane.StillOurs(r, r, target),
-		"Withdrawn":   controlplane.Withdrawn(r, target),
-		"Settled":     controlplane.Settled(r, target),
+		"Accepted":    controlplane.WaitUntilAccepted(r, target),
+		"Request":     controlplane.RequestUpdate(r, target),
+		"Upgraded":    controlplane.WaitUntilUpgraded(r, r, target),
+		"StillOurs":   controlplane.NotSuperseded(r, r, target),
+		"Withdrawn":   controlplane.WithdrawRequest(r, target),
+		"Settled":     controlplane.WaitUntilSettled(r, target),
 	}
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
@@ -236,8 +236,8 @@ func TestEveryStepSaysThatItCannotRead(t *testing.T) {
 		})
 	}
 	for name, reached := range map[string]func(context.Context) (bool, error){
-		"Commenced":   controlplane.Commenced(r, r, target),
-		"HasUpgraded": controlplane.HasUpgraded(r, target),
+		"Commenced":   controlplane.IsCommenced(r, r, target),
+		"HasUpgraded": controlplane.IsUpgraded(r, target),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,47 +253,47 @@ func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
 	bare := func() *recorder {
 		return testCluster(t, nil, &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}})
 	}
-	for name, step := range map[string]func(client.Client, cluster.Target) engine.UpgradeStep{
-		"Pinned":    controlplane.Pinned,
-		"Offered":   reading(controlplane.Offered),
-		"Accepted":  reading(controlplane.Accepted),
-		"Upgraded":  confirming(controlplane.Upgraded),
-		"StillOurs": confirming(controlplane.StillOurs),
-		"Request":   controlplane.Request,
+	for name, step := range map[string]func(client.Client, clusterstate.Target) engine.UpgradeStep{
+		"Pinned":    controlplane.SetChannel,
+		"Offered":   withReader(controlplane.UpdateAvailable),
+		"Accepted":  withReader(controlplane.WaitUntilAccepted),
+		"Upgraded":  withLiveReader(controlplane.WaitUntilUpgraded),
+		"StillOurs": withLiveReader(controlplane.NotSuperseded),
+		"Request":   controlplane.RequestUpdate,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, to := range []cluster.Target{target, {}} {
+			for _, to := range []clusterstate.Target{target, {}} {
 				r := bare()
-				got, err := ask(t, r, step(r, to))
+				got, err := callStep(t, r, step(r, to))
 				if err != nil || got.Outcome != "waiting" && got.Outcome != "" {
 					t.Errorf("to %v: got %v, %v", to, got, err)
 				}
 			}
 		})
 	}
-	for name, step := range map[string]func(client.Reader, cluster.Target) engine.UpgradeStep{
-		"Undisturbed": controlplane.Undisturbed,
+	for name, step := range map[string]func(client.Reader, clusterstate.Target) engine.UpgradeStep{
+		"Undisturbed": controlplane.NoOtherUpdate,
 		"Upgradeable": controlplane.Upgradeable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := bare()
-			if got, err := ask(t, r, step(r, target)); err == nil || !strings.Contains(err.Error(), `version ""`) {
+			if got, err := callStep(t, r, step(r, target)); err == nil || !strings.Contains(err.Error(), `version ""`) {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
 	}
 }
 
-// reading is a step that needs no more than a reader.
-func reading(step func(client.Reader, cluster.Target) engine.UpgradeStep) func(client.Client, cluster.Target) engine.UpgradeStep {
-	return func(c client.Client, to cluster.Target) engine.UpgradeStep { return step(c, to) }
+// withReader is a step that needs no more than a reader.
+func withReader(step func(client.Reader, clusterstate.Target) engine.UpgradeStep) func(client.Client, clusterstate.Target) engine.UpgradeStep {
+	return func(c client.Client, to clusterstate.Target) engine.UpgradeStep { return step(c, to) }
 }
 
-// confirming is reading for a step that is sure before it ends the upgrade.
-func confirming(step func(cached, live client.Reader, target cluster.Target) engine.UpgradeStep) func(client.Client, cluster.Target) engine.UpgradeStep {
-	return func(c client.Client, to cluster.Target) engine.UpgradeStep { return step(c, c, to) }
+// withLiveReader is reading for a step that is sure before it ends the upgrade.
+func withLiveReader(step func(cached, live client.Reader, target clusterstate.Target) engine.UpgradeStep) func(client.Client, clusterstate.Target) engine.UpgradeStep {
+	return func(c client.Client, to clusterstate.Target) engine.UpgradeStep { return step(c, c, to) }
 }
 
 func TestWrites(t *testing.T) {
@@ -301,14 +301,14 @@ func TestWrites(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("it was modified"))
 	refused := errors.New("the connection was refused")
 	writes := map[string]struct {
-		step    func(client.Client, cluster.Target) engine.UpgradeStep
+		step    func(client.Client, clusterstate.Target) engine.UpgradeStep
 		version *configv1.ClusterVersion
 		doing   string
 	}{
-		"of the channel":   {controlplane.Pinned, at(channel("stable-4.4")), "setting the channel to fast-4.4: "},
-		"of a request":     {controlplane.Request, at(), "asking the cluster version operator for 4.4.6: "},
-		"of a withdrawal":  {controlplane.Withdrawn, at(asked("4.4.6")), "withdrawing 4.4.6: "},
-		"that change none": {controlplane.Withdrawn, at(), "withdrawing 4.4.6: "},
+		"of the channel":   {controlplane.SetChannel, at(channel("stable-4.4")), "setting the channel to fast-4.4: "},
+		"of a request":     {controlplane.RequestUpdate, at(), "asking the cluster version operator for 4.4.6: "},
+		"of a withdrawal":  {controlplane.WithdrawRequest, at(desired("4.4.6")), "withdrawing 4.4.6: "},
+		"that change none": {controlplane.WithdrawRequest, at(), "withdrawing 4.4.6: "},
 	}
 	for name, write := range writes {
 		t.Run(name+" look again after a conflict", func(t *testing.T) {
@@ -331,15 +331,15 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// stale is a cache that still shows an earlier cluster version.
-type stale struct {
+// staleClient is a cache that still shows an earlier cluster version.
+type staleClient struct {
 	client.Client
-	shows *configv1.ClusterVersion
+	cached *configv1.ClusterVersion
 }
 
-func (s stale) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (s staleClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	if version, ok := object.(*configv1.ClusterVersion); ok {
-		s.shows.DeepCopyInto(version)
+		s.cached.DeepCopyInto(version)
 		return nil
 	}
 	return s.Client.Get(ctx, key, object, opts...)
@@ -347,15 +347,15 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, object client.Obje
 
 func TestNothingIsDecidedOnAStaleCache(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]func(client.Client, cluster.Target) engine.UpgradeStep{
-		"not a request":    controlplane.Request,
-		"not a withdrawal": controlplane.Withdrawn,
+	for name, step := range map[string]func(client.Client, clusterstate.Target) engine.UpgradeStep{
+		"not a request":    controlplane.RequestUpdate,
+		"not a withdrawal": controlplane.WithdrawRequest,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := testCluster(t, nil, at())
 			var before configv1.ClusterVersion
-			if err := r.Get(t.Context(), cluster.VersionKey, &before); err != nil {
+			if err := r.Get(t.Context(), clusterstate.VersionKey, &before); err != nil {
 				t.Fatal(err)
 			}
 			now := before.DeepCopy()
@@ -364,12 +364,12 @@ func TestNothingIsDecidedOnAStaleCache(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			result, err := step(stale{Client: r, shows: &before}, target)(t.Context(), engine.Run{})
+			result, err := step(staleClient{Client: r, cached: &before}, target)(t.Context(), engine.Run{})
 			if err != nil || result.Reason() != "Retrying" {
 				t.Errorf("got %v, %v", result, err)
 			}
 			var after configv1.ClusterVersion
-			if err := r.Get(t.Context(), cluster.VersionKey, &after); err != nil {
+			if err := r.Get(t.Context(), clusterstate.VersionKey, &after); err != nil {
 				t.Fatal(err)
 			}
 			if after.Spec.DesiredUpdate == nil || after.Spec.DesiredUpdate.Version != "4.4.7" {

@@ -11,35 +11,35 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Request asks the cluster version operator for the target. It looks at
+// RequestUpdate asks the cluster version operator for the target. It looks at
 // nothing first but whether that was done already: what must hold is asked by
 // the gates that guard it.
-func Request(c client.Client, target cluster.Target) engine.UpgradeStep {
+func RequestUpdate(c client.Client, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		read, version, err := get(ctx, c)
+		current, version, err := getClusterVersion(ctx, c)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if version.Current.Is(target) || version.Asks(target) {
-			return requested(target), nil
+		if version.Current.Matches(target) || version.IsRequested(target) {
+			return requestedResult(target), nil
 		}
 		// Whatever was asked for before is replaced altogether: an architecture,
 		// a mode or accepted risks that were left there are not ours.
 		update := &configv1.Update{Version: target.Version, Image: target.Image, Force: false}
-		if offer := version.Offer(target.Version); offer.Conditional {
-			update.Image = cmp.Or(target.Image, offer.Image) // a version alone is looked for among the recommended ones
+		if available := version.AvailableUpdate(target.Version); available.Conditional {
+			update.Image = cmp.Or(target.Image, available.Image) // a version alone is looked for among the recommended ones
 		}
-		fresh, err := patch(ctx, c, read, func(spec *configv1.ClusterVersionSpec) { spec.DesiredUpdate = update })
+		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) { spec.DesiredUpdate = update })
 		switch {
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("asking the cluster version operator for %s: %w", target.Version, err)
-		case !fresh:
-			return lookAgain(), nil
+		case !applied:
+			return retryOnConflict(), nil
 		}
-		return requested(target), nil
+		return requestedResult(target), nil
 	}
 }

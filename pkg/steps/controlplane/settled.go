@@ -8,41 +8,41 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Settled waits until nothing is being installed any more, neither by the
+// WaitUntilSettled waits until nothing is being installed any more, neither by the
 // cluster version operator nor, in the pools, on the nodes. It does not wait
 // for an upgrade that never began: what the cluster is busy with then, or what
 // ails a pool, is not ours. A pool that is paused moves nothing.
-func Settled(r client.Reader, target cluster.Target) engine.UpgradeStep {
+func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		version, err := cluster.ReadVersion(ctx, r)
+		version, err := clusterstate.GetClusterVersion(ctx, r)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		release, moving := version.MovingTo()
+		release, updating := version.UpdatingTo()
 		switch {
-		case !version.Began(target):
+		case !version.InHistory(target):
 			return engine.Done("the upgrade to %s never began", target.Version), nil
-		case moving:
-			return engine.Wait("Progressing", "the cluster is moving to %s: %s", release, version.Progressing.Text()), nil
+		case updating:
+			return engine.Wait("Progressing", "the cluster is moving to %s: %s", release, version.Progressing.MessageOrReason()), nil
 		case version.Progressing.IsTrue():
-			return engine.Wait("Progressing", "the cluster version operator is at work: %s", version.Progressing.Text()), nil
+			return engine.Wait("Progressing", "the cluster version operator is at work: %s", version.Progressing.MessageOrReason()), nil
 		}
-		pools, err := cluster.ReadPools(ctx, r)
+		pools, err := clusterstate.ListPools(ctx, r)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		var moved []string
+		var updatingPools []string
 		for _, pool := range pools {
 			if !pool.Updated && !pool.Paused {
-				moved = append(moved, pool.Name)
+				updatingPools = append(updatingPools, pool.Name)
 			}
 		}
-		if len(moved) > 0 {
-			return engine.Wait("PoolsUpdating", "machine config pools are being updated: %s", cluster.Names(moved)), nil
+		if len(updatingPools) > 0 {
+			return engine.Wait("PoolsUpdating", "machine config pools are being updated: %s", clusterstate.JoinNames(updatingPools)), nil
 		}
 		return engine.Done("nothing is being installed"), nil
 	}

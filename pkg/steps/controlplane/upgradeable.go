@@ -8,25 +8,25 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // Upgradeable waits until no other update is in the way, and until the cluster
 // says that it can be taken to the next minor version, if the target is one.
-func Upgradeable(r client.Reader, target cluster.Target) engine.UpgradeStep {
-	return engine.Guarded(agreed(r, target), Undisturbed(r, target))
+func Upgradeable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
+	return engine.WithGates(upgradeableCondition(r, target), NoOtherUpdate(r, target))
 }
 
-// agreed waits until the cluster does not object to leaving its minor version.
-func agreed(r client.Reader, target cluster.Target) engine.UpgradeStep {
+// upgradeableCondition waits until the cluster does not object to leaving its minor version.
+func upgradeableCondition(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		version, err := cluster.ReadVersion(ctx, r)
+		version, err := clusterstate.GetClusterVersion(ctx, r)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if version.Current.Is(target) {
-			return onItsWay(target), nil
+		if version.Current.Matches(target) {
+			return alreadyUpdating(target), nil
 		}
 		change, err := compare(version, target)
 		switch {
@@ -34,7 +34,7 @@ func agreed(r client.Reader, target cluster.Target) engine.UpgradeStep {
 			return engine.Result{}, err
 		case change.CrossesMinor() && version.Upgradeable.IsFalse():
 			return engine.Wait("NotUpgradeable", "%s is a %s from %s, and the cluster is not upgradeable: %s",
-				target.Version, change, version.Installed, version.Upgradeable.Why()), nil
+				target.Version, change, version.Installed, version.Upgradeable.ReasonAndMessage()), nil
 		}
 		return engine.Done("%s is a %s from %s", target.Version, change, version.Installed), nil
 	}

@@ -7,62 +7,62 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // Bounds of texts, in bytes: a message has room for three pools.
 const (
-	longestPool   = 640 // what is said of a pool and its nodes
-	longestReason = 160 // what a pool or a node says of itself
+	maxPoolText   = 640 // what is said of a pool and its nodes
+	maxReasonText = 160 // what a pool or a node says of itself
 )
 
 // describe says of each kind of pool, the worst first, how far it is, and
 // which of its nodes hold it up.
-func describe(waiting []trouble) string {
+func describe(pending []poolStatus) string {
 	var groups []string
-	for _, kind := range []kind{degraded, paused, updating} {
+	for _, state := range []poolState{degraded, paused, updating} {
 		var pools []string
-		for _, t := range waiting {
-			if t.kind == kind {
-				pools = append(pools, cluster.Because(t.pool.Name, engine.Clip(t.progress(), longestPool)))
+		for _, t := range pending {
+			if t.state == state {
+				pools = append(pools, clusterstate.WithReason(t.pool.Name, engine.Truncate(t.progress(), maxPoolText)))
 			}
 		}
 		if len(pools) > 0 {
-			groups = append(groups, fmt.Sprintf("machine config pools %s: %s", kind, cluster.Names(pools)))
+			groups = append(groups, fmt.Sprintf("machine config pools %s: %s", state, clusterstate.JoinNames(pools)))
 		}
 	}
 	return strings.Join(groups, "; ")
 }
 
-func (t trouble) progress() string {
+func (t poolStatus) progress() string {
 	parts := []string{fmt.Sprintf("%d of %d machines", t.pool.UpdatedMachines, t.pool.Machines)}
-	if t.kind == degraded {
-		parts = append(parts, said(t.pool.Degraded.Text()))
+	if t.state == degraded {
+		parts = append(parts, truncate(t.pool.Degraded.MessageOrReason()))
 	}
 	if !t.pool.Observed {
 		parts = append(parts, "the machine config operator has not looked at it yet")
 	}
-	return strings.Join(append(parts, holdups(t.nodes)...), "; ")
+	return strings.Join(append(parts, blockingNodes(t.nodes)...), "; ")
 }
 
-// holdups are the nodes for which the pool waits, the worst first, each once. A
+// blockingNodes are the nodes for which the pool waits, the worst first, each once. A
 // node that is not ready or cordoned by somebody counts among those that may be
 // away at a time, so the others may wait for it.
-func holdups(nodes []cluster.Node) []string {
-	var broken, down, byHand, drained, atWork []string
+func blockingNodes(nodes []clusterstate.Node) []string {
+	var broken, down, byHand, draining, inProgress []string
 	for _, node := range nodes {
 		switch {
 		case node.Degraded():
-			broken = append(broken, cluster.Because(node.Name, said(node.Reason)))
+			broken = append(broken, clusterstate.WithReason(node.Name, truncate(node.Reason)))
 		case !node.Ready:
-			down = append(down, cluster.Because(node.Name, cluster.Since(node.ReadySince)))
+			down = append(down, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.ReadySince)))
 		case node.CordonedByHand():
-			byHand = append(byHand, cluster.Because(node.Name, cluster.Since(node.CordonedSince)))
+			byHand = append(byHand, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.CordonedSince)))
 		case node.Draining:
-			drained = append(drained, cluster.Because(node.Name, cluster.Since(node.CordonedSince)))
+			draining = append(draining, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.CordonedSince)))
 		case node.Updating:
-			atWork = append(atWork, cluster.Because(node.Name, strings.Trim(said(node.State)+": "+said(node.Reason), ": ")))
+			inProgress = append(inProgress, clusterstate.WithReason(node.Name, strings.Trim(truncate(node.State)+": "+truncate(node.Reason), ": ")))
 		}
 	}
 	var groups []string
@@ -70,13 +70,13 @@ func holdups(nodes []cluster.Node) []string {
 		what  string
 		nodes []string
 	}{
-		{"degraded", broken}, {"not ready", down}, {"cordoned by hand", byHand}, {"being drained", drained}, {"being updated", atWork},
+		{"degraded", broken}, {"not ready", down}, {"cordoned by hand", byHand}, {"being drained", draining}, {"being updated", inProgress},
 	} {
 		if len(group.nodes) > 0 {
-			groups = append(groups, fmt.Sprintf("nodes %s: %s", group.what, cluster.Names(group.nodes)))
+			groups = append(groups, fmt.Sprintf("nodes %s: %s", group.what, clusterstate.JoinNames(group.nodes)))
 		}
 	}
 	return groups
 }
 
-func said(text string) string { return engine.Clip(text, longestReason) }
+func truncate(text string) string { return engine.Truncate(text, maxReasonText) }

@@ -76,8 +76,8 @@ func degraded(p *mcfgv1.MachineConfigPool) {
 }
 
 const (
-	role      = "node-role.kubernetes.io/"
-	configure = "machineconfiguration.openshift.io/"
+	role             = "node-role.kubernetes.io/"
+	annotationPrefix = "machineconfiguration.openshift.io/"
 )
 
 // node is one of a pool that has its configuration, with changes.
@@ -85,7 +85,7 @@ func node(pool, name string, changes ...func(*corev1.Node)) client.Object {
 	config := "rendered-" + pool + "-2"
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{role + pool: ""},
-		Annotations: map[string]string{configure + "currentConfig": config, configure + "desiredConfig": config, configure + "state": "Done"},
+		Annotations: map[string]string{annotationPrefix + "currentConfig": config, annotationPrefix + "desiredConfig": config, annotationPrefix + "state": "Done"},
 	}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for _, change := range changes {
@@ -94,18 +94,18 @@ func node(pool, name string, changes ...func(*corev1.Node)) client.Object {
 	return n
 }
 
-// told is what the machine config operator says of a node that it has begun with.
-func told(state, reason string) func(*corev1.Node) {
+// machineConfigState is what the machine config operator says of a node that it has begun with.
+func machineConfigState(state, reason string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		n.Annotations[configure+"currentConfig"] = strings.TrimSuffix(n.Annotations[configure+"desiredConfig"], "2") + "1"
-		n.Annotations[configure+"state"], n.Annotations[configure+"reason"] = state, reason
+		n.Annotations[annotationPrefix+"currentConfig"] = strings.TrimSuffix(n.Annotations[annotationPrefix+"desiredConfig"], "2") + "1"
+		n.Annotations[annotationPrefix+"state"], n.Annotations[annotationPrefix+"reason"] = state, reason
 	}
 }
 
-// waiting is a node whose turn has not come yet.
-func waiting(n *corev1.Node) {
-	told("Done", "")(n)
-	n.Annotations[configure+"desiredConfig"] = n.Annotations[configure+"currentConfig"]
+// notStarted is a node whose turn has not come yet.
+func notStarted(n *corev1.Node) {
+	machineConfigState("Done", "")(n)
+	n.Annotations[annotationPrefix+"desiredConfig"] = n.Annotations[annotationPrefix+"currentConfig"]
 }
 
 var noon = metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -115,9 +115,9 @@ func cordoned(n *corev1.Node) {
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &noon})
 }
 
-func drained(n *corev1.Node) {
+func draining(n *corev1.Node) {
 	cordoned(n)
-	n.Annotations[configure+"desiredDrain"] = "drain-" + n.Annotations[configure+"desiredConfig"]
+	n.Annotations[annotationPrefix+"desiredDrain"] = "drain-" + n.Annotations[annotationPrefix+"desiredConfig"]
 }
 
 func notReady(n *corev1.Node) {
@@ -140,21 +140,21 @@ func TestUpdated(t *testing.T) {
 		"one is being updated, and its nodes say how": {
 			here(pool("master"), pool("worker", updating),
 				node("worker", "w-1"),
-				node("worker", "w-2", told("Working", "")),
-				node("worker", "w-3", told("Working", "writing\n files")),
-				node("worker", "w-4", waiting),
+				node("worker", "w-2", machineConfigState("Working", "")),
+				node("worker", "w-3", machineConfigState("Working", "writing\n files")),
+				node("worker", "w-4", notStarted),
 				node("master", "m-1", notReady)),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; nodes being updated: w-2 (Working), w-3 (Working: writing files))"),
 		},
 		"the nodes that hold one up are named, the worst first, and since when": {
 			here(pool("worker", updating),
-				node("worker", "a", told("Working", "")),
-				node("worker", "b", told("Working", ""), drained),
-				node("worker", "c", waiting, cordoned),
-				node("worker", "d", told("Working", ""), notReady),
-				node("worker", "e", told("Degraded", "cannot evict pod web-0"), drained),
-				node("worker", "f", told("Unreconcilable", "")),
-				node("worker", "g", waiting, notReady)),
+				node("worker", "a", machineConfigState("Working", "")),
+				node("worker", "b", machineConfigState("Working", ""), draining),
+				node("worker", "c", notStarted, cordoned),
+				node("worker", "d", machineConfigState("Working", ""), notReady),
+				node("worker", "e", machineConfigState("Degraded", "cannot evict pod web-0"), draining),
+				node("worker", "f", machineConfigState("Unreconcilable", "")),
+				node("worker", "g", notStarted, notReady)),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; "+
 				"nodes degraded: e (cannot evict pod web-0), f; "+
 				"nodes not ready: d (since 2026-03-01T12:00:00Z), g (since 2026-03-01T12:00:00Z); "+
@@ -164,11 +164,11 @@ func TestUpdated(t *testing.T) {
 		},
 		"a node of a pool that somebody made is not named twice": {
 			here(pool("infra", updating), pool("worker"),
-				node("infra", "i", told("Working", ""), func(n *corev1.Node) { n.Labels[role+"worker"] = "" })),
+				node("infra", "i", machineConfigState("Working", ""), func(n *corev1.Node) { n.Labels[role+"worker"] = "" })),
 			engine.Wait("PoolsUpdating", "machine config pools updating: infra (3 of 6 machines; nodes being updated: i (Working))"),
 		},
 		"one has grown, and has not counted the newcomer yet": {
-			here(pool("worker"), node("worker", "w-7", waiting)),
+			here(pool("worker"), node("worker", "w-7", notStarted)),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines)"),
 		},
 		"one has grown, and has not updated the newcomer yet": {
@@ -178,7 +178,7 @@ func TestUpdated(t *testing.T) {
 		"a node that nobody has told a configuration, and one of no pool, are nobody's": {
 			here(pool("worker"),
 				node("worker", "windows", func(n *corev1.Node) { n.Annotations = nil }),
-				node("edge", "e", told("Working", ""))),
+				node("edge", "e", machineConfigState("Working", ""))),
 			engine.Done("all 1 machine config pools are updated"),
 		},
 		"one has no machines": {
@@ -194,7 +194,7 @@ func TestUpdated(t *testing.T) {
 			engine.Done("all 2 machine config pools are updated"),
 		},
 		"a paused one without machines has just got one": {
-			here(pool("worker", paused, empty), node("worker", "w-1", waiting)),
+			here(pool("worker", paused, empty), node("worker", "w-1", notStarted)),
 			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines)"),
 		},
 		"a paused one without machines has not been looked at": {
@@ -202,7 +202,7 @@ func TestUpdated(t *testing.T) {
 			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines; the machine config operator has not looked at it yet)"),
 		},
 		"one was paused while a node was being updated": {
-			here(pool("worker", paused, updating), node("worker", "w-1", told("Working", ""), drained)),
+			here(pool("worker", paused, updating), node("worker", "w-1", machineConfigState("Working", ""), draining)),
 			engine.Wait("PoolPaused", "machine config pools paused: worker (3 of 6 machines; nodes being drained: w-1 (since 2026-03-01T12:00:00Z))"),
 		},
 		"a degraded one is named first": {
@@ -251,7 +251,7 @@ func TestUpdated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := fakecluster.New(t, tc.objects...)
-			got, err := pools.Updated(r)(t.Context(), engine.Run{})
+			got, err := pools.WaitUntilUpdated(r)(t.Context(), engine.Run{})
 			if err != nil || got != tc.want {
 				t.Errorf("got %s, %v; (-want +got):\n%s", got.Reason(), err, cmp.Diff(tc.want.Message(), got.Message()))
 			}
@@ -275,11 +275,11 @@ func TestMessagesStayReadable(t *testing.T) {
 		}))
 		for i := range 5 {
 			all = append(all,
-				node(name, fmt.Sprintf("%s-broken-%d", name, i), told("Degraded", nonsense)),
-				node(name, fmt.Sprintf("%s-busy-%d", name, i), told(nonsense, nonsense)))
+				node(name, fmt.Sprintf("%s-broken-%d", name, i), machineConfigState("Degraded", nonsense)),
+				node(name, fmt.Sprintf("%s-busy-%d", name, i), machineConfigState(nonsense, nonsense)))
 		}
 	}
-	got, err := pools.Updated(fakecluster.New(t, all...))(t.Context(), engine.Run{})
+	got, err := pools.WaitUntilUpdated(fakecluster.New(t, all...))(t.Context(), engine.Run{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,8 +305,8 @@ func TestPoolsThatCannotBeReadAreAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := fakecluster.Unreadable(fakecluster.New(t, version(), operator("4.4.6", "False"), pool("worker", updating)), broken, fails)
-			result, err := pools.Updated(r)(t.Context(), engine.Run{})
+			r := fakecluster.WithReadErrors(fakecluster.New(t, version(), operator("4.4.6", "False"), pool("worker", updating)), broken, fails)
+			result, err := pools.WaitUntilUpdated(r)(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, %v", result, err)
 			}

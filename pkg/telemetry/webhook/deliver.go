@@ -12,26 +12,26 @@ import (
 
 	"github.com/cloudevents/sdk-go/v2/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
 // How long the receiver is left alone after a try that failed: twice as long
 // each time, and no less than it asks for.
 const (
-	shortestPause = time.Second
-	longestPause  = 5 * time.Minute
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
 )
 
 // Start delivers what is queued until the context ends.
 func (w *Webhook) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if n, to := w.first(); n != nil {
+		if n, to := w.peek(); n != nil {
 			w.deliver(ctx, n, to)
 			continue
 		}
 		select {
 		case <-ctx.Done():
-		case <-w.woken:
+		case <-w.wake:
 		}
 	}
 	return nil
@@ -40,8 +40,8 @@ func (w *Webhook) Start(ctx context.Context) error {
 // NeedLeaderElection says that only the leader delivers: it is the one who tells.
 func (w *Webhook) NeedLeaderElection() bool { return true }
 
-// first is what is to be delivered next, and to whom; nil if there is nothing.
-func (w *Webhook) first() (*notification, *receiver) {
+// peek is what is to be delivered next, and to whom; nil if there is nothing.
+func (w *Webhook) peek() (*notification, *receiver) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) == 0 {
@@ -54,17 +54,17 @@ func (w *Webhook) first() (*notification, *receiver) {
 // refused it in a way that will not change: then the next ones must not wait
 // for it. It ends early if another receiver is to be told, or the context has ended.
 func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
-	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
-		err := w.post(ctx, n, to)
-		if ctx.Err() != nil || w.tried(n, to, err) {
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		err := w.send(ctx, n, to)
+		if ctx.Err() != nil || w.recordAttempt(n, to, err) {
 			return
 		}
-		timer := w.clock.NewTimer(max(pause, min(asksFor(err), longestPause)))
+		timer := w.clock.NewTimer(max(backoff, min(retryAfter(err), maxBackoff)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-to.replaced:
+		case <-to.superseded:
 			timer.Stop()
 			return
 		case <-timer.C():
@@ -72,8 +72,8 @@ func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
 	}
 }
 
-// post tries once.
-func (w *Webhook) post(ctx context.Context, n *notification, to *receiver) error {
+// send tries once.
+func (w *Webhook) send(ctx context.Context, n *notification, to *receiver) error {
 	source, err := w.source(ctx)
 	if err != nil {
 		return fmt.Errorf("finding out from which cluster the event comes: %w", err)
@@ -82,17 +82,17 @@ func (w *Webhook) post(ctx context.Context, n *notification, to *receiver) error
 	if err != nil {
 		return err
 	}
-	_, err = to.Do(ctx, endpoint.Request{
+	_, err = to.Do(ctx, httpclient.Request{
 		Method: http.MethodPost, ContentType: event.ApplicationCloudEventsJSON + "; charset=UTF-8", Body: body,
 		StatusOnly: true, // else what was taken would be sent again, and again
 	})
 	return err
 }
 
-// tried takes note of what came of a try, and says whether there is nothing
+// recordAttempt takes note of what came of a try, and says whether there is nothing
 // more to try with this receiver. What one says who is replaced is not held
 // against the new one.
-func (w *Webhook) tried(n *notification, to *receiver, err error) bool {
+func (w *Webhook) recordAttempt(n *notification, to *receiver, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	dropped := len(w.queue) == 0 || w.queue[0] != n
@@ -103,16 +103,16 @@ func (w *Webhook) tried(n *notification, to *receiver, err error) bool {
 	w.err = err
 	switch {
 	case err == nil:
-		w.count.delivered++
+		w.counters.delivered++
 		if before != nil {
 			w.log.Info("the receiver takes notifications again")
 		}
-	case hopeless(err):
-		w.count.failures++
-		w.count.refused++
+	case isPermanent(err):
+		w.counters.failures++
+		w.counters.refused++
 		w.log.Error(err, "a notification was refused for good, and is not sent again", "type", n.eventType, "id", n.id, "reason", n.data.Reason)
 	default:
-		w.count.failures++
+		w.counters.failures++
 		if before == nil || before.Error() != err.Error() {
 			w.log.Error(err, "notifications are not delivered, it is tried again", "waiting", len(w.queue))
 		}
@@ -123,24 +123,24 @@ func (w *Webhook) tried(n *notification, to *receiver, err error) bool {
 	return true
 }
 
-// hopeless says whether the receiver would refuse this notification each time.
-func hopeless(err error) bool {
-	var refused *endpoint.StatusError
-	if !errors.As(err, &refused) {
+// isPermanent says whether the receiver would refuse this notification each time.
+func isPermanent(err error) bool {
+	var statusErr *httpclient.StatusError
+	if !errors.As(err, &statusErr) {
 		return false
 	}
-	switch refused.Code {
+	switch statusErr.Code {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		return true
 	}
 	return false
 }
 
-// asksFor is how long the receiver wants to be left alone.
-func asksFor(err error) time.Duration {
-	var refused *endpoint.StatusError
-	if errors.As(err, &refused) {
-		return refused.RetryAfter
+// retryAfter is how long the receiver wants to be left alone.
+func retryAfter(err error) time.Duration {
+	var statusErr *httpclient.StatusError
+	if errors.As(err, &statusErr) {
+		return statusErr.RetryAfter
 	}
 	return 0
 }

@@ -66,10 +66,10 @@ var typesByReason = map[string]string{
 	started: TypeStarted, delayed: TypeDelayed, completed: TypeCompleted, failed: TypeFailed, cancelled: TypeCancelled,
 }
 
-// milestone is the reason of the notification about the upgrade as a whole that
+// milestoneOf is the reason of the notification about the upgrade as a whole that
 // was sent by a step, or that could not be; empty if the step sent none: it is
 // none of those that do, or there was nothing to tell, or it did not get that far.
-func milestone(record history.History, c history.StepCondition) string {
+func milestoneOf(record history.Record, c history.StepCondition) string {
 	if c.CompleteTime == nil || c.Status != metav1.ConditionTrue || c.Reason != engine.ReasonDone && c.Reason != notDelivered {
 		return ""
 	}
@@ -81,14 +81,14 @@ func milestone(record history.History, c history.StepCondition) string {
 	case "CompletedNotificationSent":
 		return completed
 	case "FailureNotificationSent":
-		return givenUp(record)
+		return failureType(record)
 	}
 	return ""
 }
 
-// givenUp tells an upgrade that was called off from one that failed: by the
+// failureType tells an upgrade that was called off from one that failed: by the
 // first step that failed, since what fails after it is part of the clean-up.
-func givenUp(record history.History) string {
+func failureType(record history.Record) string {
 	for _, c := range record.Conditions {
 		if c.CompleteTime != nil && c.Status == metav1.ConditionFalse {
 			if c.Reason == engine.ReasonCancelled {
@@ -139,29 +139,29 @@ func objectOf(ref corev1.ObjectReference) Object {
 	return Object{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: string(ref.UID)}
 }
 
-// derive makes the notifications that the record says: one for each step that
+// eventsFor makes the notifications that the record says: one for each step that
 // has said something. Their ids are those of the Events about the same.
-func derive(subject corev1.ObjectReference, record history.History) []*notification {
+func eventsFor(ref corev1.ObjectReference, record history.Record) []*notification {
 	var all []*notification
 	for _, c := range record.Conditions {
 		n := &notification{at: timeOf(c), data: Data{
-			Object: objectOf(subject), Version: record.Version, Attempt: record.Attempt,
+			Object: objectOf(ref), Version: record.Version, Attempt: record.Attempt,
 			Severity: corev1.EventTypeNormal, Reason: c.Reason, Message: c.Message,
 		}}
-		about, status := record.Version+" "+c.Type, ""
-		reason, over := milestone(record, c), c.CompleteTime != nil
+		key, status := record.Version+" "+c.Type, ""
+		reason, finished := milestoneOf(record, c), c.CompleteTime != nil
 		switch {
 		case reason != "":
-			about, status, n.eventType = record.Version, reason, typesByReason[reason]
+			key, status, n.eventType = record.Version, reason, typesByReason[reason]
 			n.data.Reason, n.data.Message = reason, strings.TrimPrefix(c.Message, "told: ")
 			if reason == failed || reason == delayed {
 				n.data.Severity = corev1.EventTypeWarning
 			}
-		case over && c.Status == metav1.ConditionFalse:
+		case finished && c.Status == metav1.ConditionFalse:
 			status, n.eventType, n.data.Severity = "StepFailed", TypeStepFailed, corev1.EventTypeWarning
-		case over && c.Reason == engine.ReasonDone:
+		case finished && c.Reason == engine.ReasonDone:
 			status, n.eventType = "StepDone", TypeStepDone
-		case over:
+		case finished:
 			status, n.eventType = "StepSkipped", TypeStepSkipped
 		case c.Status == metav1.ConditionUnknown:
 			status, n.eventType, n.data.Severity = "StepUnknown", TypeStepUnknown, corev1.EventTypeWarning
@@ -170,10 +170,10 @@ func derive(subject corev1.ObjectReference, record history.History) []*notificat
 		default:
 			status, n.eventType = "StepWaiting", TypeStepWaiting
 		}
-		if about != record.Version {
+		if key != record.Version {
 			n.data.Step = c.Type
 		}
-		n.id = engine.ID(string(subject.UID), record.Attempt, about, status)
+		n.id = engine.NotificationID(string(ref.UID), record.Attempt, key, status)
 		all = append(all, n)
 	}
 	return all
@@ -201,7 +201,7 @@ func (n *notification) encode(source string) ([]byte, error) {
 		e.SetTime(n.at.UTC())
 	}
 	data := n.data
-	data.Message = engine.Clip(data.Message, maxMessage)
+	data.Message = engine.Truncate(data.Message, maxMessage)
 	if err := e.SetData(event.ApplicationJSON, data); err != nil {
 		return nil, fmt.Errorf("writing the data: %w", err)
 	}

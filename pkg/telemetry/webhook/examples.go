@@ -24,7 +24,7 @@ func Example(eventType string) ([]byte, error) {
 			Severity: corev1.EventTypeNormal, Version: version, Attempt: 1,
 		},
 	}
-	d, about, status := &n.data, version, ""
+	d, key, status := &n.data, version, ""
 	switch eventType {
 	case TypeStarted:
 		d.Reason, d.Message = started, "the upgrade to 4.4.6 begins"
@@ -56,8 +56,8 @@ func Example(eventType string) ([]byte, error) {
 	if status == "" {
 		status = d.Reason
 	} else {
-		about = version + " " + d.Step
+		key = version + " " + d.Step
 	}
-	n.id = engine.ID(uid, 1, about, status)
+	n.id = engine.NotificationID(uid, 1, key, status)
 	return n.encode("urn:uuid:3b8a0a4e-0000-4000-8000-000000000002")
 }

@@ -26,10 +26,10 @@ func (w *Webhook) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCo
 // Collect shows the metrics as they are now.
 func (w *Webhook) Collect(to chan<- prometheus.Metric) {
 	w.mu.Lock()
-	count, waiting := w.count, len(w.queue)
+	count, queued := w.counters, len(w.queue)
 	w.mu.Unlock()
 	to <- prometheus.MustNewConstMetric(delivered, prometheus.CounterValue, count.delivered)
 	to <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, count.refused)
 	to <- prometheus.MustNewConstMetric(failures, prometheus.CounterValue, count.failures)
-	to <- prometheus.MustNewConstMetric(pending, prometheus.GaugeValue, float64(waiting))
+	to <- prometheus.MustNewConstMetric(pending, prometheus.GaugeValue, float64(queued))
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
 // Options say by whom the receiver is told, and when.
@@ -34,68 +34,68 @@ type Webhook struct {
 	source func(context.Context) (string, error)
 	clock  clock.Clock
 	log    logr.Logger
-	woken  chan struct{} // holds a token if there may be something to deliver
+	wake   chan struct{} // holds a token if there may be something to deliver
 
-	mu       sync.Mutex
-	receiver *receiver                  // nil: there is none
-	queue    []*notification            // in order; the first one is being delivered
-	told     map[string]map[string]bool // subject's uid → ids that were queued
-	count    counts
-	err      error // why the last try failed; nil if it did not
+	mu        sync.Mutex
+	receiver  *receiver                  // nil: there is none
+	queue     []*notification            // in order; the first one is being delivered
+	published map[string]map[string]bool // subject's uid → ids that were queued
+	counters  counters
+	err       error // why the last try failed; nil if it did not
 }
 
 // receiver is who is told.
 type receiver struct {
-	*endpoint.Endpoint
-	replaced chan struct{} // closed once another one is told
+	*httpclient.Client
+	superseded chan struct{} // closed once another one is told
 }
 
-// counts are what the metrics show.
-type counts struct{ delivered, failures, refused float64 }
+// counters are what the metrics show.
+type counters struct{ delivered, failures, refused float64 }
 
-// MaxWaiting is how many notifications wait at most: those of several upgrades.
-const MaxWaiting = 256
+// MaxQueued is how many notifications wait at most: those of several upgrades.
+const MaxQueued = 256
 
-var errFull = errors.New("too many notifications wait for the receiver")
+var errQueueFull = errors.New("too many notifications wait for the receiver")
 
 // New makes a Webhook that has no receiver yet.
 func New(o Options) *Webhook {
 	return &Webhook{
 		source: o.Source, clock: o.Clock, log: o.Log,
-		woken: make(chan struct{}, 1), told: map[string]map[string]bool{},
+		wake: make(chan struct{}, 1), published: map[string]map[string]bool{},
 	}
 }
 
-// Direct says who is told from now on, or says what is wrong with the receiver,
+// SetReceiver says who is told from now on, or says what is wrong with the receiver,
 // and then all stays as it was. What waits is delivered to the new one, at once.
 // Nil means that nobody is: what waits is dropped, and nothing is queued any more.
-func (w *Webhook) Direct(options *endpoint.Options) error {
+func (w *Webhook) SetReceiver(options *httpclient.Options) error {
 	var next *receiver
 	if options != nil {
-		to, err := endpoint.New(*options)
+		client, err := httpclient.New(*options)
 		if err != nil {
 			return err
 		}
-		next = &receiver{to, make(chan struct{})}
+		next = &receiver{client, make(chan struct{})}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.receiver != nil {
-		close(w.receiver.replaced)
+		close(w.receiver.superseded)
 	}
 	w.receiver, w.err = next, nil
 	if next == nil {
-		w.queue, w.told = nil, map[string]map[string]bool{}
+		w.queue, w.published = nil, map[string]map[string]bool{}
 	}
 	return nil
 }
 
-// Notify queues a notification about the subject as a whole, unless one with
+// Publish queues a notification about the subject as a whole, unless one with
 // this id was queued before or there is no receiver. It never waits; there is an
 // error if the queue is full.
-func (w *Webhook) Notify(_ context.Context, subject corev1.ObjectReference, n engine.Notice) error {
+func (w *Webhook) Publish(_ context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	next := &notification{id: n.ID, eventType: typesByReason[n.Reason], at: w.clock.Now(), data: Data{
-		Object: objectOf(subject), Severity: n.Type, Reason: n.Reason, Message: n.Message, Version: n.Version, Attempt: n.Attempt,
+		Object: objectOf(ref), Severity: n.Type, Reason: n.Reason, Message: n.Message, Version: n.Version, Attempt: n.Attempt,
 	}}
 	if next.eventType == "" {
 		next.eventType = TypeNotice
@@ -103,11 +103,11 @@ func (w *Webhook) Notify(_ context.Context, subject corev1.ObjectReference, n en
 	return w.add(next)
 }
 
-// Tell queues what the record says of each step, in order, unless that was
+// PublishSteps queues what the record says of each step, in order, unless that was
 // queued before or there is no receiver. It never waits; if the queue is full,
 // there is an error, and what is left is queued the next time.
-func (w *Webhook) Tell(_ context.Context, subject corev1.ObjectReference, record history.History) error {
-	for _, n := range derive(subject, record) {
+func (w *Webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, record history.Record) error {
+	for _, n := range eventsFor(ref, record) {
 		if err := w.add(n); err != nil {
 			return err
 		}
@@ -115,36 +115,36 @@ func (w *Webhook) Tell(_ context.Context, subject corev1.ObjectReference, record
 	return nil
 }
 
-// Forget drops what was told about a subject that is over or gone. What waits
+// Reset drops what was told about a subject that is over or gone. What waits
 // to be delivered is delivered nevertheless.
-func (w *Webhook) Forget(uid string) {
+func (w *Webhook) Reset(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.told, uid)
+	delete(w.published, uid)
 }
 
-// Delivered says whether everything that was queued about a subject was
+// PendingError says whether everything that was queued about a subject was
 // delivered, or else what is in the way.
-func (w *Webhook) Delivered(uid string) error {
+func (w *Webhook) PendingError(uid string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	waiting := 0
+	queued := 0
 	for _, n := range w.queue {
 		if n.data.Object.UID == uid {
-			waiting++
+			queued++
 		}
 	}
 	switch {
-	case waiting == 0:
+	case queued == 0:
 		return nil
 	case w.err == nil:
-		return fmt.Errorf("%d notifications are not delivered yet", waiting)
+		return fmt.Errorf("%d notifications are not delivered yet", queued)
 	}
-	return fmt.Errorf("%d notifications are not delivered yet: %w", waiting, w.err)
+	return fmt.Errorf("%d notifications are not delivered yet: %w", queued, w.err)
 }
 
-// Trouble is why the last try to deliver something failed; nil if it did not.
-func (w *Webhook) Trouble() error {
+// LastError is why the last try to deliver something failed; nil if it did not.
+func (w *Webhook) LastError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
@@ -154,19 +154,19 @@ func (w *Webhook) add(n *notification) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uid := n.data.Object.UID
-	if w.receiver == nil || w.told[uid][n.id] {
+	if w.receiver == nil || w.published[uid][n.id] {
 		return nil
 	}
-	if len(w.queue) >= MaxWaiting {
-		return errFull
+	if len(w.queue) >= MaxQueued {
+		return errQueueFull
 	}
-	if w.told[uid] == nil {
-		w.told[uid] = map[string]bool{}
+	if w.published[uid] == nil {
+		w.published[uid] = map[string]bool{}
 	}
-	w.told[uid][n.id] = true
+	w.published[uid][n.id] = true
 	w.queue = append(w.queue, n)
 	select {
-	case w.woken <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default: // there is a token already
 	}
 	return nil

@@ -34,9 +34,9 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/endpoint"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
@@ -54,11 +54,11 @@ var (
 
 // receiver keeps the events that it takes.
 type receiver struct {
-	mu     sync.Mutex
-	tries  int
-	answer func(try int, w http.ResponseWriter) bool // whether it was answered; nil: take all
-	taken  []event.Event
-	wrong  []string
+	mu       sync.Mutex
+	tries    int
+	answer   func(try int, w http.ResponseWriter) bool // whether it was answered; nil: take all
+	received []event.Event
+	wrong    []string
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -76,7 +76,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if got := req.Header.Get("Content-Type"); got != "application/cloudevents+json; charset=UTF-8" || req.Method != http.MethodPost {
 		r.wrong = append(r.wrong, req.Method+" "+got)
 	}
-	r.taken = append(r.taken, e)
+	r.received = append(r.received, e)
 	w.WriteHeader(http.StatusAccepted)
 }
 
@@ -84,7 +84,7 @@ func (r *receiver) reasons() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
-	for _, e := range r.taken {
+	for _, e := range r.received {
 		var data webhook.Data
 		_ = e.DataAs(&data)
 		all = append(all, data.Reason)
@@ -92,30 +92,30 @@ func (r *receiver) reasons() []string {
 	return all
 }
 
-// heard is an event as a test compares it.
-type heard struct {
+// receivedEvent is an event as a test compares it.
+type receivedEvent struct {
 	id, eventType string
 	data          webhook.Data
 }
 
-func (h heard) said() string {
+func (h receivedEvent) summary() string {
 	return h.eventType + " " + h.data.Severity + " " + h.data.Reason + ": " + h.data.Message
 }
 
 // last is the event that was taken last.
-func (r *receiver) last(t *testing.T) heard {
+func (r *receiver) last(t *testing.T) receivedEvent {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.taken[len(r.taken)-1]
-	h := heard{id: e.ID(), eventType: e.Type()}
+	e := r.received[len(r.received)-1]
+	h := receivedEvent{id: e.ID(), eventType: e.Type()}
 	if err := e.DataAs(&h.data); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-func (r *receiver) tried() int {
+func (r *receiver) attempts() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tries
@@ -137,7 +137,7 @@ func newWorld(t *testing.T) *world {
 	server := httptest.NewServer(w.receiver)
 	t.Cleanup(server.Close)
 	w.url = server.URL
-	w.hook = w.made(endpoint.Options{URL: server.URL, Timeout: time.Second})
+	w.hook = w.newWebhook(httpclient.Options{URL: server.URL, Timeout: time.Second})
 	t.Cleanup(func() {
 		if w.stop != nil {
 			w.stop()
@@ -151,10 +151,10 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) source(context.Context) (string, error) { return "urn:uuid:cluster", nil }
 
-func (w *world) made(o endpoint.Options) *webhook.Webhook {
+func (w *world) newWebhook(o httpclient.Options) *webhook.Webhook {
 	w.t.Helper()
 	hook := webhook.New(webhook.Options{Source: w.source, Clock: w.clock})
-	if err := hook.Direct(&o); err != nil {
+	if err := hook.SetReceiver(&o); err != nil {
 		w.t.Fatal(err)
 	}
 	return hook
@@ -173,11 +173,11 @@ func (w *world) start() {
 	}
 }
 
-// until lets time pass while the webhook waits for it, until it is so.
-func (w *world) until(what string, so func() bool) {
+// eventually lets time pass while the webhook waits for it, until it is so.
+func (w *world) eventually(description string, condition func() bool) {
 	w.t.Helper()
 	for range 20000 {
-		if so() {
+		if condition() {
 			return
 		}
 		if w.clock.HasWaiters() {
@@ -185,33 +185,33 @@ func (w *world) until(what string, so func() bool) {
 		}
 		wall.Sleep(100 * time.Microsecond)
 	}
-	w.t.Fatalf("it never was so: %s; %d tries, trouble: %v", what, w.receiver.tried(), w.hook.Trouble())
+	w.t.Fatalf("it never was so: %s; %d tries, trouble: %v", description, w.receiver.attempts(), w.hook.LastError())
 }
 
-func (w *world) delivered() {
+func (w *world) awaitDelivery() {
 	w.t.Helper()
-	w.until("all was delivered", func() bool { return w.hook.Delivered("u-1") == nil })
+	w.eventually("all was delivered", func() bool { return w.hook.PendingError("u-1") == nil })
 }
 
-func (w *world) notify(n ...int) {
+func (w *world) publish(n ...int) {
 	w.t.Helper()
 	for _, i := range n {
-		if err := w.hook.Notify(w.t.Context(), subject, engine.Notice{ID: fmt.Sprint("id", i), Type: corev1.EventTypeNormal, Reason: fmt.Sprint("R", i), Message: "why"}); err != nil {
+		if err := w.hook.Publish(w.t.Context(), subject, engine.Notification{ID: fmt.Sprint("id", i), Type: corev1.EventTypeNormal, Reason: fmt.Sprint("R", i), Message: "why"}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 }
 
-func step(name string, status metav1.ConditionStatus, reason, message string, over bool) history.StepCondition {
+func step(name string, status metav1.ConditionStatus, reason, message string, finished bool) history.StepCondition {
 	at := metav1.NewTime(noon)
 	c := history.StepCondition{Type: name, Status: status, Reason: reason, Message: message, StartTime: &at, LastTransitionTime: &at}
-	if over {
+	if finished {
 		c.CompleteTime = &at
 	}
 	return c
 }
 
-var record = history.History{Version: "4.4.6", Attempt: 2, Conditions: []history.StepCondition{
+var record = history.Record{Version: "4.4.6", Attempt: 2, Conditions: []history.StepCondition{
 	step("StartedNotificationSent", metav1.ConditionTrue, "Done", "told: the upgrade to 4.4.6 begins", true),
 	step("VersionPinned", metav1.ConditionTrue, "Done", "pinned", true),
 	step("ControlPlaneMaintWindow", metav1.ConditionTrue, "NotSilenced", "the alerts are not silenced", true),
@@ -228,13 +228,13 @@ func TestWhatTheRecordSaysIsToldInItsOrder(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	for range 3 { // a steady upgrade is told of once
-		if err := w.hook.Tell(t.Context(), subject, record); err != nil {
+		if err := w.hook.PublishSteps(t.Context(), subject, record); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.delivered()
+	w.awaitDelivery()
 	var got []string
-	for _, e := range w.receiver.taken {
+	for _, e := range w.receiver.received {
 		var data webhook.Data
 		if err := e.DataAs(&data); err != nil {
 			t.Error(err)
@@ -262,15 +262,15 @@ func TestAnEventAsItIsSent(t *testing.T) {
 	w.start()
 	one := record
 	one.Conditions = one.Conditions[1:2]
-	_ = w.hook.Tell(t.Context(), subject, one)
-	w.delivered()
-	got, err := json.MarshalIndent(w.receiver.taken[0], "", "  ")
+	_ = w.hook.PublishSteps(t.Context(), subject, one)
+	w.awaitDelivery()
+	got, err := json.MarshalIndent(w.receiver.received[0], "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `{
   "specversion": "1.0",
-  "id": "` + engine.ID("u-1", 2, "4.4.6 VersionPinned", "StepDone") + `",
+  "id": "` + engine.NotificationID("u-1", 2, "4.4.6 VersionPinned", "StepDone") + `",
   "source": "urn:uuid:cluster",
   "type": "io.openshift.managed.upgrade.step.done",
   "subject": "UpgradeConfig/ns/cluster",
@@ -314,11 +314,11 @@ func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			upgrade := history.History{Version: "4.4.6", Attempt: 2}
+			upgrade := history.Record{Version: "4.4.6", Attempt: 2}
 			cfg := &v1alpha1.UpgradeConfig{}
 			cfg.Namespace, cfg.Name, cfg.UID = subject.Namespace, subject.Name, subject.UID
-			cfg.Spec.Desired.Version, cfg.Status.History = upgrade.Version, []history.History{upgrade}
-			book := runbooks.OSD{Tools: runbooks.Tools{Notifier: w.hook}}.Runbook(cfg)
+			cfg.Spec.Desired.Version, cfg.Status.History = upgrade.Version, []history.Record{upgrade}
+			book := runbooks.OSD{Deps: runbooks.Deps{Notifier: w.hook}}.Runbook(cfg)
 			steps := slices.Concat(book.Steps, book.Cleanup)
 			sends := steps[slices.IndexFunc(steps, func(s engine.Step) bool { return s.Name == tc.step })]
 
@@ -331,15 +331,15 @@ func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
 			}
 			upgrade.Conditions = append(upgrade.Conditions, step(tc.step, metav1.ConditionTrue, result.Reason(), result.Message(), true))
 			w.start()
-			w.delivered()
+			w.awaitDelivery()
 			direct := w.receiver.last(t)
-			w.hook.Forget("u-1") // as the next process knows nothing of it
-			if err := w.hook.Tell(t.Context(), subject, upgrade); err != nil {
+			w.hook.Reset("u-1") // as the next process knows nothing of it
+			if err := w.hook.PublishSteps(t.Context(), subject, upgrade); err != nil {
 				t.Fatal(err)
 			}
-			w.delivered()
+			w.awaitDelivery()
 			derived := w.receiver.last(t)
-			if direct.said() != tc.want || direct != derived {
+			if direct.summary() != tc.want || direct != derived {
 				t.Errorf("the step told\n%+v\nand the record\n%+v\nwant both to tell the same:\n%s", direct, derived, tc.want)
 			}
 		})
@@ -369,11 +369,11 @@ func TestOnlyWhatWasToldIsAMilestone(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.start()
-			if err := w.hook.Tell(t.Context(), subject, history.History{Version: "4.4.6", Attempt: 1, Conditions: tc.steps}); err != nil {
+			if err := w.hook.PublishSteps(t.Context(), subject, history.Record{Version: "4.4.6", Attempt: 1, Conditions: tc.steps}); err != nil {
 				t.Fatal(err)
 			}
-			w.delivered()
-			if got := strings.TrimPrefix(w.receiver.last(t).said(), "io.openshift.managed.upgrade."); got != tc.want {
+			w.awaitDelivery()
+			if got := strings.TrimPrefix(w.receiver.last(t).summary(), "io.openshift.managed.upgrade."); got != tc.want {
 				t.Errorf("told %q, want %q", got, tc.want)
 			}
 		})
@@ -388,11 +388,11 @@ func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
 	steps.Conditions = steps.Conditions[1:7]
 	c := fakecluster.New(t)
 	events := &telemetry.Events{Client: c, Clock: w.clock}
-	both := telemetry.Telling{Events: events, Webhook: w.hook}
-	if err := both.Tell(t.Context(), subject, steps); err != nil {
+	both := telemetry.MultiPublisher{Events: events, Webhook: w.hook}
+	if err := both.PublishSteps(t.Context(), subject, steps); err != nil {
 		t.Fatal(err)
 	}
-	w.until("all was delivered", func() bool { return both.Delivered("u-1") == nil })
+	w.eventually("all was delivered", func() bool { return both.PendingError("u-1") == nil })
 	var list corev1.EventList
 	if err := c.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
@@ -401,7 +401,7 @@ func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
 	for _, e := range list.Items {
 		want = append(want, strings.TrimPrefix(e.Name, "cluster."))
 	}
-	for _, e := range w.receiver.taken {
+	for _, e := range w.receiver.received {
 		got = append(got, e.ID())
 	}
 	slices.Sort(want)
@@ -431,14 +431,14 @@ func TestEachTryMayFailInEachWayAndTheOrderIsKept(t *testing.T) {
 				answer(rw)
 				return true
 			}
-			w.notify(1, 2, 3)
+			w.publish(1, 2, 3)
 			w.start()
-			w.notify(4, 5, 3)
-			w.delivered()
+			w.publish(4, 5, 3)
+			w.awaitDelivery()
 			if diff := cmp.Diff([]string{"R1", "R2", "R3", "R4", "R5"}, w.receiver.reasons()); diff != "" {
 				t.Errorf("taken (-want +got):\n%s", diff)
 			}
-			if err := w.hook.Trouble(); err != nil {
+			if err := w.hook.LastError(); err != nil {
 				t.Errorf("there is trouble still: %v", err)
 			}
 		})
@@ -461,10 +461,10 @@ func TestWhatIsInTheWayIsLoggedOnceUntilItChanges(t *testing.T) {
 		Source: w.source, Clock: w.clock,
 		Log: funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{}),
 	})
-	w.direct(&endpoint.Options{URL: w.url})
-	w.notify(1, 2, 3, 4)
+	w.setReceiver(&httpclient.Options{URL: w.url})
+	w.publish(1, 2, 3, 4)
 	w.start()
-	w.delivered()
+	w.awaitDelivery()
 	w.stop()
 	want := []string{
 		"tried again.*503", "tried again.*401", "takes notifications again",
@@ -496,11 +496,11 @@ func TestWhateverElseAReceiverSaysWhatItTookIsNotSentAgain(t *testing.T) {
 				answer(rw)
 				return true
 			}
-			w.notify(1, 2)
+			w.publish(1, 2)
 			w.start()
-			w.delivered()
-			if tried := w.receiver.tried(); tried != 2 {
-				t.Errorf("%d tries for 2 notifications", tried)
+			w.awaitDelivery()
+			if attempts := w.receiver.attempts(); attempts != 2 {
+				t.Errorf("%d tries for 2 notifications", attempts)
 			}
 		})
 	}
@@ -516,21 +516,21 @@ func TestWhatTheReceiverWillNeverTakeIsNotInTheWayOfTheRest(t *testing.T) {
 			}
 			return try == 2
 		}
-		w.notify(1, 2, 3)
+		w.publish(1, 2, 3)
 		w.start()
-		w.delivered()
-		if diff := cmp.Diff([]string{"R1", "R3"}, w.receiver.reasons()); diff != "" || w.receiver.tried() != 3 {
+		w.awaitDelivery()
+		if diff := cmp.Diff([]string{"R1", "R3"}, w.receiver.reasons()); diff != "" || w.receiver.attempts() != 3 {
 			t.Errorf("%d: taken (-want +got):\n%s", code, diff)
 		}
-		must(t, w.hook, 2, 1, 1, 0)
+		checkMetrics(t, w.hook, 2, 1, 1, 0)
 	}
 }
 
-// must compares the metrics.
-func must(t *testing.T, hook *webhook.Webhook, delivered, failures, refused, pending float64) {
+// checkMetrics compares the metrics.
+func checkMetrics(t *testing.T, hook *webhook.Webhook, delivered, failures, refused, pending float64) {
 	t.Helper()
 	got := map[string]float64{}
-	for _, family := range gathered(t, hook) {
+	for _, family := range gather(t, hook) {
 		m := family.GetMetric()[0]
 		got[family.GetName()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 	}
@@ -545,7 +545,7 @@ func must(t *testing.T, hook *webhook.Webhook, delivered, failures, refused, pen
 	}
 }
 
-func gathered(t *testing.T, hook *webhook.Webhook) []*dto.MetricFamily {
+func gather(t *testing.T, hook *webhook.Webhook) []*dto.MetricFamily {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(hook)
@@ -558,7 +558,7 @@ func gathered(t *testing.T, hook *webhook.Webhook) []*dto.MetricFamily {
 
 func TestTheMetricsAreNamedWell(t *testing.T) {
 	t.Parallel()
-	problems, err := promlint.NewWithMetricFamilies(gathered(t, newWorld(t).hook)).Lint()
+	problems, err := promlint.NewWithMetricFamilies(gather(t, newWorld(t).hook)).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
@@ -574,16 +574,16 @@ func TestADeadReceiverHoldsUpNobodyAndIsSeen(t *testing.T) {
 	}
 	w.start()
 	began := wall.Now()
-	w.notify(1, 2)
+	w.publish(1, 2)
 	if took := wall.Since(began); took > 100*time.Millisecond {
 		t.Errorf("to be told took %s", took)
 	}
-	w.until("it was tried", func() bool { return w.hook.Trouble() != nil })
+	w.eventually("it was tried", func() bool { return w.hook.LastError() != nil })
 	const want = "2 notifications are not delivered yet: asking %s/: answered 503 Service Unavailable: �[31mmaintenance"
-	if err := w.hook.Delivered("u-1"); err == nil || err.Error() != fmt.Sprintf(want, strings.TrimPrefix(w.url, "http://")) {
+	if err := w.hook.PendingError("u-1"); err == nil || err.Error() != fmt.Sprintf(want, strings.TrimPrefix(w.url, "http://")) {
 		t.Errorf("got %v", err)
 	}
-	if err := w.hook.Delivered("u-2"); err != nil {
+	if err := w.hook.PendingError("u-2"); err != nil {
 		t.Errorf("nothing was told about another: %v", err)
 	}
 }
@@ -603,9 +603,9 @@ func TestTheReceiverIsLeftAloneForLongerEachTime(t *testing.T) {
 		rw.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	}
-	w.notify(1)
+	w.publish(1)
 	w.start()
-	w.until("there were 12 tries", func() bool { return w.receiver.tried() >= 12 })
+	w.eventually("there were 12 tries", func() bool { return w.receiver.attempts() >= 12 })
 	w.stop()
 	s := time.Second
 	want := []time.Duration{0, s, 3 * s, 63 * s, 363 * s, 379 * s, 411 * s, 475 * s, 603 * s, 859 * s, 1159 * s, 1459 * s}
@@ -617,24 +617,24 @@ func TestTheReceiverIsLeftAloneForLongerEachTime(t *testing.T) {
 func TestTheQueueIsBoundedAndWhatDoesNotFitIsToldLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	long := history.History{Version: "4.4.6", Attempt: 1}
+	long := history.Record{Version: "4.4.6", Attempt: 1}
 	for i := range 300 {
 		long.Conditions = append(long.Conditions, step(fmt.Sprintf("Step%03d", i), metav1.ConditionTrue, "Done", "done", true))
 	}
 	for range 3 {
-		if err := w.hook.Tell(t.Context(), subject, long); err == nil {
+		if err := w.hook.PublishSteps(t.Context(), subject, long); err == nil {
 			t.Error("it took them all")
 		}
 	}
-	must(t, w.hook, 0, 0, 0, 256)
+	checkMetrics(t, w.hook, 0, 0, 0, 256)
 	w.start()
-	w.delivered()
-	if err := w.hook.Tell(t.Context(), subject, long); err != nil {
+	w.awaitDelivery()
+	if err := w.hook.PublishSteps(t.Context(), subject, long); err != nil {
 		t.Error(err)
 	}
-	w.delivered()
+	w.awaitDelivery()
 	var got []string
-	for _, e := range w.receiver.taken {
+	for _, e := range w.receiver.received {
 		var data webhook.Data
 		_ = e.DataAs(&data)
 		got = append(got, data.Step)
@@ -654,17 +654,17 @@ func TestAnotherProcessTellsEverythingAgainWithTheSameIDs(t *testing.T) {
 		}
 		return false
 	}
-	_ = w.hook.Tell(t.Context(), subject, record)
+	_ = w.hook.PublishSteps(t.Context(), subject, record)
 	w.start()
-	w.until("some were tried", func() bool { return w.receiver.tried() >= 4 })
+	w.eventually("some were tried", func() bool { return w.receiver.attempts() >= 4 })
 	w.stop() // the process dies, and what was queued is lost
-	w.hook = w.made(endpoint.Options{URL: w.url})
-	_ = w.hook.Tell(t.Context(), subject, record)
+	w.hook = w.newWebhook(httpclient.Options{URL: w.url})
+	_ = w.hook.PublishSteps(t.Context(), subject, record)
 	w.start()
-	w.delivered()
+	w.awaitDelivery()
 	seen := map[string]bool{}
 	var order []string
-	for _, e := range w.receiver.taken {
+	for _, e := range w.receiver.received {
 		if !seen[e.ID()] {
 			order = append(order, strings.TrimPrefix(e.Type(), "io.openshift.managed.upgrade."))
 		}
@@ -680,10 +680,10 @@ func TestForgottenIsToldAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
-	w.notify(1, 1)
-	w.hook.Forget("u-1")
-	w.notify(1)
-	w.delivered()
+	w.publish(1, 1)
+	w.hook.Reset("u-1")
+	w.publish(1)
+	w.awaitDelivery()
 	if got := w.receiver.reasons(); len(got) != 2 {
 		t.Errorf("taken: %v", got)
 	}
@@ -692,22 +692,22 @@ func TestForgottenIsToldAgain(t *testing.T) {
 func TestWhileTheSourceIsNotKnownNothingIsSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	asked := 0
+	calls := 0
 	source := func(context.Context) (string, error) {
-		if asked++; asked < 3 {
+		if calls++; calls < 3 {
 			return "", errors.New("no cluster version")
 		}
 		return "urn:uuid:late", nil
 	}
 	w.hook = webhook.New(webhook.Options{Source: source, Clock: w.clock})
-	if err := w.hook.Direct(&endpoint.Options{URL: w.url}); err != nil {
+	if err := w.hook.SetReceiver(&httpclient.Options{URL: w.url}); err != nil {
 		t.Fatal(err)
 	}
-	w.notify(1)
+	w.publish(1)
 	w.start()
-	w.delivered()
-	if w.receiver.tried() != 1 || w.receiver.taken[0].Source() != "urn:uuid:late" {
-		t.Errorf("taken: %v", w.receiver.taken)
+	w.awaitDelivery()
+	if w.receiver.attempts() != 1 || w.receiver.received[0].Source() != "urn:uuid:late" {
+		t.Errorf("taken: %v", w.receiver.received)
 	}
 }
 
@@ -728,10 +728,10 @@ func TestTheReceiverIsReachedOverTLSWithAToken(t *testing.T) {
 		return name
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	w.hook = w.made(endpoint.Options{URL: server.URL, CAFile: file(ca), TokenFile: file([]byte("secret"))})
-	w.notify(1)
+	w.hook = w.newWebhook(httpclient.Options{URL: server.URL, CAFile: file(ca), TokenFile: file([]byte("secret"))})
+	w.publish(1)
 	w.start()
-	w.delivered()
+	w.awaitDelivery()
 	if token != "Bearer secret" {
 		t.Errorf("the token was %q", token)
 	}
@@ -741,10 +741,10 @@ func TestTextsThatAreNoTextArriveAsText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
-	_ = w.hook.Notify(t.Context(), subject, engine.Notice{ID: "id", Type: corev1.EventTypeWarning, Reason: "R", Message: "a\x00\xff" + strings.Repeat("x", 5000)})
-	w.delivered()
+	_ = w.hook.Publish(t.Context(), subject, engine.Notification{ID: "id", Type: corev1.EventTypeWarning, Reason: "R", Message: "a\x00\xff" + strings.Repeat("x", 5000)})
+	w.awaitDelivery()
 	var data webhook.Data
-	if err := w.receiver.taken[0].DataAs(&data); err != nil || len(data.Message) > 2060 || !strings.HasPrefix(data.Message, "a\x00\uFFFDx") {
+	if err := w.receiver.received[0].DataAs(&data); err != nil || len(data.Message) > 2060 || !strings.HasPrefix(data.Message, "a\x00\uFFFDx") {
 		t.Errorf("%v: %q", err, data.Message)
 	}
 }

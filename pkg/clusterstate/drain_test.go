@@ -1,0 +1,74 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstate_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+func TestWhichNodesAreBeingDrained(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	tainted := func(node corev1.Node, added *metav1.Time) corev1.Node {
+		node.Spec.Taints = []corev1.Taint{
+			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at.Add(-time.Hour)}}, // somebody else's
+			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: added},
+		}
+		return node
+	}
+	since := &metav1.Time{Time: at}
+	schedulable := tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), since)
+	schedulable.Spec.Unschedulable = false
+	older := annotated("r-1", "r-2", "Working", "", "")
+	delete(older.Annotations, "machineconfiguration.openshift.io/desiredDrain")
+	olderDone, olderIdle := annotated("r-1", "r-2", "Done", "", ""), annotated("r-2", "r-2", "Working", "", "")
+	delete(olderDone.Annotations, "machineconfiguration.openshift.io/desiredDrain")
+	delete(olderIdle.Annotations, "machineconfiguration.openshift.io/desiredDrain")
+	stranger := corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
+	extra := func(node corev1.Node) corev1.Node {
+		node.Labels = map[string]string{clusterstate.LabelExtraNodeOf: "u-1"}
+		return node
+	}
+
+	cases := map[string]struct {
+		node corev1.Node
+		want clusterstate.Drain
+	}{
+		"asked for and not carried out":                  {tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), since), clusterstate.Drain{Active: true, Since: at}},
+		"given up for now, and so degraded":              {tainted(annotated("r-1", "r-2", "Degraded", "drain-r-2", "uncordon-r-1"), since), clusterstate.Drain{Active: true, Since: at}},
+		"without a word since when":                      {tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), nil), clusterstate.Drain{Active: true}},
+		"again, for another configuration":               {tainted(annotated("r-1", "r-3", "Working", "drain-r-3", "drain-r-2"), since), clusterstate.Drain{Active: true, Since: at}},
+		"by the daemon itself, in an old release":        {tainted(older, since), clusterstate.Drain{Active: true, Since: at}},
+		"not by a daemon that has not begun":             {tainted(olderDone, since), clusterstate.Drain{}},
+		"not by a daemon that has nothing to change":     {tainted(olderIdle, since), clusterstate.Drain{}},
+		"not once it is carried out":                     {tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "drain-r-2"), since), clusterstate.Drain{}},
+		"not while it is being uncordoned":               {tainted(annotated("r-2", "r-2", "Done", "uncordon-r-2", "drain-r-2"), since), clusterstate.Drain{}},
+		"not before it is asked for":                     {tainted(annotated("r-1", "r-2", "Working", "uncordon-r-1", "uncordon-r-1"), since), clusterstate.Drain{}},
+		"not when somebody has cordoned it":              {tainted(annotated("r-1", "r-1", "Done", "uncordon-r-1", "uncordon-r-1"), since), clusterstate.Drain{}},
+		"not when nothing updates nodes":                 {tainted(stranger, since), clusterstate.Drain{}},
+		"not when somebody has uncordoned it":            {schedulable, clusterstate.Drain{}},
+		"not before the taint shows that it is cordoned": {annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), clusterstate.Drain{}},
+		"an extra node that is being removed":            {extra(tainted(annotated("r-2", "r-2", "Done", "uncordon-r-2", "uncordon-r-2"), since)), clusterstate.Drain{Active: true, Since: at}},
+		"an extra node that was never updated":           {extra(tainted(stranger, since)), clusterstate.Drain{Active: true, Since: at}},
+		"not an extra node that was drained to reboot":   {extra(tainted(annotated("r-1", "r-2", "Working", "drain-r-2", "drain-r-2"), since)), clusterstate.Drain{}},
+		"not an extra node that nobody has cordoned":     {extra(corev1.Node{}), clusterstate.Drain{}},
+		"not by words that nobody knows":                 {tainted(annotated("r-1", "r-2", "Working", "evacuate", ""), since), clusterstate.Drain{}},
+		"not by no word at all":                          {tainted(annotated("r-1", "r-2", "Working", "", ""), since), clusterstate.Drain{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := clusterstate.DrainState(&tc.node)
+			if got.Active != tc.want.Active || !got.Since.Equal(tc.want.Since) {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}

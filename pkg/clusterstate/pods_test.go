@@ -1,0 +1,201 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+)
+
+// pages answers a request for pods with one page after the other.
+func pages(t *testing.T, all ...[]metav1.PartialObjectMetadata) client.Reader {
+	t.Helper()
+	return interceptor.NewClient(fakecluster.New(t), interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		var options client.ListOptions
+		options.ApplyOptions(opts)
+		page, ok := list.(*metav1.PartialObjectMetadataList)
+		if !ok || page.Kind != "PodList" || options.FieldSelector.String() != "spec.nodeName=worker-0" || options.Limit == 0 || options.Namespace != "" {
+			return fmt.Errorf("asked for %T (%+v)", list, options)
+		}
+		at := 0
+		if options.Continue != "" {
+			if _, err := fmt.Sscanf(options.Continue, "page-%d", &at); err != nil {
+				return err
+			}
+		}
+		page.Items = all[at]
+		if at+1 < len(all) {
+			page.Continue = fmt.Sprintf("page-%d", at+1)
+		}
+		return nil
+	}})
+}
+
+func TestThePodsOnANodeAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	named := func(namespace, name string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	pods, err := clusterstate.ListPodsOnNode(t.Context(), pages(t,
+		[]metav1.PartialObjectMetadata{named("b", "1"), named("a", "2")},
+		[]metav1.PartialObjectMetadata{named("a", "1")},
+		[]metav1.PartialObjectMetadata{},
+		[]metav1.PartialObjectMetadata{named("c", "0")},
+	), "worker-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, pod := range pods {
+		got = append(got, pod.Namespace+"/"+pod.Name)
+	}
+	if diff := cmp.Diff([]string{"a/1", "a/2", "b/1", "c/0"}, got); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
+	t.Parallel()
+	unreadable := fakecluster.WithReadErrors(fakecluster.New(t), errors.New("no"), func(any) bool { return true })
+	if _, err := clusterstate.ListPodsOnNode(t.Context(), unreadable, "worker-0"); err == nil || err.Error() != "listing the pods on node worker-0: no" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := clusterstate.ListPDBs(t.Context(), unreadable, "shop"); err == nil || err.Error() != "listing the disruption budgets in namespace shop: no" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := clusterstate.ListPDBsIn(t.Context(), unreadable, nil); err == nil || err.Error() != "listing the disruption budgets: no" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatAPodSays(t *testing.T) {
+	t.Parallel()
+	gone := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC))
+	owned := func(by ...metav1.OwnerReference) metav1.ObjectMeta { return metav1.ObjectMeta{OwnerReferences: by} }
+	cases := map[string]struct {
+		pod  metav1.ObjectMeta
+		want clusterstate.Pod
+	}{
+		"one of nobody": {metav1.ObjectMeta{}, clusterstate.Pod{}},
+		"one of a ReplicaSet": {
+			owned(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: new(true)}), clusterstate.Pod{},
+		},
+		"one of a DaemonSet": {
+			owned(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}), clusterstate.Pod{IgnoredByDrain: true},
+		},
+		"one that a DaemonSet has to do with": {
+			owned(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}), clusterstate.Pod{},
+		},
+		"one of the node": {owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Node"}), clusterstate.Pod{IgnoredByDrain: true}},
+		"one of another kind of node": {
+			owned(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Node"}), clusterstate.Pod{},
+		},
+		"a mirror pod": {
+			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.mirror": ""}}, clusterstate.Pod{IgnoredByDrain: true},
+		},
+		"a static pod": {
+			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "file"}}, clusterstate.Pod{IgnoredByDrain: true},
+		},
+		"one that the kubelet has from the API server": {
+			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "api"}}, clusterstate.Pod{},
+		},
+		"one that is ending": {
+			metav1.ObjectMeta{DeletionTimestamp: &gone, DeletionGracePeriodSeconds: new(int64(30))}, clusterstate.Pod{TerminationDeadline: gone.Time},
+		},
+		"one that has ended and is kept": {
+			metav1.ObjectMeta{DeletionTimestamp: &gone, DeletionGracePeriodSeconds: new(int64(0)), Finalizers: []string{"example.com/keep"}},
+			clusterstate.Pod{TerminationDeadline: gone.Time, KeptByFinalizers: true, Finalizers: []string{"example.com/keep"}},
+		},
+		"one that is ending without a word of its grace period": {
+			metav1.ObjectMeta{DeletionTimestamp: &gone}, clusterstate.Pod{TerminationDeadline: gone.Time},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.pod.Namespace, tc.pod.Name, tc.pod.UID = "shop", "shop-1", "u"
+			tc.want.Namespace, tc.want.Name, tc.want.UID = "shop", "shop-1", types.UID("u")
+			got, err := clusterstate.ListPodsOnNode(t.Context(), pages(t, []metav1.PartialObjectMetadata{{ObjectMeta: tc.pod}}), "worker-0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]clusterstate.Pod{tc.want}, got); diff != "" {
+				t.Errorf("pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhichPodsABudgetGuards(t *testing.T) {
+	t.Parallel()
+	in := func(operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: operator, Values: values}}}
+	}
+	pod := clusterstate.Pod{Namespace: "shop", Labels: labels.Set{"app": "shop", "tier": "web"}}
+	cases := map[string]struct {
+		selector  *metav1.LabelSelector
+		namespace string
+		guards    bool
+		wrong     string
+	}{
+		"one of its labels":               {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}, guards: true},
+		"all of its labels":               {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop", "tier": "web"}}, guards: true},
+		"one that it has, one not":        {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop", "tier": "data"}}},
+		"its labels, elsewhere":           {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}, namespace: "other"},
+		"an expression that holds":        {selector: in(metav1.LabelSelectorOpIn, "web", "data"), guards: true},
+		"one that does not":               {selector: in(metav1.LabelSelectorOpNotIn, "web")},
+		"one about a label that is there": {selector: in(metav1.LabelSelectorOpExists), guards: true},
+		"one about a label that is not":   {selector: in(metav1.LabelSelectorOpDoesNotExist)},
+		"an expression, and a label that it lacks": {selector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"app": "bank"}, MatchExpressions: in(metav1.LabelSelectorOpIn, "web").MatchExpressions,
+		}},
+		"an empty selector":           {selector: &metav1.LabelSelector{}, guards: true},
+		"an empty selector elsewhere": {selector: &metav1.LabelSelector{}, namespace: "other"},
+		"no selector":                 {},
+		"an operator that nobody knows": {
+			selector: in("Near", "web"), wrong: "\"Near\" is not a valid label selector operator",
+		},
+		"a value that is no label": {
+			selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": strings.Repeat("x", 1<<20)}}, wrong: "Invalid value",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.namespace == "" {
+				tc.namespace = pod.Namespace
+			}
+			budget := &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "budget"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: tc.selector},
+			}
+			beside := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "beside", Name: "budget"}}
+			budgets, err := clusterstate.ListPDBs(t.Context(), fakecluster.New(t, budget, beside), tc.namespace)
+			if err != nil || len(budgets) != 1 {
+				t.Fatalf("got %v, %v", budgets, err)
+			}
+			got := budgets[0]
+			if got.Selects(pod) != tc.guards {
+				t.Errorf("guards it: got %t", got.Selects(pod))
+			}
+			if (tc.wrong == "") != (got.SelectorError == "") || !strings.Contains(got.SelectorError, tc.wrong) || len(got.SelectorError) > 600 {
+				t.Errorf("wrong with it is %q, want %q", got.SelectorError, tc.wrong)
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxNames is how many names a message mentions.
+const maxNames = 3
+
+// JoinNames joins names for a message, sorted and each once, at most three of
+// them: "a, b, c and 4 more".
+func JoinNames(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) <= maxNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+}
+
+// WithReason is a name with a reason, if there is one.
+func WithReason(name, reason string) string {
+	if reason == "" {
+		return name
+	}
+	return fmt.Sprintf("%s (%s)", name, reason)
+}
+
+// FormatSince is since when something is so, for a message; empty if that is not known.
+func FormatSince(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return "since " + at.UTC().Format(time.RFC3339)
+}
+
+// MatchesAny says whether a name is one of those listed. An asterisk in the list
+// stands for any characters.
+func MatchesAny(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchGlob(name, pattern) })
+}
+
+func matchGlob(name, pattern string) bool {
+	part, pattern, more := strings.Cut(pattern, "*")
+	rest, begins := strings.CutPrefix(name, part)
+	if !begins || !more {
+		return begins && rest == ""
+	}
+	for {
+		part, pattern, more = strings.Cut(pattern, "*")
+		if !more {
+			return strings.HasSuffix(rest, part)
+		}
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			return false
+		}
+		rest = after
+	}
+}

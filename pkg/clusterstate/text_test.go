@@ -1,0 +1,155 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstate_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		names []string
+		want  string
+	}{
+		"none":                          {nil, ""},
+		"one":                           {[]string{"a"}, "a"},
+		"three are all named":           {[]string{"c", "a", "b"}, "a, b, c"},
+		"of more, three and the others": {[]string{"g", "f", "e", "d", "c", "b", "a"}, "a, b, c and 4 more"},
+		"each counts once":              {[]string{"b", "a", "b", "a", "c", "c"}, "a, b, c"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := slices.Clone(tc.names)
+			if got := clusterstate.JoinNames(tc.names); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if !slices.Equal(before, tc.names) {
+				t.Errorf("the names were reordered: %q", tc.names)
+			}
+		})
+	}
+}
+
+func TestBecause(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("CET", 3600))
+	if got := clusterstate.WithReason("a", clusterstate.FormatSince(noon)); got != "a (since 2026-03-01T11:00:00Z)" {
+		t.Errorf("with a reason: got %q", got)
+	}
+	if got := clusterstate.WithReason("a", clusterstate.FormatSince(time.Time{})); got != "a" {
+		t.Errorf("without a reason: got %q", got)
+	}
+}
+
+func TestAmong(t *testing.T) {
+	t.Parallel()
+	patterns := []string{"default", "kube-*", "openshift-*", "team-*-system", "a.c", "[", "\\", "x*y*z"}
+	for name, want := range map[string]bool{
+		"default": true, "kube-system": true, "openshift-etcd": true, "kube-": true, "team-a-system": true, "team--system": true,
+		"xyz": true, "x-yy-z": true, "[": true,
+		"default-2": false, "team-a": false, "abc": false, "my-kube-system": false, "kube": false, "openshift": false, "shop": false,
+		"team-system": false, "xz": false, "xzy": false, "ayz": false, "xyq": false, "": false,
+	} {
+		if got := clusterstate.MatchesAny(name, patterns); got != want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+	if clusterstate.MatchesAny("shop", nil) || !clusterstate.MatchesAny("shop", []string{"*"}) || !clusterstate.MatchesAny("shop", []string{"**"}) {
+		t.Error("an empty list has nothing, and an asterisk is everything")
+	}
+}
+
+func TestConditionText(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		condition clusterstate.Condition
+		text, why string
+	}{
+		"nothing is said":        {clusterstate.Condition{}, "no reason is given", "no reason is given"},
+		"only a reason":          {clusterstate.Condition{Reason: "R"}, "R", "R"},
+		"only a message":         {clusterstate.Condition{Message: "m"}, "m", "m"},
+		"both":                   {clusterstate.Condition{Reason: "R", Message: "m"}, "m", "R: m"},
+		"several lines are one":  {clusterstate.Condition{Message: "a:\n* b\n\n* c\t"}, "a: * b * c", "a: * b * c"},
+		"control characters":     {clusterstate.Condition{Message: "a\x1b[31m\x00b\u202ec\u2028d"}, "a [31m b c d", "a [31m b c d"},
+		"nothing but line feeds": {clusterstate.Condition{Message: "\n\n", Reason: "R"}, "R", "R"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.condition.MessageOrReason(); got != tc.text {
+				t.Errorf("text: got %q, want %q", got, tc.text)
+			}
+			if got := tc.condition.ReasonAndMessage(); got != tc.why {
+				t.Errorf("why: got %q, want %q", got, tc.why)
+			}
+		})
+	}
+}
+
+func FuzzConditionText(f *testing.F) {
+	f.Add("short")
+	f.Add("a" + strings.Repeat("ä", 5000)) // cut within a character, wherever it is cut
+	f.Add(strings.Repeat(" x\n", 5000))
+	f.Add(strings.Repeat("\xff", 5000))
+	f.Add("\x1b[31m\x00\u202e")
+	f.Fuzz(func(t *testing.T, message string) {
+		got := clusterstate.Condition{Message: message}.MessageOrReason()
+		if len(got) > 512+len("…") || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("of %d bytes, got %d: %q", len(message), len(got), got)
+		}
+	})
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		from, to string
+		want     clusterstate.ChangeType
+		crosses  bool
+	}{
+		"the same version":                       {"4.4.6", "4.4.6", clusterstate.Same, false},
+		"another build of the same version":      {"4.4.6+a", "4.4.6+b", clusterstate.Same, false},
+		"a patch":                                {"4.4.5", "4.4.6", clusterstate.Patch, false},
+		"a patch, counted and not spelt":         {"4.4.9", "4.4.10", clusterstate.Patch, false},
+		"a release after its candidate":          {"4.4.6-rc.1", "4.4.6", clusterstate.Patch, false},
+		"the next minor version":                 {"4.4.9", "4.5.0", clusterstate.Minor, true},
+		"a candidate of the next minor version":  {"4.4.9", "4.5.0-rc.1", clusterstate.Minor, true},
+		"the next major version":                 {"4.20.1", "5.0.0", clusterstate.Major, true},
+		"an earlier patch":                       {"4.4.6", "4.4.5", clusterstate.Downgrade, false},
+		"an earlier minor version":               {"4.4.6", "4.3.9", clusterstate.Downgrade, false},
+		"a candidate of what is installed":       {"4.4.6", "4.4.6-rc.1", clusterstate.Downgrade, false},
+		"an earlier major, a later minor number": {"5.0.0", "4.20.1", clusterstate.Downgrade, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := clusterstate.CompareVersions(tc.from, tc.to)
+			if err != nil || got != tc.want || got.CrossesMinor() != tc.crosses {
+				t.Errorf("got %s, crosses: %t, %v", got, got.CrossesMinor(), err)
+			}
+		})
+	}
+	for name, pair := range map[string][2]string{
+		"a malformed desired version is named":   {"4.4.6", "v4.4"},
+		"a malformed installed version is named": {"4.4", "4.4.6"},
+		"a missing version is named":             {"", "4.4.6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := clusterstate.CompareVersions(pair[0], pair[1])
+			if err == nil || !strings.Contains(err.Error(), `"`+pair[0]+`"`) && !strings.Contains(err.Error(), `"`+pair[1]+`"`) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

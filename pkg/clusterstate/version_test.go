@@ -1,0 +1,293 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+)
+
+const (
+	image445 = "quay.io/openshift-release-dev/ocp-release@sha256:445"
+	image446 = "quay.io/openshift-release-dev/ocp-release@sha256:446"
+)
+
+func entry(version, image string, state configv1.UpdateState) configv1.UpdateHistory {
+	return configv1.UpdateHistory{Version: version, Image: image, State: state}
+}
+
+func TestVersionOf(t *testing.T) {
+	t.Parallel()
+	release := func(version, image string) *clusterstate.Release {
+		return &clusterstate.Release{Version: version, Image: image}
+	}
+	cases := map[string]struct {
+		version configv1.ClusterVersion
+		want    clusterstate.Version
+	}{
+		"an object without anything in it is a fact about nothing": {
+			want: clusterstate.Version{Observed: true},
+		},
+		"what is installed is the newest completed entry, not the newest one": {
+			version: configv1.ClusterVersion{
+				Spec: configv1.ClusterVersionSpec{Channel: "fast-4.4", DesiredUpdate: &configv1.Update{Version: "4.4.6"}},
+				Status: configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{
+					entry("4.4.6", image446, configv1.PartialUpdate),
+					entry("4.4.5", image445, configv1.CompletedUpdate),
+					entry("4.4.4", "", configv1.CompletedUpdate),
+				}},
+			},
+			want: clusterstate.Version{
+				Installed: "4.4.5", Current: clusterstate.Release{Version: "4.4.6", Image: image446},
+				Requested: release("4.4.6", ""), Channel: "fast-4.4", Observed: true,
+			},
+		},
+		"a history of entries without a state is one of nothing installed": {
+			version: configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.4.6"}}}},
+			want:    clusterstate.Version{Current: clusterstate.Release{Version: "4.4.6"}, Observed: true},
+		},
+		"a spec that is newer than the status is not observed": {
+			version: configv1.ClusterVersion{
+				ObjectMeta: metav1.ObjectMeta{Generation: 3},
+				Status:     configv1.ClusterVersionStatus{ObservedGeneration: 2},
+			},
+		},
+		"an empty request is none": {
+			version: configv1.ClusterVersion{Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{}}},
+			want:    clusterstate.Version{Observed: true},
+		},
+		"a request for a check alone is none": {
+			version: configv1.ClusterVersion{Spec: configv1.ClusterVersionSpec{
+				DesiredUpdate: &configv1.Update{Version: "4.4.6", Mode: configv1.UpdateModePreflight},
+			}},
+			want: clusterstate.Version{Observed: true},
+		},
+		"the conditions that the cluster version operator sets are kept, and no others": {
+			version: configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{Conditions: []configv1.ClusterOperatorStatusCondition{
+				{Type: "Upgradeable", Status: "False", Reason: "U"},
+				{Type: "Failing", Status: "True", Reason: "F", Message: "f"},
+				{Type: "ReleaseAccepted", Status: "Unknown"},
+				{Type: "Progressing", Status: "True", Message: "p"},
+				{Type: "RetrievedUpdates", Status: "False", Message: "r"},
+				{Type: "Invalid", Status: "True", Message: "i"},
+				{Type: "Degraded", Status: "True", Message: "a ClusterVersion has no such condition"},
+			}}},
+			want: clusterstate.Version{
+				Observed:         true,
+				Upgradeable:      clusterstate.Condition{Status: "False", Reason: "U"},
+				Failing:          clusterstate.Condition{Status: "True", Reason: "F", Message: "f"},
+				ReleaseAccepted:  clusterstate.Condition{Status: "Unknown"},
+				Progressing:      clusterstate.Condition{Status: "True", Message: "p"},
+				RetrievedUpdates: clusterstate.Condition{Status: "False", Message: "r"},
+				Invalid:          clusterstate.Condition{Status: "True", Message: "i"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := tc.version.DeepCopy()
+			got := clusterstate.VersionOf(&tc.version)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(clusterstate.Version{})); diff != "" {
+				t.Errorf("facts (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, &tc.version); diff != "" {
+				t.Errorf("the object was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhereTheClusterGoes(t *testing.T) {
+	t.Parallel()
+	target := clusterstate.Target{Version: "4.4.6"}
+	type answer struct{ MovingTo, Awaits, TakenOver string }
+	cases := map[string]struct {
+		history []configv1.UpdateHistory
+		desired *configv1.Update
+		want    answer
+	}{
+		"nowhere, if it says nothing": {},
+		"nowhere, at the target": {
+			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.CompletedUpdate)},
+		},
+		"nowhere, with the request of long ago still there": {
+			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.CompletedUpdate)},
+			desired: &configv1.Update{Version: "4.4.6"},
+		},
+		"to the target": {
+			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
+			desired: &configv1.Update{Version: "4.4.6"},
+			want:    answer{MovingTo: "4.4.6"},
+		},
+		"to the target, although the request is gone": {
+			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
+			want:    answer{MovingTo: "4.4.6"},
+		},
+		"to another one": {
+			history: []configv1.UpdateHistory{entry("4.4.7", "", configv1.PartialUpdate), entry("4.4.6", image446, configv1.PartialUpdate)},
+			desired: &configv1.Update{Version: "4.4.7"},
+			want:    answer{MovingTo: "4.4.7", TakenOver: "4.4.7"},
+		},
+		"to the target, while another one is asked for": {
+			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
+			desired: &configv1.Update{Version: "4.4.7"},
+			want:    answer{MovingTo: "4.4.6", Awaits: "4.4.7", TakenOver: "4.4.7"},
+		},
+		"to the target, which was asked for by its image in a mirror": {
+			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
+			desired: &configv1.Update{Image: "mirror.example.com/ocp@sha256:446"},
+			want:    answer{MovingTo: "4.4.6"},
+		},
+		"to the target, while another image is asked for": {
+			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
+			desired: &configv1.Update{Image: image445},
+			want:    answer{MovingTo: "4.4.6", Awaits: image445, TakenOver: image445},
+		},
+		"nowhere yet, while the target is asked for": {
+			history: []configv1.UpdateHistory{entry("4.4.5", image445, configv1.CompletedUpdate)},
+			desired: &configv1.Update{Version: "4.4.6"},
+			want:    answer{Awaits: "4.4.6", TakenOver: "4.4.5"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			facts := clusterstate.VersionOf(&configv1.ClusterVersion{
+				Spec:   configv1.ClusterVersionSpec{DesiredUpdate: tc.desired},
+				Status: configv1.ClusterVersionStatus{History: tc.history},
+			})
+			format := func(release clusterstate.Release, ok bool) string {
+				if !ok {
+					return ""
+				}
+				return release.String()
+			}
+			got := answer{
+				MovingTo:  format(facts.UpdatingTo()),
+				Awaits:    format(facts.PendingRequest()),
+				TakenOver: format(facts.SupersededBy(target)),
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	target := clusterstate.Target{Version: "4.4.6"}
+	notAccepted := func(message string) configv1.ClusterOperatorStatusCondition {
+		return configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "False", Reason: "RetrievePayload", Message: message}
+	}
+	cases := map[string]struct {
+		condition  configv1.ClusterOperatorStatusCondition
+		unobserved bool
+		want       string
+	}{
+		"nothing is said":        {},
+		"the release is loaded":  {condition: configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "True"}},
+		"it is not known yet":    {condition: configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "Unknown", Message: `Retrieving version="4.4.6"`}},
+		"the target is refused":  {condition: notAccepted(`Retrieving payload failed version="4.4.6" image="x"`), want: `Retrieving payload failed version="4.4.6" image="x"`},
+		"another one is refused": {condition: notAccepted(`Retrieving payload failed version="4.4.5" image="x"`)},
+		"the target is refused, and the status lags behind as it then does": {
+			condition: notAccepted(`Retrieving payload failed version="4.4.6"`), unobserved: true,
+			want: `Retrieving payload failed version="4.4.6"`,
+		},
+		"a longer version is refused": {condition: notAccepted(`failed version="4.4.60"`)},
+		"something is refused, by an operator that has seen the request": {
+			condition: notAccepted("it is not signed"), want: "it is not signed",
+		},
+		"something is refused, by an operator that has not seen the request": {
+			condition: notAccepted("it is not signed"), unobserved: true,
+		},
+		"a refusal without a message has its reason": {condition: notAccepted(""), want: "RetrievePayload"},
+		"the spec is invalid": {
+			condition:  configv1.ClusterOperatorStatusCondition{Type: "Invalid", Status: "True", Message: "The cluster version is invalid:\n* a\n* b\n"},
+			unobserved: true, want: "The cluster version is invalid: * a * b",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			version := configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			version.Status.ObservedGeneration = 2
+			if tc.unobserved {
+				version.Status.ObservedGeneration = 1
+			}
+			if tc.condition.Type != "" {
+				version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{tc.condition}
+			}
+			got, rejected := clusterstate.VersionOf(&version).RejectionMessage(target)
+			if rejected != (tc.want != "") || rejected && got != tc.want {
+				t.Errorf("got %q, refused: %t, want %q", got, rejected, tc.want)
+			}
+		})
+	}
+}
+
+func TestReleaseIsTarget(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		release clusterstate.Release
+		target  clusterstate.Target
+		want    bool
+	}{
+		"by its version":                      {clusterstate.Release{Version: "4.4.6"}, clusterstate.Target{Version: "4.4.6"}, true},
+		"not by another version":              {clusterstate.Release{Version: "4.4.60"}, clusterstate.Target{Version: "4.4.6"}, false},
+		"not by no version at all":            {clusterstate.Release{}, clusterstate.Target{}, false},
+		"by its version if no image is known": {clusterstate.Release{Version: "4.4.6"}, clusterstate.Target{Version: "4.4.6", Image: image446}, true},
+		"by the digest, wherever it comes from": {
+			clusterstate.Release{Version: "4.4.6", Image: "mirror.example.com/ocp@sha256:446"}, clusterstate.Target{Version: "4.4.6", Image: image446}, true,
+		},
+		"not with another digest": {clusterstate.Release{Version: "4.4.6", Image: image445}, clusterstate.Target{Version: "4.4.6", Image: image446}, false},
+		"not with another tag":    {clusterstate.Release{Version: "4.4.6", Image: "a:1"}, clusterstate.Target{Version: "4.4.6", Image: "a:2"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.release.Matches(tc.target); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestReadsSayWhatTheyCannotRead(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the connection was refused")
+	r := fakecluster.WithReadErrors(fakecluster.New(t), broken, func(any) bool { return true })
+	for name, read := range map[string]func(context.Context) error{
+		"getting the cluster version": func(ctx context.Context) error { _, err := clusterstate.GetClusterVersion(ctx, r); return err },
+		"listing the cluster operators": func(ctx context.Context) error {
+			_, err := clusterstate.ListClusterOperators(ctx, r)
+			return err
+		},
+		"getting cluster operator machine-config": func(ctx context.Context) error {
+			_, err := clusterstate.GetClusterOperator(ctx, r, clusterstate.MachineConfigOperator)
+			return err
+		},
+		"listing the machine config pools": func(ctx context.Context) error { _, err := clusterstate.ListPools(ctx, r); return err },
+		"listing the nodes":                func(ctx context.Context) error { _, err := clusterstate.ListNodes(ctx, r); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := read(t.Context())
+			if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), name+": ") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,27 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+// pdbChangedPredicate lets through PodDisruptionBudgets that come to block drains, or
+// cease to. Their counts change with every pod.
+type pdbChangedPredicate struct{ predicate.Funcs }
+
+// Update compares two states of a budget.
+func (pdbChangedPredicate) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*policyv1.PodDisruptionBudget)
+	after, okAfter := e.ObjectNew.(*policyv1.PodDisruptionBudget)
+	if !ok || !okAfter {
+		return true
+	}
+	oldPDB, newPDB := clusterstate.PDBOf(before), clusterstate.PDBOf(after)
+	return oldPDB.BlocksEviction != newPDB.BlocksEviction || oldPDB.Observed != newPDB.Observed
+}

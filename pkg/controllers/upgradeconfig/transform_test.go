@@ -1,0 +1,84 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+)
+
+func node() *corev1.Node {
+	beat := metav1.NewTime(noon)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "worker-0", ResourceVersion: "1", Labels: map[string]string{"role": "worker"},
+			Annotations: map[string]string{"state": "Done"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+		},
+		Spec: corev1.NodeSpec{ProviderID: "cloud://1"},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: beat, LastTransitionTime: beat}},
+			Images:     []corev1.ContainerImage{{Names: []string{"a"}, SizeBytes: 1}},
+			Capacity:   corev1.ResourceList{},
+		},
+	}
+}
+
+func TestTrimNodeKeepsWhatStepsLookAt(t *testing.T) {
+	t.Parallel()
+	got, err := StripNode(node())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := node()
+	want.ManagedFields = nil
+	want.Status = corev1.NodeStatus{Conditions: want.Status.Conditions}
+	want.Status.Conditions[0].LastHeartbeatTime = metav1.Time{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("node (-want +got):\n%s", diff)
+	}
+	if got, err := StripNode("no node"); err != nil || got != "no node" {
+		t.Errorf("what is no node became %v, %v", got, err)
+	}
+}
+
+func TestNodeChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		want   bool
+	}{
+		"a heartbeat": {change: func(n *corev1.Node) {
+			n.ResourceVersion = "2"
+			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon.Add(time.Minute))
+		}},
+		"an image was pulled": {change: func(n *corev1.Node) { n.Status.Images = nil }},
+		"it is not ready":     {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
+		"it was cordoned":     {change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, want: true},
+		"it has a taint":      {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, want: true},
+		"another label":       {change: func(n *corev1.Node) { n.Labels["role"] = "infra" }, want: true},
+		"another annotation":  {change: func(n *corev1.Node) { n.Annotations["state"] = "Working" }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := node(), node()
+			c.change(after)
+			for _, n := range []*corev1.Node{before, after} {
+				if _, err := StripNode(n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := (nodeChangedPredicate{}).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+				t.Errorf("got %t, want %t", got, c.want)
+			}
+		})
+	}
+	if !(nodeChangedPredicate{}).Update(event.UpdateEvent{}) {
+		t.Error("what is no node is held back")
+	}
+}

@@ -1,0 +1,30 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package realcvo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+)
+
+// Resync has the cluster version operator find out now whether the cluster is upgradeable, and report it. By itself
+// it does so every two to four minutes, and says meanwhile that an update is in progress which is long over.
+func Resync(ctx context.Context, c client.Client) error {
+	acks := configMap("openshift-config", "admin-acks", nil)
+	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: cvo.Name}}
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"devcluster.openshift.io/reconsider":%q}}}`, time.Now().Format(time.RFC3339Nano))
+	for _, object := range []client.Object{acks, version} { // upon the first it finds out, upon the second it reports
+		if err := c.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+			return fmt.Errorf("having the cluster version operator reconsider whether the cluster is upgradeable: %w", err)
+		}
+	}
+	return nil
+}

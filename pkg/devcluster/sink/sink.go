@@ -1,0 +1,181 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package receiver plays somebody who is told of upgrades by a webhook: it takes CloudEvents in structured JSON mode and
+// keeps them. It can be stopped and started, and comes back with its address and with what it had.
+//
+// It knows nothing of upgrades: what an event says is up to whoever asks for the events.
+package sink
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+// maxEventBytes is how long an event may be: as long as the specification of CloudEvents wants every receiver to take.
+const maxEventBytes = 64 << 10
+
+// Server is somebody who is told. Its methods may be called from several goroutines.
+type Server struct {
+	address string
+	log     string // the path of the file that each event is written to, one a line
+
+	mu       sync.Mutex // held while the server is started and stopped
+	server   *http.Server
+	serveErr chan error
+	store    store
+}
+
+// store is what has arrived.
+type store struct {
+	mu      sync.Mutex
+	events  []event.Event
+	refused []string
+}
+
+// New makes a receiver that is not started yet, with an address that it keeps.
+func New(log string) (*Server, error) {
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return nil, fmt.Errorf("preparing the receiver of notifications: %w", err)
+	}
+	return &Server{address: fmt.Sprintf("127.0.0.1:%d", port), log: log}, nil
+}
+
+// URL is where events are to be posted to. Whoever only gets it is told that somebody is there.
+func (s *Server) URL() string { return "http://" + s.address }
+
+// Start starts the receiver. It does nothing if it is running.
+func (s *Server) Start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", s.address) //nolint:noctx // it returns at once
+	if err != nil {
+		return fmt.Errorf("starting the receiver of notifications: %w", err)
+	}
+	server, serveErr := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}, make(chan error, 1)
+	go func() { serveErr <- server.Serve(listener) }()
+	s.server, s.serveErr = server, serveErr
+	return nil
+}
+
+// Stop stops the receiver: clients get "connection refused" until Start. It does nothing if it is not running.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return nil
+	}
+	err := s.server.Close()
+	if ended := <-s.serveErr; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	s.server = nil
+	if err != nil {
+		return fmt.Errorf("stopping the receiver of notifications: %w", err)
+	}
+	return nil
+}
+
+// Running says whether the receiver is.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server != nil
+}
+
+// Events are those that have arrived, in order. What arrived again, which its source and id tell, is not among them.
+func (s *Server) Events() []event.Event {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	return slices.Clone(s.store.events)
+}
+
+// Refused says what was wrong with what was no event.
+func (s *Server) Refused() []string {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	return slices.Clone(s.store.refused)
+}
+
+// ServeHTTP takes an event.
+func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if request.Method == http.MethodGet {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	one, err := read(request)
+	if err == nil {
+		err = s.add(one)
+	}
+	if err != nil {
+		s.store.mu.Lock()
+		s.store.refused = append(s.store.refused, err.Error())
+		s.store.mu.Unlock()
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// read reads an event, and checks that it is one.
+func read(request *http.Request) (event.Event, error) {
+	var one event.Event
+	if request.Method != http.MethodPost {
+		return one, fmt.Errorf("the method is %s, must be POST", request.Method)
+	}
+	kind, _, err := mime.ParseMediaType(request.Header.Get("Content-Type"))
+	if err != nil || kind != event.ApplicationCloudEventsJSON {
+		return one, fmt.Errorf("the content type is %q, must be %s", request.Header.Get("Content-Type"), event.ApplicationCloudEventsJSON)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, request.Body, maxEventBytes))
+	if err != nil {
+		return one, fmt.Errorf("reading the event: %w", err)
+	}
+	if err := json.Unmarshal(body, &one); err != nil {
+		return one, fmt.Errorf("reading the event: %w", err)
+	}
+	return one, one.Validate()
+}
+
+// add keeps an event, unless it was there before.
+func (s *Server) add(one event.Event) error {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	same := func(known event.Event) bool { return known.ID() == one.ID() && known.Source() == one.Source() }
+	if slices.ContainsFunc(s.store.events, same) {
+		return nil
+	}
+	s.store.events = append(s.store.events, one)
+	return appendLine(s.log, one)
+}
+
+func appendLine(file string, one event.Event) (err error) {
+	line, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // in our state folder
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	_, err = log.Write(append(line, '\n'))
+	return err
+}

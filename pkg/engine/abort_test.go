@@ -1,0 +1,266 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func TestGivenUpBeforeTheCommitEverythingIsUndone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.after(5*time.Minute, func() { c.Unhealthy = "etcd is degraded" }) // while the extra node comes
+	c.run()
+	want := []string{
+		"StartedNotificationSent True Done",
+		"VersionPinned True Done",
+		"PreHealthCheck True Done",
+		"ExtraNodeReady True Done",
+		"CommenceUpgrade False WindowMissed",
+		"TargetWithdrawn True Done",
+		"ExtraNodeGone True Done",
+		"FailureNotificationSent True Done",
+	}
+	if diff := cmp.Diff(want, lines(c.store.load())); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+	c.assertAborted("WindowMissed")
+	if c.DesiredSet > 0 {
+		t.Error("commenced although the gate was closed")
+	}
+}
+
+func TestGivenUpAfterTheCommitTheCleanUpLeavesTheTargetAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.after(time.Hour, func() { c.Unhealthy = "etcd is degraded" })
+	c.run()
+	want := []string{
+		"WorkersUpgraded True Done",
+		"PostHealthCheck False Unhealthy",
+		"TargetWithdrawn True Accepted",
+		"ExtraNodeGone True Done",
+		"FailureNotificationSent True Done",
+	}
+	if diff := cmp.Diff(want, lines(c.store.load())[6:]); diff != "" {
+		t.Errorf("the end of the record (-want +got):\n%s", diff)
+	}
+	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
+	if summary.State != engine.Failed || !summary.Committed || summary.Failure.Type != "PostHealthCheck" {
+		t.Errorf("the verdict is %+v", summary)
+	}
+	if !strings.Contains(summary.Failure.Message, "given up after 2h0m0s; it was waiting for: etcd is degraded") {
+		t.Errorf("the failure says %q", summary.Failure.Message)
+	}
+}
+
+// The same, with each save failing and a crash in each call.
+func TestAnUpgradeThatIsGivenUpSurvivesEveryFault(t *testing.T) {
+	t.Parallel()
+	for name, when := range map[string]time.Duration{"before the commit": 5 * time.Minute, "after the commit": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := func(disturb func(*cluster)) *cluster {
+				c := newCluster(t)
+				c.after(when, func() { c.Unhealthy = "etcd is degraded" })
+				disturb(c)
+				c.run()
+				return c
+			}
+			smooth := run(func(*cluster) {})
+			want := smooth.end()
+			for n := 1; n <= smooth.store.saves; n++ {
+				for _, fails := range []fate{refused, cutOff, unanswered, crashed, unheard} {
+					if diff := cmp.Diff(want, run(func(c *cluster) { c.store.plan = only(n, fails) }).end()); diff != "" {
+						t.Errorf("save %d meets fate %d (-undisturbed +disturbed):\n%s", n, fails, diff)
+					}
+				}
+			}
+			for n := range smooth.calls {
+				disturb := func(c *cluster) {
+					c.atCall = func(call int) moment {
+						if call == n+1 {
+							return afterActing
+						}
+						return never
+					}
+				}
+				if diff := cmp.Diff(want, run(disturb).end()); diff != "" {
+					t.Errorf("a crash in call %d (-undisturbed +disturbed):\n%s", n+1, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatFailsInTheCleanUpIsRecordedAndItGoesOn(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.setResult("First", engine.Fail("Broken", "it is broken"))
+	s.setResult("FirstCleaned", engine.Fail("Stuck", "it is stuck"))
+	w.run()
+	want := []string{"First False Broken", "FirstCleaned False Stuck", "LastCleaned True Done"}
+	if diff := cmp.Diff(want, lines(w.store.load())); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"First", "FirstCleaned", "LastCleaned"}, w.calls); diff != "" || w.passes != 1 {
+		t.Errorf("calls, in %d passes (-want +got):\n%s", w.passes, diff)
+	}
+	if summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now()); summary.State != engine.Failed || summary.Failure.Type != "First" {
+		t.Errorf("the verdict is %+v", summary)
+	}
+}
+
+func TestAMissedDeadlineFailsAsWhatTheStepWasWaitingFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		last engine.Result
+		want string
+	}{
+		"a reason that says more than the deadline":  {engine.Wait("TargetRefused", "no such release"), "Commit False TargetRefused"},
+		"a reason that does not":                     {engine.Wait("Requested", "asked for it"), "Commit False WindowMissed"},
+		"no reason at all":                           {engine.Result{}, "Commit False WindowMissed"},
+		"a reason that is listed, and then one more": {engine.Wait("Unhealthy", "etcd is degraded"), "Commit False Unhealthy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "Commit")
+			s.CommitDeadline = noon.Add(10 * time.Minute)
+			s.at("Commit").FailReasons = []string{"TargetRefused", "Unhealthy"}
+			s.setResult("Commit", tc.last)
+			w.run()
+			record := w.store.load()
+			if got := lines(record)[0]; got != tc.want {
+				t.Errorf("%q in the end, want %q", got, tc.want)
+			}
+			ends := 0
+			for _, transition := range w.transitions {
+				if transition.To.Type == "Commit" && transition.To.CompleteTime != nil {
+					ends++
+				}
+			}
+			if ends != 1 {
+				t.Errorf("the observer was told %d times that the step is over", ends)
+			}
+			message := "not commenced by 2026-03-01T12:10:00Z, when the window closed"
+			if tc.last.Message() != "" {
+				message += "; it was waiting for: " + tc.last.Message()
+			}
+			if got := record.Conditions[0].Message; got != message {
+				t.Errorf("message %q, want %q", got, message)
+			}
+		})
+	}
+}
+
+func TestAStepThatWasNeverCalledWasWaitingForNothing(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.CommitDeadline = noon.Add(-time.Minute)
+	w.run()
+	if got, want := w.store.load().Conditions[0].Message, "not commenced by 2026-03-01T11:59:00Z, when the window closed"; got != want {
+		t.Errorf("message %q, want %q", got, want)
+	}
+}
+
+func TestAHoldHoldsBeforeTheCommitAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.after(4*time.Minute, func() { c.pauseReason = "paused by an administrator" })
+	c.runUntil(func() bool { return c.clock.Now().After(noon.Add(25 * time.Minute)) })
+	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
+	if summary.Committed || summary.Current.Reason != "Paused" || summary.Current.Message != c.pauseReason {
+		t.Fatalf("held, and the current step is %+v", summary.Current)
+	}
+	c.pauseReason = ""
+	c.runUntil(func() bool { return c.Accepted })
+	c.pauseReason = "paused by an administrator"
+	c.run()
+	want, _, _ := runUndisturbed(t)
+	if diff := cmp.Diff(want, c.end()); diff != "" {
+		t.Errorf("held before the commit and again after it (-undisturbed +disturbed):\n%s", diff)
+	}
+
+	missed := newCluster(t)
+	missed.pauseReason = "paused by an administrator"
+	missed.run()
+	missed.assertAborted("WindowMissed")
+	if slices.Contains(missed.Notified, "started") || !strings.HasSuffix(missed.store.load().Conditions[0].Message, missed.pauseReason) {
+		t.Errorf("held throughout the window: told %v, recorded %+v", missed.Notified, missed.store.load().Conditions[0])
+	}
+}
+
+func TestWhatIsReachedAlreadyIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	s.PauseReason = "paused by an administrator"
+	s.setReached("Commit", true, nil)
+	w.run()
+	if diff := cmp.Diff([]string{"First True Done", "Commit True Done", "Last True Done"}, lines(w.store.load())); diff != "" {
+		t.Errorf("held after the target was accepted (-want +got):\n%s", diff)
+	}
+}
+
+func TestACancellationGivesUpBeforeTheCommitAlone(t *testing.T) {
+	t.Parallel()
+	want, saves, _ := runUndisturbed(t)
+	for n := 1; n <= saves; n++ {
+		c := newCluster(t)
+		c.runUntil(func() bool { return c.store.saves >= n })
+		c.cancelReason = "the object was deleted"
+		accepted := c.Accepted
+		c.run()
+		if accepted {
+			if diff := cmp.Diff(want, c.end()); diff != "" {
+				t.Errorf("cancelled after save %d, after the commit (-undisturbed +disturbed):\n%s", n, diff)
+			}
+			continue
+		}
+		c.assertAborted("Cancelled")
+	}
+}
+
+func TestACancellationAsksFirstWhetherItIsTooLate(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit", "Last")
+	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	s.CancelReason = "the object was deleted"
+	s.setReached("Commit", false, errStore)
+	if _, err := w.pass(); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(w.store.load())[1]; got != "Commit Unknown CannotObserve …" {
+		t.Errorf("nobody knows whether it is too late: %q", got)
+	}
+	s.setReached("Commit", true, nil)
+	w.run()
+	if diff := cmp.Diff([]string{"First True Done", "Commit True Done", "Last True Done"}, lines(w.store.load())); diff != "" {
+		t.Errorf("cancelled when it was too late (-want +got):\n%s", diff)
+	}
+}
+
+func TestACancellationGoesBeforeAHoldAndAMissedWindow(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.CancelReason, s.PauseReason, s.CommitDeadline = "the object was deleted", "paused", noon.Add(-time.Hour)
+	w.run()
+	want := []string{"First False Cancelled", "FirstCleaned True Done", "LastCleaned True Done"}
+	if diff := cmp.Diff(want, lines(w.store.load())); diff != "" {
+		t.Errorf("the record (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// A verdict is taken of the very records that an upgrade leaves on its way.
+func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
+	t.Parallel()
+	wait := engine.Wait("NotYet", "a while")
+	type told struct {
+		State            engine.State
+		Committed, Over  bool
+		Current, Failure string
+		Slow             bool
+		Deadline         time.Duration // after the window's beginning; 0: none
+	}
+	for name, tc := range map[string]struct {
+		set   func(s *script)
+		look  bool          // whether a pass was made
+		later time.Duration // after it
+		want  told
+	}{
+		"before anything": {
+			want: told{State: engine.Idle, Deadline: 30 * time.Minute},
+		},
+		"before the commit": {
+			set: func(s *script) { s.setResult("First", wait) }, look: true,
+			want: told{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
+		},
+		"in a step whose time is up before the window closes": {
+			set: func(s *script) { s.setResult("First", wait); s.at("First").FailAfter = 10 * time.Minute }, look: true,
+			want: told{State: engine.Running, Current: "First", Deadline: 10 * time.Minute},
+		},
+		"in a step whose time is up after the window closes": {
+			set: func(s *script) { s.setResult("First", wait); s.at("First").FailAfter = time.Hour }, look: true,
+			want: told{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
+		},
+		"at the commit": {
+			set: func(s *script) { s.setResult("Commit", wait) }, look: true,
+			want: told{State: engine.Running, Current: "Commit", Deadline: 30 * time.Minute},
+		},
+		"after the commit": {
+			set: func(s *script) { s.setResult("Last", wait) }, look: true,
+			want: told{State: engine.Running, Committed: true, Current: "Last"},
+		},
+		"after a commit that was skipped": {
+			set: func(s *script) {
+				s.setResult("Commit", engine.Skip("AlreadySo", "it is so"))
+				s.setResult("Last", wait)
+			}, look: true,
+			want: told{State: engine.Running, Committed: true, Current: "Last"},
+		},
+		"in a step that takes longer than it should": {
+			set: func(s *script) { s.setResult("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour,
+			want: told{State: engine.Running, Committed: true, Current: "Last", Slow: true},
+		},
+		"in a step that takes as long as it should": {
+			set: func(s *script) { s.setResult("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour - time.Second,
+			want: told{State: engine.Running, Committed: true, Current: "Last"},
+		},
+		"in a step that may take as long as it likes": {
+			set: func(s *script) { s.setResult("Last", wait) }, look: true, later: 1000 * time.Hour,
+			want: told{State: engine.Running, Committed: true, Current: "Last"},
+		},
+		"when all is over": {
+			look: true, want: told{State: engine.Succeeded, Committed: true, Over: true},
+		},
+		"while it cleans up": {
+			set: func(s *script) {
+				s.setResult("Commit", engine.Fail("Broken", "it is broken"))
+				s.setResult("LastCleaned", wait)
+			}, look: true,
+			want: told{State: engine.CleaningUp, Current: "LastCleaned", Failure: "Commit"},
+		},
+		"when it is given up and cleaned up": {
+			set: func(s *script) { s.setResult("First", engine.Fail("Broken", "it is broken")) }, look: true,
+			want: told{State: engine.Failed, Over: true, Failure: "First"},
+		},
+		"when it is given up after the commit": {
+			set: func(s *script) { s.setResult("Last", engine.Fail("Broken", "it is broken")) }, look: true,
+			want: told{State: engine.Failed, Over: true, Committed: true, Failure: "Last"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit", "Last")
+			began := noon.Truncate(time.Second)
+			s.CommitDeadline = began.Add(30 * time.Minute)
+			if tc.set != nil {
+				tc.set(s)
+			}
+			if tc.look {
+				if _, err := w.pass(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			record := w.store.load()
+			summary := engine.Summarize(s.book(), record, w.clock.Now().Add(tc.later))
+			got := told{State: summary.State, Committed: summary.Committed, Over: summary.Finished(), Slow: summary.Stalled}
+			if summary.Current != nil {
+				got.Current = summary.Current.Type
+			}
+			if summary.Failure != nil {
+				got.Failure = summary.Failure.Type
+			}
+			if !summary.Deadline.IsZero() {
+				got.Deadline = summary.Deadline.Sub(began)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("the verdict (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(w.store.load(), record); diff != "" {
+				t.Errorf("Assess changed the record (-before +after):\n%s", diff)
+			}
+			if committed, err := engine.Committed(t.Context(), s.book(), record); err != nil || committed != summary.Committed {
+				t.Errorf("Committed says %t, %v", committed, err)
+			}
+		})
+	}
+}
+
+// What Assess calls the deadline is when the engine acts on it, and what it
+// calls over is when the engine wants to look no more, at every moment of an
+// upgrade. (The second is checked in every pass of every world.)
+func TestAssessAndPassAgreeAtEveryMoment(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.after(time.Hour, func() { c.Unhealthy = "etcd is degraded" })
+	c.runUntil(func() bool {
+		summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
+		if !summary.Deadline.IsZero() && summary.Deadline.Before(c.clock.Now()) {
+			t.Errorf("at %s, the deadline %s has passed unnoticed", c.clock.Now(), summary.Deadline)
+		}
+		return false
+	})
+	failure := engine.Summarize(c.book(), c.store.load(), c.clock.Now()).Failure
+	if took := failure.CompleteTime.Sub(failure.StartTime.Time); took != 2*time.Hour {
+		t.Errorf("given up after %s", took)
+	}
+}

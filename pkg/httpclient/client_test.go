@@ -1,0 +1,394 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpclient_test
+
+import (
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+)
+
+// wall is the real clock: what is tested is real waiting.
+var wall clock.RealClock
+
+var get = httpclient.Request{Method: http.MethodGet, Path: []string{"api", "a b"}, Query: url.Values{"q": {`x="y"`}}}
+
+func newClient(t *testing.T, o httpclient.Options) *httpclient.Client {
+	t.Helper()
+	e, err := httpclient.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func writeTempFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	rewrite(t, file, text)
+	return file
+}
+
+func rewrite(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func caPEM(server *httptest.Server) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+}
+
+func TestOptionsThatCannotBeRightAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		options httpclient.Options
+		want    string // empty: taken
+	}{
+		"https":                {httpclient.Options{URL: "https://alertmanager:9094/path", TokenFile: "f"}, ""},
+		"http without a token": {httpclient.Options{URL: "http://127.0.0.1:9093"}, ""},
+		"http with a token":    {httpclient.Options{URL: "http://alertmanager", TokenFile: "f"}, "a token is sent over https only"},
+		"nothing":              {httpclient.Options{}, "must begin with https://"},
+		"no host":              {httpclient.Options{URL: "https:///path"}, "must begin with https://"},
+		"a port alone":         {httpclient.Options{URL: "https://:8443/"}, "must begin with https://"},
+		"a port that is none":  {httpclient.Options{URL: "https://here:99999"}, `is "https://here:99999", must have a port from 1 to 65535, or none`},
+		"port 0":               {httpclient.Options{URL: "https://here:0"}, "must have a port from 1 to 65535"},
+		"another scheme":       {httpclient.Options{URL: "file:///etc/passwd"}, "must begin with https://"},
+		"no URL":               {httpclient.Options{URL: "https://a b"}, "must be a URL: "},
+		"a password":           {httpclient.Options{URL: "https://u:secret@h"}, "without user"},
+		"a query":              {httpclient.Options{URL: "https://h?token=secret"}, "without user, query"},
+		"a password, mistyped": {httpclient.Options{URL: "htps://u:secret@h"}, "without user"},
+		"no URL, a password":   {httpclient.Options{URL: "https://u:sec ret:secret@h"}, "without user"},
+		"no host, a query":     {httpclient.Options{URL: "h/x?token=secret"}, "without user, query"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := httpclient.New(tc.options)
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret")):
+				t.Errorf("got %v, want %q and no secret", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEveryWayInWhichAServerCanMisbehaveIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		serve http.HandlerFunc
+		want  string
+	}{
+		"it is out of order":        {respondWith(500, "oh no\n\n\x1b[31mred\x07"), "answered 500 Internal Server Error: oh no �[31mred�"},
+		"it refuses":                {respondWith(401, "<html>who?</html>"), "answered 401 Unauthorized: <html>who?</html>"},
+		"it refuses at length":      {respondWith(403, strings.Repeat("x", 1<<21)), "Forbidden: " + strings.Repeat("x", 201) + "…"},
+		"it has no words":           {respondWith(502, ""), "answered 502 Bad Gateway"},
+		"it has moved":              {redirect, "redirects are not followed; this one leads to /elsewhere"},
+		"it has not changed":        {respondWith(304, ""), "answered 304"},
+		"it talks and talks":        {respondWith(200, strings.Repeat("x", 1001)), "longer than 1000 bytes"},
+		"it does not answer":        {silent, "no full answer in time: context deadline exceeded"},
+		"it answers drop by drop":   {drips, "no full answer in time: context deadline exceeded"},
+		"it breaks off":             {breaksOff, "reading the answer: unexpected EOF"},
+		"it hangs up":               {hangsUp, "EOF"},
+		"it does not speak HTTP":    {raw("SSH-2.0-x\r\n"), "malformed HTTP"},
+		"its header has no end":     {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), "header"},
+		"its length is a lie":       {raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"), "unexpected EOF"},
+		"it promises to come later": {tooManyRequests, "answered 429 Too Many Requests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := serve(t, tc.serve)
+			e := newClient(t, httpclient.Options{URL: server.URL, Timeout: 300 * time.Millisecond, MaxBodyBytes: 1000})
+			began := wall.Now()
+			body, err := e.Do(t.Context(), get)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("answered %q, %v; want an error with %q", body, err, tc.want)
+			}
+			if took := wall.Since(began); took > 5*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if err != nil && len(err.Error()) > 500 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func TestIfOnlyTheStatusMattersNothingElseIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		serve http.HandlerFunc
+		want  string // empty: no error
+	}{
+		"it talks and talks":      {respondWith(200, strings.Repeat("x", 1001)), ""},
+		"it answers drop by drop": {drips, ""},
+		"it breaks off":           {breaksOff, ""},
+		"it refuses at length":    {respondWith(503, strings.Repeat("x", 1<<21)), "answered 503 Service Unavailable"},
+		"it has moved":            {redirect, "redirects are not followed"},
+		"it does not answer":      {silent, "no full answer in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newClient(t, httpclient.Options{URL: serve(t, tc.serve).URL, Timeout: 300 * time.Millisecond, MaxBodyBytes: 1000})
+			body, err := e.Do(t.Context(), httpclient.Request{Method: http.MethodPost, StatusOnly: true})
+			switch {
+			case tc.want == "" && (err != nil || body != nil):
+				t.Errorf("got %q, %v", body, err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("got %q, %v; want an error with %q", body, err, tc.want)
+			}
+		})
+	}
+}
+
+func respondWith(code int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+func redirect(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/elsewhere" {
+		respondWith(200, "stolen")(w, r)
+		return
+	}
+	http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+}
+
+func tooManyRequests(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "7")
+	w.WriteHeader(http.StatusTooManyRequests)
+}
+
+func silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+func drips(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
+		_, _ = io.WriteString(w, "x")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-wall.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func breaksOff(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "[{")
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+func hangsUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+func raw(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(conn, text)
+		_ = conn.Close()
+	}
+}
+
+func TestAStatusErrorSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	_, err := newClient(t, httpclient.Options{URL: serve(t, tooManyRequests).URL}).Do(t.Context(), get)
+	var statusErr *httpclient.StatusError
+	if !errors.As(err, &statusErr) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(httpclient.StatusError{Code: 429, RetryAfter: 7 * time.Second}, *statusErr); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+func TestNobodyIsThere(t *testing.T) {
+	t.Parallel()
+	server := serve(t, silent)
+	e := newClient(t, httpclient.Options{URL: server.URL})
+	server.Close()
+	var first string
+	for range 3 { // the text is the same each time, whatever port this end has
+		_, err := e.Do(t.Context(), get)
+		if err == nil || !strings.Contains(err.Error(), "dial: connect: connection refused") {
+			t.Fatalf("got %v", err)
+		}
+		if first == "" {
+			first = err.Error()
+		}
+		if err.Error() != first {
+			t.Errorf("%q, then %q", first, err)
+		}
+	}
+}
+
+func TestWhatIsAskedArrives(t *testing.T) {
+	t.Parallel()
+	var got []string
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = []string{r.Method, r.URL.EscapedPath(), r.URL.Query().Get("q"), r.Header.Get("Content-Type"), r.Header.Get("Authorization"), string(body)}
+		respondWith(201, "made")(w, r)
+	})
+	r := get
+	r.Method, r.ContentType, r.Body = http.MethodPost, "application/json", []byte("{}")
+	answer, err := newClient(t, httpclient.Options{URL: server.URL + "/base/", MaxBodyBytes: 4}).Do(t.Context(), r)
+	if err != nil || string(answer) != "made" {
+		t.Errorf("answered %q, %v", answer, err)
+	}
+	want := []string{"POST", "/base/api/a%20b", `x="y"`, "application/json", "", "{}"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+}
+
+func TestOneConnectionIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(respondWith(200, "x"))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	e := newClient(t, httpclient.Options{URL: server.URL})
+	for range 10 {
+		if _, err := e.Do(t.Context(), get); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := opened.Load(); got != 1 {
+		t.Errorf("%d connections were opened for ten requests", got)
+	}
+}
+
+func TestTheServerMustBeVouchedForByTheAuthorityThatTheFileNamesNow(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(respondWith(200, "x"))
+	t.Cleanup(server.Close)
+	ca := writeTempFile(t, "nothing")
+	e := newClient(t, httpclient.Options{URL: server.URL, CAFile: ca})
+	for _, step := range []struct{ ca, want string }{
+		{"nothing", "no certificate in PEM"},
+		{caPEM(server), ""},
+		{strings.Replace(caPEM(server), "BEGIN CERT", "BEGIN CERTX", 1), "no certificate in PEM"},
+		{caPEM(server), ""},
+	} {
+		rewrite(t, ca, step.ca)
+		_, err := e.Do(t.Context(), get)
+		if step.want == "" && err != nil || step.want != "" && (err == nil || !strings.Contains(err.Error(), step.want)) {
+			t.Errorf("got %v, want %q", err, step.want)
+		}
+	}
+	for name, o := range map[string]httpclient.Options{
+		"the system does not know it": {URL: server.URL},
+		"the file is missing":         {URL: server.URL, CAFile: ca + "x"},
+		"it has another name":         {URL: strings.Replace(server.URL, "127.0.0.1", "localhost", 1), CAFile: ca},
+	} {
+		if _, err := newClient(t, o).Do(t.Context(), get); err == nil {
+			t.Errorf("%s, and it was believed", name)
+		}
+	}
+}
+
+func TestTheTokenIsTheOneInTheFileNow(t *testing.T) {
+	t.Parallel()
+	var got string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))
+	t.Cleanup(server.Close)
+	token := writeTempFile(t, "first\n")
+	e := newClient(t, httpclient.Options{URL: server.URL, CAFile: writeTempFile(t, caPEM(server)), TokenFile: token})
+	for text, want := range map[string]string{"first\n": "Bearer first", "second": "Bearer second", "": "", "two words": "", "a\nb": "", "\x00": ""} {
+		got = ""
+		rewrite(t, token, text)
+		_, err := e.Do(t.Context(), get)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("with %q: sent %q, %v; want %q", text, got, err, want)
+		}
+		if err != nil && text != "" && strings.Contains(err.Error(), text) {
+			t.Errorf("the error shows what is in the file: %v", err)
+		}
+	}
+}
+
+func TestATokenThatAServerSaysBackIsNotShown(t *testing.T) {
+	t.Parallel()
+	for name, respond := range map[string]func(http.ResponseWriter, string){
+		"in a refusal": func(w http.ResponseWriter, token string) { http.Error(w, "you said: "+token, http.StatusUnauthorized) },
+		"in where a redirect leads to": func(w http.ResponseWriter, token string) {
+			w.Header().Set("Location", "/login?you="+token)
+			w.WriteHeader(http.StatusFound)
+		},
+		"in the middle of what is cut off": func(w http.ResponseWriter, token string) {
+			http.Error(w, strings.Repeat("x", 185)+token, http.StatusUnauthorized)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(w, r.Header.Get("Authorization")) }))
+			t.Cleanup(server.Close)
+			e := newClient(t, httpclient.Options{URL: server.URL, CAFile: writeTempFile(t, caPEM(server)), TokenFile: writeTempFile(t, "sha256~secret")})
+			_, err := e.Do(t.Context(), get)
+			if err == nil || strings.Contains(err.Error(), "sha256") || !strings.Contains(err.Error(), "Bearer …") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                        "",
+		"  plain \t text\r\n":     "plain text",
+		"a\x00b\x1b[2Jc":          "a�b�[2Jc",
+		"not \xff UTF-8":          "not � UTF-8",
+		"right\u202eto left":      "right�to left",
+		"grüße 世界":                "grüße 世界",
+		strings.Repeat("é", 5000): strings.Repeat("é", 101) + "…",
+	} {
+		if got := httpclient.SanitizeText(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzPrintable(f *testing.F) {
+	f.Add("a\x00b")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := httpclient.SanitizeText(text)
+		if len(got) > 210 || strings.ContainsAny(got, "\x00\n\r\x1b") || got != httpclient.SanitizeText(got) && len(got) < 200 {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	})
+}

@@ -1,0 +1,100 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package alertmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+)
+
+// Client asks one Alertmanager, or a cluster of them behind one address. There,
+// what was told to one is not known to the others at once.
+type Client struct {
+	http *httpclient.Client
+}
+
+// maxBodyBytes bounds the list of silences, in bytes.
+const maxBodyBytes = 4 << 20
+
+// New makes a client of the Alertmanager at the address to which /api/v2 is
+// appended, or says what is wrong with the options.
+func New(o httpclient.Options) (*Client, error) {
+	o.MaxBodyBytes = maxBodyBytes
+	e, err := httpclient.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{http: e}, nil
+}
+
+// Silences lists the silences which have all of the matchers, in every state.
+func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, error) {
+	query := url.Values{}
+	for _, m := range filter {
+		query.Add("filter", m.String())
+	}
+	body, err := c.do(ctx, http.MethodGet, query, nil, "silences")
+	if err != nil {
+		return nil, fmt.Errorf("listing the silences: %w", err)
+	}
+	all, err := decodeList(body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of silences: %w", err)
+	}
+	var found []Silence
+	for _, s := range all {
+		if s.HasMatchers(filter...) { // whatever became of the filter: nobody else's silence is to be touched
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// Upsert makes a silence, or changes the one that has its ID, and returns its ID.
+// A change that Alertmanager cannot make to a silence ends that one and makes
+// another, with another ID.
+func (c *Client) Upsert(ctx context.Context, s Silence) (string, error) {
+	body, err := encode(s)
+	if err != nil {
+		return "", fmt.Errorf("writing a silence: %w", err)
+	}
+	response, err := c.do(ctx, http.MethodPost, nil, body, "silences")
+	if err != nil {
+		return "", fmt.Errorf("setting a silence: %w", err)
+	}
+	id, err := decodeID(response)
+	if err != nil {
+		return "", fmt.Errorf("setting a silence: reading the answer: %w", err)
+	}
+	return id, nil
+}
+
+// Expire ends a silence. That it has ended already is success, that it is not
+// known is an error: another member of the cluster may know it.
+func (c *Client) Expire(ctx context.Context, id string) error {
+	if !idPattern.MatchString(id) {
+		return errors.New("ending a silence: its ID is not one")
+	}
+	if _, err := c.do(ctx, http.MethodDelete, nil, nil, "silence", id); err != nil {
+		return fmt.Errorf("ending the silence %s: %w", id, err)
+	}
+	return nil
+}
+
+// idPattern is what an ID may look like: it becomes part of a path.
+var idPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+func (c *Client) do(ctx context.Context, method string, query url.Values, body []byte, path ...string) ([]byte, error) {
+	r := httpclient.Request{Method: method, Path: append([]string{"api", "v2"}, path...), Query: query, Body: body}
+	if body != nil {
+		r.ContentType = "application/json"
+	}
+	return c.http.Do(ctx, r)
+}

@@ -1,0 +1,95 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+)
+
+// dependenciesInterval is how long external dependencies that could not be
+// reached are left alone.
+const dependenciesInterval = 30 * time.Second
+
+// newDeps is what upgraders are made with that is not of the API server. All
+// that is wrong is said, each with its key. Nobody is asked.
+func newDeps(cfg config.Config, clk clock.PassiveClock) (runbooks.Deps, error) {
+	alertSource, err := newAlerts(cfg.Alerts, clk)
+	externalDeps, err2 := newExternalDeps(cfg.ExternalDependencies)
+	silencer, err3 := newSilencer(cfg.Alertmanager)
+	if err := errors.Join(err, err2, err3); err != nil {
+		return runbooks.Deps{}, err
+	}
+	return runbooks.Deps{Alerts: alertSource, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
+}
+
+// newAlerts is what the gates know about alerts. Prometheus is in the cluster, so
+// no proxy is asked.
+func newAlerts(a config.Alerts, clk clock.PassiveClock) (*health.Alerts, error) {
+	if a.URL == "" {
+		return &health.Alerts{Disabled: true}, nil
+	}
+	source, err := prometheus.New(prometheus.Options{
+		HTTPClient:       httpclient.Options{URL: a.URL, CAFile: a.CAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration},
+		IgnoreAlerts:     a.IgnoreAlerts,
+		IgnoreNamespaces: a.IgnoreNamespaces,
+		Watchdog:         a.Watchdog,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("alerts.url: %w", err)
+	}
+	return &health.Alerts{Source: source, Clock: clk, Interval: a.Interval.Duration}, nil
+}
+
+// newExternalDeps is what an upgrade needs outside of the cluster, where a proxy may
+// be in between.
+func newExternalDeps(e config.ExternalDependencies) (*externaldeps.Dependencies, error) {
+	d, err := externaldeps.New(externaldeps.Options{
+		URLs: e.URLs, Timeout: e.Timeout.Duration, Interval: dependenciesInterval, Proxy: http.ProxyFromEnvironment,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("externalDependencies.urls: %w", err)
+	}
+	return d, nil
+}
+
+// newSilencer is who silences alerts. Alertmanager is in the cluster, so no proxy
+// is asked.
+func newSilencer(a config.Alertmanager) (*silence.Silencer, error) {
+	if a.URL == "" {
+		return &silence.Silencer{}, nil
+	}
+	c, err := alertmanager.New(httpclient.Options{URL: a.URL, CAFile: a.CAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration})
+	if err != nil {
+		return nil, fmt.Errorf("alertmanager.url: the URL of Alertmanager %w", err)
+	}
+	return &silence.Silencer{Alertmanager: c}, nil
+}
+
+// configureWebhook has the webhook tell the receiver that is configured, from now on. It
+// may be anywhere, with a proxy in between.
+func configureWebhook(w *webhook.Webhook, c config.Webhook) error {
+	if c.URL == "" {
+		return w.SetReceiver(nil)
+	}
+	err := w.SetReceiver(&httpclient.Options{URL: c.URL, CAFile: c.CAFile, TokenFile: c.TokenFile, Timeout: c.Timeout.Duration, Proxy: http.ProxyFromEnvironment})
+	if err != nil {
+		return fmt.Errorf("webhook.url: the URL of the receiver %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runbooks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
+)
+
+// target is the release that the UpgradeConfig asks for.
+func target(cfg *v1alpha1.UpgradeConfig) clusterstate.Target {
+	desired := cfg.Spec.Desired
+	return clusterstate.Target{Version: desired.Version, Image: desired.Image, Channel: desired.Channel, AcceptedRisks: desired.AcceptedRisks}
+}
+
+// attempt makes notifications about one attempt.
+type attempt struct {
+	notifier       notify.Notifier
+	cfg            *v1alpha1.UpgradeConfig
+	number         int32
+	delayThreshold time.Duration // so long after its beginning an upgrade should have commenced
+}
+
+func (t Deps) newAttempt(cfg *v1alpha1.UpgradeConfig) attempt {
+	a := attempt{notifier: t.Notifier, cfg: cfg, delayThreshold: t.Config.Notifications.DelayedAfter.Duration}
+	if len(cfg.Status.History) > 0 {
+		a.number = cfg.Status.History[0].Attempt
+	}
+	return a
+}
+
+func (a attempt) notify(reason, message string) engine.UpgradeStep {
+	return a.notifyWithType(notify.Normal, reason, message)
+}
+
+// notifyFailure tells that the upgrade was given up, and why: it failed, or it was called off.
+func (a attempt) notifyFailure(ctx context.Context, run engine.Run) (engine.Result, error) {
+	eventType, reason, message := notify.Warning, "UpgradeFailed", "the upgrade to %s has failed"
+	if run.Failure != nil {
+		if run.Failure.Reason == engine.ReasonCancelled {
+			eventType, reason, message = notify.Normal, "UpgradeCancelled", "the upgrade to %s was cancelled"
+		}
+		message += ": " + strings.ReplaceAll(run.Failure.Type+": "+run.Failure.Message, "%", "%%")
+	}
+	return a.notifyWithType(eventType, reason, message)(ctx, run)
+}
+
+// delayNotification is what is told of an upgrade that takes long to commence.
+func (a attempt) delayNotification() notify.Notification {
+	return a.notification(notify.Warning, "UpgradeDelayed", "the upgrade to %s did not commence within "+config.Duration{Duration: a.delayThreshold}.String()+" of its beginning")
+}
+
+func (a attempt) notifyWithType(eventType, reason, message string) engine.UpgradeStep {
+	return notify.Send(a.notifier, a.notification(eventType, reason, message))
+}
+
+func (a attempt) notification(eventType, reason, message string) notify.Notification {
+	version := a.cfg.Spec.Desired.Version
+	return notify.Notification{
+		Subject: notify.ObjectReference(v1alpha1.GroupVersion.String(), "UpgradeConfig", a.cfg),
+		Notification: engine.Notification{
+			ID:      engine.NotificationID(string(a.cfg.UID), a.number, version, reason),
+			Version: version, Attempt: a.number,
+			Type: eventType, Reason: reason, Message: fmt.Sprintf(message, version),
+		},
+	}
+}
+
+// wantsExtraNodes says whether extra nodes are asked for.
+func (a attempt) wantsExtraNodes() bool {
+	return a.cfg.Spec.CapacityReservation != nil && *a.cfg.Spec.CapacityReservation
+}
+
+// ref is whose the silences and the extra nodes of this attempt are.
+func (a attempt) ref() engine.AttemptRef {
+	return engine.AttemptRef{
+		UID: string(a.cfg.UID), Namespace: a.cfg.Namespace, Name: a.cfg.Name,
+		Attempt: a.number, Version: a.cfg.Spec.Desired.Version,
+	}
+}
+
+// key names this attempt among all upgrades of the cluster.
+func (a attempt) key() string { return string(a.cfg.UID) + "/" + a.ref().Key() }

@@ -1,0 +1,287 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runbooks
+
+import (
+	"context"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/postupgrade"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+)
+
+// stepSet are the lines of the tables of managed clusters, for one UpgradeConfig:
+// each method is one line, named for its step.
+type stepSet struct {
+	Deps
+
+	target  clusterstate.Target
+	attempt attempt
+
+	updateAvailable, noOtherUpdate, upgradeable, healthy, notSuperseded engine.UpgradeStep
+
+	controlPlane, workers silence.Window
+}
+
+func newStepSet(t Deps, cfg *v1alpha1.UpgradeConfig) stepSet {
+	s := stepSet{Deps: t, target: target(cfg), attempt: t.newAttempt(cfg)}
+	s.updateAvailable = controlplane.UpdateAvailable(t.Client, s.target)
+	s.noOtherUpdate = controlplane.NoOtherUpdate(t.Client, s.target)
+	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
+	s.healthy = health.WaitUntilHealthy(t.Client, "ClusterUnhealthy", t.Alerts, t.noForceNamespaces())
+	s.notSuperseded = controlplane.NotSuperseded(t.Client, t.Live, s.target)
+
+	m := t.Config.Maintenance
+	silenceScope := silence.Scope{Severities: m.Severities, Namespaces: m.Namespaces}
+	s.workers = t.Silencer.Window(s.attempt.ref(), "Workers", silenceScope, t.silenceSettings())
+	silenceScope.Alerts = m.ControlPlaneAlerts
+	s.controlPlane = t.Silencer.Window(s.attempt.ref(), "ControlPlane", silenceScope, t.silenceSettings())
+	return s
+}
+
+func (t Deps) silenceSettings() silence.Settings {
+	return silence.Settings{Lease: t.Config.Maintenance.Lease.Duration, Timeout: t.Config.Maintenance.Timeout.Duration}
+}
+
+// noForceNamespaces are the namespaces in which nothing ever forces a drain.
+func (t Deps) noForceNamespaces() []string { return t.Config.NodeDrain.IgnoreNamespaces }
+
+// withDelayNotification has the steps up to the committing one tell, once, that the
+// upgrade takes long to commence.
+func (s stepSet) withDelayNotification(table ...engine.Step) []engine.Step {
+	for i := range table {
+		table[i].Do = engine.WithKeepAlive(table[i].Do, notify.DelayKeepAlive(s.Notifier, s.attempt.delayThreshold, s.attempt.delayNotification()))
+		if table[i].Commits {
+			break
+		}
+	}
+	return table
+}
+
+// StartedNotificationSent is the first step.
+func (s stepSet) StartedNotificationSent() engine.Step {
+	return engine.Step{
+		Name: "StartedNotificationSent",
+		Doc:  "Tells that the upgrade begins.",
+		Do:   s.attempt.notify("UpgradeStarted", "the upgrade to %s begins"),
+	}
+}
+
+// VersionPinned makes the version one that is offered.
+func (s stepSet) VersionPinned() engine.Step {
+	return engine.Step{
+		Name:     "VersionPinned",
+		Doc:      "Sets the channel and waits until the version is offered.",
+		Do:       controlplane.SetChannel(s.Client, s.target),
+		PreCheck: controlplane.PreCheckUpdateAvailable(s.Client, s.target),
+	}
+}
+
+// ClusterUpgradeable asks whether the cluster may be upgraded.
+func (s stepSet) ClusterUpgradeable() engine.Step {
+	return engine.Step{
+		Name:     "ClusterUpgradeable",
+		Doc:      "Waits until no other update is in progress and the cluster says that it is upgradeable.",
+		Do:       s.upgradeable,
+		PreCheck: s.upgradeable,
+	}
+}
+
+// PreHealthCheck asks whether the cluster is fit for an upgrade.
+func (s stepSet) PreHealthCheck() engine.Step {
+	return engine.Step{
+		Name:     "PreHealthCheck",
+		Doc:      "Waits until operators, machine config pools and nodes are healthy, no disruption budget of the platform blocks a drain and no critical alert fires.",
+		Do:       s.healthy,
+		PreCheck: health.PreCheckHealth(s.Client, "ClusterUnhealthy", s.Alerts, s.noForceNamespaces()),
+	}
+}
+
+// ExternalDependenciesAvailable asks for what the upgrade needs from elsewhere.
+func (s stepSet) ExternalDependenciesAvailable() engine.Step {
+	available := externaldeps.WaitUntilAvailable(s.Dependencies)
+	return engine.Step{
+		Name:     "ExternalDependenciesAvailable",
+		Doc:      "Waits until what the upgrade needs outside of the cluster can be reached.",
+		Do:       available,
+		PreCheck: available,
+	}
+}
+
+// ScaleUpExtraNodes adds nodes, if that is asked for.
+func (s stepSet) ScaleUpExtraNodes() engine.Step {
+	return engine.Step{
+		Name: "ScaleUpExtraNodes",
+		Doc:  "Adds a node beside each MachineSet of workers, if spec.capacityReservation asks for it. It goes on without those that do not come in time.",
+		Do:   s.ExtraNodes.Add(s.attempt.ref(), s.attempt.wantsExtraNodes(), s.Config.Scale.Timeout.Duration),
+	}
+}
+
+// ControlPlaneMaintWindow opens the first maintenance window.
+func (s stepSet) ControlPlaneMaintWindow() engine.Step {
+	return engine.Step{
+		Name: "ControlPlaneMaintWindow",
+		Doc:  "Silences the alerts that are noise while the control plane is upgraded. It goes on without if Alertmanager cannot be reached.",
+		Do:   s.controlPlane.Open(),
+	}
+}
+
+// CommenceUpgrade is the point of no return. What is asked beforehand of other
+// updates is asked again in the very pass in which it acts, as are all gates.
+func (s stepSet) CommenceUpgrade(notBusy engine.UpgradeStep) engine.Step {
+	request := engine.WithGates(controlplane.RequestUpdate(s.Client, s.target), s.updateAvailable, notBusy, s.healthy)
+	return engine.Step{
+		Name:        "CommenceUpgrade",
+		Doc:         "Asks the cluster version operator for the version and waits until it has begun.",
+		Do:          engine.WithKeepAlive(engine.First(controlplane.WaitUntilAccepted(s.Client, s.target), request), s.controlPlane.KeepAlive()),
+		Reached:     controlplane.IsCommenced(s.Client, s.Live, s.target),
+		Commits:     true,
+		FailReasons: []string{"TargetRefused"},
+	}
+}
+
+// DelayedNotificationSent is whether people were told of a delay.
+func (s stepSet) DelayedNotificationSent() engine.Step {
+	return engine.Step{
+		Name: "DelayedNotificationSent",
+		Doc:  "Tells, already while the steps above wait, that the upgrade takes long to commence.",
+		Do:   notify.SendIfDelayed(s.Notifier, s.attempt.delayThreshold, s.attempt.delayNotification()),
+	}
+}
+
+// ControlPlaneUpgraded is the longest wait.
+func (s stepSet) ControlPlaneUpgraded() engine.Step {
+	return engine.Step{
+		Name:      "ControlPlaneUpgraded",
+		Doc:       "Waits until the control plane is at the version.",
+		Do:        engine.WithKeepAlive(controlplane.WaitUntilUpgraded(s.Client, s.Live, s.target), s.controlPlane.KeepAlive()),
+		Reached:   controlplane.IsUpgraded(s.Client, s.target),
+		SlowAfter: s.Config.ControlPlane.SlowAfter.Duration,
+	}
+}
+
+// RemoveControlPlaneMaintWindow closes the first maintenance window.
+func (s stepSet) RemoveControlPlaneMaintWindow() engine.Step {
+	return engine.Step{
+		Name: "RemoveControlPlaneMaintWindow",
+		Doc:  "Ends the silences of the control plane's upgrade.",
+		Do:   s.controlPlane.Close(),
+	}
+}
+
+// WorkersMaintWindow opens the second maintenance window.
+func (s stepSet) WorkersMaintWindow() engine.Step {
+	return engine.Step{
+		Name: "WorkersMaintWindow",
+		Doc:  "Silences the alerts that are noise while the worker nodes are upgraded. It goes on without if Alertmanager cannot be reached.",
+		Do:   s.workers.Open(),
+	}
+}
+
+// AllWorkerNodesUpgraded waits for the nodes.
+func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
+	return engine.Step{
+		Name:      "AllWorkerNodesUpgraded",
+		Doc:       "Waits until all machine config pools are at the version.",
+		Do:        engine.WithKeepAlive(engine.WithGates(pools.WaitUntilUpdated(s.Client), s.notSuperseded), s.workers.KeepAlive()),
+		Reached:   pools.AllUpdated(s.Client),
+		SlowAfter: s.Config.Workers.SlowAfter.Duration,
+	}
+}
+
+// RemoveExtraScaledNodes removes the nodes that were added.
+func (s stepSet) RemoveExtraScaledNodes() engine.Step {
+	return engine.Step{
+		Name:      "RemoveExtraScaledNodes",
+		Doc:       "Removes the extra nodes and waits until they are gone.",
+		Do:        engine.WithKeepAlive(s.ExtraNodes.Remove(), s.workers.KeepAlive()),
+		SlowAfter: s.Config.Scale.Timeout.Duration,
+	}
+}
+
+// RemoveMaintWindow closes the second maintenance window.
+func (s stepSet) RemoveMaintWindow() engine.Step {
+	return engine.Step{
+		Name: "RemoveMaintWindow",
+		Doc:  "Ends the silences of the worker nodes' upgrade.",
+		Do:   s.workers.Close(),
+	}
+}
+
+// PostClusterHealthCheck asks whether the upgrade did the cluster good.
+func (s stepSet) PostClusterHealthCheck() engine.Step {
+	return engine.Step{
+		Name:        "PostClusterHealthCheck",
+		Doc:         "Waits until operators, machine config pools and nodes are healthy again, no disruption budget of the platform blocks a drain and no critical alert fires.",
+		Do:          engine.WithGates(health.WaitUntilHealthy(s.Client, "UnhealthyAfterUpgrade", s.Alerts, s.noForceNamespaces()), s.notSuperseded),
+		Reached:     health.IsHealthy(s.Client, s.Alerts, s.noForceNamespaces()),
+		FailAfter:   s.Config.PostHealthCheck.Timeout.Duration,
+		FailReasons: []string{"UnhealthyAfterUpgrade"},
+	}
+}
+
+// PostUpgradeProcedures is what is left to do.
+func (s stepSet) PostUpgradeProcedures() engine.Step {
+	on := postupgrade.Cluster{Live: s.Live, Writer: s.Client}
+	return engine.Step{
+		Name: "PostUpgradeProcedures",
+		Doc:  "Carries out the procedures that are configured. It goes on without what cannot be done.",
+		Do:   postupgrade.Run(on, s.attempt.key(), s.Config.PostUpgrade.Procedures),
+	}
+}
+
+// CompletedNotificationSent is the last step.
+func (s stepSet) CompletedNotificationSent() engine.Step {
+	return engine.Step{
+		Name: "CompletedNotificationSent",
+		Doc:  "Tells that the upgrade is complete.",
+		Do:   s.attempt.notify("UpgradeCompleted", "the upgrade to %s is complete"),
+	}
+}
+
+// cleanup is what is done instead of the rest once an upgrade is given up.
+func (s stepSet) cleanup() []engine.Step {
+	return []engine.Step{
+		{
+			Name: "TargetWithdrawn",
+			Doc:  "Takes back what the cluster version operator was asked for, if it has not begun with it. The channel stays.",
+			Do:   controlplane.WithdrawRequest(s.Client, s.target),
+		},
+		{
+			Name:      "ClusterSettled",
+			Doc:       "Waits until nothing is being installed any more, if the upgrade had commenced.",
+			Do:        controlplane.WaitUntilSettled(s.Client, s.target),
+			FailAfter: s.Config.Cleanup.SettleTimeout.Duration,
+		},
+		{
+			Name: "SilencesEnded",
+			Doc:  "Ends what is left of the upgrade's silences.",
+			Do:   s.Silencer.CloseAll(s.attempt.ref(), s.silenceSettings()),
+		},
+		{
+			Name: "ExtraNodesRemoved",
+			Doc:  "Removes the extra nodes. It goes on when that takes long; they are removed all the same.",
+			Do:   s.ExtraNodes.RemoveWithin(s.Config.Scale.Timeout.Duration),
+		},
+		{
+			Name: "FailureNotificationSent",
+			Doc:  "Tells that the upgrade has failed or was cancelled, and why.",
+			Do:   s.attempt.notifyFailure,
+		},
+	}
+}
+
+// abandon takes back what would be left behind by an upgrade that is let go of:
+// nobody watches the cluster any more in place of those whom alerts wake.
+func (s stepSet) abandon(ctx context.Context) error {
+	s.Silencer.CloseNow(ctx, s.attempt.ref())
+	return s.ExtraNodes.RemoveNow(ctx)
+}

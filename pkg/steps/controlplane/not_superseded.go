@@ -1,0 +1,31 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// NotSuperseded is the gate of what follows the upgrade of the control plane: the
+// upgrade is given up if somebody leads the cluster elsewhere.
+func NotSuperseded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		version, err := readConfirmed(ctx, r, live, isSuperseded(target))
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if other, ok := version.SupersededBy(target); ok {
+			return supersededResult(target, other), nil
+		}
+		if !version.Current.Matches(target) {
+			return engine.Wait("NoHistory", "the cluster version says nothing about %s, nor about any other release", target.Version), nil
+		}
+		return alreadyUpdating(target), nil
+	}
+}

@@ -1,0 +1,48 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// WithdrawRequest takes a target back that was asked for and that the cluster version
+// operator has not begun with, so that it does not begin hours later, unwatched.
+//
+// The patch is sent even if there is nothing to take back. Then it changes
+// nothing, but the API server refuses it unless what was read is what there
+// is: a request that a slow cache does not show yet must not stay behind.
+func WithdrawRequest(c client.Client, target clusterstate.Target) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		current, version, err := getClusterVersion(ctx, c)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		commenced := version.Current.Matches(target)
+		pending := version.IsRequested(target) && !commenced
+		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) {
+			if pending {
+				spec.DesiredUpdate = nil
+			}
+		})
+		switch {
+		case err != nil:
+			return engine.Result{}, fmt.Errorf("withdrawing %s: %w", target.Version, err)
+		case !applied:
+			return retryOnConflict(), nil
+		case commenced:
+			return engine.Skip("Commenced", "the cluster version operator has begun with %s; it cannot be withdrawn", target.Version), nil
+		case !pending:
+			return engine.Skip("NothingToWithdraw", "%s is not asked for", target.Version), nil
+		}
+		return engine.Done("withdrew %s, which the cluster version operator had not begun with", target.Version), nil
+	}
+}

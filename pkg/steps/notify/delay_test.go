@@ -1,0 +1,95 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
+)
+
+var delayed = notify.Notification{Subject: subject, Notification: engine.Notification{ID: "id-1", Type: notify.Warning, Reason: "UpgradeDelayed", Message: "it is late"}}
+
+func TestDelayed(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	wait := func(again time.Duration, more string) engine.Result {
+		if again == 0 {
+			return engine.Wait("Unhealthy", "a node is ill")
+		}
+		return engine.WaitFor(again, "Unhealthy", "a node is ill%s", more)
+	}
+	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		after time.Duration // since the upgrade began
+		does  engine.Result
+		err   error
+		want  engine.Result
+		told  int
+	}{
+		"it has just begun":                {0, wait(0, ""), nil, wait(30*time.Minute, ""), 0},
+		"it is nearly so late":             {29 * time.Minute, wait(0, ""), nil, wait(time.Minute, ""), 0},
+		"what it keeps asks for less":      {0, wait(time.Minute, ""), nil, wait(time.Minute, ""), 0},
+		"it is late":                       {30 * time.Minute, wait(time.Hour, ""), nil, wait(time.Hour, ""), 1},
+		"it is late and nobody can know":   {time.Hour, wait(time.Hour, ""), down, wait(time.Minute, "; also: telling of the delay: down"), 1},
+		"it is late, but the wait is over": {time.Hour, engine.Done("healthy"), nil, engine.Done("healthy"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &receiver{err: tc.err}
+			do := func(context.Context, engine.Run) (engine.Result, error) { return tc.does, nil }
+			step := engine.WithKeepAlive(do, notify.DelayKeepAlive(r, 30*time.Minute, delayed))
+			got, err := step(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon.Add(tc.after)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			var want []notify.Notification
+			for range tc.told {
+				want = append(want, delayed)
+			}
+			if diff := cmp.Diff(want, r.notified); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestADelayIsInTheRecord(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		before, since time.Duration // from the beginning to the step, and from there to now
+		err           error
+		want          engine.Result
+		told          int
+	}{
+		"it commenced in time":                    {29 * time.Minute, 0, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
+		"it did, and the operator was down since": {29 * time.Minute, time.Hour, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
+		"it did not": {30 * time.Minute, 0, nil, engine.Done("told: it is late"), 1},
+		"it did not, and nobody can be told of it":  {time.Hour, 0, errors.New("down"), engine.WaitFor(time.Second, "NotDelivered", "not told yet: down"), 1},
+		"nobody could be told of it for five hours": {time.Hour, 5 * time.Hour, errors.New("down"), engine.Skip("NotDelivered", "not told in 5m0s of trying: down"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &receiver{err: tc.err}
+			since := noon.Add(tc.before)
+			got, err := notify.SendIfDelayed(r, 30*time.Minute, delayed)(t.Context(), engine.Run{Started: noon, Since: since, Now: since.Add(tc.since)})
+			if err != nil || got != tc.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
+			}
+			if len(r.notified) != tc.told {
+				t.Errorf("told %v, want it told %d times", r.notified, tc.told)
+			}
+		})
+	}
+}

@@ -1,0 +1,31 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// The types of notifications.
+const (
+	Normal  = corev1.EventTypeNormal
+	Warning = corev1.EventTypeWarning
+)
+
+// Notification is what is told, and about which object.
+type Notification struct {
+	Subject corev1.ObjectReference
+	engine.Notification
+}
+
+// ObjectReference is the object that a notification is about.
+func ObjectReference(apiVersion, kind string, obj metav1.Object) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: kind,
+		Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postupgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+// fileIntegrities are the objects of the File Integrity Operator, and the
+// namespace is the one in which it looks at them.
+var fileIntegrities = schema.GroupVersionKind{Group: "fileintegrity.openshift.io", Version: "v1alpha1", Kind: "FileIntegrityList"}
+
+const fileIntegrityNamespace = "openshift-file-integrity"
+
+const (
+	// annotationReinit asks the File Integrity Operator to make its databases
+	// anew, of all nodes if it is empty. The operator takes it away again.
+	annotationReinit = "file-integrity.openshift.io/re-init"
+	// annotationReinitFor notes for which attempt it was asked last.
+	annotationReinitFor = "upgrade.managed.openshift.io/re-init-for"
+)
+
+// On a cluster without the File Integrity Operator there is no such namespace
+// in which a Role could be.
+// +kubebuilder:rbac:groups=fileintegrity.openshift.io,resources=fileintegrities,verbs=list;patch
+
+// fileIntegrityReinit asks the File Integrity Operator for new databases: those
+// made before the upgrade know the files of the system as they were, so that
+// every check of an updated node would fail. That it was asked is noted in the
+// very write that asks, so that it is asked once, also after a crash.
+func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (string, error) {
+	found := metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(fileIntegrities)
+	err := on.Live.List(ctx, &found, client.InNamespace(fileIntegrityNamespace))
+	switch {
+	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+		return "nothing to do, the File Integrity Operator is not installed", nil
+	case err != nil:
+		return "", fmt.Errorf("listing the FileIntegrity objects in namespace %s: %w", fileIntegrityNamespace, err)
+	}
+	var requested []string
+	var errs []error
+	for i := range found.Items {
+		one := &found.Items[i]
+		switch {
+		case one.DeletionTimestamp != nil:
+			continue
+		case one.Annotations[annotationReinitFor] != attempt:
+			if err := reinit(ctx, on.Writer, one, attempt); err != nil {
+				errs = append(errs, fmt.Errorf("annotating FileIntegrity %s: %w", one.Name, err))
+			}
+		}
+		requested = append(requested, one.Name)
+	}
+	switch {
+	case len(errs) > 0:
+		return "", errors.Join(errs...)
+	case len(requested) == 0:
+		return "nothing to do, there is no FileIntegrity in namespace " + fileIntegrityNamespace, nil
+	}
+	return "asked for new databases of " + clusterstate.JoinNames(requested), nil
+}
+
+// reinit asks for new databases, on condition that the object still is as it was read.
+func reinit(ctx context.Context, w client.Writer, one *metav1.PartialObjectMetadata, attempt string) error {
+	updated := one.DeepCopy()
+	metav1.SetMetaDataAnnotation(&updated.ObjectMeta, annotationReinit, "")
+	metav1.SetMetaDataAnnotation(&updated.ObjectMeta, annotationReinitFor, attempt)
+	return w.Patch(ctx, updated, client.MergeFromWithOptions(one, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,88 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postupgrade_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/postupgrade"
+)
+
+var noon = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
+
+const nothing = "FileIntegrityReinit: nothing to do, there is no FileIntegrity in namespace openshift-file-integrity"
+
+func TestDone(t *testing.T) {
+	t.Parallel()
+	down := errors.New("the connection was refused")
+	trouble := "FileIntegrityReinit: listing the FileIntegrity objects in namespace openshift-file-integrity: the connection was refused"
+	notYet := func(again time.Duration) engine.Result {
+		return engine.WaitFor(again, "NotDone", "not done yet: %s", trouble)
+	}
+	left := engine.Skip("NotDone", "not done in 10m0s of trying: %s", trouble)
+	reinit := []string{"FileIntegrityReinit"}
+	for name, tc := range map[string]struct {
+		names []string
+		err   error
+		after time.Duration // since the step was first tried
+		want  engine.Result
+	}{
+		"nothing is configured":                    {nil, down, 0, engine.Skip("NotConfigured", "no procedures are configured")},
+		"it is done":                               {reinit, nil, 0, engine.Done(nothing)},
+		"it is done at last":                       {reinit, nil, time.Hour, engine.Done(nothing)},
+		"it cannot be done":                        {reinit, down, 0, notYet(time.Second)},
+		"it has not been possible for a while":     {reinit, down, 4 * time.Minute, notYet(2 * time.Minute)},
+		"the last try is when patience ends":       {reinit, down, 9 * time.Minute, notYet(time.Minute)},
+		"it is left just then":                     {reinit, down, 10 * time.Minute, left},
+		"it is left if nobody looked for a while":  {reinit, down, time.Hour, left},
+		"the clock has jumped back":                {reinit, down, -time.Hour, notYet(time.Second)},
+		"one that does not exist keeps none":       {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: there is no such procedure")},
+		"each that cannot be done is named":        {[]string{"Dance", "FileIntegrityReinit"}, down, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: there is no such procedure; %s", trouble)},
+		"what is done is named in the given order": {[]string{"FileIntegrityReinit", "FileIntegrityReinit"}, nil, 0, engine.Done(nothing + "; " + nothing)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			on := serve(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return tc.err }})
+			got, err := postupgrade.Run(on, first, tc.names)(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon.Add(tc.after)})
+			if err != nil || got != tc.want {
+				t.Errorf("got %+v, %v\nwant %+v", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAllProceduresCanBeConfiguredAndNoOthers(t *testing.T) {
+	t.Parallel()
+	settings := new(config.Config).Settings()
+	at := slices.IndexFunc(settings, func(s config.Setting) bool { return s.Path == "postUpgrade.procedures" })
+	if diff := cmp.Diff(postupgrade.Names(), settings[at].Value.(config.EnumListSetting).Allowed); diff != "" {
+		t.Errorf("names (-procedures +configuration):\n%s", diff)
+	}
+}
+
+// An API server that does not answer is an error too, not a wait for ever.
+func TestACallThatTakesTooLongIsLeftInTheEnd(t *testing.T) {
+	t.Parallel()
+	on := serve(t, interceptor.Funcs{List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the call has no deadline of its own")
+		}
+		return context.DeadlineExceeded
+	}})
+	got, err := postupgrade.Run(on, first, []string{"FileIntegrityReinit"})(t.Context(), engine.Run{Since: noon, Now: noon.Add(time.Hour)})
+	if err != nil || got.Reason() != "NotDone" || !got.Passed() || !strings.Contains(got.Message(), "deadline") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,140 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package silence_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+)
+
+type ctx = context.Context
+
+// run takes a window from its beginning to its end, for an hour in which it is
+// looked at every five minutes.
+func (w *world) run() {
+	w.t.Helper()
+	w.settle(func() engine.UpgradeStep { return w.window(named).Open() })
+	for range 12 {
+		w.pass(5 * time.Minute)
+		_, err := w.keepAlive(named)
+		alive := w.active()
+		if err == nil && len(alive) != 2 {
+			w.t.Fatalf("at %s %d silences are in force: %+v", w.clock.Now(), len(alive), alive)
+		}
+		for _, s := range alive {
+			if left := s.EndsAt.Sub(w.clock.Now()); left > settings.Lease || left < 9*time.Minute || err == nil && left < 15*time.Minute {
+				w.t.Fatalf("at %s: %+v", w.clock.Now(), s)
+			}
+		}
+	}
+	w.settle(func() engine.UpgradeStep { return w.window(named).Close() })
+	w.mustBeActive(0)
+}
+
+func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]fault{"it is lost": lost, "its answer is lost": mute, "it is carried out but refused": odd, "it is refused": fails} {
+		for _, dies := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, the operator dies of it: %t", name, dies), func(t *testing.T) {
+				t.Parallel()
+				for nth := 1; ; nth++ {
+					w := newWorld(t)
+					var hit atomic.Bool
+					w.setFault(func(n int) fault {
+						if n != nth {
+							return none
+						}
+						hit.Store(true)
+						if dies {
+							w.restart()
+						}
+						return f
+					})
+					w.run()
+					w.close()
+					switch {
+					case hit.Load():
+						continue
+					case nth < 15:
+						t.Fatalf("there were %d requests only", nth-1)
+					}
+					return
+				}
+			})
+		}
+	}
+}
+
+func TestEachRequestAndTheOneAfterItMayFail(t *testing.T) {
+	t.Parallel()
+	for nth := 1; nth < 20; nth++ {
+		w := newWorld(t)
+		w.setFault(func(n int) fault {
+			switch n {
+			case nth:
+				return mute
+			case nth + 1:
+				return lost
+			}
+			return none
+		})
+		w.run()
+		w.close()
+	}
+}
+
+// TestWhateverHappensNoSilenceOutlivesItsWindow lets anything go wrong, in any order.
+func TestWhateverHappensNoSilenceOutlivesItsWindow(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWorld(t)
+		defer w.close()
+		faults := rapid.SliceOfN(rapid.SampledFrom([]fault{none, none, none, lost, mute, odd, fails}), 60, 60).Draw(r, "faults")
+		w.setFault(func(n int) fault { return faults[n%len(faults)] })
+		for _, what := range rapid.SliceOfN(rapid.IntRange(0, 6), 1, 40).Draw(r, "what") {
+			switch what {
+			case 0:
+				w.restart()
+			case 1:
+				w.call(w.window(wide).Open(), 0)
+			case 2:
+				_, _ = w.keepAlive(named)
+			case 3:
+				_, _ = w.keepAlive(wide)
+			case 4:
+				w.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 14 * time.Minute, time.Hour}).Draw(r, "time"))
+			case 5:
+				w.call(w.window(silence.Scope{}).Close(), 0)
+			case 6:
+				w.call(w.silencer().CloseAll(testAttempt, settings), 0)
+			}
+			for _, s := range w.active() {
+				if s.EndsAt.After(w.clock.Now().Add(settings.Lease)) {
+					r.Fatalf("it lasts until %s: %+v", s.EndsAt, s)
+				}
+			}
+		}
+		w.setFault(nil)
+		w.pass(time.Minute)
+		if _, err := w.keepAlive(named); err != nil {
+			r.Fatalf("kept: %v", err)
+		}
+		if n := len(w.active()); n < 1 || n > 4 { // a memory may be of the other scope, until the half-life
+			r.Fatalf("%d silences are in force", n)
+		}
+		w.pass(15 * time.Minute)
+		_, _ = w.keepAlive(named)
+		w.mustBeActive(2)
+		w.call(w.window(named).Close(), 0)
+		w.mustBeActive(0)
+	})
+}

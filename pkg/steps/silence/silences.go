@@ -1,0 +1,128 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package silence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+)
+
+// requestTimeout bounds one look, with all its requests.
+const requestTimeout = 20 * time.Second
+
+// createdBy is who makes the silences, for people.
+const createdBy = "managed-upgrade-operator"
+
+// ensure makes what Alertmanager has of this window what it should have, and
+// returns until when the alerts are silenced. What came of it is remembered.
+func (w Window) ensure(ctx context.Context, now time.Time) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	until, err := w.reconcile(ctx, now)
+	if err != nil {
+		w.silencer.set(w, cacheEntry{at: now, due: now.Add(retryInterval), err: err})
+		return time.Time{}, err
+	}
+	w.silencer.set(w, cacheEntry{at: now, due: until.Add(-w.settings.Lease / 2)})
+	return until, nil
+}
+
+// reconcile first makes and prolongs, and then ends: alerts are rather silenced
+// twice than not.
+func (w Window) reconcile(ctx context.Context, now time.Time) (time.Time, error) {
+	unclaimed, err := w.silencer.active(ctx, ownerMatcher(labelUID, w.attempt.UID), ownerMatcher(labelWindow, w.name))
+	if err != nil {
+		return time.Time{}, err
+	}
+	until := w.expiry(now)
+	for _, matchers := range w.desired() {
+		at := slices.IndexFunc(unclaimed, func(s alertmanager.Silence) bool {
+			return s.State == alertmanager.Active && sameMatchers(s.Matchers, matchers)
+		})
+		if at < 0 {
+			if err := w.upsert(ctx, now, alertmanager.Silence{Matchers: matchers, StartsAt: now.Add(-w.settings.Lease)}); err != nil {
+				return time.Time{}, err
+			}
+			continue
+		}
+		existing := unclaimed[at]
+		unclaimed = slices.Delete(unclaimed, at, at+1)
+		if remaining := existing.EndsAt.Sub(now); remaining > w.settings.Lease/2 && remaining <= w.settings.Lease {
+			until = earliest(until, existing.EndsAt)
+			continue
+		}
+		if err := w.upsert(ctx, now, existing); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return until, w.silencer.expire(ctx, unclaimed)
+}
+
+// upsert makes or prolongs a silence. One that is to be made begins in the past:
+// Alertmanager takes that for now, whatever time its clock shows.
+func (w Window) upsert(ctx context.Context, now time.Time, s alertmanager.Silence) error {
+	s.EndsAt = w.expiry(now)
+	s.CreatedBy = createdBy
+	s.Comment = fmt.Sprintf("Upgrade to %s, UpgradeConfig %s/%s, attempt %d, %s: prolonged for as long as this lasts, ended with it.",
+		w.attempt.Version, w.attempt.Namespace, w.attempt.Name, w.attempt.Attempt, w.name)
+	_, err := w.silencer.Alertmanager.Upsert(ctx, s)
+	return err
+}
+
+func (w Window) expiry(now time.Time) time.Time {
+	return now.Add(w.settings.Lease).Truncate(time.Second)
+}
+
+// active lists the silences which have the matchers and have not ended, that
+// which lasts longest first.
+func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
+	found, err := s.Alertmanager.Silences(ctx, filter...)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(s alertmanager.Silence) bool { return !s.InEffect() })
+	slices.SortFunc(found, func(a, b alertmanager.Silence) int {
+		return cmp.Or(b.EndsAt.Compare(a.EndsAt), strings.Compare(a.ID, b.ID))
+	})
+	return found, nil
+}
+
+// closeMatching ends all silences which have the matchers, and says how many there were.
+func (s *Silencer) closeMatching(ctx context.Context, filter ...alertmanager.Matcher) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, err := s.active(ctx, filter...)
+	if err != nil {
+		return 0, err
+	}
+	return len(found), s.expire(ctx, found)
+}
+
+// expire ends each of the silences that can be ended.
+func (s *Silencer) expire(ctx context.Context, all []alertmanager.Silence) error {
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, s.Alertmanager.Expire(ctx, one.ID))
+	}
+	return errors.Join(errs...)
+}
+
+// sameMatchers says whether the matchers are the same, in whatever order.
+func sameMatchers(a, b []alertmanager.Matcher) bool {
+	return len(a) == len(b) && alertmanager.Silence{Matchers: a}.HasMatchers(b...) && alertmanager.Silence{Matchers: b}.HasMatchers(a...)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,395 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package silence_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+)
+
+func TestWhatIsSilenced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.call(w.window(named).Open(), 0)
+	want := engine.Done("silenced until 2020-05-01T12:30:00Z, and longer where it takes longer: alerts of severity warning, info and 2 alerts by name")
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	made := w.mustBeActive(2)
+	for _, s := range made {
+		if s.EndsAt != noon.Add(30*time.Minute) || s.State != alertmanager.Active || s.CreatedBy != "managed-upgrade-operator" ||
+			s.Comment != "Upgrade to 4.4.6, UpgradeConfig ns/cluster, attempt 1, ControlPlane: prolonged for as long as this lasts, ended with it." {
+			t.Errorf("made %+v", s)
+		}
+	}
+	for name, tc := range map[string]struct {
+		labels   map[string]string
+		silenced bool
+	}{
+		"a warning of the platform":       {map[string]string{"alertname": "KubePodNotReady", "severity": "warning", "namespace": "openshift-etcd"}, true},
+		"a warning of the default":        {map[string]string{"alertname": "A", "severity": "warning", "namespace": "default"}, true},
+		"a notice of no namespace":        {map[string]string{"alertname": "NodeClockNotSynchronising", "severity": "info"}, true},
+		"an application's warning":        {map[string]string{"alertname": "ShopIsSlow", "severity": "warning", "namespace": "shop"}, false},
+		"a namespace with such an ending": {map[string]string{"alertname": "A", "severity": "warning", "namespace": "my-default"}, false},
+		"a critical alert":                {map[string]string{"alertname": "KubeAPIDown", "severity": "critical", "namespace": "openshift-etcd"}, false},
+		"a critical alert by name":        {map[string]string{"alertname": "etcdMembersDown", "severity": "critical", "namespace": "openshift-etcd"}, true},
+		"a name that begins like one":     {map[string]string{"alertname": "etcdMembersDownForever", "severity": "critical"}, false},
+		"the watchdog":                    {map[string]string{"alertname": "Watchdog", "severity": "none", "namespace": "openshift-monitoring"}, false},
+		"an alert of ours":                {map[string]string{"alertname": "ManagedUpgradeStuck", "severity": "warning", "namespace": "openshift-managed"}, false},
+		"an alert without severity":       {map[string]string{"alertname": "A", "namespace": "openshift-etcd"}, false},
+	} {
+		silenced := false
+		for _, s := range made {
+			silenced = silenced || matchesAll(s.Matchers, tc.labels)
+		}
+		if silenced != tc.silenced {
+			t.Errorf("%s: silenced %t, want %t", name, silenced, tc.silenced)
+		}
+	}
+}
+
+func matchesAll(matchers []alertmanager.Matcher, labels map[string]string) bool {
+	for _, m := range matchers {
+		equal := m.Value == labels[m.Name]
+		if m.IsRegex {
+			equal = regexp.MustCompile("^(?:" + m.Value + ")$").MatchString(labels[m.Name])
+		}
+		if equal != m.IsEqual {
+			return false
+		}
+	}
+	return true
+}
+
+func TestASilenceSaysWhoseItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(silence.Scope{Severities: []string{"warn.ing", "info", "info"}, Namespaces: []string{"a+b*"}}).Open(), 0)
+	var got []string
+	for _, m := range w.mustBeActive(1)[0].Matchers {
+		got = append(got, m.String())
+	}
+	want := []string{
+		`severity=~"info|warn\\.ing"`, `namespace=~"a\\+b.*|"`, `alertname!~"ManagedUpgrade.*"`,
+		`managed_upgrade_uid!="u-1"`, `managed_upgrade_attempt!="4.4.6/1"`, `managed_upgrade_window!="ControlPlane"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("matchers (-want +got):\n%s", diff)
+	}
+}
+
+func TestOneSilenceLastsForAsLongAsItIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(wide).Open(), 0)
+	first := w.mustBeActive(1)[0]
+	w.takeRequestCount()
+	for range 12 * 60 { // the upgrade is looked at every minute, for half a day
+		w.pass(time.Minute)
+		result, err := w.keepAlive(wide)
+		if err != nil || result.Passed() || result.Failed() {
+			t.Fatalf("kept: %+v, %v", result, err)
+		}
+		kept := w.mustBeActive(1)[0]
+		if left := kept.EndsAt.Sub(w.clock.Now()); kept.ID != first.ID || left < 15*time.Minute || left > 30*time.Minute {
+			t.Fatalf("at %s: %+v", w.clock.Now(), kept)
+		}
+	}
+	if got, want := w.takeRequestCount(), 12*4*2; got != want { // four half-lives an hour, a look and a change each
+		t.Errorf("%d requests, want %d", got, want)
+	}
+	if result := w.call(w.window(wide).Close(), 0); result != engine.Done("silences ended: 1") {
+		t.Errorf("ended: %+v", result)
+	}
+	w.mustBeActive(0)
+}
+
+func TestAKeeperAsksToBeCalledAtTheHalfLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(wide).Open(), 0)
+	w.pass(10 * time.Minute)
+	if got, err := w.keepAlive(wide); err != nil || got != engine.WaitFor(5*time.Minute, "Silenced", "the alerts are silenced") {
+		t.Errorf("kept: %+v, %v", got, err)
+	}
+	w.restart() // it asks, and finds that there is nothing to do
+	w.takeRequestCount()
+	if got, err := w.keepAlive(wide); err != nil || got != engine.WaitFor(5*time.Minute, "Silenced", "the alerts are silenced") || w.takeRequestCount() != 1 {
+		t.Errorf("kept after a restart: %+v, %v", got, err)
+	}
+}
+
+func TestTheSilencesAreWhatTheyShouldBeWhateverIsThere(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		before func(t *testing.T, w *world)
+		others int // silences of others, which stay
+	}{
+		"nothing":                    {func(*testing.T, *world) {}, 0},
+		"the same":                   {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0) }, 0},
+		"one that lapsed":            {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(time.Hour) }, 0},
+		"one that was ended":         {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.call(w.window(wide).Close(), 0) }, 0},
+		"one that is about to lapse": {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(29 * time.Minute) }, 0},
+		"one that lasts too long":    {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(-5 * time.Hour) }, 0},
+		"one for more alerts":        {func(_ *testing.T, w *world) { w.call(w.window(named).Open(), 0) }, 0},
+		"one of an earlier attempt":  {func(_ *testing.T, w *world) { w.call(w.otherWindow(1, 0).Open(), 0) }, 0},
+		"twice the same":             {func(_ *testing.T, w *world) { createTwice(w, 0) }, 0},
+		"twice, one lasts longer":    {func(_ *testing.T, w *world) { createTwice(w, time.Minute) }, 0},
+		"one of another window": {func(_ *testing.T, w *world) {
+			w.call(w.silencer().Window(testAttempt, "Workers", wide, settings).Open(), 0)
+		}, 1},
+		"one of another UpgradeConfig":   {func(_ *testing.T, w *world) { w.call(w.otherWindow(2, 1).Open(), 0) }, 1},
+		"one that a person has made":     {func(_ *testing.T, w *world) { w.create(5*time.Hour, alertmanager.Equal("severity", "warning")) }, 1},
+		"one that a person has made so":  {func(_ *testing.T, w *world) { w.create(5*time.Hour, alertmanager.Matches("severity", "info|warning")) }, 1},
+		"one that begins in the future":  {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(-time.Second) }, 0},
+		"everything has been forgotten":  {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.restart() }, 0},
+		"an operator was down for a day": {func(_ *testing.T, w *world) { w.call(w.window(named).Open(), 0); w.pass(24 * time.Hour); w.restart() }, 0},
+	} {
+		for how, ensure := range map[string]func(w *world){
+			"opened": func(w *world) { w.call(w.window(wide).Open(), 0) },
+			"kept":   func(w *world) { w.restart(); _, _ = w.keepAlive(wide) },
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				tc.before(t, w)
+				ensure(w)
+				mine := 0
+				for _, s := range w.mustBeActive(1 + tc.others) {
+					left := s.EndsAt.Sub(w.clock.Now())
+					if s.HasMatchers(alertmanager.NotEqual("managed_upgrade_uid", "u-1"), alertmanager.NotEqual("managed_upgrade_attempt", "4.4.6/1"),
+						alertmanager.NotEqual("managed_upgrade_window", "ControlPlane")) && left > 15*time.Minute && left <= 30*time.Minute {
+						mine++
+					}
+				}
+				if mine != 1 {
+					t.Errorf("%d are this window's", mine)
+				}
+			})
+		}
+	}
+}
+
+// otherWindow is the window of another UpgradeConfig or attempt.
+func (w *world) otherWindow(uid rune, attempt int32) silence.Window {
+	other := testAttempt
+	other.UID, other.Attempt = "u-"+string('0'+uid), attempt
+	return w.silencer().Window(other, "ControlPlane", wide, settings)
+}
+
+// createTwice makes the same silence twice, the second to last for longer.
+func createTwice(w *world, longer time.Duration) {
+	w.call(w.window(wide).Open(), 0)
+	w.create(30*time.Minute+longer, w.mustBeActive(1)[0].Matchers...)
+	w.mustBeActive(2)
+}
+
+func TestOfTwoTheOneThatLastsLongerIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(wide).Open(), 0)
+	w.pass(10 * time.Minute)
+	w.create(30*time.Minute, w.mustBeActive(1)[0].Matchers...)
+	longer := w.mustBeActive(2)[1]
+	w.restart()
+	if _, err := w.keepAlive(wide); err != nil {
+		t.Fatal(err)
+	}
+	if kept := w.mustBeActive(1)[0]; kept.ID != longer.ID {
+		t.Errorf("kept %+v, want %+v", kept, longer)
+	}
+}
+
+func TestAlertmanagerIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setFault(func(int) fault { return fails })
+	down := `answered 503 Service Unavailable`
+	for tried, want := range map[time.Duration]string{
+		0:                "the alerts are not silenced yet: ",
+		time.Minute:      "the alerts are not silenced yet: ",
+		2 * time.Minute:  "the alerts are not silenced, after 2m0s of trying: ",
+		20 * time.Minute: "the alerts are not silenced, after 2m0s of trying: ",
+		-time.Hour:       "the alerts are not silenced yet: ",
+	} {
+		got := w.call(w.window(wide).Open(), tried)
+		if got.Passed() != (tried >= settings.Timeout) || got.Failed() || got.Reason() != "NotSilenced" ||
+			!strings.HasPrefix(got.Message(), want) || !strings.HasSuffix(got.Message(), down) {
+			t.Errorf("after %s: %+v", tried, got)
+		}
+		got = w.call(w.window(wide).Close(), tried)
+		if got.Passed() != (tried >= settings.Timeout) || got.Reason() != "NotEnded" || !strings.HasPrefix(got.Message(), "the silences are not ended, and lapse within 30m0s") {
+			t.Errorf("ended after %s: %+v", tried, got)
+		}
+	}
+}
+
+func TestAKeeperTriesOnceAMinuteWhileAlertmanagerIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setFault(func(int) fault { return fails })
+	for range 600 { // ten minutes in which something changes each second
+		if result, err := w.keepAlive(wide); err == nil || !strings.HasPrefix(err.Error(), "keeping the alerts silenced: ") {
+			t.Fatalf("kept: %+v, %v", result, err)
+		}
+		w.pass(time.Second)
+	}
+	if got := w.takeRequestCount(); got != 10 {
+		t.Errorf("%d requests in ten minutes", got)
+	}
+	w.setFault(nil)
+	if _, err := w.keepAlive(wide); err != nil {
+		t.Errorf("it is up again, and kept: %v", err)
+	}
+	w.mustBeActive(1)
+}
+
+func TestAKeeperNeverStopsWhatItKeeps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setFault(func(int) fault { return lost })
+	do := func(result engine.Result) engine.UpgradeStep {
+		return func(c ctx, _ engine.Run) (engine.Result, error) { return result, c.Err() }
+	}
+	waits := w.call(engine.WithKeepAlive(do(engine.Wait("Upgrading", "half of it is done")), w.window(wide).KeepAlive()), 0)
+	if waits.Reason() != "Upgrading" || !strings.HasPrefix(waits.Message(), "half of it is done; also: keeping the alerts silenced: listing the silences: ") {
+		t.Errorf("waits: %+v", waits)
+	}
+	if done := w.call(engine.WithKeepAlive(do(engine.Done("all of it")), w.window(wide).KeepAlive()), 0); done != engine.Done("all of it") {
+		t.Errorf("done: %+v", done)
+	}
+}
+
+func TestNothingIsAskedWhereThereIsNothingToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nobody := &silence.Silencer{}
+	for name, tc := range map[string]struct {
+		step engine.UpgradeStep
+		want engine.Result
+	}{
+		"opened, nobody to ask":       {nobody.Window(testAttempt, "X", wide, settings).Open(), engine.Skip("NotConfigured", "there is no Alertmanager to ask")},
+		"kept, nobody to ask":         {nobody.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
+		"ended, nobody to ask":        {nobody.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "there is no Alertmanager to ask")},
+		"all ended, nobody to ask":    {nobody.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "there is no Alertmanager to ask")},
+		"opened, nothing to silence":  {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+		"kept, nothing to keep":       {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
+		"namespaces alone are no one": {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+	} {
+		if got := w.call(tc.step, 0); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+	if got := w.takeRequestCount(); got != 0 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+func TestTheCleanUpEndsAllThatWasMadeForTheUpgradeConfigAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(named).Open(), 0)
+	w.call(w.silencer().Window(testAttempt, "Workers", wide, settings).Open(), 0)
+	w.call(w.otherWindow(1, 7).Open(), 0) // which is another attempt: it takes over the window
+	w.call(w.otherWindow(2, 1).Open(), 0)
+	w.create(time.Hour, alertmanager.Equal("a", "b"))
+	w.restart()
+	if got := w.call(w.silencer().CloseAll(testAttempt, settings), 0); got != engine.Done("silences ended: 2") {
+		t.Errorf("got %+v", got)
+	}
+	w.mustBeActive(2)
+	if got := w.call(w.silencer().CloseAll(testAttempt, settings), 0); got != engine.Skip("NothingToEnd", "no silence of this upgrade is in force") {
+		t.Errorf("again: %+v", got)
+	}
+}
+
+func TestAnUpgradeThatIsLetGoOfLeavesNoSilencesUnlessAlertmanagerIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(named).Open(), 0)
+	w.call(w.otherWindow(2, 1).Open(), 0)
+	w.takeRequestCount()
+	w.setFault(func(int) fault { return fails })
+	w.silencer().CloseNow(t.Context(), testAttempt)
+	if requests := w.takeRequestCount(); requests != 1 {
+		t.Errorf("%d requests to an Alertmanager that is out of reach, want 1", requests)
+	}
+	w.setFault(nil)
+	w.mustBeActive(3)
+	w.silencer().CloseNow(t.Context(), testAttempt)
+	w.mustBeActive(1)
+	(&silence.Silencer{}).CloseNow(t.Context(), testAttempt) // there is nobody to ask
+}
+
+func TestTheAlertsAreToldAgainIfTheOperatorIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(named).Open(), 0)
+	w.pass(30 * time.Minute)
+	w.mustBeActive(0)
+	if got := w.call(w.window(named).Close(), 0); got.Reason() != "NothingToEnd" || !got.Passed() {
+		t.Errorf("ended: %+v", got)
+	}
+}
+
+func TestAWindowIsEndedAndTheOthersAreNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(named).Open(), 0)
+	w.call(w.silencer().Window(testAttempt, "Workers", wide, settings).Open(), 0)
+	if got := w.call(w.window(named).Close(), 0); got != engine.Done("silences ended: 2") {
+		t.Errorf("got %+v", got)
+	}
+	w.mustBeActive(1)
+}
+
+func TestWhatIsRememberedDoesNotOutliveAClockThatJumpsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(wide).Open(), 0)
+	w.pass(-10 * time.Minute)
+	if _, err := w.keepAlive(wide); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.mustBeActive(1)[0].EndsAt.Sub(w.clock.Now()); left != 30*time.Minute {
+		t.Errorf("it lasts for %s more", left)
+	}
+}
+
+// slowAlertmanager is an Alertmanager that tells for how long it may be waited for.
+type slowAlertmanager struct {
+	silence.Alertmanager
+	within time.Duration
+}
+
+func (s *slowAlertmanager) Silences(ctx ctx, _ ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
+	if until, ok := ctx.Deadline(); ok {
+		s.within = until.Sub(clock.RealClock{}.Now())
+	}
+	return nil, context.DeadlineExceeded
+}
+
+func TestNoLookTakesLong(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]func(silence.Window) engine.UpgradeStep{
+		"opened": silence.Window.Open, "kept": silence.Window.KeepAlive, "ended": silence.Window.Close,
+	} {
+		am := &slowAlertmanager{}
+		s := &silence.Silencer{Alertmanager: am}
+		_, _ = step(s.Window(testAttempt, "X", wide, settings))(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon})
+		if am.within <= 0 || am.within > 20*time.Second {
+			t.Errorf("%s: it may take %s", name, am.within)
+		}
+	}
+}
