@@ -4,12 +4,12 @@
 package clusterstate
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // AvailableUpdate is how the cluster version operator offers a release. The zero Offer
@@ -36,7 +36,7 @@ type Risk struct {
 
 // String says in one bounded line what the risk is.
 func (r Risk) String() string {
-	return cmp.Or(sanitize(strings.TrimSpace(r.Message+" "+r.URL)), "no reason is given")
+	return text.Reason(r.Message + " " + r.URL)
 }
 
 // UnacceptedRisks are the risks of the offer that the target does not accept.

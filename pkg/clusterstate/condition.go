@@ -5,11 +5,10 @@ package clusterstate
 
 import (
 	"cmp"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Condition is what an object reports about itself under one type. The zero
@@ -28,11 +27,8 @@ func (c Condition) IsFalse() bool { return c.Status == string(configv1.Condition
 
 // MessageOrReason is the condition's message in one bounded line, or else its reason.
 func (c Condition) MessageOrReason() string {
-	return cmp.Or(sanitize(c.Message), Sanitize(c.Reason))
+	return cmp.Or(sanitize(c.Message), text.Reason(c.Reason))
 }
-
-// Sanitize is a text of somebody else's in one bounded line.
-func Sanitize(text string) string { return cmp.Or(sanitize(text), "no reason is given") }
 
 // ReasonAndMessage is the condition's reason and message in one bounded line.
 func (c Condition) ReasonAndMessage() string {
@@ -52,29 +48,5 @@ func condition(conditions []configv1.ClusterOperatorStatusCondition, name config
 	return Condition{}
 }
 
-// maxTextBytes bounds a text of somebody else's within a message of ours, in bytes.
-const maxTextBytes = 512
-
-// sanitize makes one bounded line of a text, without what cannot be printed.
-func sanitize(text string) string {
-	cut := len(text) > 4*maxTextBytes // long before what is kept of it: white space shrinks
-	if cut {
-		text = text[:4*maxTextBytes]
-	}
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), unprintable), " ")
-	if len(text) > maxTextBytes {
-		cut = true
-		end := maxTextBytes
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = text[:end]
-	}
-	if cut {
-		text += "…"
-	}
-	return text
-}
-
-// unprintable are white space, control characters, and those that change how others are shown.
-func unprintable(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }
+// sanitize returns what an object reports as one bounded line.
+func sanitize(reported string) string { return text.Sanitize(reported, text.MaxReason) }

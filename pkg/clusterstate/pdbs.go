@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // PDB is what a PodDisruptionBudget says of the pods that it guards.
@@ -48,7 +50,7 @@ func ListPDBs(ctx context.Context, r client.Reader, namespace string) ([]PDB, er
 // ListPDBsIn reads the PodDisruptionBudgets of the namespaces that are
 // among those listed, sorted by namespace and name.
 func ListPDBsIn(ctx context.Context, r client.Reader, namespaces []string) ([]PDB, error) {
-	budgets, err := listPDBs(ctx, r, func(namespace string) bool { return MatchesAny(namespace, namespaces) })
+	budgets, err := listPDBs(ctx, r, func(namespace string) bool { return text.MatchesAny(namespace, namespaces) })
 	if err != nil {
 		return nil, fmt.Errorf("listing the disruption budgets: %w", err)
 	}

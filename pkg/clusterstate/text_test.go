@@ -4,70 +4,13 @@
 package clusterstate_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
-
-func TestNames(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		names []string
-		want  string
-	}{
-		"none":                          {nil, ""},
-		"one":                           {[]string{"a"}, "a"},
-		"three are all named":           {[]string{"c", "a", "b"}, "a, b, c"},
-		"of more, three and the others": {[]string{"g", "f", "e", "d", "c", "b", "a"}, "a, b, c and 4 more"},
-		"each counts once":              {[]string{"b", "a", "b", "a", "c", "c"}, "a, b, c"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			before := slices.Clone(tc.names)
-			if got := clusterstate.JoinNames(tc.names); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-			if !slices.Equal(before, tc.names) {
-				t.Errorf("the names were reordered: %q", tc.names)
-			}
-		})
-	}
-}
-
-func TestBecause(t *testing.T) {
-	t.Parallel()
-	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("CET", 3600))
-	if got := clusterstate.WithReason("a", clusterstate.FormatSince(noon)); got != "a (since 2026-03-01T11:00:00Z)" {
-		t.Errorf("with a reason: got %q", got)
-	}
-	if got := clusterstate.WithReason("a", clusterstate.FormatSince(time.Time{})); got != "a" {
-		t.Errorf("without a reason: got %q", got)
-	}
-}
-
-func TestAmong(t *testing.T) {
-	t.Parallel()
-	patterns := []string{"default", "kube-*", "openshift-*", "team-*-system", "a.c", "[", "\\", "x*y*z"}
-	for name, want := range map[string]bool{
-		"default": true, "kube-system": true, "openshift-etcd": true, "kube-": true, "team-a-system": true, "team--system": true,
-		"xyz": true, "x-yy-z": true, "[": true,
-		"default-2": false, "team-a": false, "abc": false, "my-kube-system": false, "kube": false, "openshift": false, "shop": false,
-		"team-system": false, "xz": false, "xzy": false, "ayz": false, "xyq": false, "": false,
-	} {
-		if got := clusterstate.MatchesAny(name, patterns); got != want {
-			t.Errorf("%s: got %t", name, got)
-		}
-	}
-	if clusterstate.MatchesAny("shop", nil) || !clusterstate.MatchesAny("shop", []string{"*"}) || !clusterstate.MatchesAny("shop", []string{"**"}) {
-		t.Error("an empty list has nothing, and an asterisk is everything")
-	}
-}
 
 func TestConditionText(t *testing.T) {
 	t.Parallel()
@@ -75,7 +18,7 @@ func TestConditionText(t *testing.T) {
 		condition clusterstate.Condition
 		text, why string
 	}{
-		"nothing is said":        {clusterstate.Condition{}, "no reason is given", "no reason is given"},
+		"nothing is said":        {clusterstate.Condition{}, "no reason given", "no reason given"},
 		"only a reason":          {clusterstate.Condition{Reason: "R"}, "R", "R"},
 		"only a message":         {clusterstate.Condition{Message: "m"}, "m", "m"},
 		"both":                   {clusterstate.Condition{Reason: "R", Message: "m"}, "m", "R: m"},

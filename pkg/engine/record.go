@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The reasons that the engine itself records.
@@ -140,7 +140,7 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 	case c.Reason == "":
 		c.Reason = reasonWaiting
 	}
-	c.Message = Truncate(strings.ToValidUTF8(c.Message, "\uFFFD"), maxMessage) // JSON could not hold it otherwise
+	c.Message = text.Truncate(strings.ToValidUTF8(c.Message, "\uFFFD"), maxMessage) // JSON could not hold it otherwise
 	if c.Status != status || c.LastTransitionTime == nil || c.LastTransitionTime.After(now.Time) {
 		c.Status, c.LastTransitionTime = status, &now
 	}
@@ -148,17 +148,6 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 
 // maxMessage bounds a message, in bytes: people read it, and the record is kept in one object.
 const maxMessage = 2048
-
-// Truncate shortens a text to at most that many bytes and an ellipsis, never within a character.
-func Truncate(text string, maxBytes int) string {
-	if len(text) <= maxBytes {
-		return text
-	}
-	for maxBytes > 0 && !utf8.RuneStart(text[maxBytes]) {
-		maxBytes--
-	}
-	return text[:maxBytes] + "…"
-}
 
 // toMetaTime is a time as the record can hold it: whole seconds.
 func toMetaTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }

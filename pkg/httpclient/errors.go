@@ -12,11 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-)
 
-// maxTextBytes bounds what is shown of an answer, in bytes.
-const maxTextBytes = 200
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
 
 // StatusError is an answer whose status says that the request was not carried out.
 type StatusError struct {
@@ -27,57 +25,31 @@ type StatusError struct {
 
 // Error says the status and what came with it.
 func (e *StatusError) Error() string {
-	text := fmt.Sprintf("answered %d %s", e.Code, http.StatusText(e.Code))
+	message := fmt.Sprintf("answered %d %s", e.Code, http.StatusText(e.Code))
 	if e.Body != "" {
-		text += ": " + e.Body
+		message += ": " + e.Body
 	}
-	return text
+	return message
 }
 
 // newStatusError is what an answer says that is none. Some say what they were asked
 // with: the token is not shown.
 func newStatusError(response *http.Response, body, token string) *StatusError {
-	sanitize := func(text string) string {
+	excerpt := func(received string) string {
 		if token != "" {
-			text = strings.ReplaceAll(text, token, "…")
+			received = strings.ReplaceAll(received, token, "…")
 		}
-		return SanitizeText(text)
+		return text.Excerpt(received)
 	}
-	e := &StatusError{Code: response.StatusCode, Body: sanitize(body)}
+	e := &StatusError{Code: response.StatusCode, Body: excerpt(body)}
 	if location := response.Header.Get("Location"); location != "" && response.StatusCode < 400 {
-		e.Body = "redirects are not followed; this one leads to " + sanitize(location)
+		e.Body = "redirects are not followed; this one leads to " + excerpt(location)
 	}
 	const most = 24 * 60 * 60
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(min(seconds, most)) * time.Second
 	}
 	return e
-}
-
-// SanitizeText is a text of unknown origin made fit to be shown: on one line, each
-// character that cannot be printed replaced, shortened to 200 bytes and an ellipsis.
-func SanitizeText(text string) string {
-	var out strings.Builder
-	space := false
-	for _, r := range strings.ToValidUTF8(text, string(unicode.ReplacementChar)) {
-		switch {
-		case unicode.IsSpace(r):
-			space = out.Len() > 0
-			continue
-		case !unicode.IsPrint(r):
-			r = unicode.ReplacementChar
-		}
-		if space {
-			out.WriteByte(' ')
-			space = false
-		}
-		if out.Len() > maxTextBytes {
-			out.WriteRune('…')
-			break
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
 }
 
 // stableError is an error without what differs from one time to the next, such as

@@ -17,6 +17,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Component is the source of the Events.
@@ -50,7 +51,7 @@ func (e *Events) Publish(ctx context.Context, ref corev1.ObjectReference, n engi
 	event := &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, n.ID)},
 		InvolvedObject: ref,
-		Type:           n.Type, Reason: n.Reason, Message: engine.Truncate(n.Message, maxMessage),
+		Type:           n.Type, Reason: n.Reason, Message: text.Truncate(n.Message, maxMessage),
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source:              corev1.EventSource{Component: Component},
 		ReportingController: Component,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const (
@@ -83,7 +84,7 @@ func decide(now time.Time, d deadlines, pods []podInfo) plan {
 		case pod.ignored:
 			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it is in a namespace that is never touched (nodeDrain.ignoreNamespaces)"})
 		case pod.KeptByFinalizers && len(pod.Finalizers) > 0:
-			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it has ended and is kept by finalizers, which only their owners may remove: " + clusterstate.JoinNames(pod.Finalizers)})
+			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it has ended and is kept by finalizers, which only their owners may remove: " + text.JoinNames(pod.Finalizers)})
 		default:
 			p.toForce = append(p.toForce, blockedPod{pod, blockedBy, forceReason(pod, blockedBy)})
 		}
@@ -111,7 +112,7 @@ func forceReason(pod podInfo, blockedBy telemetry.BlockReason) string {
 	case telemetry.BlockedByTermination:
 		return fmt.Sprintf("its grace period was over at %s, and it has not ended", pod.TerminationDeadline.UTC().Format(time.RFC3339))
 	case telemetry.BlockedByPDB:
-		return "it was held by PodDisruptionBudget " + clusterstate.JoinNames(pod.pdbs) + " for longer than PDBForceDrainTimeout"
+		return "it was held by PodDisruptionBudget " + text.JoinNames(pod.pdbs) + " for longer than PDBForceDrainTimeout"
 	default:
 		return "it was there for longer than nodeDrain.timeOut after the drain had begun"
 	}

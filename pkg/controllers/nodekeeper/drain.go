@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // nodeStateTTL is for how long a node is believed to be drained. To force many pods may
@@ -72,7 +73,7 @@ func (s *drainScope) listPods(ctx context.Context) ([]podInfo, error) {
 				return nil, err
 			}
 		}
-		info := podInfo{Pod: pod, ignored: clusterstate.MatchesAny(pod.Namespace, ignored)}
+		info := podInfo{Pod: pod, ignored: text.MatchesAny(pod.Namespace, ignored)}
 		for _, b := range pdbs[pod.Namespace] {
 			if b.Selects(pod) {
 				info.pdbs = append(info.pdbs, b.Namespace+"/"+b.Name)

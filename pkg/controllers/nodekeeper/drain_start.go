@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // AnnotationDrainFirstSeen is the annotation of a node that is being drained, if nothing else
@@ -54,7 +54,7 @@ func (r *Reconciler) firstObserved(ctx context.Context, node *corev1.Node, drain
 		message = fmt.Sprintf("the taint of the node says that it is cordoned since %s", drain.Since.UTC().Format(time.RFC3339))
 	}
 	if exists {
-		message += fmt.Sprintf(", and its annotation %s says %q", AnnotationDrainFirstSeen, engine.Truncate(recorded, 64))
+		message += fmt.Sprintf(", and its annotation %s says %q", AnnotationDrainFirstSeen, text.Truncate(recorded, 64))
 	}
 	value := now.UTC().Format(time.RFC3339Nano)
 	if err := r.setFirstSeen(ctx, node, &value); err != nil {

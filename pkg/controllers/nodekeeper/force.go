@@ -19,6 +19,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // evictionTimeout is how long an eviction may take. The client tries again by
@@ -45,7 +46,7 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	case isGone(err):
 		return nil
 	case isPermanentClientError(err):
-		bp.reason = "its deletion was refused: " + clusterstate.Sanitize(err.Error())
+		bp.reason = "its deletion was refused: " + text.Reason(err.Error())
 		return s.publishCannotForce(ctx, bp)
 	case err != nil:
 		return fmt.Errorf("deleting pod %s/%s: %w", bp.Namespace, bp.Name, err)

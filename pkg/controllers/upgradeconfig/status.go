@@ -15,6 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The reasons in the summary of an upgrade. A step's own reasons may stand there too.
@@ -165,7 +166,7 @@ func setCondition(all *[]metav1.Condition, name string, c condition, generation 
 		return
 	}
 	set := metav1.Condition{
-		Type: name, Status: c.status, Reason: c.reason, Message: engine.Truncate(c.message, 4096),
+		Type: name, Status: c.status, Reason: c.reason, Message: text.Truncate(c.message, 4096),
 		ObservedGeneration: generation, LastTransitionTime: *toMetaTime(now),
 	}
 	old := meta.FindStatusCondition(*all, name)

@@ -14,7 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // decode reads YAML into a struct. It tells all that is wrong with it at once, each with the path of its field and what
@@ -119,7 +119,7 @@ func typeError(path string, value any, want string) []error {
 	if path == "" {
 		path = "the file"
 	}
-	return []error{fmt.Errorf("%s: is %s, must be %s", path, engine.Truncate(string(encoded), maxValueLen), want)}
+	return []error{fmt.Errorf("%s: is %s, must be %s", path, text.Truncate(string(encoded), maxValueLen), want)}
 }
 
 func describeKind(kind reflect.Kind) string {

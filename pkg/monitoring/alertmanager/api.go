@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // apiSilence is a silence as the API has it.
@@ -62,11 +62,11 @@ func decodeList(data []byte) ([]Silence, error) {
 func (a apiSilence) toSilence() (Silence, error) {
 	switch {
 	case !idPattern.MatchString(a.ID):
-		return Silence{}, fmt.Errorf("%q is no ID", httpclient.SanitizeText(a.ID))
+		return Silence{}, fmt.Errorf("%q is no ID", text.Excerpt(a.ID))
 	case a.Status == nil:
 		return Silence{}, errors.New("it has no status")
 	case a.Status.State != Pending && a.Status.State != Active && a.Status.State != Expired:
-		return Silence{}, fmt.Errorf("%q is no state", httpclient.SanitizeText(string(a.Status.State)))
+		return Silence{}, fmt.Errorf("%q is no state", text.Excerpt(string(a.Status.State)))
 	case a.StartsAt.IsZero() || a.EndsAt.IsZero():
 		return Silence{}, errors.New("it has no beginning or no end")
 	}
@@ -85,7 +85,7 @@ func decodeID(data []byte) (string, error) {
 		return "", err
 	}
 	if !idPattern.MatchString(response.SilenceID) {
-		return "", fmt.Errorf("%q is no ID", httpclient.SanitizeText(response.SilenceID))
+		return "", fmt.Errorf("%q is no ID", text.Excerpt(response.SilenceID))
 	}
 	return response.SilenceID, nil
 }
@@ -93,7 +93,7 @@ func decodeID(data []byte) (string, error) {
 // decode reads one value of JSON and nothing else.
 func decode(data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s (it begins with %q)", httpclient.SanitizeText(err.Error()), httpclient.SanitizeText(string(data[:min(len(data), 40)])))
+		return fmt.Errorf("%s (it begins with %q)", text.Excerpt(err.Error()), text.Excerpt(string(data[:min(len(data), 40)])))
 	}
 	return nil
 }

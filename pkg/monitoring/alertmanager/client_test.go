@@ -129,7 +129,7 @@ func TestWhatIsNoAnswerIsAnError(t *testing.T) {
 		`"startsAt":"2020-05-01T12:00:00Z","endsAt":"2020-05-01T13:00:00Z"}`
 	for name, tc := range map[string]struct{ list, set, want string }{
 		"nothing":                {``, ``, "unexpected end of JSON input"},
-		"HTML":                   {"<html>\x1b[31m", "<html>\x1b[31m", `it begins with "<html>�[31m"`},
+		"HTML":                   {"<html>\x1b[31m", "<html>\x1b[31m", `it begins with "<html> [31m"`},
 		"truncated JSON":         {`[` + good, `{"silenceID":"a-`, "unexpected end"},
 		"more than one value":    {`[] []`, `{"silenceID":"a"} {}`, "after top-level value"},
 		"null":                   {`null`, `null`, ""},

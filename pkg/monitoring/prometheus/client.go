@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // maxBodyBytes bounds an answer, in bytes: some ten thousand alerts.
@@ -65,10 +66,10 @@ func (c *Client) FiringAlerts(ctx context.Context) ([]string, error) {
 	var apiErr *prometheus.Error
 	switch {
 	case errors.As(err, &apiErr):
-		err = fmt.Errorf("the answer cannot be read: %s", httpclient.SanitizeText(apiErr.Msg))
+		err = fmt.Errorf("the answer cannot be read: %s", text.Excerpt(apiErr.Msg))
 	case err != nil:
 	case len(warnings) > 0:
-		err = fmt.Errorf("the answer has warnings: %s", httpclient.SanitizeText(strings.Join(warnings, "; ")))
+		err = fmt.Errorf("the answer has warnings: %s", text.Excerpt(strings.Join(warnings, "; ")))
 	default:
 		alerts, err = c.alertNames(value)
 	}
@@ -105,11 +106,11 @@ func (c *Client) alertNames(value model.Value) ([]string, error) {
 }
 
 func alertName(labels model.Metric) string {
-	name := httpclient.SanitizeText(string(labels[model.AlertNameLabel]))
+	name := text.Excerpt(string(labels[model.AlertNameLabel]))
 	if name == "" {
 		name = "an alert without a name"
 	}
-	if namespace := httpclient.SanitizeText(string(labels["namespace"])); namespace != "" {
+	if namespace := text.Excerpt(string(labels["namespace"])); namespace != "" {
 		name += " in namespace " + namespace
 	}
 	return name

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // strictClient is an api.Client that takes nothing for an answer but a success. It hands
@@ -40,7 +41,7 @@ func (s strictClient) Do(ctx context.Context, req *http.Request) (*http.Response
 		return nil, nil, fmt.Errorf("the answer is not JSON: %w", err)
 	}
 	if response.Status != "success" {
-		return nil, nil, fmt.Errorf("the answer has status %q: %s", httpclient.SanitizeText(response.Status), httpclient.SanitizeText(response.Error))
+		return nil, nil, fmt.Errorf("the answer has status %q: %s", text.Excerpt(response.Status), text.Excerpt(response.Error))
 	}
 	return &http.Response{StatusCode: http.StatusOK}, body, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The names of extra MachineSets follow from those of the others, which nobody
@@ -101,9 +102,9 @@ func (e *ExtraNodes) add(ctx context.Context, attempt engine.AttemptRef, withinT
 		}
 	}
 	if len(missing) == 0 {
-		return engine.Done("extra nodes ready: %s", clusterstate.JoinNames(ready)), nil
+		return engine.Done("extra nodes ready: %s", text.JoinNames(ready)), nil
 	}
-	message := fmt.Sprintf("%d of %d extra nodes are ready; MachineSets without one: %s", len(ready), len(extras), clusterstate.JoinNames(missing))
+	message := fmt.Sprintf("%d of %d extra nodes are ready; MachineSets without one: %s", len(ready), len(extras), text.JoinNames(missing))
 	if withinTimeout {
 		return engine.Wait(reasonAdding, "%s", message), nil
 	}
@@ -120,12 +121,12 @@ func (e *ExtraNodes) ensure(ctx context.Context, extra extra, state machineState
 	switch {
 	case extra.actual == nil && withinTimeout:
 		if err := e.apply(ctx, extra); err != nil {
-			return "", clusterstate.Sanitize(err.Error())
+			return "", text.Reason(err.Error())
 		}
 		return "", "its extra one was made just now"
 	case extra.actual == nil:
 		if err := e.apply(ctx, extra, client.DryRunAll); err != nil {
-			return "", clusterstate.Sanitize(err.Error())
+			return "", text.Reason(err.Error())
 		}
 		return "", "its extra one was not made in time"
 	case !extra.actual.isExtra():
@@ -180,13 +181,13 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 	}
 	var remaining []string
 	for i := range nodes.Items {
-		remaining = append(remaining, "node "+clusterstate.WithReason(nodes.Items[i].Name, drainStatus(&nodes.Items[i])))
+		remaining = append(remaining, "node "+text.WithReason(nodes.Items[i].Name, drainStatus(&nodes.Items[i])))
 	}
 	for _, set := range sets {
 		remaining = append(remaining, "MachineSet "+set.GetName())
 	}
 	if len(remaining) > 0 {
-		return engine.Wait(reasonRemoving, "being removed: %s", clusterstate.JoinNames(remaining)), nil
+		return engine.Wait(reasonRemoving, "being removed: %s", text.JoinNames(remaining)), nil
 	}
 	return engine.Done("no extra node is left"), nil
 }
@@ -197,5 +198,5 @@ func drainStatus(node *corev1.Node) string {
 	if !drain.Active {
 		return ""
 	}
-	return strings.TrimSpace("being drained " + clusterstate.FormatSince(drain.Since))
+	return strings.TrimSpace("being drained " + text.FormatSince(drain.Since))
 }

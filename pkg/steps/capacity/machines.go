@@ -14,6 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // machineState are what is known of the Machines of extra MachineSets.
@@ -70,7 +71,7 @@ func (s machineState) notReadyReason(machine *machinev1beta1.Machine) string {
 	if reason := errorMessage(string(ptr.Deref(status.ErrorReason, "")), ptr.Deref(status.ErrorMessage, "")); reason != "" {
 		return fmt.Sprintf("Machine %s %s: %s", machine.Name, state, reason)
 	}
-	return fmt.Sprintf("Machine %s is %s and %s", machine.Name, clusterstate.Sanitize(cmp.Or(ptr.Deref(status.Phase, ""), "new")), state)
+	return fmt.Sprintf("Machine %s is %s and %s", machine.Name, text.Reason(cmp.Or(ptr.Deref(status.Phase, ""), "new")), state)
 }
 
 // errorMessage is what an object of the machine API reports as wrong, in one bounded line; empty: nothing.

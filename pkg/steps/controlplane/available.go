@@ -12,6 +12,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // UpdateAvailable waits until the target is offered as it is wanted: recommended, or
@@ -62,5 +63,5 @@ func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Ris
 		texts = append(texts, fmt.Sprintf("%s (%s)", risk.Name, risk.String()))
 	}
 	return fmt.Sprintf("%s is not recommended because of %s; to take it nevertheless, add to spec.desired.acceptedRisks: %s",
-		target.Version, clusterstate.JoinNames(texts), strings.Join(names, ", "))
+		target.Version, text.JoinNames(texts), strings.Join(names, ", "))
 }

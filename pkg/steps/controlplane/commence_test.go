@@ -284,7 +284,7 @@ func TestSettled(t *testing.T) {
 		},
 		"the control plane is being led elsewhere": {
 			version: at(updating("4.4.6"), updating("4.4.7")),
-			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "the cluster is moving to 4.4.7: no reason is given"},
+			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "the cluster is moving to 4.4.7: no reason given"},
 		},
 		"the cluster version operator is at work": {
 			version: at(installed("4.4.6"), condition("Progressing", "True", "", "Working towards 4.4.7")),

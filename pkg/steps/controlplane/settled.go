@@ -10,6 +10,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // WaitUntilSettled waits until nothing is being installed any more, neither by the
@@ -42,7 +43,7 @@ func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.Upgrad
 			}
 		}
 		if len(updatingPools) > 0 {
-			return engine.Wait("PoolsUpdating", "machine config pools are being updated: %s", clusterstate.JoinNames(updatingPools)), nil
+			return engine.Wait("PoolsUpdating", "machine config pools are being updated: %s", text.JoinNames(updatingPools)), nil
 		}
 		return engine.Done("nothing is being installed"), nil
 	}

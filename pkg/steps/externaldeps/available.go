@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // WaitUntilAvailable waits until all dependencies can be reached. However often it is
@@ -35,7 +35,7 @@ func WaitUntilAvailable(d *Dependencies) engine.UpgradeStep {
 		}
 		if len(d.failures) > 0 {
 			return engine.WaitFor(d.options.Interval-age, "DependenciesUnavailable",
-				"external dependencies are not available: %s", clusterstate.JoinNames(d.failures)), nil
+				"external dependencies are not available: %s", text.JoinNames(d.failures)), nil
 		}
 		return engine.Done("all external dependencies are available"), nil
 	}

@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"sync"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const maxRedirects = 5
@@ -114,5 +114,5 @@ func reason(err error, o Options) string {
 	case errors.As(err, &opErr):
 		err = opErr.Err
 	}
-	return httpclient.SanitizeText(err.Error())
+	return text.Excerpt(err.Error())
 }

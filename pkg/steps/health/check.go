@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // check looks for one kind of trouble and says what it has found, one sentence
@@ -75,5 +76,5 @@ func formatGroup(label string, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{label + ": " + clusterstate.JoinNames(names)}
+	return []string{label + ": " + text.JoinNames(names)}
 }

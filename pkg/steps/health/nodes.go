@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // checkNodes are the nodes that are not ready, cordoned by hand, or short of something.
@@ -14,13 +15,13 @@ func checkNodes(nodes []clusterstate.Node) []string {
 	var notReady, cordoned, pressed []string
 	for _, node := range nodes {
 		if !node.Ready {
-			notReady = append(notReady, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.ReadySince)))
+			notReady = append(notReady, text.WithReason(node.Name, text.FormatSince(node.ReadySince)))
 		}
 		if node.CordonedByHand() {
-			cordoned = append(cordoned, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.CordonedSince)))
+			cordoned = append(cordoned, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
 		}
 		if len(node.Pressure) > 0 {
-			pressed = append(pressed, clusterstate.WithReason(node.Name, strings.Join(node.Pressure, " and ")))
+			pressed = append(pressed, text.WithReason(node.Name, strings.Join(node.Pressure, " and ")))
 		}
 	}
 	found := formatGroup("nodes not ready", notReady)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Bounds of texts, in bytes: a message has room for three pools.
@@ -25,11 +25,11 @@ func describe(pending []poolStatus) string {
 		var pools []string
 		for _, t := range pending {
 			if t.state == state {
-				pools = append(pools, clusterstate.WithReason(t.pool.Name, engine.Truncate(t.progress(), maxPoolText)))
+				pools = append(pools, text.WithReason(t.pool.Name, text.Truncate(t.progress(), maxPoolText)))
 			}
 		}
 		if len(pools) > 0 {
-			groups = append(groups, fmt.Sprintf("machine config pools %s: %s", state, clusterstate.JoinNames(pools)))
+			groups = append(groups, fmt.Sprintf("machine config pools %s: %s", state, text.JoinNames(pools)))
 		}
 	}
 	return strings.Join(groups, "; ")
@@ -54,15 +54,15 @@ func blockingNodes(nodes []clusterstate.Node) []string {
 	for _, node := range nodes {
 		switch {
 		case node.Degraded():
-			broken = append(broken, clusterstate.WithReason(node.Name, truncate(node.Reason)))
+			broken = append(broken, text.WithReason(node.Name, truncate(node.Reason)))
 		case !node.Ready:
-			down = append(down, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.ReadySince)))
+			down = append(down, text.WithReason(node.Name, text.FormatSince(node.ReadySince)))
 		case node.CordonedByHand():
-			byHand = append(byHand, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.CordonedSince)))
+			byHand = append(byHand, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
 		case node.Draining:
-			draining = append(draining, clusterstate.WithReason(node.Name, clusterstate.FormatSince(node.CordonedSince)))
+			draining = append(draining, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
 		case node.Updating:
-			inProgress = append(inProgress, clusterstate.WithReason(node.Name, strings.Trim(truncate(node.State)+": "+truncate(node.Reason), ": ")))
+			inProgress = append(inProgress, text.WithReason(node.Name, strings.Trim(truncate(node.State)+": "+truncate(node.Reason), ": ")))
 		}
 	}
 	var groups []string
@@ -73,10 +73,10 @@ func blockingNodes(nodes []clusterstate.Node) []string {
 		{"degraded", broken}, {"not ready", down}, {"cordoned by hand", byHand}, {"being drained", draining}, {"being updated", inProgress},
 	} {
 		if len(group.nodes) > 0 {
-			groups = append(groups, fmt.Sprintf("nodes %s: %s", group.what, clusterstate.JoinNames(group.nodes)))
+			groups = append(groups, fmt.Sprintf("nodes %s: %s", group.what, text.JoinNames(group.nodes)))
 		}
 	}
 	return groups
 }
 
-func truncate(text string) string { return engine.Truncate(text, maxReasonText) }
+func truncate(reported string) string { return text.Truncate(reported, maxReasonText) }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // fileIntegrities are the objects of the File Integrity Operator, and the
@@ -69,7 +69,7 @@ func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (strin
 	case len(requested) == 0:
 		return "nothing to do, there is no FileIntegrity in namespace " + fileIntegrityNamespace, nil
 	}
-	return "asked for new databases of " + clusterstate.JoinNames(requested), nil
+	return "asked for new databases of " + text.JoinNames(requested), nil
 }
 
 // reinit asks for new databases, on condition that the object still is as it was read.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The types of the events. Those about steps have a step in their data.
@@ -201,7 +202,7 @@ func (n *notification) encode(source string) ([]byte, error) {
 		e.SetTime(n.at.UTC())
 	}
 	data := n.data
-	data.Message = engine.Truncate(data.Message, maxMessage)
+	data.Message = text.Truncate(data.Message, maxMessage)
 	if err := e.SetData(event.ApplicationJSON, data); err != nil {
 		return nil, fmt.Errorf("writing the data: %w", err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstate
+package text
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// maxNames is how many names a message mentions.
+// maxNames bounds how many names a message lists.
 const maxNames = 3
 
-// JoinNames joins names for a message, sorted and each once, at most three of
-// them: "a, b, c and 4 more".
+// JoinNames joins names for a message, sorted and each once, at most three of them: "a, b, c and
+// 4 more".
 func JoinNames(names []string) string {
 	names = slices.Clone(names)
 	slices.Sort(names)
@@ -25,7 +25,7 @@ func JoinNames(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 }
 
-// WithReason is a name with a reason, if there is one.
+// WithReason returns a name with a reason in parentheses; an empty reason is left out.
 func WithReason(name, reason string) string {
 	if reason == "" {
 		return name
@@ -33,7 +33,7 @@ func WithReason(name, reason string) string {
 	return fmt.Sprintf("%s (%s)", name, reason)
 }
 
-// FormatSince is since when something is so, for a message; empty if that is not known.
+// FormatSince returns "since" and the time; a zero time means that it is unknown and returns "".
 func FormatSince(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -41,8 +41,8 @@ func FormatSince(at time.Time) string {
 	return "since " + at.UTC().Format(time.RFC3339)
 }
 
-// MatchesAny says whether a name is one of those listed. An asterisk in the list
-// stands for any characters.
+// MatchesAny reports whether one of the patterns matches the whole name. An asterisk in a pattern
+// matches any characters.
 func MatchesAny(name string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchGlob(name, pattern) })
 }
