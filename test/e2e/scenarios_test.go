@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/binary"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
@@ -39,18 +40,22 @@ func runScenario(t *testing.T, story *scenario.Scenario) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	running, err := scenario.Start(ctx, story, scenario.Options{Dir: stateFolder(t), Repository: repository, Log: t.Output()})
+	world, err := binary.New(ctx, story, binary.Options{Dir: stateFolder(t), Repository: repository})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := running.Stop(); err != nil {
+		if err := world.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	describeOnFailure(t, running.Cluster)
+	describeOnFailure(t, world.Cluster)
+	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if problems := running.Wait(t.Context()); len(problems) > 0 {
 		t.Fatalf("%s\nNot as expected:\n- %s", story.Description, strings.Join(problems, "\n- "))
 	}
-	checkAftermath(t, running.Cluster, running.Operator)
+	checkAftermath(t, world.Cluster, world.Operator)
 }

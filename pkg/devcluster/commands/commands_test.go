@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -135,6 +136,7 @@ func TestFlagsArePutOverADescription(t *testing.T) {
 		Releases: []updategraph.Release{
 			{Version: "4.19.4", Channels: []string{"candidate-4.19"}},
 			{Version: "4.20.0", Channels: []string{"fast-4.20"}},
+			{Version: "4.19.3", Channels: []string{"candidate-4.19", "fast-4.20"}}, // only so is there an update in fast-4.20
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -195,7 +197,7 @@ func TestEachChangeOfAStepIsPrintedOnce(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	p := &printer{out: &out}
+	p := &printer{out: &out, now: time.Now}
 	for _, state := range []*unstructured.Unstructured{
 		upgrade("Upgrading", step("False", "Started", "looks", "")),
 		upgrade("Upgrading", step("False", "ClusterUnhealthy", "etcd is degraded", "")),
@@ -221,5 +223,75 @@ func TestEachChangeOfAStepIsPrintedOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSuggestedUpdate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		flags []string
+		want  update
+	}{
+		"default":                       {nil, update{"4.20.6", "stable-4.20"}},
+		"highest of the channel":        {[]string{"--release=4.20.8", "--release=4.20.7"}, update{"4.20.8", "stable-4.20"}},
+		"channel of another release":    {[]string{"--release=4.20.6", "--release=4.21.0=stable-4.21"}, update{"4.21.0", "stable-4.21"}},
+		"two minor versions are a step": {[]string{"--release=4.22.0=stable-4.22", "--release=4.20.6"}, update{"4.20.6", "stable-4.20"}},
+		"no higher release":             {[]string{"--release=4.20.4"}, update{}},
+		"own channel is preferred":      {[]string{"--channel=fast-4.20", "--release=4.20.6=fast-4.20", "--release=4.20.5=fast-4.20"}, update{"4.20.6", "fast-4.20"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec, err := parseFlags(t, tc.flags...).applyTo(devcluster.Spec{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := suggestedUpdate(spec.WithDefaults()); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+	risky := devcluster.Spec{Releases: []updategraph.Release{
+		{Version: "4.20.6", Channels: []string{"stable-4.20"}},
+		{Version: "4.20.7", Channels: []string{"stable-4.20"}, Risks: []updategraph.Risk{{Name: "SlowDisks"}}},
+		{Version: "4.20.8", Channels: []string{"stable-4.20"}, Refused: "the payload is broken"},
+	}}
+	if got := suggestedUpdate(risky.WithDefaults()); got.version != "4.20.6" {
+		t.Errorf("a release that fails or has a risk is suggested: %+v", got)
+	}
+}
+
+func TestPrinter_progress(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	p := &printer{out: &out, now: func() time.Time { return now }}
+	step := func(completed any) map[string]any {
+		condition := map[string]any{
+			"type": "ControlPlaneUpgraded", "status": "False", "reason": "Progressing", "message": "12 of 31 operators",
+			"startTime": "2026-01-01T12:00:00Z",
+		}
+		if completed != nil {
+			condition["completeTime"] = completed
+		}
+		return condition
+	}
+	p.step("example", step(nil))
+	out.Reset()
+	now = now.Add(progressAfter - time.Second)
+	p.progress()
+	if out.Len() > 0 {
+		t.Errorf("printed too early: %s", out.String())
+	}
+	now = now.Add(time.Second)
+	p.progress()
+	if want := "12:00:10  ControlPlaneUpgraded           waiting     10s  still: 12 of 31 operators\n"; out.String() != want {
+		t.Errorf("got  %q\nwant %q", out.String(), want)
+	}
+	p.step("example", step("2026-01-01T12:00:11Z"))
+	out.Reset()
+	now = now.Add(time.Hour)
+	p.progress()
+	if out.Len() > 0 {
+		t.Errorf("printed although no step waits: %s", out.String())
 	}
 }

@@ -19,14 +19,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/binary"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// demoOptions is how a story is played.
+// demoOptions configure the commands demo and scenario.
 type demoOptions struct {
 	name     string
-	keep     bool // leave the cluster up in the end
-	describe bool // print what kubectl describe shows in the end
+	keep     bool // keep the cluster up in the end
+	describe bool // print the output of kubectl describe in the end
 	cluster  clusterFlags
 }
 
@@ -34,18 +35,18 @@ func demo(opts *globalOptions) *cobra.Command {
 	o := demoOptions{describe: true}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Start a cluster and the operator, upgrade, and print each step.",
+		Short: "Upgrade a cluster, print each step, and describe the result.",
 		Args:  commandline.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout(), opts) },
 	}
-	cmd.Flags().StringVar(&o.name, "scenario", "healthy-z", "name or file of the scenario to play")
-	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the cluster up in the end, until Ctrl-C")
+	cmd.Flags().StringVar(&o.name, "scenario", "healthy-z", "name or file of the scenario")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the cluster up in the end, until Ctrl-C")
 	o.cluster.bind(cmd.Flags())
-	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("scenario", completeScenario)) // it fails only if there is no such flag
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("scenario", completeScenario)) // fails only if there is no such flag
 	return cmd
 }
 
-// completeScenario names the scenarios to a shell, which completes the names of files, too.
+// completeScenario returns the names of the scenarios; a shell completes names of files as well.
 func completeScenario(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -61,7 +62,7 @@ func scenarioCommand(opts *globalOptions) *cobra.Command {
 	o := demoOptions{}
 	cmd := &cobra.Command{
 		Use:   "scenario NAME|FILE",
-		Short: "Play a scenario, and say whether it ends as expected.",
+		Short: "Run a scenario, and report whether it ends as expected.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("there are %d arguments, must be one: the name of a scenario, as \"devcluster scenarios\" lists them, or a file", len(args))
@@ -74,7 +75,7 @@ func scenarioCommand(opts *globalOptions) *cobra.Command {
 			return o.run(cmd.Context(), cmd.OutOrStdout(), opts)
 		},
 	}
-	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave the cluster up in the end, until Ctrl-C")
+	cmd.Flags().BoolVar(&o.keep, "keep", false, "keep the cluster up in the end, until Ctrl-C")
 	o.cluster.bind(cmd.Flags())
 	return cmd
 }
@@ -118,42 +119,61 @@ func (o *demoOptions) run(ctx context.Context, out io.Writer, opts *globalOption
 			return err
 		}
 	}
-	p := &printer{out: out}
+	p := &printer{out: out, now: time.Now}
 	p.line("%s: %s", story.Name, story.Description)
 	p.line("Starting %s and the operator.", summary(story.Cluster))
-	startTime := time.Now()
-	running, err := scenario.Start(ctx, story, scenario.Options{
-		BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository, Log: p, Watch: p.upgradeConfig,
-	})
-	if err != nil && ctx.Err() != nil {
-		return ErrInterrupted
-	}
+	world, err := binary.New(ctx, story, binary.Options{BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository})
 	if err != nil {
-		return err
+		return interrupted(ctx, err)
 	}
 	defer func() {
-		err = errors.Join(err, running.Stop())
-		if err == nil { // what would tell of a failure is of no use then
+		err = errors.Join(err, world.Stop())
+		if err == nil { // the logs explain an error
 			err = clearState(opts.dir)
 		}
 	}()
-	if err := running.Cluster.Kubeconfig(opts.kubeconfig()); err != nil {
-		return err
-	}
-	problems := running.Wait(ctx)
+	return o.follow(ctx, p, opts, story, world)
+}
+
+// interrupted returns ErrInterrupted if the command was, and otherwise the error.
+func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ErrInterrupted
 	}
+	return err
+}
+
+// follow runs the scenario on a cluster and prints what happens.
+func (o *demoOptions) follow(ctx context.Context, p *printer, opts *globalOptions, story *scenario.Scenario, world *binary.World) error {
+	startTime := time.Now()
+	stopProgress := p.startProgress(ctx)
+	defer stopProgress()
+	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: p, Watch: p.upgradeConfig})
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	if err := world.Cluster.Kubeconfig(opts.kubeconfig()); err != nil {
+		return err
+	}
+	problems := running.Wait(ctx)
 	if o.describe {
-		p.line("")
-		if err := describe(ctx, p, opts); err != nil {
-			return err
+		err := running.AwaitCleanup(ctx)
+		stopProgress()
+		if err == nil {
+			err = describe(ctx, p, opts)
 		}
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return ErrInterrupted
 	}
 	p.line("")
 	p.result(problems, time.Since(startTime))
 	if o.keep {
-		p.line("The cluster stays up until Ctrl-C: export KUBECONFIG=%s", opts.kubeconfig())
+		stopProgress()
+		p.keep(opts)
 		<-ctx.Done()
 	}
 	if len(problems) > 0 {
@@ -162,11 +182,27 @@ func (o *demoOptions) run(ctx context.Context, out io.Writer, opts *globalOption
 	return nil
 }
 
-// describe prints what people see of the UpgradeConfigs.
+// keep prints what to try on a cluster that stays up.
+func (p *printer) keep(opts *globalOptions) {
+	for _, line := range []string{
+		"The cluster stays up until Ctrl-C. What to try next:",
+		"  export KUBECONFIG=" + opts.kubeconfig(),
+		"  export PATH=" + opts.bin + ":$PATH",
+		"  kubectl get upgradeconfigs -A",
+		"  kubectl get clusterversion,clusteroperators,machineconfigpools,nodes",
+		"  kubectl get events -n " + devcluster.OperatorNamespace,
+		"  kubectl delete upgradeconfigs -n " + devcluster.OperatorNamespace + " --all",
+		"Logs are in " + filepath.Join(opts.dir, "logs") + ".",
+	} {
+		p.line("%s", line)
+	}
+}
+
+// describe prints the UpgradeConfigs as kubectl describes them.
 func describe(ctx context.Context, p *printer, opts *globalOptions) error {
-	p.line("$ kubectl describe upgradeconfig")
+	p.line("\n$ kubectl describe upgradeconfigs -n %s", devcluster.OperatorNamespace)
 	kubectl := exec.CommandContext(ctx, filepath.Join(opts.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
-		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfig")
+		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs")
 	kubectl.Stdout, kubectl.Stderr = p, p
 	if err := kubectl.Run(); err != nil {
 		return fmt.Errorf("describing the UpgradeConfigs: %w", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// clusterFlags is what the flags say about a cluster.
+// clusterFlags are the flags that describe a cluster.
 type clusterFlags struct {
 	version, channel string
 	releases, pools  []string
@@ -34,16 +34,16 @@ func (f *clusterFlags) bind(flags *pflag.FlagSet) {
 	f.flags = flags
 	flags.StringVar(&f.version, "version", "", "installed version (default 4.20.5)")
 	flags.StringVar(&f.channel, "channel", "", "channel of the cluster (default: the stable one of its version)")
-	flags.StringSliceVar(&f.releases, "release", nil, "a release that exists, as VERSION or VERSION=CHANNEL; may be repeated (default: the next patch release)")
+	flags.StringSliceVar(&f.releases, "release", nil, "additional release, as VERSION or VERSION=CHANNEL; may be repeated (default: the next patch release)")
 	flags.IntVar(&f.masters, "masters", 0, "control plane nodes (default 3)")
 	flags.IntVar(&f.workers, "workers", 0, "worker nodes (default 3)")
-	flags.StringSliceVar(&f.pools, "pool", nil, "a further machine config pool, as NAME=NODES; may be repeated")
-	flags.BoolVar(&f.monitoring, "monitoring", false, "run a Prometheus and an Alertmanager, too")
-	flags.StringVar(&f.cvo, "cvo", "", "the cluster version operator: played, or real, which takes Linux, root and minutes (default played)")
-	flags.Float64Var(&f.speed, "speed", 0, "how many times faster than the real ones the played parts are (default 60)")
+	flags.StringSliceVar(&f.pools, "pool", nil, "additional machine config pool, as NAME=NODES; may be repeated")
+	flags.BoolVar(&f.monitoring, "monitoring", false, "run Prometheus and Alertmanager")
+	flags.StringVar(&f.cvo, "cvo", "", "cluster version operator: simulated, or real, which requires Linux and root (default simulated)")
+	flags.Float64Var(&f.speed, "speed", 0, "speed of the simulated parts relative to real ones (default 60)")
 }
 
-// applyTo returns the description of a cluster with what the flags say put over it.
+// applyTo returns the description of a cluster, changed by the flags.
 func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
 	if f.version != "" {
 		spec.Version = f.version
@@ -64,7 +64,7 @@ func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
 		spec.Speed = timescale.Speed(f.speed)
 	}
 	for name, value := range map[string]float64{"masters": float64(f.masters), "workers": float64(f.workers), "speed": f.speed} {
-		if f.flags.Changed(name) && (!(value > 0) || math.IsInf(value, 1)) { // neither does NaN
+		if f.flags.Changed(name) && (!(value > 0) || math.IsInf(value, 1)) { // NaN is not greater either
 			return spec, fmt.Errorf("--%s: is %v, must be greater than 0", name, value)
 		}
 	}
@@ -86,5 +86,21 @@ func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
 		}
 		spec.Releases = append(spec.Releases, updategraph.Release{Version: version, Channels: []string{channel}})
 	}
+	if len(f.releases) > 0 {
+		spec = offerInstalled(spec)
+	}
 	return spec, nil
+}
+
+// offerInstalled adds the installed release to the channels of all releases unless it is described: only
+// a channel that has the installed release offers updates.
+func offerInstalled(spec devcluster.Spec) devcluster.Spec {
+	complete := spec.WithDefaults()
+	for _, release := range spec.Releases {
+		if release.Version == complete.Version {
+			return spec
+		}
+	}
+	spec.Releases = append(spec.Releases, updategraph.Release{Version: complete.Version, Channels: channels(complete)})
+	return spec
 }

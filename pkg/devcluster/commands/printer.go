@@ -4,6 +4,7 @@
 package commands
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -14,26 +15,69 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 )
 
-// printer prints what happens, one line for each change.
+// progressAfter is how long a step waits without a line before a progress line is printed.
+const progressAfter = 10 * time.Second
+
+// printer prints a line for each change of an upgrade.
 type printer struct {
 	out io.Writer
+	now func() time.Time
 
-	mu   sync.Mutex
-	last map[string]string // the last line about each phase and step
+	mu      sync.Mutex
+	last    map[string]string // the last line about each phase and step
+	waiting *waitingStep      // the step that waits; nil means none
+	printed time.Time         // when the last line was printed
 }
 
-// Write prints as it is.
+// waitingStep is a step that has started and has not ended.
+type waitingStep struct{ name, started, message string }
+
+// Write prints the text as it is.
 func (p *printer) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.printed = p.now()
 	return p.out.Write(text)
+}
+
+// startProgress prints a progress line whenever a step waits for long without any other line, until stop
+// is called or the context ends.
+func (p *printer) startProgress(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				p.progress()
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// progress prints that a step still waits if nothing was printed for progressAfter.
+func (p *printer) progress() {
+	p.mu.Lock()
+	waiting, due := p.waiting, p.now().Sub(p.printed) >= progressAfter
+	p.mu.Unlock()
+	if due && waiting != nil {
+		p.line("%s  %-30s %-8s %6s  still: %s", p.clock(), waiting.name, "waiting", p.took(waiting.started, ""), waiting.message)
+	}
 }
 
 func (p *printer) line(format string, args ...any) {
 	fmt.Fprintf(p, format+"\n", args...)
 }
 
-// upgradeConfig prints what has changed of the phase and of the steps since the object was seen last.
+// upgradeConfig prints the changes of the phase and of the steps since the last call.
 func (p *printer) upgradeConfig(object *unstructured.Unstructured) {
 	newest := scenario.Newest(object)
 	conditions, _, _ := unstructured.NestedSlice(newest, "conditions")
@@ -45,7 +89,7 @@ func (p *printer) upgradeConfig(object *unstructured.Unstructured) {
 	phase, _, _ := unstructured.NestedString(newest, "phase")
 	version, _, _ := unstructured.NestedString(newest, "version")
 	if phase != "" && p.changed(object.GetName(), phase+version) {
-		p.line("%s  %-30s %-8s %6s  %s", clock(), object.GetName(), phase, "", version)
+		p.line("%s  %-30s %-8s %6s  %s", p.clock(), object.GetName(), phase, "", version)
 	}
 }
 
@@ -54,8 +98,9 @@ func (p *printer) step(of string, condition map[string]any) {
 		value, _ := condition[key].(string)
 		return value
 	}
+	p.track(condition)
 	if text("reason") == "Started" {
-		return // the next thing that is known of it follows at once
+		return // its first result follows at once
 	}
 	what := text("status") + text("reason") + text("message") + text("completeTime")
 	if !p.changed(of+"/"+text("type"), what) {
@@ -65,10 +110,24 @@ func (p *printer) step(of string, condition map[string]any) {
 	if reason := text("reason"); reason != "" && reason != "Done" {
 		message = reason + ": " + message
 	}
-	p.line("%s  %-30s %-8s %6s  %s", clock(), text("type"), state(text("status"), text("reason"), text("completeTime")), took(text("startTime"), text("completeTime")), message)
+	p.line("%s  %-30s %-8s %6s  %s", p.clock(), text("type"), state(text("status"), text("reason"), text("completeTime")), p.took(text("startTime"), text("completeTime")), message)
 }
 
-// state says in a word how a step is. One that has no completion time is being tried.
+// track remembers which step waits.
+func (p *printer) track(condition map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name, _ := condition["type"].(string)
+	if complete, _ := condition["completeTime"].(string); complete == "" {
+		p.waiting = &waitingStep{name: name}
+		p.waiting.started, _ = condition["startTime"].(string)
+		p.waiting.message, _ = condition["message"].(string)
+	} else if p.waiting != nil && p.waiting.name == name {
+		p.waiting = nil
+	}
+}
+
+// state returns the state of a step in a word.
 func state(status, reason, completed string) string {
 	switch {
 	case completed == "" && status == "Unknown":
@@ -84,14 +143,15 @@ func state(status, reason, completed string) string {
 	}
 }
 
-func took(started, completed string) string {
+// took returns the time from the start of a step to its end, or until now.
+func (p *printer) took(started, completed string) string {
 	start, err := time.Parse(time.RFC3339, started)
 	if err != nil {
 		return ""
 	}
 	end, err := time.Parse(time.RFC3339, completed)
 	if err != nil {
-		end = time.Now()
+		end = p.now()
 	}
 	return duration(end.Sub(start))
 }
@@ -118,4 +178,4 @@ func (p *printer) result(problems []string, took time.Duration) {
 	}
 }
 
-func clock() string { return time.Now().Format("15:04:05") }
+func (p *printer) clock() string { return p.now().Format("15:04:05") }

@@ -5,37 +5,68 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// newest returns the highest version among the releases of a described cluster.
-func newest(spec devcluster.Spec) string {
-	highest := semver.MustParse(spec.Version)
-	for _, release := range spec.Releases {
-		if version := semver.MustParse(release.Version); version.GT(highest) {
-			highest = version
+// update is a version that a cluster can be updated to.
+type update struct{ version, channel string }
+
+// suggestedUpdate returns the highest version to which the described cluster can be updated without a
+// known risk, and a channel that offers it. The cluster's own channel is preferred. The zero update means
+// that there is none.
+func suggestedUpdate(spec devcluster.Spec) update {
+	catalog := updategraph.NewCatalog(spec.Releases...)
+	var best update
+	for _, channel := range channels(spec) {
+		graph := catalog.Graph(channel)
+		for _, edge := range graph.Edges {
+			from, to := graph.Nodes[edge[0]].Version, graph.Nodes[edge[1]].Version
+			release, _ := catalog.Version(to)
+			if from == spec.Version && release.Refused == "" && !release.Unsigned && higher(to, best.version) {
+				best = update{to, channel}
+			}
 		}
 	}
-	return highest.String()
+	return best
 }
 
-// summary says in a sentence's beginning what a cluster is like.
+// channels returns the channels of all releases; the cluster's own is the first one.
+func channels(spec devcluster.Spec) []string {
+	all := []string{spec.Channel}
+	for _, release := range spec.Releases {
+		for _, channel := range release.Channels {
+			if !slices.Contains(all, channel) {
+				all = append(all, channel)
+			}
+		}
+	}
+	return all
+}
+
+// higher reports whether a version is higher than another one, which may be empty.
+func higher(version, than string) bool {
+	return than == "" || semver.MustParse(version).GT(semver.MustParse(than))
+}
+
+// summary returns the beginning of a sentence that describes a cluster.
 func summary(spec devcluster.Spec) string {
 	nodes := 0
 	for _, pool := range spec.Pools {
 		nodes += pool.Nodes
 	}
-	return fmt.Sprintf("OpenShift %s (channel %s; %d nodes, %d of them control plane; played at %g times the real speed)",
+	return fmt.Sprintf("OpenShift %s (channel %s; %d nodes, %d of them control plane; simulated at %g times the real speed)",
 		spec.Version, spec.Channel, nodes, spec.Masters, float64(spec.Speed))
 }
 
-// upgradeConfigFor returns an UpgradeConfig that upgrades a cluster when a shell has filled in the time, as YAML.
-func upgradeConfigFor(spec devcluster.Spec) string {
+// upgradeConfigFor returns the YAML of an UpgradeConfig, in which a shell fills in the time.
+func upgradeConfigFor(to update) string {
 	return strings.Join([]string{
 		"apiVersion: upgrade.managed.openshift.io/v1alpha1",
 		"kind: UpgradeConfig",
@@ -47,12 +78,12 @@ func upgradeConfigFor(spec devcluster.Spec) string {
 		`  upgradeAt: "$(date -u +%FT%TZ)"`,
 		"  PDBForceDrainTimeout: 60",
 		"  desired:",
-		fmt.Sprintf("    version: %q", newest(spec)),
-		fmt.Sprintf("    channel: %q", spec.Channel),
+		fmt.Sprintf("    version: %q", to.version),
+		fmt.Sprintf("    channel: %q", to.channel),
 	}, "\n")
 }
 
-// duration writes a duration for people, in whole seconds.
+// duration formats a duration in whole seconds.
 func duration(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -17,30 +18,56 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
+// upOptions configure the command up.
+type upOptions struct {
+	cluster         clusterFlags
+	operator        string // the program; empty means the one in the folder of the programs
+	withoutOperator bool
+}
+
 func up(opts *globalOptions) *cobra.Command {
-	var cluster clusterFlags
-	withOperator := true
+	var o upOptions
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start a cluster, and our operator on it; Ctrl-C ends both.",
+		Short: "Start a cluster and the operator; Ctrl-C ends both.",
 		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.complete(); err != nil {
 				return err
 			}
-			spec, err := cluster.applyTo(devcluster.Spec{})
+			spec, err := o.cluster.applyTo(devcluster.Spec{})
 			if err != nil {
 				return err
 			}
-			return runUp(cmd.Context(), cmd.OutOrStdout(), opts, spec, withOperator)
+			if o.operator, err = program(o.operator); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), cmd.OutOrStdout(), opts, spec)
 		},
 	}
-	cluster.bind(cmd.Flags())
-	cmd.Flags().BoolVar(&withOperator, "operator", true, "deploy and run our operator, too")
+	o.cluster.bind(cmd.Flags())
+	cmd.Flags().StringVar(&o.operator, "operator", "", "program to run as the operator, such as one with upgraders of your own (default: operator in the folder of the programs)")
+	cmd.Flags().BoolVar(&o.withoutOperator, "without-operator", false, "start the cluster alone")
+	cmd.MarkFlagsMutuallyExclusive("operator", "without-operator")
 	return cmd
 }
 
-func runUp(ctx context.Context, out io.Writer, opts *globalOptions, spec devcluster.Spec, withOperator bool) (err error) {
+// program returns the absolute path of a program that exists; an empty path stays empty.
+func program(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("--operator: must be a program: %w", err)
+	}
+	if info.IsDir() || info.Mode()&0o111 == 0 {
+		return "", fmt.Errorf("--operator: must be a program: %s is not executable", path)
+	}
+	return filepath.Abs(path)
+}
+
+func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions, spec devcluster.Spec) (err error) {
 	startTime := time.Now()
 	cluster, err := devcluster.Start(ctx, devcluster.Options{BinDir: opts.bin, Dir: opts.dir, Spec: spec})
 	if err != nil {
@@ -50,30 +77,30 @@ func runUp(ctx context.Context, out io.Writer, opts *globalOptions, spec devclus
 	if err := cluster.Kubeconfig(opts.kubeconfig()); err != nil {
 		return err
 	}
-	var operatorDied <-chan error
-	if withOperator {
+	var operatorExited <-chan error
+	if !o.withoutOperator {
 		if err := cluster.Deploy(ctx, opts.repository); err != nil {
 			return ignoreInterrupt(ctx, err)
 		}
-		operator, err := cluster.StartOperator(ctx, devcluster.OperatorOptions{})
+		operator, err := cluster.StartOperator(ctx, devcluster.OperatorOptions{Program: o.operator})
 		if err != nil {
 			return ignoreInterrupt(ctx, err)
 		}
-		operatorDied = operator.Exited()
+		operatorExited = operator.Exited()
 		defer func() { err = errors.Join(err, operator.Stop()) }()
 	}
-	printUp(out, opts, cluster, time.Since(startTime), withOperator)
+	o.print(out, opts, cluster, time.Since(startTime))
 	select {
 	case <-ctx.Done():
 		return nil
 	case err := <-cluster.Exited():
 		return err
-	case err := <-operatorDied:
+	case err := <-operatorExited:
 		return err
 	}
 }
 
-// ignoreInterrupt makes nothing of an error that comes of a Ctrl-C.
+// ignoreInterrupt returns no error if the command was interrupted.
 func ignoreInterrupt(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -81,7 +108,7 @@ func ignoreInterrupt(ctx context.Context, err error) error {
 	return nil
 }
 
-func printUp(out io.Writer, opts *globalOptions, cluster *devcluster.Cluster, took time.Duration, withOperator bool) {
+func (o *upOptions) print(out io.Writer, opts *globalOptions, cluster *devcluster.Cluster, took time.Duration) {
 	spec := cluster.Spec()
 	lines := []string{
 		fmt.Sprintf("%s is up after %.1f s.", summary(spec), took.Seconds()),
@@ -93,28 +120,40 @@ func printUp(out io.Writer, opts *globalOptions, cluster *devcluster.Cluster, to
 		"  kubectl get clusterversion,clusteroperators,machineconfigpools,nodes",
 		"  kubectl get clusterversion -w",
 	}
-	if withOperator {
-		lines = append(lines,
-			"  kubectl get upgradeconfigs -A -w   # after the following",
-			"kubectl apply -f - <<END",
-			upgradeConfigFor(spec),
-			"END",
-		)
-	} else {
-		lines = append(lines, fmt.Sprintf(
-			"  kubectl patch clusterversion version --type merge -p '{\"spec\":{\"desiredUpdate\":{\"version\":%q}}}'", newest(spec)))
-	}
+	lines = append(lines, o.suggestion(spec)...)
 	if running := cluster.Monitoring; running != nil {
 		lines = append(lines, "",
-			"Prometheus is at "+running.PrometheusURL()+", Alertmanager at "+running.AlertmanagerURL()+": what is known of alerts and silences is",
+			"Prometheus is at "+running.PrometheusURL()+", Alertmanager at "+running.AlertmanagerURL()+". Alerts and silences:",
 			"  curl -s "+running.AlertmanagerURL()+"/api/v2/alerts",
 			"  curl -s "+running.AlertmanagerURL()+"/api/v2/silences")
 	}
-	if withOperator {
-		lines = append(lines, "", "What the operator's webhook tells arrives in "+filepath.Join(opts.dir, "logs", "receiver.log")+".")
+	if !o.withoutOperator {
+		lines = append(lines, "", "The notifications of the operator are in "+filepath.Join(opts.dir, "logs", "receiver.log")+".")
 	}
 	lines = append(lines, "", "Logs are in "+filepath.Join(opts.dir, "logs")+". Ctrl-C ends everything.")
 	for _, line := range lines {
 		fmt.Fprintln(out, line)
+	}
+}
+
+// suggestion returns commands that start an upgrade which can succeed.
+func (o *upOptions) suggestion(spec devcluster.Spec) []string {
+	to := suggestedUpdate(spec)
+	switch {
+	case to == update{}:
+		return []string{fmt.Sprintf("No release can be reached from %s without a known risk: add one by --release.", spec.Version)}
+	case o.withoutOperator:
+		var lines []string
+		if to.channel != spec.Channel {
+			lines = append(lines, fmt.Sprintf("  kubectl patch clusterversion version --type merge -p '{\"spec\":{\"channel\":%q}}'", to.channel))
+		}
+		return append(lines, fmt.Sprintf("  kubectl patch clusterversion version --type merge -p '{\"spec\":{\"desiredUpdate\":{\"version\":%q}}}'", to.version))
+	default:
+		return []string{
+			"  kubectl get upgradeconfigs -A -w   # after the following",
+			"kubectl apply -f - <<END",
+			upgradeConfigFor(to),
+			"END",
+		}
 	}
 }

@@ -47,9 +47,16 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		return err
 	}
 	c.apiServer = process
-	if err := c.await(ctx, process, "https://"+address(c.apiPort)+"/readyz"); err != nil {
-		return fmt.Errorf("waiting for the API server: %w", err)
+	if err := c.awaitAPIServer(ctx); err != nil {
+		return err
 	}
 	c.startups = append(c.startups, startup{start, time.Now()})
+	return nil
+}
+
+func (c *ControlPlane) awaitAPIServer(ctx context.Context) error {
+	if err := c.await(ctx, c.apiServer, "https://"+address(c.apiPort)+"/readyz"); err != nil {
+		return fmt.Errorf("waiting for the API server: %w", err)
+	}
 	return nil
 }

@@ -57,7 +57,8 @@ func DefaultControllers() []string {
 type ControlPlane struct {
 	options   Options
 	authority *authority
-	etcdPort  int
+	etcdPort  int // for clients; 0 means that none is allocated yet
+	peerPort  int // of etcd
 	apiPort   int
 
 	mu                sync.Mutex // held while processes are started and stopped
@@ -131,12 +132,19 @@ func (c *ControlPlane) BinDir() string { return c.options.BinDir }
 // Exited receives one error if a process ends that nobody stopped, or that TellDied is told of.
 func (c *ControlPlane) Exited() <-chan error { return c.exitErr }
 
-// StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer. It does nothing if the
-// API server is not running.
+// StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer. It does
+// nothing if the API server is not running.
 func (c *ControlPlane) StopAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.apiServer.Stop(apiServerGrace)
+}
+
+// KillAPIServer kills the API server, as StopAPIServer stops it.
+func (c *ControlPlane) KillAPIServer() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.apiServer.Kill()
 }
 
 // StartAPIServer starts the API server again with the port, certificates and data that it had, and waits until it is
@@ -148,6 +156,38 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 		return nil
 	}
 	return c.startAPIServer(ctx)
+}
+
+// StopEtcd stops etcd alone: the API server answers with errors or not at all until StartEtcd. It does
+// nothing if etcd is not running.
+func (c *ControlPlane) StopEtcd() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.etcd.Stop(etcdGrace)
+}
+
+// KillEtcd kills etcd, as StopEtcd stops it. What etcd has acknowledged is kept.
+func (c *ControlPlane) KillEtcd() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.etcd.Kill()
+}
+
+// StartEtcd starts etcd again with the ports and data that it had, and waits until the API server, if it
+// is running, is ready. It does nothing if etcd is running.
+func (c *ControlPlane) StartEtcd(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.etcd.Running() {
+		return nil
+	}
+	if err := c.startEtcd(ctx); err != nil {
+		return err
+	}
+	if !c.apiServer.Running() {
+		return nil
+	}
+	return c.awaitAPIServer(ctx)
 }
 
 // StartingAt says whether the API server was not ready yet at that time. It answers before it is, and then refuses what it

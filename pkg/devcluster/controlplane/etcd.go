@@ -9,16 +9,13 @@ import (
 )
 
 func (c *ControlPlane) startEtcd(ctx context.Context) error {
-	clients, err := FreePort()
-	if err != nil {
-		return err
+	if c.etcdPort == 0 {
+		if err := c.allocateEtcdPorts(); err != nil {
+			return err
+		}
 	}
-	peers, err := FreePort()
-	if err != nil {
-		return err
-	}
-	clientURL, peerURL := "https://"+address(clients), "https://"+address(peers)
-	c.etcd, err = c.run("etcd",
+	clientURL, peerURL := "https://"+address(c.etcdPort), "https://"+address(c.peerPort)
+	process, err := c.run("etcd",
 		"--name=devcluster",
 		"--data-dir="+c.path("etcd"),
 		"--listen-client-urls="+clientURL,
@@ -40,9 +37,18 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.etcdPort = clients
+	c.etcd = process
 	if err := c.await(ctx, c.etcd, clientURL+"/readyz"); err != nil {
 		return fmt.Errorf("waiting for etcd: %w", err)
 	}
 	return nil
+}
+
+func (c *ControlPlane) allocateEtcdPorts() error {
+	var err error
+	if c.peerPort, err = FreePort(); err != nil {
+		return err
+	}
+	c.etcdPort, err = FreePort()
+	return err
 }

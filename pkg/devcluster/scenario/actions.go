@@ -16,84 +16,80 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-// runAction does one thing. The object is the one that the rule applies to; nil if it is not about one.
-func (r *Run) runAction(ctx context.Context, action Action, object *unstructured.Unstructured) error {
+// runAction runs one action. The object is the one that the rule applies to; nil means that the rule is
+// not about objects.
+func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, action Action, object *unstructured.Unstructured) error {
 	switch {
 	case action.Patch != nil:
 		return r.patch(ctx, *action.Patch, target(action.Patch.For, object))
 	case action.Apply != nil:
 		applied := &unstructured.Unstructured{Object: action.Apply}
-		return manifests.Apply(ctx, r.objects, []*unstructured.Unstructured{applied.DeepCopy()})
+		return r.world.Apply(ctx, []*unstructured.Unstructured{applied.DeepCopy()})
 	case action.Delete != nil:
-		return client.IgnoreNotFound(r.objects.Delete(ctx, target(action.Delete, object)))
-	case action.Release != nil:
-		r.Cluster.Catalog.Set(*action.Release)
-		return nil
-	case action.Node != nil:
-		r.node(*action.Node)
-		return nil
-	case action.Operator != "":
-		return r.operator(ctx, action.Operator)
-	case action.APIServer == stop:
-		return r.Cluster.StopAPIServer()
-	case action.APIServer == start:
-		return r.Cluster.StartAPIServer(ctx)
-	case action.Configure != nil:
-		return r.configure(action.Configure)
-	case action.Receiver == stop:
-		return r.Cluster.Sink.Stop()
-	case action.Receiver == start:
-		return r.Cluster.Sink.Start()
+		return client.IgnoreNotFound(r.world.Objects().Delete(ctx, target(action.Delete, object)))
 	case action.Check != nil:
 		return r.check(ctx, *action.Check)
-	case action.requiresMonitoring():
-		return monitor(ctx, action, r.Cluster.Monitoring)
-	default:
-		pause(ctx, time.Duration(action.Wait))
+	case action.Until != nil:
+		for ctx.Err() == nil && r.check(ctx, *action.Until) != nil {
+			wait(checkInterval)
+		}
 		return nil
+	case action.Wait != 0:
+		wait(time.Duration(action.Wait))
+		return nil
+	default:
+		return r.changeWorld(ctx, action)
 	}
 }
 
-// What can be done to a server.
+// changeWorld runs an action on what is not an object.
+func (r *Run) changeWorld(ctx context.Context, action Action) error {
+	switch {
+	case action.Release != nil:
+		r.world.SetRelease(*action.Release)
+		return nil
+	case action.Node != nil:
+		r.world.SetNode(*action.Node)
+		return nil
+	case action.Operator != "":
+		return r.world.RunOperator(ctx, action.Operator)
+	case action.Configure != nil:
+		return r.world.Configure(action.Configure)
+	case action.Fire != nil:
+		return r.world.Fire(ctx, *action.Fire)
+	case action.Resolve != "":
+		return r.world.Resolve(ctx, action.Resolve)
+	}
+	for server, verb := range action.servers() {
+		if verb != "" {
+			return r.world.Server(ctx, server, verb)
+		}
+	}
+	return nil
+}
+
+// Verbs of actions on servers and on the operator.
 const (
-	stop  = "stop"
-	start = "start"
+	start      = "start"
+	stop       = "stop"
+	kill       = "kill"
+	restart    = "restart"
+	killLeader = "killLeader"
 )
 
-// requiresMonitoring says whether the action is one that a cluster without monitoring cannot do.
+// servers returns what the action does to each server; "" means nothing.
+func (a Action) servers() map[Server]string {
+	return map[Server]string{
+		APIServer: a.APIServer, Etcd: a.Etcd, Prometheus: a.Prometheus, Alertmanager: a.Alertmanager, Receiver: a.Receiver,
+	}
+}
+
+// requiresMonitoring reports whether the action fails on a cluster without monitoring.
 func (a Action) requiresMonitoring() bool {
-	return a.Fire != nil || a.Resolve != "" || a.Prometheus != "" || a.Alertmanager != "" || a.Check != nil && a.Check.For.requiresMonitoring()
-}
-
-func monitor(ctx context.Context, action Action, running *monitoring.Monitoring) error {
-	switch {
-	case action.Fire != nil:
-		return running.Fire(ctx, *action.Fire)
-	case action.Resolve != "":
-		return running.Resolve(ctx, action.Resolve)
-	case action.Prometheus == stop:
-		return running.StopPrometheus()
-	case action.Prometheus == start:
-		return running.StartPrometheus(ctx)
-	case action.Alertmanager == stop:
-		return running.StopAlertmanager()
-	default:
-		return running.StartAlertmanager(ctx)
-	}
-}
-
-func (r *Run) configure(config map[string]any) error {
-	text, err := configFile(config, r.addresses())
-	if err != nil {
-		return fmt.Errorf("writing the operator's configuration: %w", err)
-	}
-	return r.Operator.Configure(text)
+	return a.Fire != nil || a.Resolve != "" || a.Prometheus != "" || a.Alertmanager != "" ||
+		a.Check != nil && a.Check.For.requiresMonitoring() || a.Until != nil && a.Until.For.requiresMonitoring()
 }
 
 func (r *Run) check(ctx context.Context, statement Statement) error {
@@ -131,9 +127,9 @@ func (r *Run) patch(ctx context.Context, patch Patch, object *unstructured.Unstr
 	}
 	merged := client.RawPatch(types.MergePatchType, encoded)
 	if patch.Status || len(patch.Conditions) > 0 {
-		err = r.objects.Status().Patch(ctx, object, merged)
+		err = r.world.Objects().Status().Patch(ctx, object, merged)
 	} else {
-		err = r.objects.Patch(ctx, object, merged)
+		err = r.world.Objects().Patch(ctx, object, merged)
 	}
 	if err != nil {
 		return fmt.Errorf("patching %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -144,7 +140,7 @@ func (r *Run) patch(ctx context.Context, patch Patch, object *unstructured.Unstr
 // conditions returns the object's conditions with some of them changed. A merge patch replaces the whole list.
 func (r *Run) conditions(ctx context.Context, changes map[string]string, object *unstructured.Unstructured) ([]any, error) {
 	current := object.DeepCopy()
-	if err := r.objects.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+	if err := r.world.Objects().Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
 		return nil, fmt.Errorf("getting %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	list, _, err := unstructured.NestedSlice(current.Object, "status", "conditions")
@@ -160,48 +156,8 @@ func (r *Run) conditions(ctx context.Context, changes map[string]string, object 
 		})
 		list = append(list, map[string]any{
 			"type": kind, "status": status, "reason": reason, "message": message,
-			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+			"lastTransitionTime": r.world.Now().UTC().Format(time.RFC3339),
 		})
 	}
 	return list, nil
-}
-
-func (r *Run) node(node Node) {
-	r.Cluster.MachineConfig.SetNode(node.Node)
-	if node.Down != nil {
-		r.Cluster.Kubelets.SetDown(node.Name, *node.Down)
-	}
-}
-
-func (r *Run) operator(ctx context.Context, verb string) error {
-	switch verb {
-	case "start":
-		return r.Operator.Start()
-	case "stop":
-		return r.Operator.Stop()
-	case "kill":
-		return r.Operator.Kill()
-	case "restart":
-		return r.Operator.Restart()
-	default:
-		leader, err := r.Leader(ctx)
-		if err != nil {
-			return err
-		}
-		return leader.Kill()
-	}
-}
-
-// Leader returns the replica that leads. A replica that runs alone does so without an election.
-func (r *Run) Leader(ctx context.Context) (*devcluster.Replica, error) {
-	replicas := r.Operator.Replicas()
-	if len(replicas) == 1 {
-		return replicas[0], nil
-	}
-	for _, replica := range replicas {
-		if leads, err := replica.IsLeader(ctx); err == nil && leads { // one that is down does not lead
-			return replica, nil
-		}
-	}
-	return nil, errors.New("looking for the leader: no replica says that it leads")
 }

@@ -14,13 +14,13 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const checkInterval = 200 * time.Millisecond
 
-// Check says what is not as expected at this moment. What may happen only later counts as well; nothing means that all is
-// as expected.
+// Check returns what is not as expected at this moment; nothing means that all expectations are met.
 func (r *Run) Check(ctx context.Context) []string {
 	requests, held, failures := r.observations.snapshot()
 	expect := r.Scenario.Expect
@@ -42,7 +42,7 @@ func (r *Run) Check(ctx context.Context) []string {
 	return append(failures, r.violated(held)...)
 }
 
-// violated returns the promises that cannot be kept any more.
+// violated returns the expectations that cannot be met any more.
 func (r *Run) violated(held map[string]string) []string {
 	var violations []string
 	for _, statement := range r.Scenario.Expect.Never {
@@ -53,13 +53,11 @@ func (r *Run) violated(held map[string]string) []string {
 	return violations
 }
 
-// Wait waits until all is as expected and stays so for as long as the story says, and returns nothing; or what was not
-// when the time was up, or when it could not be as expected any more.
+// Wait waits until all expectations are met, and remain so for as long as the scenario requires, and
+// returns nothing. Otherwise it returns what is not as expected when the time is over, or as soon as
+// an expectation cannot be met any more.
 func (r *Run) Wait(ctx context.Context) []string {
-	limit := time.NewTimer(time.Until(r.StartTime.Add(time.Duration(r.Scenario.Expect.Within))))
-	defer limit.Stop()
-	ticker := time.NewTicker(checkInterval)
-	defer ticker.Stop()
+	limit := r.StartTime.Add(time.Duration(r.Scenario.Expect.Within))
 	for {
 		problems := r.Check(ctx)
 		if len(problems) == 0 {
@@ -69,47 +67,32 @@ func (r *Run) Wait(ctx context.Context) []string {
 		if final := append(failures, r.violated(held)...); len(final) > 0 {
 			return final
 		}
-		select {
-		case <-ctx.Done():
-			return append(problems, context.Cause(ctx).Error())
-		case err := <-r.Cluster.Exited():
-			return append(problems, err.Error())
-		case err := <-r.Operator.Exited():
-			return append(problems, err.Error())
-		case <-limit.C:
+		if !r.world.Now().Before(limit) {
 			return append(problems, fmt.Sprintf("that was after %s", time.Duration(r.Scenario.Expect.Within)))
-		case <-ticker.C:
+		}
+		if err := r.world.Step(ctx, checkInterval); err != nil {
+			return append(problems, err.Error())
 		}
 	}
 }
 
 func (r *Run) waitStable(ctx context.Context) []string {
-	end := time.NewTimer(time.Duration(r.Scenario.Expect.StableFor))
-	defer end.Stop()
-	ticker := time.NewTicker(checkInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return []string{context.Cause(ctx).Error()}
-		case err := <-r.Cluster.Exited():
+	end := r.world.Now().Add(time.Duration(r.Scenario.Expect.StableFor))
+	for r.world.Now().Before(end) {
+		if err := r.world.Step(ctx, checkInterval); err != nil {
 			return []string{err.Error()}
-		case err := <-r.Operator.Exited():
-			return []string{err.Error()}
-		case <-end.C:
-			return nil
-		case <-ticker.C:
-			if problems := r.Check(ctx); len(problems) > 0 {
-				return append(problems, "that was not so before")
-			}
+		}
+		if problems := r.Check(ctx); len(problems) > 0 {
+			return append(problems, "that was different before")
 		}
 	}
+	return nil
 }
 
 func (r *Run) checkUpgradeConfig(ctx context.Context, expected ExpectedUpgradeConfig) []string {
 	name := Object{Kind: "UpgradeConfig", Name: expected.Name}
 	object := name.reference()
-	err := r.objects.Get(ctx, client.ObjectKeyFromObject(object), object)
+	err := r.world.Objects().Get(ctx, client.ObjectKeyFromObject(object), object)
 	switch {
 	case expected.Gone && apierrors.IsNotFound(err):
 		return nil
@@ -165,7 +148,12 @@ func checkConditions(of, what string, holder map[string]any, expected map[string
 
 func (r *Run) checkVersion(ctx context.Context, expected ExpectedVersion, requests int) []string {
 	var version configv1.ClusterVersion
-	if err := r.Cluster.Client.Get(ctx, client.ObjectKey{Name: "version"}, &version); err != nil {
+	object := Object{Kind: "ClusterVersion", Name: "version"}.reference()
+	err := r.world.Objects().Get(ctx, client.ObjectKeyFromObject(object), object)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &version)
+	}
+	if err != nil {
 		return []string{fmt.Sprintf("ClusterVersion: %s", err)}
 	}
 	if len(version.Status.History) == 0 {
@@ -176,7 +164,7 @@ func (r *Run) checkVersion(ctx context.Context, expected ExpectedVersion, reques
 		problems = append(problems, fmt.Sprintf("ClusterVersion: is %s %s, want %s %s", newest.Version, newest.State, expected.Version, expected.State))
 	}
 	if expected.Requests != nil && requests != *expected.Requests {
-		problems = append(problems, fmt.Sprintf("ClusterVersion: was asked %d times for another version, want %d", requests, *expected.Requests))
+		problems = append(problems, fmt.Sprintf("ClusterVersion: was requested %d times to update to another version, want %d", requests, *expected.Requests))
 	}
 	desired := "none"
 	if version.Spec.DesiredUpdate != nil {
@@ -188,14 +176,14 @@ func (r *Run) checkVersion(ctx context.Context, expected ExpectedVersion, reques
 	return problems
 }
 
-// eventTypes is what the types of all CloudEvents begin with.
+// eventTypes is the prefix of the types of all CloudEvents.
 const eventTypes = "io.openshift.managed.upgrade."
 
-// checkNotifications compares what the receiver got of some types with what it should have.
+// checkNotifications compares the notifications of the expected types with the expected ones.
 func (r *Run) checkNotifications(expected []string) []string {
 	got := make([]string, 0, len(expected))
-	for _, one := range r.Cluster.Sink.Events() {
-		if kind := strings.TrimPrefix(one.Type(), eventTypes); slices.Contains(expected, kind) {
+	for _, each := range r.world.Notifications() {
+		if kind := strings.TrimPrefix(each, eventTypes); slices.Contains(expected, kind) {
 			got = append(got, kind)
 		}
 	}
@@ -210,12 +198,12 @@ func (r *Run) checkStatement(ctx context.Context, statement Statement) []string 
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %s", statement.key(), err)}
 	}
-	objects, err := r.watches.objects(ctx, statement.For)
+	objects, err := r.world.List(ctx, statement.For)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %s", statement.key(), err)}
 	}
 	for _, object := range objects {
-		holds, err := compiled.holds(object.Object, time.Now())
+		holds, err := compiled.holds(object.Object, r.world.Now())
 		if err != nil {
 			return []string{fmt.Sprintf("%s: %s", statement.key(), err)}
 		}
@@ -224,4 +212,38 @@ func (r *Run) checkStatement(ctx context.Context, statement Statement) []string 
 		}
 	}
 	return []string{statement.key() + ": does not hold"}
+}
+
+// cleanupTimeout bounds how long AwaitCleanup waits, in the time of the world.
+const cleanupTimeout = 2 * time.Minute
+
+// AwaitCleanup waits until the clean-up after each failed attempt is complete, and for two minutes at
+// most. It is for people who read the final status.
+func (r *Run) AwaitCleanup(ctx context.Context) error {
+	limit := r.world.Now().Add(cleanupTimeout)
+	for r.world.Now().Before(limit) {
+		cleaningUp, err := r.cleaningUp(ctx)
+		if err != nil || !cleaningUp {
+			return err
+		}
+		if err := r.world.Step(ctx, checkInterval); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleaningUp reports whether an attempt has failed, but is not complete.
+func (r *Run) cleaningUp(ctx context.Context) (bool, error) {
+	objects, err := r.world.List(ctx, Object{Kind: "UpgradeConfig"})
+	if err != nil {
+		return false, err
+	}
+	for _, object := range objects {
+		newest := Newest(object)
+		if newest["phase"] == "Failed" && newest["completeTime"] == nil {
+			return true, nil
+		}
+	}
+	return false, nil
 }

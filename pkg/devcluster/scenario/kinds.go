@@ -10,7 +10,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
-// kinds are those that go without saying their API version.
+// Kinds that the API server does not serve. A scenario can read them, but not change them.
+const (
+	KindAlert      = "Alert"
+	KindSilence    = "Silence"
+	KindCloudEvent = "CloudEvent"
+
+	// ExternalAPIVersion is the API version of these kinds.
+	ExternalAPIVersion = "devcluster/v1"
+)
+
+// kinds maps the known kinds to their API versions, which may be left out.
 var kinds = map[string]string{
 	"ClusterOperator":     "config.openshift.io/v1",
 	"ClusterVersion":      "config.openshift.io/v1",
@@ -26,12 +36,13 @@ var kinds = map[string]string{
 	"PodDisruptionBudget": "policy/v1",
 	"UpgradeConfig":       "upgrade.managed.openshift.io/v1alpha1",
 
-	kindAlert:      externalAPIVersion,
-	kindSilence:    externalAPIVersion,
-	kindCloudEvent: externalAPIVersion,
+	KindAlert:      ExternalAPIVersion,
+	KindSilence:    ExternalAPIVersion,
+	KindCloudEvent: ExternalAPIVersion,
 }
 
-func (o Object) gvk() schema.GroupVersionKind {
+// GVK returns the group, version, and kind. The version of a known kind may be left out.
+func (o Object) GVK() schema.GroupVersionKind {
 	version := o.APIVersion
 	if version == "" {
 		version = kinds[o.Kind]
@@ -39,21 +50,21 @@ func (o Object) gvk() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(version, o.Kind)
 }
 
-// isExternal says whether those are none of the API server's.
-func (o Object) isExternal() bool { return o.gvk().GroupVersion().String() == externalAPIVersion }
+// IsExternal reports whether the API server does not serve the kind.
+func (o Object) IsExternal() bool { return o.GVK().GroupVersion().String() == ExternalAPIVersion }
 
-// requiresMonitoring says whether those are what only a cluster with monitoring has.
-func (o Object) requiresMonitoring() bool { return o.Kind == kindAlert || o.Kind == kindSilence }
+// requiresMonitoring reports whether only a cluster with monitoring has such objects.
+func (o Object) requiresMonitoring() bool { return o.Kind == KindAlert || o.Kind == KindSilence }
 
-// matches says whether an object of the right kind is one of those.
-func (o Object) matches(object *unstructured.Unstructured) bool {
+// Matches reports whether an object of that kind is one of the named ones.
+func (o Object) Matches(object *unstructured.Unstructured) bool {
 	return (o.Namespace == "" || o.Namespace == object.GetNamespace()) && (o.Name == "" || o.Name == object.GetName())
 }
 
-// reference returns an object to write to. UpgradeConfigs are in the operator's namespace unless something else is said.
+// reference returns an object to write to. The namespace of an UpgradeConfig defaults to the operator's.
 func (o Object) reference() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(o.gvk())
+	object.SetGroupVersionKind(o.GVK())
 	object.SetNamespace(o.Namespace)
 	if o.Namespace == "" && o.Kind == "UpgradeConfig" {
 		object.SetNamespace(devcluster.OperatorNamespace)

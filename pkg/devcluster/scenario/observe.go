@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// observations is what has been seen on the way.
+// observations collects what has been observed during a run.
 type observations struct {
 	mu       sync.Mutex
-	requests int               // how often the cluster was asked for another version
-	desired  string            // what it was asked for last
-	held     map[string]string // statements that held at some time, with the object that they held of
-	failures []string          // what went wrong with the story itself
+	requests int               // number of requests for another version
+	desired  string            // the last requested version and image
+	held     map[string]string // by statement that has held, the object and the time
+	failures []string          // errors of actions and expressions
 }
 
 func newObservations() *observations { return &observations{held: map[string]string{}} }
@@ -38,13 +38,16 @@ func (o *observations) snapshot() (requests int, held map[string]string, failure
 	return o.requests, maps.Clone(o.held), slices.Clone(o.failures)
 }
 
-// checks are the statements that actions check.
+// checks returns the statements of the actions.
 func (s *Scenario) checks() []Statement {
 	var all []Statement
 	for _, rule := range s.Rules {
 		for _, action := range rule.Do {
 			if action.Check != nil {
 				all = append(all, *action.Check)
+			}
+			if action.Until != nil {
+				all = append(all, *action.Until)
 			}
 		}
 	}
@@ -53,12 +56,12 @@ func (s *Scenario) checks() []Statement {
 
 func (s Statement) key() string { return s.For.String() + ": " + s.That }
 
-// observe connects the expectations with what is seen of objects.
+// observe subscribes the expectations to the objects that they are about.
 func (r *Run) observe() error {
-	if err := r.watches.subscribe(Object{Kind: "ClusterVersion", Name: "version"}, r.observations.clusterVersion); err != nil {
+	if err := r.world.Subscribe(Object{Kind: "ClusterVersion", Name: "version"}, r.observations.clusterVersion); err != nil {
 		return err
 	}
-	err := r.watches.subscribe(Object{Kind: "UpgradeConfig"}, func(object *unstructured.Unstructured, deleted bool) {
+	err := r.world.Subscribe(Object{Kind: "UpgradeConfig"}, func(object *unstructured.Unstructured, deleted bool) {
 		if r.options.Watch != nil && !deleted {
 			r.options.Watch(object)
 		}
@@ -67,7 +70,7 @@ func (r *Run) observe() error {
 		return err
 	}
 	for _, statement := range slices.Concat(r.Scenario.Expect.Finally, r.Scenario.checks()) {
-		if err := r.watches.subscribe(statement.For, func(*unstructured.Unstructured, bool) {}); err != nil {
+		if err := r.world.Subscribe(statement.For, func(*unstructured.Unstructured, bool) {}); err != nil {
 			return err
 		}
 	}
@@ -76,9 +79,9 @@ func (r *Run) observe() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", statement.That, err)
 		}
-		err = r.watches.subscribe(statement.For, func(object *unstructured.Unstructured, deleted bool) {
+		err = r.world.Subscribe(statement.For, func(object *unstructured.Unstructured, deleted bool) {
 			if !deleted {
-				r.observations.statement(statement, compiled, object)
+				r.observations.statement(statement, compiled, object, r.world.Now())
 			}
 		})
 		if err != nil {
@@ -88,8 +91,8 @@ func (r *Run) observe() error {
 	return nil
 }
 
-func (o *observations) statement(statement Statement, compiled expression, object *unstructured.Unstructured) {
-	holds, err := compiled.holds(object.Object, time.Now())
+func (o *observations) statement(statement Statement, compiled expression, object *unstructured.Unstructured, now time.Time) {
+	holds, err := compiled.holds(object.Object, now)
 	if err != nil {
 		o.recordError(fmt.Errorf("%s: %w", statement.key(), err))
 		return
@@ -97,11 +100,11 @@ func (o *observations) statement(statement Statement, compiled expression, objec
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, before := o.held[statement.key()]; holds && !before {
-		o.held[statement.key()] = fmt.Sprintf("%s at %s", object.GetName(), time.Now().Format("15:04:05"))
+		o.held[statement.key()] = fmt.Sprintf("%s at %s", object.GetName(), now.Format("15:04:05"))
 	}
 }
 
-// clusterVersion counts how often the cluster is asked for another version.
+// clusterVersion counts the requests for another version.
 func (o *observations) clusterVersion(object *unstructured.Unstructured, _ bool) {
 	version, _, _ := unstructured.NestedString(object.Object, "spec", "desiredUpdate", "version")
 	image, _, _ := unstructured.NestedString(object.Object, "spec", "desiredUpdate", "image")

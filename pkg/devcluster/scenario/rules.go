@@ -13,26 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// trigger decides when a rule applies.
+// trigger decides when a rule about objects applies.
 type trigger struct {
 	rule *Rule
-	when *expression // nil: as soon as the object exists
+	when *expression // nil means as soon as the object exists
 	fire func(object *unstructured.Unstructured)
 	fail func(error)
+	now  func() time.Time
 
 	mu        sync.Mutex
-	held      map[types.UID]bool // of which objects the rule's condition was true when they were last seen
+	held      map[types.UID]bool // by object, the last value of the condition
 	remaining int
 }
 
-// evaluate sees a state of an object.
+// evaluate is a Handler that fires when the condition becomes true.
 func (t *trigger) evaluate(object *unstructured.Unstructured, deleted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	holds := !deleted
 	if holds && t.when != nil {
 		var err error
-		if holds, err = t.when.holds(object.Object, time.Now()); err != nil {
+		if holds, err = t.when.holds(object.Object, t.now()); err != nil {
 			t.fail(fmt.Errorf("rule %q: %w", t.rule.Name, err))
 		}
 	}
@@ -44,14 +45,17 @@ func (t *trigger) evaluate(object *unstructured.Unstructured, deleted bool) {
 	}
 }
 
-// prepareRules connects the rules about objects with what is seen of these.
-func (r *Run) prepareRules(running context.Context) error {
+// prepareRules subscribes the rules about objects to these.
+func (r *Run) prepareRules() error {
 	for i := range r.Scenario.Rules {
 		rule := &r.Scenario.Rules[i]
 		if rule.For == nil {
 			continue
 		}
-		t := &trigger{rule: rule, held: map[types.UID]bool{}, remaining: rule.Times, fail: r.observations.recordError}
+		t := &trigger{
+			rule: rule, held: map[types.UID]bool{}, remaining: rule.Times,
+			now: r.world.Now, fail: r.observations.recordError,
+		}
 		if rule.When != "" {
 			compiled, err := compile(rule.When)
 			if err != nil {
@@ -59,40 +63,40 @@ func (r *Run) prepareRules(running context.Context) error {
 			}
 			t.when = &compiled
 		}
-		t.fire = func(object *unstructured.Unstructured) { r.runRule(running, rule, object, 1) }
-		if err := r.watches.subscribe(*rule.For, t.evaluate); err != nil {
+		t.fire = func(object *unstructured.Unstructured) { r.runRule(rule, object, 1) }
+		if err := r.world.Subscribe(*rule.For, t.evaluate); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// startRules begins with the rules that are about time alone.
-func (r *Run) startRules(running context.Context) {
+// startRules starts the rules about time alone.
+func (r *Run) startRules() {
 	for i := range r.Scenario.Rules {
 		if rule := &r.Scenario.Rules[i]; rule.For == nil {
-			r.runRule(running, rule, nil, rule.Times)
+			r.runRule(rule, nil, rule.Times)
 		}
 	}
 }
 
-// runRule does what a rule says, so many times, in the background.
-func (r *Run) runRule(running context.Context, rule *Rule, object *unstructured.Unstructured, times int) {
-	r.wg.Go(func() {
+// runRule runs the actions of a rule that many times in the background.
+func (r *Run) runRule(rule *Rule, object *unstructured.Unstructured, times int) {
+	r.world.Go(func(ctx context.Context, wait func(time.Duration) bool) {
 		for range times {
-			if !pause(running, time.Duration(rule.After)) || !r.runActions(running, rule, object) {
+			if !wait(time.Duration(rule.After)) || !r.runActions(ctx, wait, rule, object) {
 				return
 			}
 		}
 	})
 }
 
-// runActions returns false if something could not be done, or the story has ended.
-func (r *Run) runActions(running context.Context, rule *Rule, object *unstructured.Unstructured) bool {
+// runActions reports whether all actions succeeded before the run ended.
+func (r *Run) runActions(ctx context.Context, wait func(time.Duration) bool, rule *Rule, object *unstructured.Unstructured) bool {
 	r.logf("· %s", rule.Name)
 	for i, action := range rule.Do {
-		err := r.runAction(running, action, object)
-		if running.Err() != nil {
+		err := r.runAction(ctx, wait, action, object)
+		if ctx.Err() != nil {
 			return false
 		}
 		if err != nil {
@@ -101,16 +105,4 @@ func (r *Run) runActions(running context.Context, rule *Rule, object *unstructur
 		}
 	}
 	return true
-}
-
-// pause returns false if the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

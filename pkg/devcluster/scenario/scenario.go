@@ -25,6 +25,9 @@ type Scenario struct {
 	Name string `json:"name"`
 	// Description says in a sentence what happens.
 	Description string `json:"description"`
+	// Binary restricts the scenario to a dev cluster with the operator's program: it needs parts that virtual
+	// time does not have, such as processes, permissions, leader election, or a real Prometheus.
+	Binary bool `json:"binary,omitempty"`
 	// Cluster is what the cluster is like.
 	Cluster devcluster.Spec `json:"cluster"`
 	// Objects are applied before the operator is started. Deployments among them are awaited.
@@ -117,8 +120,10 @@ type Action struct {
 	// Configure replaces the operator's configuration file, as Config of the operator, and may be wrong. The operator reads
 	// it every ten seconds.
 	Configure map[string]any `json:"configure,omitempty"`
-	// APIServer stops or starts the API server.
+	// APIServer stops, starts, or kills the API server. Data and address are kept.
 	APIServer string `json:"apiServer,omitempty"`
+	// Etcd stops, starts, or kills etcd. Data and address are kept.
+	Etcd string `json:"etcd,omitempty"`
 	// Fire has an alert fire.
 	Fire *monitoring.Alert `json:"fire,omitempty"`
 	// Resolve ends all alerts of that name.
@@ -129,8 +134,10 @@ type Action struct {
 	Alertmanager string `json:"alertmanager,omitempty"`
 	// Receiver stops or starts the receiver of the operator's webhook.
 	Receiver string `json:"receiver,omitempty"`
-	// Check does nothing, and what it states must hold at that moment.
+	// Check fails the scenario unless the statement holds at that moment.
 	Check *Statement `json:"check,omitempty"`
+	// Until waits until the statement holds.
+	Until *Statement `json:"until,omitempty"`
 }
 
 // Patch is a JSON merge patch.
@@ -157,7 +164,7 @@ type Expect struct {
 	// Within is how long all of it may take, from the moment at which the UpgradeConfigs are applied; 3m by default.
 	Within timescale.Duration `json:"within,omitempty"`
 	// StableFor is for how long it must stay so then.
-	StableFor timescale.Duration `json:"holds,omitempty"`
+	StableFor timescale.Duration `json:"stableFor,omitempty"`
 	// UpgradeConfigs are what becomes of them.
 	UpgradeConfigs []ExpectedUpgradeConfig `json:"upgradeConfigs,omitempty"`
 	// ClusterVersion is what becomes of the cluster's version.
@@ -168,7 +175,7 @@ type Expect struct {
 	// Finally are statements that hold in the end.
 	Finally []Statement `json:"finally,omitempty"`
 	// Eventually are statements that held at some time, of the same object.
-	Eventually []Statement `json:"sometime,omitempty"`
+	Eventually []Statement `json:"eventually,omitempty"`
 	// Never are statements that held at no time.
 	Never []Statement `json:"never,omitempty"`
 }
@@ -194,7 +201,7 @@ type ExpectedVersion struct {
 	// State is its state; "Completed" by default.
 	State string `json:"state,omitempty"`
 	// Requests is how often spec.desiredUpdate was set to something else than before. Taking it back does not count.
-	Requests *int `json:"asked,omitempty"`
+	Requests *int `json:"requests,omitempty"`
 	// DesiredUpdate is the version in spec.desiredUpdate in the end, "none" if there must not be any.
 	DesiredUpdate string `json:"desiredUpdate,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
@@ -286,5 +287,25 @@ func TestTheScenarioInTheDocumentationIsValid(t *testing.T) {
 	}
 	if _, err := scenario.Decode("superseded.yaml", []byte(text)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestConfigFile_contains_addresses(t *testing.T) {
+	t.Parallel()
+	got, err := scenario.ConfigFile(
+		map[string]any{
+			"alerts":  map[string]any{"url": scenario.PrometheusURL},
+			"others":  []any{"at " + scenario.AlertmanagerURL + "/api", "at ${ELSEWHERE}"},
+			"webhook": scenario.ReceiverURL,
+		},
+		map[string]string{scenario.PrometheusURL: "http://127.0.0.1:1", scenario.AlertmanagerURL: "http://127.0.0.1:2", scenario.ReceiverURL: "http://127.0.0.1:3"},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"alerts":{"url":"http://127.0.0.1:1"},"apiVersion":"` + config.APIVersion + `","kind":"` + config.Kind + `",` +
+		`"others":["at http://127.0.0.1:2/api","at ${ELSEWHERE}"],"webhook":"http://127.0.0.1:3"}`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("configuration file (-want +got):\n%s", diff)
 	}
 }

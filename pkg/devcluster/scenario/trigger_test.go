@@ -5,6 +5,7 @@ package scenario
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,7 @@ func TestARuleAppliesEachTimeThatItsConditionBecomesTrue(t *testing.T) {
 				rule: &Rule{Name: name}, held: map[types.UID]bool{}, remaining: test.times,
 				fire: func(*unstructured.Unstructured) { fired++ },
 				fail: func(err error) { t.Error(err) },
+				now:  time.Now,
 			}
 			if test.when != "" {
 				compiled, err := compile(test.when)

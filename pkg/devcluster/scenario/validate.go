@@ -59,7 +59,7 @@ func (s *Scenario) validateConfig() field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, fmt.Sprintf("must be 1 to %d", maxReplicas))}
 	}
 	const anywhere = "http://127.0.0.1:9090"
-	text, err := configFile(s.Operator.Config, map[string]string{prometheusURL: anywhere, alertmanagerURL: anywhere, receiverURL: anywhere})
+	text, err := ConfigFile(s.Operator.Config, map[string]string{PrometheusURL: anywhere, AlertmanagerURL: anywhere, ReceiverURL: anywhere})
 	if err == nil {
 		_, err = config.Parse([]byte(text))
 	}
@@ -69,15 +69,16 @@ func (s *Scenario) validateConfig() field.ErrorList {
 	return nil
 }
 
-// What stands for an address in the operator's configuration.
+// Variables in the operator's configuration that stand for the addresses of servers.
 const (
-	prometheusURL   = "${PROMETHEUS_URL}"
-	alertmanagerURL = "${ALERTMANAGER_URL}"
-	receiverURL     = "${RECEIVER_URL}"
+	PrometheusURL   = "${PROMETHEUS_URL}"
+	AlertmanagerURL = "${ALERTMANAGER_URL}"
+	ReceiverURL     = "${RECEIVER_URL}"
 )
 
-// configFile returns the text of an operator's configuration file, given what stands for which address.
-func configFile(settings map[string]any, addresses map[string]string) (string, error) {
+// ConfigFile returns the text of an operator's configuration file, with the addresses in place of the
+// variables.
+func ConfigFile(settings map[string]any, addresses map[string]string) (string, error) {
 	file := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
 	maps.Copy(file, settings)
 	text, err := json.Marshal(file)
@@ -113,7 +114,7 @@ func (s *Scenario) validateMonitoring() field.ErrorList {
 		require(at.Child("for"), statement.For.requiresMonitoring())
 	})
 	text, err := json.Marshal(s.Operator.Config)
-	require(field.NewPath("operator", "config"), err == nil && (strings.Contains(string(text), prometheusURL) || strings.Contains(string(text), alertmanagerURL)))
+	require(field.NewPath("operator", "config"), err == nil && (strings.Contains(string(text), PrometheusURL) || strings.Contains(string(text), AlertmanagerURL)))
 	return allErrs
 }
 
@@ -145,10 +146,15 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	var allErrs field.ErrorList
 	set := 0
 	for _, is := range []bool{
-		a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil, a.Operator != "", a.APIServer != "", a.Fire != nil, a.Resolve != "", a.Prometheus != "", a.Alertmanager != "",
-		a.Configure != nil, a.Receiver != "", a.Check != nil,
+		a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil,
+		a.Operator != "", a.Fire != nil, a.Resolve != "", a.Configure != nil, a.Check != nil, a.Until != nil,
 	} {
 		if is {
+			set++
+		}
+	}
+	for _, verb := range a.servers() {
+		if verb != "" {
 			set++
 		}
 	}
@@ -172,12 +178,16 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	if a.Node != nil && a.Node.Name == "" {
 		allErrs = append(allErrs, field.Required(path.Child("node", "name"), "name the node, such as worker-0"))
 	}
-	if verbs := []string{"kill", "killLeader", "restart", "start", "stop"}; a.Operator != "" && !slices.Contains(verbs, a.Operator) {
+	if verbs := []string{kill, killLeader, restart, start, stop}; a.Operator != "" && !slices.Contains(verbs, a.Operator) {
 		allErrs = append(allErrs, field.NotSupported(path.Child("operator"), a.Operator, verbs))
 	}
-	for _, server := range []struct{ name, verb string }{{"apiServer", a.APIServer}, {"prometheus", a.Prometheus}, {"alertmanager", a.Alertmanager}, {"receiver", a.Receiver}} {
-		if verbs := []string{start, stop}; server.verb != "" && !slices.Contains(verbs, server.verb) {
-			allErrs = append(allErrs, field.NotSupported(path.Child(server.name), server.verb, verbs))
+	for server, verb := range a.servers() {
+		verbs := []string{start, stop}
+		if server == APIServer || server == Etcd {
+			verbs = []string{kill, start, stop}
+		}
+		if verb != "" && !slices.Contains(verbs, verb) {
+			allErrs = append(allErrs, field.NotSupported(path.Child(string(server)), verb, verbs))
 		}
 	}
 	if a.Fire != nil {
@@ -185,6 +195,9 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	}
 	if a.Check != nil {
 		allErrs = append(allErrs, a.Check.validate(path.Child("check"))...)
+	}
+	if a.Until != nil {
+		allErrs = append(allErrs, a.Until.validate(path.Child("until"))...)
 	}
 	return allErrs
 }
@@ -206,7 +219,7 @@ func validateTarget(path *field.Path, target *Object, hasObject bool) field.Erro
 		return nil
 	case target == nil:
 		return field.ErrorList{field.Required(path, "name the object, such as {kind: Node, name: worker-0}: the rule is not about one")}
-	case target.isExternal():
+	case target.IsExternal():
 		return field.ErrorList{field.Forbidden(path, target.Kind+"s can be looked at, and not changed")}
 	case target.Name == "":
 		return append(target.validate(path), field.Required(path.Child("name"), "name the object"))
@@ -273,7 +286,7 @@ func (e Expect) eachStatement(call func(*field.Path, Statement)) {
 	for _, list := range []struct {
 		name       string
 		statements []Statement
-	}{{"finally", e.Finally}, {"sometime", e.Eventually}, {"never", e.Never}} {
+	}{{"finally", e.Finally}, {"eventually", e.Eventually}, {"never", e.Never}} {
 		for i, statement := range list.statements {
 			call(field.NewPath("expect", list.name).Index(i), statement)
 		}

@@ -3,7 +3,7 @@
 
 //go:build e2e
 
-package scenario_test
+package binary_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/binary"
 )
 
 const alerting = `
@@ -51,7 +52,7 @@ expect:
       that: size(object.status.silencedBy) > 1
     - for: {kind: CloudEvent}
       that: object.data.reason == "UpgradeFailed"
-  sometime:
+  eventually:
     - for: {kind: Alert, name: Fire, namespace: kitchen}
       that: object.status.state == "active"
     - for: {kind: Silence}
@@ -73,19 +74,23 @@ func TestAScenarioWithMonitoring(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	run, err := scenario.Start(ctx, story, scenario.Options{Dir: t.TempDir(), Repository: "../../..", Log: t.Output()})
+	world, err := binary.New(ctx, story, binary.Options{Dir: t.TempDir(), Repository: "../../../.."})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := run.Stop(); err != nil {
+		if err := world.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+	run, err := scenario.Start(ctx, story, world, scenario.Options{Log: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if problems := run.Wait(t.Context()); len(problems) > 0 {
 		t.Fatalf("not as expected:\n- %s", strings.Join(problems, "\n- "))
 	}
-	running := run.Cluster.Monitoring
+	running := world.Cluster.Monitoring
 	if err := running.Resolve(t.Context(), "Smoke"); err == nil {
 		t.Error("an alert fires that was resolved")
 	}
@@ -96,7 +101,7 @@ func TestAScenarioWithMonitoring(t *testing.T) {
 	if len(pids) != 2 {
 		t.Errorf("got %v, want Prometheus and Alertmanager", pids)
 	}
-	if err := run.Stop(); err != nil {
+	if err := world.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	for name, pid := range pids {

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scenario
+package binary
 
 import (
 	"context"
@@ -17,21 +17,20 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 )
 
-// watches tells of each state of objects, for all that want to know of their kind, through one watch of the kind.
+// watches distributes the states of objects to handlers, with one watch for each kind.
 type watches struct {
 	factory dynamicinformer.DynamicSharedInformerFactory
 	mapper  meta.RESTMapper
 	kinds   map[schema.GroupVersionKind]cache.SharedIndexInformer
 
-	pollFuncs map[string]pollFunc // of the kinds that are not the API server's
+	pollFuncs map[string]pollFunc // of the kinds that the API server does not serve
 	pollers   map[string]*poller
 	polling   sync.WaitGroup
 }
-
-// handler is called with each state of an object; with its last one when it is deleted.
-type handler func(object *unstructured.Unstructured, deleted bool)
 
 func newWatches(config *rest.Config, mapper meta.RESTMapper, pollFuncs map[string]pollFunc) (*watches, error) {
 	clients, err := dynamic.NewForConfig(config)
@@ -47,13 +46,13 @@ func newWatches(config *rest.Config, mapper meta.RESTMapper, pollFuncs map[strin
 	}, nil
 }
 
-// subscribe has a function called, from one goroutine of its own, for all objects that are named. It is called before start.
-func (w *watches) subscribe(of Object, call handler) error {
-	if of.isExternal() {
-		w.poll(of, call)
+// subscribe registers a handler, which is called from a goroutine of its own. It is called before start.
+func (w *watches) subscribe(of scenario.Object, call scenario.Handler) error {
+	if of.IsExternal() {
+		w.pollFor(of, call)
 		return nil
 	}
-	informer, err := w.informer(of.gvk())
+	informer, err := w.informer(of.GVK())
 	if err != nil {
 		return err
 	}
@@ -61,7 +60,7 @@ func (w *watches) subscribe(of Object, call handler) error {
 		if tombstone, is := object.(cache.DeletedFinalStateUnknown); is {
 			object = tombstone.Obj
 		}
-		if found, is := object.(*unstructured.Unstructured); is && of.matches(found) {
+		if found, is := object.(*unstructured.Unstructured); is && of.Matches(found) {
 			call(found, deleted)
 		}
 	}
@@ -73,14 +72,14 @@ func (w *watches) subscribe(of Object, call handler) error {
 	return err
 }
 
-// poll is on for what is not the API server's.
-func (w *watches) poll(of Object, call handler) {
+// pollFor registers a handler of objects that the API server does not serve.
+func (w *watches) pollFor(of scenario.Object, call scenario.Handler) {
 	if w.pollers[of.Kind] == nil {
 		w.pollers[of.Kind] = &poller{poll: w.pollFuncs[of.Kind]}
 	}
 	p := w.pollers[of.Kind]
 	p.handlers = append(p.handlers, func(object *unstructured.Unstructured, deleted bool) {
-		if of.matches(object) {
+		if of.Matches(object) {
 			call(object, deleted)
 		}
 	})
@@ -98,7 +97,7 @@ func (w *watches) informer(gvk schema.GroupVersionKind) (cache.SharedIndexInform
 	return w.kinds[gvk], nil
 }
 
-// start begins watching, until running ends, and returns once all that exists has been seen.
+// start watches until running ends. It returns when all existing objects have been received.
 func (w *watches) start(ctx, running context.Context) error {
 	w.factory.Start(running.Done())
 	for _, p := range w.pollers {
@@ -112,7 +111,7 @@ func (w *watches) start(ctx, running context.Context) error {
 	return nil
 }
 
-// wait returns when all watches have ended.
+// wait waits until all watches have ended.
 func (w *watches) wait() {
 	if w != nil {
 		w.factory.Shutdown()
@@ -120,20 +119,21 @@ func (w *watches) wait() {
 	}
 }
 
-// objects returns the objects that are named, as they were seen last; and what is not the API server's as it is now.
-func (w *watches) objects(ctx context.Context, of Object) ([]*unstructured.Unstructured, error) {
+// objects returns the named objects: those of the API server as they were last received, others as they
+// are now.
+func (w *watches) objects(ctx context.Context, of scenario.Object) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	if of.isExternal() {
+	if of.IsExternal() {
 		var err error
 		if all, err = w.pollFuncs[of.Kind](ctx); err != nil {
 			return nil, err
 		}
-	} else if informer := w.kinds[of.gvk()]; informer != nil {
+	} else if informer := w.kinds[of.GVK()]; informer != nil {
 		for _, object := range informer.GetStore().List() {
 			if known, is := object.(*unstructured.Unstructured); is {
 				all = append(all, known)
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool { return !of.matches(object) }), nil
+	return slices.DeleteFunc(all, func(object *unstructured.Unstructured) bool { return !of.Matches(object) }), nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scenario
+package binary
 
 import (
 	"fmt"
@@ -13,36 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 )
 
-func TestTheOperatorIsToldWhereTheServersAre(t *testing.T) {
-	t.Parallel()
-	got, err := configFile(
-		map[string]any{
-			"alerts":  map[string]any{"url": prometheusURL},
-			"others":  []any{"at " + alertmanagerURL + "/api", "at ${ELSEWHERE}"},
-			"webhook": receiverURL,
-		},
-		map[string]string{prometheusURL: "http://127.0.0.1:1", alertmanagerURL: "http://127.0.0.1:2", receiverURL: "http://127.0.0.1:3"},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"alerts":{"url":"http://127.0.0.1:1"},"apiVersion":"` + config.APIVersion + `","kind":"` + config.Kind + `",` +
-		`"others":["at http://127.0.0.1:2/api","at ${ELSEWHERE}"],"webhook":"http://127.0.0.1:3"}`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("configuration file (-want +got):\n%s", diff)
-	}
-}
-
-func TestWhatHasChangedOutsideIsToldOnce(t *testing.T) {
+func TestPoller_reports_each_change_once(t *testing.T) {
 	t.Parallel()
 	state := func(id, state string) *unstructured.Unstructured {
-		return asObject(kindSilence, map[string]any{"state": state}, id, id)
+		return asObject(scenario.KindSilence, map[string]any{"state": state}, id, id)
 	}
 	var events []string
-	p := &poller{handlers: []handler{func(object *unstructured.Unstructured, deleted bool) {
+	p := &poller{handlers: []scenario.Handler{func(object *unstructured.Unstructured, deleted bool) {
 		events = append(events, fmt.Sprintf("%s %s deleted: %t", object.GetName(), object.Object["state"], deleted))
 	}}}
 	for _, step := range []struct {
@@ -63,7 +43,7 @@ func TestWhatHasChangedOutsideIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestWhatAlertmanagerShowsIsLookedAtAsObjects(t *testing.T) {
+func TestAlertmanager_objects(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		code   int
@@ -84,7 +64,7 @@ func TestWhatAlertmanagerShowsIsLookedAtAsObjects(t *testing.T) {
 				_, _ = w.Write([]byte(tc.answer)) // a client that is gone fails the test
 			}))
 			defer server.Close()
-			found, err := fromAlertmanager(t.Context(), kindAlert, server.URL, "labels.alertname", "fingerprint")
+			found, err := fromAlertmanager(t.Context(), scenario.KindAlert, server.URL, "labels.alertname", "fingerprint")
 			if (err != nil) != tc.fails {
 				t.Errorf("the error is %v", err)
 			}

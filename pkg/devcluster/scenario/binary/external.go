@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package scenario
+package binary
 
 import (
 	"context"
@@ -17,34 +17,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 )
 
-// What is looked at as if it were an object, and is none of the API server's.
-const (
-	kindAlert      = "Alert"
-	kindSilence    = "Silence"
-	kindCloudEvent = "CloudEvent"
-
-	externalAPIVersion = "devcluster/v1" // their API version, in which nobody can ask for them
-)
-
-// pollInterval is how often those are looked at.
+// pollInterval is the interval at which external kinds are listed.
 const pollInterval = 200 * time.Millisecond
 
-// pollFunc names all of a kind as they are now.
+// pollFunc lists all objects of a kind.
 type pollFunc func(context.Context) ([]*unstructured.Unstructured, error)
 
-// pollFuncs are those of a cluster, by kind.
+// pollFuncs returns the functions of a cluster by kind.
 func pollFuncs(cluster *devcluster.Cluster) map[string]pollFunc {
 	all := map[string]pollFunc{
-		kindCloudEvent: func(context.Context) ([]*unstructured.Unstructured, error) { return cloudEvents(cluster) },
+		scenario.KindCloudEvent: func(context.Context) ([]*unstructured.Unstructured, error) { return cloudEvents(cluster) },
 	}
 	if running := cluster.Monitoring; running != nil {
-		all[kindSilence] = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
-			return fromAlertmanager(ctx, kindSilence, running.AlertmanagerURL()+"/api/v2/silences", "id", "id")
+		all[scenario.KindSilence] = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
+			return fromAlertmanager(ctx, scenario.KindSilence, running.AlertmanagerURL()+"/api/v2/silences", "id", "id")
 		}
-		all[kindAlert] = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
-			return fromAlertmanager(ctx, kindAlert, running.AlertmanagerURL()+"/api/v2/alerts", "labels.alertname", "fingerprint")
+		all[scenario.KindAlert] = func(ctx context.Context) ([]*unstructured.Unstructured, error) {
+			return fromAlertmanager(ctx, scenario.KindAlert, running.AlertmanagerURL()+"/api/v2/alerts", "labels.alertname", "fingerprint")
 		}
 	}
 	return all
@@ -59,14 +51,14 @@ func cloudEvents(cluster *devcluster.Cluster) ([]*unstructured.Unstructured, err
 			err = json.Unmarshal(text, &content)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading what the receiver got: %w", err)
+			return nil, fmt.Errorf("reading the events of the receiver: %w", err)
 		}
-		found = append(found, asObject(kindCloudEvent, content, one.ID(), one.Source()+" "+one.ID()))
+		found = append(found, asObject(scenario.KindCloudEvent, content, one.ID(), one.Source()+" "+one.ID()))
 	}
 	return found, nil
 }
 
-// fromAlertmanager asks for a list. The paths say where in an element its name and its id are.
+// fromAlertmanager lists objects from a URL. The paths name the fields with the name and the ID.
 func fromAlertmanager(ctx context.Context, kind, url, name, id string) ([]*unstructured.Unstructured, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -74,12 +66,12 @@ func fromAlertmanager(ctx context.Context, kind, url, name, id string) ([]*unstr
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking Alertmanager: %w", err)
+		return nil, fmt.Errorf("listing %ss from Alertmanager: %w", kind, err)
 	}
 	defer response.Body.Close()
 	var list []map[string]any
 	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("asking Alertmanager: it answers %s, %w", response.Status, err)
+		return nil, fmt.Errorf("listing %ss: Alertmanager answered %s: %w", kind, response.Status, err)
 	}
 	var found []*unstructured.Unstructured
 	for _, content := range list {
@@ -91,29 +83,29 @@ func fromAlertmanager(ctx context.Context, kind, url, name, id string) ([]*unstr
 }
 
 func textAt(content map[string]any, path string) string {
-	text, _, _ := unstructured.NestedString(content, strings.Split(path, ".")...) // what is missing has no name
+	text, _, _ := unstructured.NestedString(content, strings.Split(path, ".")...) // a missing field is empty
 	return text
 }
 
 func asObject(kind string, content map[string]any, name, id string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: content}
-	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(externalAPIVersion, kind))
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(scenario.ExternalAPIVersion, kind))
 	object.SetName(name)
 	object.SetUID(types.UID(id))
 	return object
 }
 
-// poller looks at all of a kind time after time, and tells of what has changed, as a watch does.
+// poller lists a kind periodically and calls the handlers with what has changed, like a watch.
 type poller struct {
 	poll     pollFunc
-	handlers []handler
+	handlers []scenario.Handler
 	known    map[types.UID]*unstructured.Unstructured
 }
 
-// run looks until the context ends.
+// run polls until the context ends.
 func (p *poller) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if found, err := p.poll(ctx); err == nil { // otherwise whoever is asked is down, which may well be the story
+		if found, err := p.poll(ctx); err == nil { // an error means that the server is down, as the scenario may want
 			p.update(found)
 		}
 		pause(ctx, pollInterval)
@@ -139,5 +131,17 @@ func (p *poller) update(found []*unstructured.Unstructured) {
 func (p *poller) notify(object *unstructured.Unstructured, deleted bool) {
 	for _, call := range p.handlers {
 		call(object, deleted)
+	}
+}
+
+// pause reports whether the duration elapsed before the context ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }
