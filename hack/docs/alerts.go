@@ -13,7 +13,7 @@ import (
 
 const ruleFile = "deploy/operator/prometheus_rule.yaml"
 
-// alerts lists the alerts that are deployed. Their pages are written by hand.
+// alerts returns the list of the deployed alerts. Their pages are written by hand.
 func alerts() (string, error) {
 	data, err := os.ReadFile(ruleFile)
 	if err != nil {
@@ -34,8 +34,8 @@ func alerts() (string, error) {
 		return "", err
 	}
 	var page strings.Builder
-	page.WriteString("# Alerts\n\nThose of `" + ruleFile + "`. The operator knows its own by their names: they hold up no upgrade, and are not silenced while one runs.\n\n" +
-		"| alert | severity | what it says |\n| --- | --- | --- |\n")
+	page.WriteString("# Alerts\n\nThe alerts of `" + ruleFile + "`. They never block an upgrade and are never silenced: the operator\nrecognizes them by their prefix.\n\n" +
+		"| alert | severity | summary |\n| --- | --- | --- |\n")
 	for _, group := range deployed.Spec.Groups {
 		for _, r := range group.Rules {
 			fmt.Fprintf(&page, "| [%s](%s.md) | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], r.Annotations["summary"])

@@ -176,7 +176,7 @@ func (c *Cluster) Deploy(ctx context.Context, repository string) error {
 			return fmt.Errorf("deploying %s: %w", folder, err)
 		}
 	}
-	return nil
+	return c.awaitAdmissionPolicies(ctx)
 }
 
 func (c *Cluster) start(ctx context.Context) error {

@@ -6,14 +6,19 @@ package devcluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
@@ -22,7 +27,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/realcvo"
 )
 
-// namespaces are those of OpenShift that upgraders look into or write to.
+// namespaces returns the namespaces of OpenShift that upgraders read from or write to.
 func namespaces() []string {
 	return []string{
 		cvo.MachineConfigNamespace,
@@ -34,7 +39,7 @@ func namespaces() []string {
 	}
 }
 
-// install creates what an installer would have left behind.
+// install creates what the OpenShift installer would have created.
 func (c *Cluster) install(ctx context.Context) error {
 	for _, name := range namespaces() {
 		if err := c.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -47,9 +52,9 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := c.Client.Create(ctx, &configv1.FeatureGate{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}); err != nil {
 		return fmt.Errorf("creating the feature gates: %w", err)
 	}
-	if c.spec.CVO == Real { // it applies it by itself, once it may do so
+	if c.spec.CVO == Real { // it needs the binding in order to apply the binding itself
 		if err := c.Client.Create(ctx, realcvo.ClusterRoleBinding()); err != nil {
-			return fmt.Errorf("permitting the cluster version operator everything: %w", err)
+			return fmt.Errorf("granting the cluster version operator its permissions: %w", err)
 		}
 	}
 	if err := machineconfig.Bootstrap(ctx, c.Client, c.spec.Pools, c.spec.Version); err != nil {
@@ -61,10 +66,10 @@ func (c *Cluster) install(ctx context.Context) error {
 	return cvo.Bootstrap(ctx, c.Client, c.cvoOptions(), c.spec.Channel, c.graph.URL(), string(uuid.NewUUID()))
 }
 
-// infrastructureName is what the cluster's own objects call it.
+// infrastructureName is the name of the cluster in its Infrastructure and its MachineSets.
 const infrastructureName = "devcluster"
 
-// workers are the names of the nodes that MachineSets have made.
+// workers returns the names of the nodes that MachineSets provide.
 func (c *Cluster) workers() []string {
 	var names []string
 	for i := range c.spec.Workers {
@@ -97,7 +102,7 @@ func (c *Cluster) installInfrastructure(ctx context.Context) error {
 	return nil
 }
 
-// await returns once the cluster is as an installed one.
+// await waits until the cluster is in the state in which an installation ends.
 func (c *Cluster) await(ctx context.Context) error {
 	if err := until(ctx, c.missing); err != nil || c.spec.CVO != Real {
 		return err
@@ -108,7 +113,7 @@ func (c *Cluster) await(ctx context.Context) error {
 	return until(ctx, c.unsettled)
 }
 
-// unsettled says what the real cluster version operator has not noticed yet.
+// unsettled describes what the real cluster version operator has not observed yet; empty means nothing.
 func (c *Cluster) unsettled(ctx context.Context) (string, error) {
 	var version configv1.ClusterVersion
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: cvo.Name}, &version); err != nil {
@@ -122,7 +127,7 @@ func (c *Cluster) unsettled(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// until returns once nothing is missing.
+// until waits until nothing is missing.
 func until(ctx context.Context, missingFrom func(context.Context) (string, error)) error {
 	var missing string
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -136,6 +141,7 @@ func until(ctx context.Context, missingFrom func(context.Context) (string, error
 	return nil
 }
 
+// missing describes what an installed cluster has and this one lacks; empty means nothing.
 func (c *Cluster) missing(ctx context.Context) (string, error) {
 	var version configv1.ClusterVersion
 	if err := c.Client.Get(ctx, client.ObjectKey{Name: cvo.Name}, &version); err != nil {
@@ -165,4 +171,31 @@ func (c *Cluster) missing(ctx context.Context) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// lastAdmissionPolicy is the admission policy that is applied last.
+const lastAdmissionPolicy = "managed-upgrade-operator-clusterversion"
+
+// awaitAdmissionPolicies waits until the API server enforces the admission policies that limit the operator. It returns at
+// once if they are not deployed.
+func (c *Cluster) awaitAdmissionPolicies(ctx context.Context) error {
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: lastAdmissionPolicy}, &policy); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	access := rest.CopyConfig(c.RESTConfig())
+	access.Impersonate.UserName = "system:serviceaccount:" + OperatorNamespace + ":" + OperatorServiceAccount
+	operator, err := client.New(access, client.Options{Scheme: c.Client.Scheme()})
+	if err != nil {
+		return fmt.Errorf("creating a client: %w", err)
+	}
+	violation := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"violates": "policy"}}}`))
+	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: cvo.Name}}
+	return until(ctx, func(ctx context.Context) (string, error) {
+		err := operator.Patch(ctx, version.DeepCopy(), violation, client.DryRunAll)
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), lastAdmissionPolicy) {
+			return "", nil
+		}
+		return "the admission policies are in effect", nil
+	})
 }

@@ -26,7 +26,7 @@ const (
 	pagesURL    = "https://github.com/managed-upgrade/managed-upgrade-operator/blob/main/docs/alerts/"
 )
 
-// groups are what Prometheus reads of a PrometheusRule.
+// groups is the part of a PrometheusRule that Prometheus reads.
 type groups struct {
 	Groups []struct {
 		Name  string `json:"name"`
@@ -52,7 +52,7 @@ func loadRules(t *testing.T) groups {
 	return object.Spec
 }
 
-// alerts are the alerts that are deployed.
+// alerts returns the deployed alerts.
 func alerts(t *testing.T) []rule {
 	t.Helper()
 	var all []rule
@@ -60,7 +60,7 @@ func alerts(t *testing.T) []rule {
 		all = append(all, group.Rules...)
 	}
 	if len(all) == 0 {
-		t.Fatal("there are no alerts")
+		t.Fatal("got no alerts")
 	}
 	return all
 }
@@ -76,45 +76,45 @@ func unmarshal(t *testing.T, file string, into any) {
 	}
 }
 
-func TestTheOperatorKnowsItsOwnAlertsByTheirNames(t *testing.T) {
+func TestAlertNamesHaveTheOperatorsPrefix(t *testing.T) {
 	t.Parallel()
 	if prometheus.OwnAlerts != silence.OwnAlerts {
-		t.Errorf("for the gate they begin with %s, for the silences with %s", prometheus.OwnAlerts, silence.OwnAlerts)
+		t.Errorf("the health check has prefix %s, the silences have prefix %s", prometheus.OwnAlerts, silence.OwnAlerts)
 	}
 	seen := map[string]bool{}
 	for _, r := range alerts(t) {
 		if !strings.HasPrefix(r.Alert, prometheus.OwnAlerts) || seen[r.Alert] {
-			t.Errorf("%s must begin with %s, and be there once", r.Alert, prometheus.OwnAlerts)
+			t.Errorf("%s must have prefix %s and be unique", r.Alert, prometheus.OwnAlerts)
 		}
 		seen[r.Alert] = true
 	}
 }
 
-func TestEachAlertSaysHowBadItIsWhatIsGoingOnAndWhereToReadOn(t *testing.T) {
+func TestAlertLabelsAndAnnotations(t *testing.T) {
 	t.Parallel()
 	for _, r := range alerts(t) {
 		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
-			t.Errorf("%s: the severity is %q", r.Alert, s)
+			t.Errorf("%s: unexpected severity %q", r.Alert, s)
 		}
 		if r.Labels["namespace"] == "" && !strings.Contains(r.Expr, "by (namespace,") {
-			t.Errorf("%s is of no namespace", r.Alert)
+			t.Errorf("%s has no namespace", r.Alert)
 		}
 		want := []string{"description", "runbook_url", "summary"}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(r.Annotations))); diff != "" {
 			t.Errorf("%s: annotations (-want +got):\n%s", r.Alert, diff)
 		}
 		if got := r.Annotations["runbook_url"]; got != pagesURL+r.Alert+".md" {
-			t.Errorf("%s: the page is at %s", r.Alert, got)
+			t.Errorf("%s: unexpected runbook_url %s", r.Alert, got)
 		}
-		// Since when it is so is a value of the metrics, or for how long at least Prometheus has seen it.
+		// The start is a value of the metrics, or the time for which Prometheus has observed the condition.
 		since := strings.Contains(r.Annotations["description"], "{{ $value | humanize")
 		if inWords := strings.NewReplacer("m", " minutes").Replace(r.For); !since && (r.For == "" || !strings.Contains(r.Annotations["description"], inWords)) {
-			t.Errorf("%s does not say since when it is so", r.Alert)
+			t.Errorf("%s: the description does not name the time since which the alert holds", r.Alert)
 		}
 	}
 }
 
-func TestEachAlertHasAPageAndEachPageAnAlert(t *testing.T) {
+func TestAlertPagesMatchTheAlerts(t *testing.T) {
 	t.Parallel()
 	var want, got []string
 	for _, r := range alerts(t) {
@@ -126,7 +126,7 @@ func TestEachAlertHasAPageAndEachPageAnAlert(t *testing.T) {
 	}
 	for _, page := range pages {
 		name := strings.TrimSuffix(filepath.Base(page), ".md")
-		if name == "README" { // the list of them
+		if name == "README" { // the list of the alerts
 			continue
 		}
 		got = append(got, name)
@@ -136,7 +136,7 @@ func TestEachAlertHasAPageAndEachPageAnAlert(t *testing.T) {
 		}
 		text := string(data)
 		if !strings.HasPrefix(text, "# "+name+"\n\n") {
-			t.Errorf("%s does not begin with the name of its alert", page)
+			t.Errorf("%s does not start with the name of its alert", page)
 		}
 		for _, part := range []string{"\n## See more\n", "\n```sh\n", "\n## Do\n", "\n## It resolves\n"} {
 			if !strings.Contains(text, part) {
@@ -150,7 +150,7 @@ func TestEachAlertHasAPageAndEachPageAnAlert(t *testing.T) {
 	}
 }
 
-// documentedMetrics are the metrics that there are, with their labels, and the one that Prometheus makes itself.
+// documentedMetrics returns the documented metrics with their labels, and the one that Prometheus generates.
 func documentedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile(metricsPage)
@@ -167,7 +167,7 @@ func documentedMetrics(t *testing.T) map[string][]string {
 	return all
 }
 
-// targetLabels are the labels that Prometheus adds to each series that it gets from a pod.
+// targetLabels are the labels that Prometheus adds to each series that it scrapes from a pod.
 var targetLabels = []string{"namespace", "job", "pod", "instance", "service", "endpoint", "container"}
 
 var (
@@ -176,13 +176,13 @@ var (
 	grouping = regexp.MustCompile(`\bby \(([^)]*)\)`)
 )
 
-func TestAlertsAskForMetricsAndLabelsThatThereAre(t *testing.T) {
+func TestAlertExpressionsUseDocumentedMetricsAndLabels(t *testing.T) {
 	t.Parallel()
 	metrics := documentedMetrics(t)
 	for _, r := range alerts(t) {
 		selectors := selector.FindAllStringSubmatch(r.Expr, -1)
 		if len(selectors) == 0 {
-			t.Errorf("%s asks for nothing", r.Alert)
+			t.Errorf("%s selects no series", r.Alert)
 		}
 		var grouped []string
 		for _, by := range grouping.FindAllStringSubmatch(r.Expr, -1) {
@@ -191,28 +191,28 @@ func TestAlertsAskForMetricsAndLabelsThatThereAre(t *testing.T) {
 		for _, series := range selectors {
 			labels, known := metrics[series[1]]
 			if !known {
-				t.Errorf("%s asks for %s, which %s does not list", r.Alert, series[1], metricsPage)
+				t.Errorf("%s selects %s, which %s does not list", r.Alert, series[1], metricsPage)
 			}
 			for _, m := range matcher.FindAllStringSubmatch(series[2], -1) {
 				if !slices.Contains(labels, m[1]) && !slices.Contains(targetLabels, m[1]) {
-					t.Errorf("%s asks %s for the label %s, and it has %v", r.Alert, series[1], m[1], labels)
+					t.Errorf("%s selects %s by label %s; the metric has %v", r.Alert, series[1], m[1], labels)
 				}
 			}
 			for _, label := range grouped {
 				if !slices.Contains(labels, label) {
-					t.Errorf("%s groups %s by %s, and it has %v", r.Alert, series[1], label, labels)
+					t.Errorf("%s groups %s by %s; the metric has %v", r.Alert, series[1], label, labels)
 				}
 			}
 		}
 		for _, reference := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["description"], -1) {
 			if !slices.Contains(grouped, reference[1]) {
-				t.Errorf("%s names its label %s, and has %v", r.Alert, reference[1], grouped)
+				t.Errorf("%s: the description names label %s; the alert has %v", r.Alert, reference[1], grouped)
 			}
 		}
 	}
 }
 
-// cases are the cases of promtool, as far as is looked at here.
+// cases is the part of promtool's test file that matters here.
 type cases struct {
 	Tests []struct {
 		Name        string `json:"name"`
@@ -226,7 +226,7 @@ type cases struct {
 	} `json:"tests"`
 }
 
-func TestEachAlertIsSeenToFireAndNotToFireOnSeriesThatThereAre(t *testing.T) {
+func TestAlertCasesCoverEachAlert(t *testing.T) {
 	t.Parallel()
 	var all cases
 	unmarshal(t, "cases.yaml", &all)
@@ -235,12 +235,12 @@ func TestEachAlertIsSeenToFireAndNotToFireOnSeriesThatThereAre(t *testing.T) {
 		for _, input := range test.InputSeries {
 			series := selector.FindStringSubmatch(input.Series)
 			if series == nil || series[0] != input.Series {
-				t.Errorf("%s: %s is no series", test.Name, input.Series)
+				t.Errorf("%s: %s is not a series", test.Name, input.Series)
 				continue
 			}
 			labels, known := metrics[series[1]]
 			if !known {
-				t.Errorf("%s: there is no metric %s", test.Name, series[1])
+				t.Errorf("%s: unknown metric %s", test.Name, series[1])
 			}
 			var given []string
 			for _, m := range matcher.FindAllStringSubmatch(series[2], -1) {
@@ -265,12 +265,12 @@ func TestEachAlertIsSeenToFireAndNotToFireOnSeriesThatThereAre(t *testing.T) {
 	}
 	for _, r := range alerts(t) {
 		if !fires[r.Alert] || !silent[r.Alert] {
-			t.Errorf("%s: it is seen to fire: %t, not to fire: %t", r.Alert, fires[r.Alert], silent[r.Alert])
+			t.Errorf("%s: a case in which it fires: %t, in which it does not fire: %t", r.Alert, fires[r.Alert], silent[r.Alert])
 		}
 		delete(fires, r.Alert)
 		delete(silent, r.Alert)
 	}
 	for name := range maps.Keys(silent) {
-		t.Errorf("there are cases of %s, and it is no alert", name)
+		t.Errorf("there are cases for %s, which is not an alert", name)
 	}
 }

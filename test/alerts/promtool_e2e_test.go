@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// promtool runs promtool on files, and returns what it prints, and whether all was well.
+// promtool runs promtool and returns its output, and whether it succeeded.
 func promtool(t *testing.T, args ...string) (string, bool) {
 	t.Helper()
 	bin, err := controlplane.FindBinDir()
@@ -31,7 +31,7 @@ func promtool(t *testing.T, args ...string) (string, bool) {
 	return string(printed), err == nil
 }
 
-// writeFiles are the rules in a folder, beside the cases.
+// writeFiles writes the rules and the cases into one folder.
 func writeFiles(t *testing.T, rules groups) (rulesFile, casesFile string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -52,7 +52,7 @@ func writeFiles(t *testing.T, rules groups) (rulesFile, casesFile string) {
 	return rulesFile, casesFile
 }
 
-func TestTheAlertsFireWhenTheyShould(t *testing.T) {
+func TestAlertsFireAsExpected(t *testing.T) {
 	t.Parallel()
 	rules, cases := writeFiles(t, loadRules(t))
 	if printed, ok := promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rules); !ok {
@@ -63,14 +63,14 @@ func TestTheAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// Otherwise the cases would say nothing.
-func TestTheCasesFailForEachAlertThatIsBroken(t *testing.T) {
+// The cases are worth something only if they fail for a broken alert.
+func TestAlertCasesFailForBrokenAlerts(t *testing.T) {
 	t.Parallel()
 	for what, breaks := range map[string]func(*rule){
-		"it never fires":   func(r *rule) { r.Expr = "vector(1) > 2" },
-		"it always fires":  func(r *rule) { r.Expr = "(" + r.Expr + ") or vector(1)" },
-		"it says nothing":  func(r *rule) { r.Annotations["description"] = "" },
-		"it is not so bad": func(r *rule) { r.Labels["severity"] = "info" },
+		"never fires":          func(r *rule) { r.Expr = "vector(1) > 2" },
+		"always fires":         func(r *rule) { r.Expr = "(" + r.Expr + ") or vector(1)" },
+		"has no description":   func(r *rule) { r.Annotations["description"] = "" },
+		"has another severity": func(r *rule) { r.Labels["severity"] = "info" },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -83,11 +83,11 @@ func TestTheCasesFailForEachAlertThatIsBroken(t *testing.T) {
 			_, cases := writeFiles(t, broken)
 			printed, ok := promtool(t, "test", "rules", cases)
 			if ok {
-				t.Fatal("promtool is content")
+				t.Fatal("promtool accepts the rules")
 			}
 			for _, r := range alerts(t) {
 				if !strings.Contains(printed, "alertname: "+r.Alert+",") {
-					t.Errorf("%s: %s, and promtool is content with it", r.Alert, what)
+					t.Errorf("%s: %s, and promtool accepts it", r.Alert, what)
 				}
 			}
 		})

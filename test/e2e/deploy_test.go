@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -24,7 +23,6 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -394,14 +392,6 @@ func TestTheOperatorMayAskTheThanosQuerierForAlerts(t *testing.T) {
 		return b.RoleRef.Name == "cluster-monitoring-view" && len(b.Subjects) == 1 && b.Subjects[0].Name == pod.ServiceAccountName && b.Subjects[0].Namespace == home
 	}) {
 		t.Errorf("the ServiceAccount %s may not read what is monitored", pod.ServiceAccountName)
-	}
-	at, err := url.Parse(alerts.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	policies := pick[networkingv1.NetworkPolicy](t, kustomized(t), "NetworkPolicy")
-	if len(policies) != 1 || !slices.ContainsFunc(policies[0].Spec.Egress[0].Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.String() == at.Port() }) {
-		t.Errorf("the operator may not reach port %s", at.Port())
 	}
 }
 
