@@ -1,0 +1,172 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // locations must not depend on the files of a container image
+
+	"github.com/netresearch/go-cron"
+)
+
+// maxLength bounds each expression, in bytes.
+const maxLength = 256
+
+// lastWeek is the highest ISO 8601 week number.
+const lastWeek = 53
+
+var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
+
+// Parse returns the schedule of a cron expression, an ISO week expression, and a location.
+//
+// The cron expression has five fields: minute, hour, day of month, month, and day of week, where
+// Sunday is 0 or 7. If both days are restricted, that is, neither is *, ?, or */1, either matches.
+//
+// The week expression is empty for every week, @odd, @even, or a list of weeks 1 to 53, ranges, and
+// steps, such as 7, 10-20, or */4.
+//
+// The location is a name of the IANA time zone database, such as Europe/Zurich.
+//
+// Parse returns an error that names each invalid expression and what to write instead.
+func Parse(cronExpression, weekExpression, location string) (Schedule, error) {
+	s, cronErr := parseCron(cronExpression)
+	weeks, weekErr := parseWeeks(weekExpression)
+	loc, locationErr := parseLocation(location)
+	if err := errors.Join(cronErr, weekErr, locationErr); err != nil {
+		return Schedule{}, err
+	}
+	s.weeks, s.location = weeks, loc
+	return s, nil
+}
+
+func parseCron(expression string) (Schedule, error) {
+	invalid := func(format string, args ...any) (Schedule, error) {
+		return Schedule{}, fmt.Errorf("cron %.64q: %s; write five fields, for example 0 22 * * 2", expression, fmt.Sprintf(format, args...))
+	}
+	fields := strings.Fields(strings.ToLower(expression))
+	switch {
+	case len(expression) > maxLength:
+		return invalid("longer than %d characters", maxLength)
+	case len(fields) > 0 && strings.HasPrefix(fields[0], "@"):
+		return invalid("shortcuts are not supported")
+	case strings.Contains(expression, "="):
+		return invalid("the time zone belongs in location")
+	case len(fields) != 5:
+		return invalid("%d fields", len(fields))
+	}
+	for _, field := range fields {
+		if slices.Contains(strings.Split(field, ","), "") {
+			return invalid("%q has an empty list item", field)
+		}
+	}
+	parsed, err := cronParser.Parse(strings.Join(fields, " "))
+	if err != nil {
+		return invalid("%v", err)
+	}
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return invalid("not a schedule of minutes")
+	}
+	return Schedule{
+		minutes: spec.Minute & mask(0, 59), hours: spec.Hour & mask(0, 23),
+		daysOfMonth: spec.Dom & mask(1, 31), months: spec.Month & mask(1, 12), weekdays: spec.Dow & mask(0, 6),
+		eitherDayMatches: isRestricted(fields[2]) && isRestricted(fields[4]),
+	}, nil
+}
+
+// isRestricted reports whether a field of days selects by more than a wildcard.
+func isRestricted(field string) bool { return !slices.Contains([]string{"*", "?", "*/1"}, field) }
+
+func parseWeeks(expression string) (uint64, error) {
+	switch expression {
+	case "":
+		return mask(1, lastWeek), nil
+	case "@odd":
+		return every(1, lastWeek, 2), nil
+	case "@even":
+		return every(2, lastWeek, 2), nil
+	}
+	if len(expression) > maxLength {
+		return 0, fmt.Errorf("isoWeek %.64q: longer than %d characters", expression, maxLength)
+	}
+	var weeks uint64
+	for item := range strings.SplitSeq(expression, ",") {
+		some, err := parseWeekItem(item)
+		if err != nil {
+			return 0, fmt.Errorf("isoWeek %.64q: %w; write @odd, @even, or weeks from 1 to %d, for example 7,10-20,*/4", expression, err, lastWeek)
+		}
+		weeks |= some
+	}
+	return weeks, nil
+}
+
+// parseWeekItem returns the weeks of a number, a range, or the wildcard, each with an optional step.
+func parseWeekItem(item string) (uint64, error) {
+	span, stepText, hasStep := strings.Cut(item, "/")
+	step := 1
+	if hasStep {
+		var err error
+		if step, err = parseWeekNumber(stepText); err != nil {
+			return 0, err
+		}
+	}
+	if span == "*" {
+		return every(1, lastWeek, step), nil
+	}
+	firstText, lastText, isRange := strings.Cut(span, "-")
+	first, err := parseWeekNumber(firstText)
+	switch {
+	case err != nil:
+		return 0, err
+	case !isRange && hasStep:
+		return every(first, lastWeek, step), nil
+	case !isRange:
+		return mask(first, first), nil
+	}
+	last, err := parseWeekNumber(lastText)
+	if err != nil {
+		return 0, err
+	}
+	if last < first {
+		return 0, fmt.Errorf("the range %s ends before it starts", span)
+	}
+	return every(first, last, step), nil
+}
+
+func parseWeekNumber(text string) (int, error) {
+	number, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || number < 1 || number > lastWeek {
+		return 0, fmt.Errorf("%.16q is not a number from 1 to %d", text, lastWeek)
+	}
+	return int(number), nil
+}
+
+func parseLocation(name string) (*time.Location, error) {
+	const hint = "write a name of the IANA time zone database, for example Europe/Zurich or UTC"
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("location %q: %s", name, hint)
+	}
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("location %.64q: unknown time zone; %s", name, hint)
+	}
+	return location, nil
+}
+
+// mask returns the bits first to last.
+func mask(first, last int) uint64 { return every(first, last, 1) }
+
+// every returns each step-th bit of first to last.
+func every(first, last, step int) uint64 {
+	var set uint64
+	for n := first; n <= last; n += step {
+		set |= 1 << n
+	}
+	return set
+}
