@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
 // cloudEventsIntro is what is not made of the code.

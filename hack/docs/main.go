@@ -22,7 +22,7 @@ func main() {
 		"docs/runbooks/OSD.md":            runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
 		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
 		"docs/reference/configuration.md": withoutError(configuration),
-		"docs/reference/metrics.md":       metrics,
+		"docs/reference/metrics.md":       metricsPage,
 		"docs/reference/cloudevents.md":   cloudEvents,
 		"docs/alerts/README.md":           alerts,
 		"docs/reference/operator.md":      withoutError(flags),

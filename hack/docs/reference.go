@@ -16,9 +16,9 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
 func configuration() string {
@@ -49,9 +49,9 @@ func flags() string {
 	return page.String()
 }
 
-func metrics() (string, error) {
+func metricsPage() (string, error) {
 	registry := prometheus.NewRegistry()
-	upgradeMetrics, err := telemetry.NewMetrics(registry)
+	upgradeMetrics, err := metrics.NewUpgrades(registry)
 	if err != nil {
 		return "", err
 	}
@@ -59,14 +59,14 @@ func metrics() (string, error) {
 		return "", err
 	}
 	at := metav1.NewTime(time.Unix(0, 0)) // each metric is given a value, so that its labels are seen
-	upgradeMetrics.SetUpgrade(telemetry.Snapshot{
+	upgradeMetrics.SetUpgrade(metrics.Snapshot{
 		Record:     history.Record{Conditions: []history.StepCondition{{StartTime: &at}}},
 		Conditions: []metav1.Condition{{LastTransitionTime: at}},
 	})
 	upgradeMetrics.ObserveStep("", history.StepCondition{StartTime: &at, CompleteTime: &at})
 	upgradeMetrics.IncFailures("", "")
 	upgradeMetrics.ObserveHealthCheck("", false, at.Time)
-	drainMetrics, err := telemetry.NewDrainMetrics(registry)
+	drainMetrics, err := metrics.NewDrains(registry)
 	if err != nil {
 		return "", err
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
 // dependenciesInterval is how long external dependencies that could not be

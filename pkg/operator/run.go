@@ -30,7 +30,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -40,9 +40,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
 // The lease of the leader election.
@@ -102,12 +103,12 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 		return "urn:uuid:" + id, err
 	}})
 	registry := prometheus.NewRegistry()
-	upgradeMetrics, err := telemetry.NewMetrics(registry)
+	upgradeMetrics, err := metrics.NewUpgrades(registry)
 	if err := errors.Join(err, registry.Register(webhookPublisher)); err != nil {
 		return fmt.Errorf("making the metrics: %w", err)
 	}
-	events := &telemetry.Events{Client: mgr.GetClient(), Clock: clk, Metrics: upgradeMetrics}
-	publisher := telemetry.MultiPublisher{Events: events, Webhook: webhookPublisher}
+	events := &notify.Events{Client: mgr.GetClient(), Clock: clk, OnFailure: upgradeMetrics.IncEventFailures}
+	publisher := notify.MultiPublisher{Events: events, Webhook: webhookPublisher}
 	reloader := &configReloader{
 		read:    o.config,
 		report:  upgradeMetrics.SetConfigValid,
@@ -144,7 +145,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 	if err := addNodekeeper(mgr, reloader, clk, registry, events); err != nil {
 		return fmt.Errorf("making the controller of drains: %w", err)
 	}
-	if err := metrics.Registry.Register(registry); err != nil {
+	if err := ctrlmetrics.Registry.Register(registry); err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	return errors.Join(mgr.Add(reloader), mgr.Add(webhookPublisher))
@@ -152,8 +153,8 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 
 // addNodekeeper adds the controller of drains. It tells by Events alone: a drain
 // has one for each pod, and a receiver has no use for them.
-func addNodekeeper(mgr ctrl.Manager, reloader *configReloader, clk clock.Clock, registry prometheus.Registerer, events *telemetry.Events) error {
-	drainMetrics, err := telemetry.NewDrainMetrics(registry)
+func addNodekeeper(mgr ctrl.Manager, reloader *configReloader, clk clock.Clock, registry prometheus.Registerer, events *notify.Events) error {
+	drainMetrics, err := metrics.NewDrains(registry)
 	if err != nil {
 		return fmt.Errorf("registering the metrics: %w", err)
 	}

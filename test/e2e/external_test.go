@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
 // What must hold after any story outside of the API server: in Alertmanager, in the operator's metrics, and at the

@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
 const (
@@ -54,7 +54,7 @@ type Reconciler struct {
 	Runbook func(*v1alpha1.UpgradeConfig) engine.Runbook
 	// Events and Metrics tell of drains.
 	Events  EventPublisher
-	Metrics *telemetry.DrainMetrics
+	Metrics *metrics.Drains
 
 	drains nodeCache
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -49,7 +49,7 @@ type podInfo struct {
 // blockedPod is a pod whose time has come, and what has held it.
 type blockedPod struct {
 	podInfo
-	blockedBy telemetry.BlockReason
+	blockedBy metrics.BlockReason
 	reason    string // it is forced, or cannot be
 }
 
@@ -94,24 +94,24 @@ func decide(now time.Time, d deadlines, pods []podInfo) plan {
 }
 
 // forceOrder is who comes first. Those who are ending may yet end while others are forced.
-var forceOrder = map[telemetry.BlockReason]int{telemetry.BlockedByOther: 0, telemetry.BlockedByPDB: 1, telemetry.BlockedByTermination: 2}
+var forceOrder = map[metrics.BlockReason]int{metrics.BlockedByOther: 0, metrics.BlockedByPDB: 1, metrics.BlockedByTermination: 2}
 
 // blockReason says what holds a pod, and when it has had its time.
-func blockReason(pod podInfo, d deadlines) (telemetry.BlockReason, time.Time) {
+func blockReason(pod podInfo, d deadlines) (metrics.BlockReason, time.Time) {
 	switch {
 	case !pod.TerminationDeadline.IsZero(): // a budget has had its say
-		return telemetry.BlockedByTermination, d.unprotected
+		return metrics.BlockedByTermination, d.unprotected
 	case len(pod.pdbs) > 0:
-		return telemetry.BlockedByPDB, d.pdbProtected
+		return metrics.BlockedByPDB, d.pdbProtected
 	}
-	return telemetry.BlockedByOther, d.unprotected
+	return metrics.BlockedByOther, d.unprotected
 }
 
-func forceReason(pod podInfo, blockedBy telemetry.BlockReason) string {
+func forceReason(pod podInfo, blockedBy metrics.BlockReason) string {
 	switch blockedBy {
-	case telemetry.BlockedByTermination:
+	case metrics.BlockedByTermination:
 		return fmt.Sprintf("its grace period was over at %s, and it has not ended", pod.TerminationDeadline.UTC().Format(time.RFC3339))
-	case telemetry.BlockedByPDB:
+	case metrics.BlockedByPDB:
 		return "it was held by PodDisruptionBudget " + text.JoinNames(pod.pdbs) + " for longer than PDBForceDrainTimeout"
 	default:
 		return "it was there for longer than nodeDrain.timeOut after the drain had begun"

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -34,7 +34,7 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: bp.Namespace, Name: bp.Name}}
 	preconditions := metav1.Preconditions{UID: &bp.UID}
 	options := []client.DeleteOption{client.Preconditions(preconditions)}
-	if bp.blockedBy == telemetry.BlockedByTermination {
+	if bp.blockedBy == metrics.BlockedByTermination {
 		options = append(options, client.GracePeriodSeconds(0))
 	} else if done, err := s.evict(ctx, pod, bp, preconditions); done || err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, bp blockedPod, 
 		return true, nil
 	case isGone(err):
 		return true, nil
-	case bp.blockedBy == telemetry.BlockedByPDB: // its time is over, whatever the answer
+	case bp.blockedBy == metrics.BlockedByPDB: // its time is over, whatever the answer
 		return false, nil
 	}
 	// The answer may be that of a budget which is newer than the cache. Then the pod has more time.

@@ -40,7 +40,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 func TestMain(m *testing.M) {
@@ -147,13 +148,13 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	if err != nil {
 		k.tb.Fatal(err)
 	}
-	metrics, err := telemetry.NewDrainMetrics(k.registry)
+	drainMetrics, err := metrics.NewDrains(k.registry)
 	if err != nil {
 		k.tb.Fatal(err)
 	}
 	reconciler := &nodekeeper.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: k.clock, Metrics: metrics,
-		Events: &telemetry.Events{Client: mgr.GetClient(), Clock: k.clock},
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: k.clock, Metrics: drainMetrics,
+		Events: &notify.Events{Client: mgr.GetClient(), Clock: k.clock},
 		Config: func() config.NodeDrain { return settings },
 		Runbook: func(*v1alpha1.UpgradeConfig) engine.Runbook {
 			return engine.Runbook{Steps: []engine.Step{{Name: "CommenceUpgrade", Commits: true}, {Name: "AllWorkerNodesUpgraded"}}}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
@@ -827,4 +827,4 @@ func (f *forgetRecorder) Reset(uid string) {
 	f.EventPublisher.Reset(uid)
 }
 
-var _ EventPublisher = (*telemetry.Events)(nil)
+var _ EventPublisher = (*notify.Events)(nil)

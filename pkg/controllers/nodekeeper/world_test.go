@@ -34,7 +34,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 // nodeName is the node that is being drained in these tests.
@@ -144,14 +145,14 @@ func testRunbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 // restart begins another life of the process.
 func (w *world) restart() {
 	w.registry = prometheus.NewPedanticRegistry()
-	metrics, err := telemetry.NewDrainMetrics(w.registry)
+	drainMetrics, err := metrics.NewDrains(w.registry)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	operatorClient := w.operatorClient()
 	w.reconciler = &Reconciler{
-		Client: operatorClient, Live: w.live(), Clock: w.clock, Runbook: testRunbook, Metrics: metrics,
-		Events: &telemetry.Events{Client: operatorClient, Clock: w.clock},
+		Client: operatorClient, Live: w.live(), Clock: w.clock, Runbook: testRunbook, Metrics: drainMetrics,
+		Events: &notify.Events{Client: operatorClient, Clock: w.clock},
 		Config: func() config.NodeDrain { return w.config },
 	}
 }

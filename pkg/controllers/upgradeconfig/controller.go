@@ -29,7 +29,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 // upgradeConfigKind is the kind of the objects, as it stands in the lock and in Events.
@@ -77,8 +78,8 @@ type Reconciler struct {
 	// ConfigChanged has a token whenever Setup returns another one; nil: it never does.
 	ConfigChanged chan event.GenericEvent
 	// Notifier and Metrics tell of upgrades.
-	Notifier telemetry.MultiPublisher
-	Metrics  *telemetry.Metrics
+	Notifier notify.MultiPublisher
+	Metrics  *metrics.Upgrades
 
 	store     *store
 	prechecks cache[precheckResult]

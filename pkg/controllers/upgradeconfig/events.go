@@ -14,7 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
 // publishTimeout is for how long the end of an upgrade is tried to be told before the
@@ -104,7 +104,7 @@ func (s *scope) onTransition(t engine.Transition) {
 
 // recordMetrics shows in the metrics what the look has found, and how it ended.
 func (s *scope) recordMetrics(err error) {
-	s.Metrics.SetUpgrade(telemetry.Snapshot{
+	s.Metrics.SetUpgrade(metrics.Snapshot{
 		Namespace: s.cfg.Namespace, Name: s.cfg.Name,
 		Record: s.record, Conditions: s.cfg.Status.Conditions,
 		Slow: meta.IsStatusConditionTrue(s.cfg.Status.Conditions, v1alpha1.ConditionStalled),

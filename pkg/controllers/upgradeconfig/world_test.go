@@ -43,12 +43,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
 )
 
 // noon is when every world begins; not at a whole second, for a real clock never is.
@@ -187,11 +188,11 @@ func (w *world) restart() {
 		},
 	})
 	w.registry = prometheus.NewPedanticRegistry()
-	metrics, err := telemetry.NewMetrics(w.registry)
+	upgradeMetrics, err := metrics.NewUpgrades(w.registry)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	events := &telemetry.Events{Client: c, Clock: w.clock, Metrics: metrics}
+	events := &notify.Events{Client: c, Clock: w.clock, OnFailure: upgradeMetrics.IncEventFailures}
 	needed, err := externaldeps.New(externaldeps.Options{Timeout: time.Second})
 	if err != nil {
 		w.t.Fatal(err)
@@ -207,7 +208,7 @@ func (w *world) restart() {
 	}
 	w.reconciler = &Reconciler{
 		Client: c, Live: live, Clock: w.clock, Namespace: operatorNamespace,
-		Config: func() Snapshot { return w.snapshot }, Notifier: telemetry.MultiPublisher{Events: events}, Metrics: metrics,
+		Config: func() Snapshot { return w.snapshot }, Notifier: notify.MultiPublisher{Events: events}, Metrics: upgradeMetrics,
 	}
 	w.reconciler.init()
 	w.ready, w.due, w.failures = nil, map[client.ObjectKey]time.Time{}, map[client.ObjectKey]int{}

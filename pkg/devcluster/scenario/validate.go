@@ -15,7 +15,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
 func (s *Scenario) validate(name string) field.ErrorList {

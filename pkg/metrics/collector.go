@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+package metrics
 
 import (
 	"time"
@@ -42,7 +42,7 @@ var (
 )
 
 // SetUpgrade shows an upgrade as it was found, in place of what was shown of it before.
-func (m *Metrics) SetUpgrade(s Snapshot) {
+func (m *Upgrades) SetUpgrade(s Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := key{s.Namespace, s.Name}
@@ -57,7 +57,7 @@ func (m *Metrics) SetUpgrade(s Snapshot) {
 }
 
 // DeleteUpgrade shows nothing any more of an upgrade that is gone.
-func (m *Metrics) DeleteUpgrade(namespace, name string) {
+func (m *Upgrades) DeleteUpgrade(namespace, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.upgrades, key{namespace, name})
@@ -65,7 +65,7 @@ func (m *Metrics) DeleteUpgrade(namespace, name string) {
 }
 
 // upgradeCollector collects what is shown of the upgrades.
-type upgradeCollector struct{ *Metrics }
+type upgradeCollector struct{ *Upgrades }
 
 // Describe names the metrics.
 func (upgradeCollector) Describe(to chan<- *prometheus.Desc) {

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry_test
+package notify_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 var (
@@ -62,8 +62,8 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-func (r *receiver) events() *telemetry.Events {
-	return &telemetry.Events{Client: r.Client, Clock: clocktesting.NewFakePassiveClock(noon)}
+func (r *receiver) events() *notify.Events {
+	return &notify.Events{Client: r.Client, Clock: clocktesting.NewFakePassiveClock(noon)}
 }
 
 // messages are the messages of what has arrived, each with its type and reason.
@@ -96,7 +96,7 @@ var published = []string{
 	"Normal StepWaiting Waiting: 2 of 3 (upgrade to 4.4.6)",
 }
 
-func publishSteps(t *testing.T, events *telemetry.Events, record history.Record) {
+func publishSteps(t *testing.T, events *notify.Events, record history.Record) {
 	t.Helper()
 	if err := events.PublishSteps(t.Context(), subject, record); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestEachStepIsToldInTheOrderOfTheRecord(t *testing.T) {
 		t.Errorf("told about (-want +got):\n%s", diff)
 	}
 	at := metav1.NewTime(noon)
-	if first.Namespace != subject.Namespace || first.Source.Component != telemetry.Component || first.Count != 1 ||
+	if first.Namespace != subject.Namespace || first.Source.Component != notify.Component || first.Count != 1 ||
 		!first.FirstTimestamp.Equal(&at) || !first.LastTimestamp.Equal(&at) {
 		t.Errorf("the Event is not what kubectl would show: %+v", first)
 	}
@@ -161,10 +161,10 @@ func TestWhatIsNewIsTold(t *testing.T) {
 	t.Parallel()
 	another := subject
 	another.UID = "4-5-6"
-	for name, again := range map[string]func(*telemetry.Events) error{
-		"another attempt":                   func(e *telemetry.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.6", 2)) },
-		"another version":                   func(e *telemetry.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.7", 1)) },
-		"an object of that name, made anew": func(e *telemetry.Events) error { return e.PublishSteps(t.Context(), another, upgrade("4.4.6", 1)) },
+	for name, again := range map[string]func(*notify.Events) error{
+		"another attempt":                   func(e *notify.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.6", 2)) },
+		"another version":                   func(e *notify.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.7", 1)) },
+		"an object of that name, made anew": func(e *notify.Events) error { return e.PublishSteps(t.Context(), another, upgrade("4.4.6", 1)) },
 	} {
 		r := newReceiver(t)
 		events := r.events()

@@ -1,9 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry_test
+package metrics_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,13 +20,18 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
-func newMetrics(t *testing.T) (*telemetry.Metrics, *prometheus.Registry) {
+var (
+	noon    = time.Date(2020, 6, 20, 12, 0, 0, 0, time.UTC)
+	errDown = errors.New("no answer")
+)
+
+func newMetrics(t *testing.T) (*metrics.Upgrades, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	m, err := telemetry.NewMetrics(registry)
+	m, err := metrics.NewUpgrades(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +66,8 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 }
 
 // snapshotOf is a look at an upgrade of that phase, in which that step is being taken, if any.
-func snapshotOf(name string, phase history.Phase, step string) telemetry.Snapshot {
-	l := telemetry.Snapshot{Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.Record{Version: "4.4.6", Phase: phase}}
+func snapshotOf(name string, phase history.Phase, step string) metrics.Snapshot {
+	l := metrics.Snapshot{Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.Record{Version: "4.4.6", Phase: phase}}
 	if step != "" {
 		l.Record.Conditions = []history.StepCondition{finishedStep(metav1.ConditionTrue, engine.ReasonDone, 0), {Type: step, StartTime: new(metav1.NewTime(noon))}}
 	}
@@ -69,13 +75,13 @@ func snapshotOf(name string, phase history.Phase, step string) telemetry.Snapsho
 }
 
 // withError is a look that did not end well.
-func withError(l telemetry.Snapshot) telemetry.Snapshot {
+func withError(l metrics.Snapshot) metrics.Snapshot {
 	l.Err = errDown
 	return l
 }
 
 // atMinute is that look at another time, in minutes after noon.
-func atMinute(minutes int, l telemetry.Snapshot) telemetry.Snapshot {
+func atMinute(minutes int, l metrics.Snapshot) metrics.Snapshot {
 	l.At = afternoon(minutes)
 	return l
 }
@@ -110,7 +116,7 @@ func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 	for _, problem := range problems {
 		t.Errorf("%s: %s", problem.Metric, problem.Text)
 	}
-	if _, err := telemetry.NewMetrics(registry); err == nil {
+	if _, err := metrics.NewUpgrades(registry); err == nil {
 		t.Error("the same metrics could be registered twice")
 	}
 }
@@ -185,18 +191,18 @@ func TestTheLastSyncIsTheLastLookThatEndedWell(t *testing.T) {
 	over.Record.CompleteTime = new(metav1.NewTime(noon))
 	waiting := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
 	for name, tc := range map[string]struct {
-		looks []telemetry.Snapshot
+		looks []metrics.Snapshot
 		want  int // in minutes after noon; 0: there is none
 	}{
-		"one ended well":                   {[]telemetry.Snapshot{atMinute(1, waiting)}, 1},
-		"two ended well":                   {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, waiting)}, 5},
-		"the last one failed":              {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, withError(waiting))}, 1},
-		"all have failed":                  {[]telemetry.Snapshot{atMinute(1, withError(waiting)), atMinute(5, withError(waiting))}, 1},
-		"it was well after it had failed":  {[]telemetry.Snapshot{atMinute(1, withError(waiting)), atMinute(5, waiting)}, 5},
-		"it is over":                       {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, over)}, 0},
-		"it cannot be let go of":           {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, withError(over))}, 0},
-		"it begins again after it failed":  {[]telemetry.Snapshot{atMinute(1, over), atMinute(5, waiting)}, 5},
-		"another one is looked at instead": {[]telemetry.Snapshot{atMinute(1, waiting), atMinute(5, snapshotOf("other", history.PhasePending, ""))}, 1},
+		"one ended well":                   {[]metrics.Snapshot{atMinute(1, waiting)}, 1},
+		"two ended well":                   {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, waiting)}, 5},
+		"the last one failed":              {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, withError(waiting))}, 1},
+		"all have failed":                  {[]metrics.Snapshot{atMinute(1, withError(waiting)), atMinute(5, withError(waiting))}, 1},
+		"it was well after it had failed":  {[]metrics.Snapshot{atMinute(1, withError(waiting)), atMinute(5, waiting)}, 5},
+		"it is over":                       {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, over)}, 0},
+		"it cannot be let go of":           {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, withError(over))}, 0},
+		"it begins again after it failed":  {[]metrics.Snapshot{atMinute(1, over), atMinute(5, waiting)}, 5},
+		"another one is looked at instead": {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, snapshotOf("other", history.PhasePending, ""))}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

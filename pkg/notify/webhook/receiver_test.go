@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
 // newReceiver is a receiver beside the first one.

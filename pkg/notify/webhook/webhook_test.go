@@ -37,9 +37,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry/webhook"
 )
 
 // wall is the real clock: deliveries are made by another goroutine.
@@ -387,8 +387,8 @@ func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
 	steps := record
 	steps.Conditions = steps.Conditions[1:7]
 	c := fakecluster.New(t)
-	events := &telemetry.Events{Client: c, Clock: w.clock}
-	both := telemetry.MultiPublisher{Events: events, Webhook: w.hook}
+	events := &notify.Events{Client: c, Clock: w.clock}
+	both := notify.MultiPublisher{Events: events, Webhook: w.hook}
 	if err := both.PublishSteps(t.Context(), subject, steps); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ package webhook
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
 var (
@@ -14,7 +14,7 @@ var (
 		"Notifications that the receiver of the webhook has taken.", nil, nil)
 	refused = prometheus.NewDesc("managed_upgrade_notifications_refused_total",
 		"Notifications that the receiver of the webhook refused for good, and that are not tried again.", nil, nil)
-	failures = prometheus.NewDesc(telemetry.NotificationFailures, telemetry.NotificationFailuresHelp,
+	failures = prometheus.NewDesc(metrics.NotificationFailures, metrics.NotificationFailuresHelp,
 		nil, prometheus.Labels{"channel": "webhook"})
 	pending = prometheus.NewDesc("managed_upgrade_notifications_pending",
 		"Notifications that wait for the receiver of the webhook.", nil, nil)

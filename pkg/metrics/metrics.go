@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+package metrics
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Metrics are the metrics about upgrades. What they show of an upgrade is what
+// Upgrades are the metrics about upgrades. What they show of an upgrade is what
 // the last look at it has found: there is no series of one that is gone, nor of
 // what was so before.
-type Metrics struct {
+type Upgrades struct {
 	duration            *prometheus.HistogramVec
 	failures            *prometheus.CounterVec
 	healthCheckFailures *prometheus.CounterVec
@@ -42,9 +42,9 @@ const (
 	NotificationFailuresHelp = "Notifications that could not be delivered, each try, by the channel: Kubernetes Events or the webhook."
 )
 
-// NewMetrics makes the metrics and registers them.
-func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
-	m := &Metrics{
+// NewUpgrades makes the metrics and registers them.
+func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
+	m := &Upgrades{
 		upgrades: map[key]Snapshot{}, synced: map[key]time.Time{}, checks: map[string]healthCheckResult{},
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "managed_upgrade_step_duration_seconds",
@@ -92,7 +92,7 @@ func durationBuckets() []float64 {
 }
 
 // ObserveStep counts a step that is over.
-func (m *Metrics) ObserveStep(upgradeType string, c history.StepCondition) {
+func (m *Upgrades) ObserveStep(upgradeType string, c history.StepCondition) {
 	if c.CompleteTime == nil || c.StartTime == nil {
 		return
 	}
@@ -107,20 +107,15 @@ func (m *Metrics) ObserveStep(upgradeType string, c history.StepCondition) {
 }
 
 // IncFailures counts an upgrade that failed.
-func (m *Metrics) IncFailures(upgradeType, reason string) {
+func (m *Upgrades) IncFailures(upgradeType, reason string) {
 	m.failures.WithLabelValues(upgradeType, reason).Inc()
 }
 
-// EventFailed counts what could not be told by a Kubernetes Event. A nil Metrics
-// counts nothing.
-func (m *Metrics) EventFailed() {
-	if m != nil {
-		m.eventFailures.Inc()
-	}
-}
+// IncEventFailures counts a Kubernetes Event that could not be written.
+func (m *Upgrades) IncEventFailures() { m.eventFailures.Inc() }
 
 // SetConfigValid shows whether the configuration that is written is the one in force.
-func (m *Metrics) SetConfigValid(ok bool) {
+func (m *Upgrades) SetConfigValid(ok bool) {
 	m.valid.Set(boolToFloat(ok))
 }
 
@@ -136,7 +131,7 @@ const healthCheckTTL = 10 * time.Minute
 
 // ObserveHealthCheck counts a health check that does not find all well, unless that is what
 // it found the last time already.
-func (m *Metrics) ObserveHealthCheck(check string, ok bool, at time.Time) {
+func (m *Upgrades) ObserveHealthCheck(check string, ok bool, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, known := m.checks[check]

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry_test
+package metrics_test
 
 import (
 	"testing"
@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
 func TestTheMetricsOfDrains(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
-	d, err := telemetry.NewDrainMetrics(registry)
+	d, err := metrics.NewDrains(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +32,10 @@ func TestTheMetricsOfDrains(t *testing.T) {
 		}
 	}
 	want("at first", forced("0", "0", "0")...)
-	d.IncForced(telemetry.BlockedByPDB)
-	d.IncForced(telemetry.BlockedByPDB)
-	d.IncForced(telemetry.BlockedByTermination)
-	d.IncForced(telemetry.BlockedByOther)
+	d.IncForced(metrics.BlockedByPDB)
+	d.IncForced(metrics.BlockedByPDB)
+	d.IncForced(metrics.BlockedByTermination)
+	d.IncForced(metrics.BlockedByOther)
 	d.SetBlocked("a", true)
 	d.SetBlocked("a", true)
 	d.SetBlocked("b", false)
@@ -46,7 +46,7 @@ func TestTheMetricsOfDrains(t *testing.T) {
 	d.SetBlocked("a", false)
 	want("once it is not", forced("1", "2", "1")...)
 
-	if _, err := telemetry.NewDrainMetrics(registry); err == nil {
+	if _, err := metrics.NewDrains(registry); err == nil {
 		t.Error("registering twice is no error")
 	}
 }

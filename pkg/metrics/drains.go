@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,15 +19,15 @@ const (
 	BlockedByOther BlockReason = "Other"
 )
 
-// DrainMetrics are the metrics about the drains of nodes.
-type DrainMetrics struct {
+// Drains are the metrics about the drains of nodes.
+type Drains struct {
 	forced  *prometheus.CounterVec
 	blocked *prometheus.GaugeVec
 }
 
-// NewDrainMetrics makes the metrics and registers them.
-func NewDrainMetrics(registry prometheus.Registerer) (*DrainMetrics, error) {
-	d := &DrainMetrics{
+// NewDrains makes the metrics and registers them.
+func NewDrains(registry prometheus.Registerer) (*Drains, error) {
+	d := &Drains{
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_forced_drains_total",
 			Help: "Pods that were forced off a node that was being drained, by what had held them. One whose deletion the API server has carried out and not confirmed is told in Events and not counted.",
@@ -49,11 +49,11 @@ func NewDrainMetrics(registry prometheus.Registerer) (*DrainMetrics, error) {
 }
 
 // IncForced counts a pod that was forced.
-func (d *DrainMetrics) IncForced(reason BlockReason) { d.forced.WithLabelValues(string(reason)).Inc() }
+func (d *Drains) IncForced(reason BlockReason) { d.forced.WithLabelValues(string(reason)).Inc() }
 
 // SetBlocked shows that the drain of a node is held up past its time, or drops
 // the series if it is not, or the node is gone.
-func (d *DrainMetrics) SetBlocked(node string, blocked bool) {
+func (d *Drains) SetBlocked(node string, blocked bool) {
 	if !blocked {
 		d.blocked.DeleteLabelValues(node)
 		return

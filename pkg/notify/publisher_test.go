@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry_test
+package notify_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/telemetry"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 // fakePublisher writes down what it is told, and answers with err.
@@ -55,7 +55,7 @@ func TestTellingWaitsForTheEventsAndNotForTheWebhook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			publisher := telemetry.MultiPublisher{Events: fakePublisher{"events", &calls, tc.events}, Webhook: fakePublisher{"webhook", &calls, tc.webhook}}
+			publisher := notify.MultiPublisher{Events: fakePublisher{"events", &calls, tc.events}, Webhook: fakePublisher{"webhook", &calls, tc.webhook}}
 			if tc.none {
 				publisher.Webhook = nil
 			}

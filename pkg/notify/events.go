@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+package notify
 
 import (
 	"context"
@@ -31,8 +31,8 @@ const maxMessage = 1000
 type Events struct {
 	Client client.Client
 	Clock  clock.PassiveClock
-	// Metrics count what could not be written; nil: nobody does.
-	Metrics *Metrics
+	// OnFailure is called after each Event that could not be written; nil means no observer.
+	OnFailure func()
 
 	mu        sync.Mutex
 	published map[string]map[string]bool // subject's uid → ids, so that a steady pass writes nothing
@@ -57,7 +57,9 @@ func (e *Events) Publish(ctx context.Context, ref corev1.ObjectReference, n engi
 		ReportingController: Component,
 	}
 	if err := e.Client.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
-		e.Metrics.EventFailed()
+		if e.OnFailure != nil {
+			e.OnFailure()
+		}
 		return fmt.Errorf("writing the event %s about %s %s: %w", n.Reason, ref.Kind, ref.Name, err)
 	}
 	e.markPublished(ref, n.ID)
