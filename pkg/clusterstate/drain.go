@@ -4,6 +4,7 @@
 package clusterstate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ import (
 // that asks for the upgrade.
 const LabelExtraNodeOf = "upgrade.managed.openshift.io/extra-node-of"
 
+// removalRequest identifies the drain of an extra node that is being removed.
+const removalRequest = "remove-extra-node"
+
 // Drain is what a Node says of being drained. The zero Drain is that of a node
 // that nobody is draining for an upgrade.
 type Drain struct {
@@ -23,22 +27,30 @@ type Drain struct {
 	// is not done with it, or that an extra node is being removed. Who cordons
 	// another node by hand drains nothing.
 	Active bool
+	// Request identifies the drain: the machine config operator requests each by another name.
+	Request string
 	// Since is when the node was cordoned for it; zero if nothing says so.
 	Since time.Time
 }
 
 // Equal says whether both are the same drain.
 func (d Drain) Equal(other Drain) bool {
-	return d.Active == other.Active && d.Since.Equal(other.Since)
+	return d.Active == other.Active && d.Request == other.Request && d.Since.Equal(other.Since)
 }
 
 // DrainState reads whether and since when a Node is being drained.
 func DrainState(node *corev1.Node) Drain {
 	taint := cordonTaint(node)
-	if taint == nil || !draining(node.Annotations) && !extraNodeRemoval(node) {
+	switch {
+	case taint == nil:
 		return Drain{}
+	case draining(node.Annotations):
+		request := cmp.Or(node.Annotations[annotationDesiredDrain], drainPrefix+node.Annotations[annotationDesiredConfig])
+		return Drain{Active: true, Request: request, Since: taintTime(taint)}
+	case extraNodeRemoval(node):
+		return Drain{Active: true, Request: removalRequest, Since: taintTime(taint)}
 	}
-	return Drain{Active: true, Since: taintTime(taint)}
+	return Drain{}
 }
 
 // cordonTaint is the taint of a node that is cordoned; nil if it is not, or not yet.

@@ -28,6 +28,9 @@ type Pod struct {
 	// TerminationDeadline is when the pod, which was deleted, should be gone, its grace
 	// period included; zero if it was not deleted.
 	TerminationDeadline time.Time
+	// RemovedAtOnce reports that the grace period of the pod is 0: the API server removes it when it
+	// is deleted, whether its containers have ended or not. Only ListWholePodsOnNode reads it.
+	RemovedAtOnce bool
 	// Finalizers are what is waited for before it goes, beside the kubelet.
 	Finalizers []string
 	// KeptByFinalizers says that the kubelet is not waited for any more: of a pod that
@@ -37,9 +40,6 @@ type Pod struct {
 
 // podPageSize is how many pods are asked for at a time.
 const podPageSize = 250
-
-// configSource is the annotation in which a kubelet says where it has a pod from.
-const configSource = "kubernetes.io/config.source"
 
 // ListPodsOnNode asks for the metadata of the Pods that are on a node, page by page,
 // and returns them sorted by namespace and name. The reader should be one that
@@ -78,8 +78,7 @@ func podOf(pod *metav1.PartialObjectMetadata) Pod {
 
 func ignoredByDrain(pod *metav1.PartialObjectMetadata) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	source, hasSource := pod.Annotations[configSource]
-	return mirror || hasSource && source != "api" ||
+	return mirror ||
 		slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
 			return o.APIVersion == "v1" && o.Kind == "Node" || o.Kind == "DaemonSet" && o.Controller != nil && *o.Controller
 		})

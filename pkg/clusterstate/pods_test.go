@@ -109,8 +109,8 @@ func TestWhatAPodSays(t *testing.T) {
 		"a mirror pod": {
 			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.mirror": ""}}, clusterstate.Pod{IgnoredByDrain: true},
 		},
-		"a static pod": {
-			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "file"}}, clusterstate.Pod{IgnoredByDrain: true},
+		"a pod whose annotation claims that it is static": {
+			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "file"}}, clusterstate.Pod{},
 		},
 		"one that the kubelet has from the API server": {
 			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "api"}}, clusterstate.Pod{},

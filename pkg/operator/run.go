@@ -160,9 +160,10 @@ func addNodekeeper(mgr ctrl.Manager, reloader *configReloader, clk clock.Clock, 
 	}
 	controller := &nodekeeper.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clk,
-		Config:  func() config.NodeDrain { return reloader.Current().Config.NodeDrain },
-		Runbook: reloader.runbook,
-		Events:  events, Metrics: drainMetrics,
+		Config:   func() config.NodeDrain { return reloader.Current().Config.NodeDrain },
+		Attempts: &upgradeConfigAttempts{client: mgr.GetClient(), clock: clk, runbook: reloader.runbook},
+		Upgrades: []client.Object{&v1alpha1.UpgradeConfig{}},
+		Events:   events, Metrics: drainMetrics,
 	}
 	return controller.SetupWithManager(mgr)
 }

@@ -8,22 +8,34 @@ import (
 	"time"
 )
 
-// nodeCache is what is remembered of the nodes that are being drained. All of it
-// may be lost: then nodes are looked at once more, and what was told is told
-// again under the same name.
+// nodeCache holds the state of the nodes that are being drained. All of it may be lost: then nodes
+// are reconciled once more, and notifications are published again under the same name.
 type nodeCache struct {
 	mu    sync.Mutex
 	nodes map[string]*nodeState // by name
 }
 
-// nodeState are the looks at one node.
+// nodeState is the state of one node.
 type nodeState struct {
-	deadlines deadlines       // of the last look
-	next      time.Time       // when the next one is due, unless the terms change
-	notified  map[string]bool // the uids of whom something was told about
+	drain     string          // the node and the drain that was requested
+	seen      time.Time       // when it was first seen by this process
+	deadlines deadlines       // of the last pass
+	next      time.Time       // when the next pass is due, unless the deadlines change
+	notified  map[string]bool // the UIDs of the objects for which Events were published
 }
 
-// nextPass is when the next look at a node is due, zero if none was taken on these terms.
+// firstSeen returns when this process first saw a drain of the node; now if it did not.
+func (c *nodeCache) firstSeen(node, drain string, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := c.getOrCreate(node)
+	if state.drain != drain || state.seen.IsZero() || state.seen.After(now) {
+		state.drain, state.seen = drain, now
+	}
+	return state.seen
+}
+
+// nextPass returns when the next pass over a node is due; zero means that none had these deadlines.
 func (c *nodeCache) nextPass(node string, d deadlines) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +46,7 @@ func (c *nodeCache) nextPass(node string, d deadlines) time.Time {
 	return state.next
 }
 
-// recordPass notes a look at a node.
+// recordPass stores the result of a pass over a node.
 func (c *nodeCache) recordPass(node string, d deadlines, next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,14 +54,15 @@ func (c *nodeCache) recordPass(node string, d deadlines, next time.Time) {
 	state.deadlines, state.next = d, next
 }
 
-// recordNotified notes that something was told about an object on account of a node.
+// recordNotified stores that an Event about an object was published because of a node.
 func (c *nodeCache) recordNotified(node, uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.getOrCreate(node).notified[uid] = true
 }
 
-// delete drops a node, and returns whom something was told about on its account.
+// delete removes the state of a node and returns the UIDs of the objects for which Events were
+// published because of it.
 func (c *nodeCache) delete(node string) map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

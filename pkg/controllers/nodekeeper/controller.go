@@ -21,21 +21,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
 const (
-	// maxConcurrentReconciles is how many nodes are dealt with at once. What takes time is to
-	// wait for the API server; a hundred nodes may be drained at the same time.
+	// maxConcurrentReconciles is the number of nodes that are reconciled at a time. Most of the time
+	// is spent waiting for the API server; a hundred nodes may be drained at the same time.
 	maxConcurrentReconciles = 16
-	// staleCacheRequeue is when a node is looked at again of which the cache was behind.
+	// staleCacheRequeue is when a node is reconciled again for which the cache was behind.
 	staleCacheRequeue = time.Second
-	// maxRequeue is the longest time between two looks at a node that is being
-	// drained: so long may a changed configuration take to be noticed.
+	// maxRequeue is the longest time between two passes over a node that is being drained, and so
+	// until a changed configuration is noticed.
 	maxRequeue = 5 * time.Minute
 )
 
@@ -44,17 +42,16 @@ type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Live reads from the API server.
-	Live client.Reader
-	// Clock tells the time.
+	Live  client.Reader
 	Clock clock.PassiveClock
-	// Config returns the configuration that is in force.
+	// Config returns the configuration in effect.
 	Config func() config.NodeDrain
-	// Runbook makes the table by which an UpgradeConfig's upgrade is carried
-	// out; an empty one if its type is unknown.
-	Runbook func(*v1alpha1.UpgradeConfig) engine.Runbook
-	// Events and Metrics tell of drains.
-	Events  EventPublisher
-	Metrics *metrics.Drains
+	// Attempts lists the upgrades whose drains are kept moving, and Upgrades the kinds whose changes
+	// start and end them.
+	Attempts Attempts
+	Upgrades []client.Object
+	Events   EventPublisher
+	Metrics  *metrics.Drains
 
 	drains nodeCache
 }
@@ -66,22 +63,24 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 
-// SetupWithManager makes the controller part of the manager.
+// SetupWithManager adds the controller to the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("nodekeeper").
 		For(&corev1.Node{}, builder.WithPredicates(drainChangedPredicate{})).
-		Watches(&v1alpha1.UpgradeConfig{}, handler.EnqueueRequestsFromMapFunc(r.mapToDrainingNodes)).
-		Watches(&policyv1.PodDisruptionBudget{}, handler.Funcs{}). // they are read from the cache; no event of theirs matters
+		Watches(&policyv1.PodDisruptionBudget{}, handler.Funcs{}). // they are read from the cache, and their changes cause no reconcile
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxConcurrentReconciles,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
-		}).
-		Complete(r)
+		})
+	for _, kind := range r.Upgrades {
+		b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.mapToDrainingNodes))
+	}
+	return b.Complete(r)
 }
 
-// Reconcile takes one look at one node. Nobody is asked anything unless the node
-// is being drained for an upgrade and a pod on it may have had its time.
+// Reconcile reconciles one node. It makes no API request unless the node is being drained for an
+// upgrade and the time of a pod on it may be over.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
 	if err := r.Client.Get(ctx, req.NamespacedName, &node); err != nil {
@@ -92,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	next, err := r.reconcileDrain(ctx, &node)
 	switch {
-	case apierrors.IsConflict(err): // somebody was faster: the cache will show it
+	case apierrors.IsConflict(err): // the cache will show the change of the other client
 		return reconcile.Result{RequeueAfter: staleCacheRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err
@@ -102,28 +101,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), maxRequeue)}, nil
 }
 
-// reconcileDrain does what can be done now about a node, and returns when to look again;
-// zero: not until something changes.
+// reconcileDrain does what can be done now about a node, and returns when the next pass is due;
+// zero means not before something changes.
 func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (time.Time, error) {
 	drain := clusterstate.DrainState(node)
-	upgrade, err := r.activeUpgrade(ctx)
+	attempt, err := r.activeAttempt(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if upgrade == nil || !drain.Active {
+	if attempt == nil || !drain.Active {
 		r.clearNode(node.Name)
 		if hasFirstSeen(node) {
 			return time.Time{}, r.setFirstSeen(ctx, node, nil)
 		}
 		return time.Time{}, nil
 	}
-	start, err := r.drainStart(ctx, node, drain, upgrade)
+	start, err := r.drainStart(ctx, node, drain, attempt)
 	if err != nil {
 		return time.Time{}, err
 	}
 	d := deadlines{unprotected: start.Add(r.Config().TimeOut.Duration)}
-	if upgrade.pdbTimeout >= 0 {
-		d.pdbProtected = start.Add(upgrade.pdbTimeout)
+	if attempt.PDBTimeout >= 0 {
+		d.pdbProtected = start.Add(attempt.PDBTimeout)
 	}
 	now := r.Clock.Now()
 	if first := d.first(); now.Before(first) {
@@ -132,7 +131,7 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 	if next := r.drains.nextPass(node.Name, d); now.Before(next) {
 		return next, nil
 	}
-	s := &drainScope{Reconciler: r, node: node, drain: drain, upgrade: upgrade, log: ctrl.LoggerFrom(ctx)}
+	s := &drainScope{Reconciler: r, node: node, drain: drain, attempt: attempt, log: ctrl.LoggerFrom(ctx)}
 	next, err := s.reconcile(ctx, now, d)
 	if err != nil {
 		return time.Time{}, err
@@ -141,11 +140,11 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 	return next, nil
 }
 
-// mapToDrainingNodes are the nodes to which a change of an upgrade may matter.
+// mapToDrainingNodes returns requests for the nodes that a change of an upgrade may affect.
 func (r *Reconciler) mapToDrainingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "the nodes could not be listed")
+		ctrl.LoggerFrom(ctx).Error(err, "listing the nodes")
 		return nil
 	}
 	var requests []reconcile.Request
@@ -157,16 +156,16 @@ func (r *Reconciler) mapToDrainingNodes(ctx context.Context, _ client.Object) []
 	return requests
 }
 
-// drainChangedPredicate lets through what has changed in a node's drain, and nothing else.
+// drainChangedPredicate selects the changes of a node that affect its drain.
 type drainChangedPredicate struct{ predicate.Funcs }
 
-// Create lets through nodes that are being drained, or were when they were last looked at.
+// Create selects nodes that are being drained, or were in the last pass.
 func (drainChangedPredicate) Create(e event.CreateEvent) bool {
 	node, ok := e.Object.(*corev1.Node)
 	return !ok || isRelevant(node)
 }
 
-// Update compares what two states of a node say of its drain.
+// Update compares the drains of two states of a node.
 func (drainChangedPredicate) Update(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*corev1.Node)
 	after, okAfter := e.ObjectNew.(*corev1.Node)
@@ -177,7 +176,7 @@ func (drainChangedPredicate) Update(e event.UpdateEvent) bool {
 		before.Annotations[AnnotationDrainFirstSeen] != after.Annotations[AnnotationDrainFirstSeen]
 }
 
-// isRelevant says whether the node is being drained, or was when it was last looked at.
+// isRelevant reports whether the node is being drained, or was in the last pass.
 func isRelevant(node *corev1.Node) bool {
 	return clusterstate.DrainState(node).Active || hasFirstSeen(node)
 }

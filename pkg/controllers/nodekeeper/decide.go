@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// terminationSlack is how long a kubelet may be late in telling that a pod has ended.
+	// terminationSlack is how late a kubelet may report that a pod has ended.
 	terminationSlack = time.Minute
-	// recheckInterval is how long a node is not looked at again once its first deadline has passed.
+	// recheckInterval is the time between two passes over a node whose first deadline has passed.
 	recheckInterval = time.Minute
 )
 
-// deadlines are when the pods that are still on a node have had their time.
+// deadlines are the times at which the pods that are still on a node are forced.
 type deadlines struct {
-	unprotected  time.Time // of those that no budget guards, and of those that were deleted
-	pdbProtected time.Time // of those that a budget guards; zero: never
+	unprotected  time.Time // for pods that no PodDisruptionBudget selects, and those that were deleted
+	pdbProtected time.Time // for pods that one selects; zero means never
 }
 
-// first is when the first pod may have had its time.
+// first returns the earlier deadline.
 func (d deadlines) first() time.Time {
 	if d.pdbProtected.IsZero() || d.unprotected.Before(d.pdbProtected) {
 		return d.unprotected
@@ -42,27 +42,27 @@ func (d deadlines) equal(other deadlines) bool {
 // podInfo is a pod on a node that is being drained.
 type podInfo struct {
 	clusterstate.Pod
-	pdbs    []string // those that guard it
-	ignored bool     // it is in a namespace that is never touched
+	pdbs    []string // the budgets that select it
+	ignored bool     // it is in one of nodeDrain.ignoreNamespaces
 }
 
-// blockedPod is a pod whose time has come, and what has held it.
+// blockedPod is a pod whose time is over.
 type blockedPod struct {
 	podInfo
 	blockedBy metrics.BlockReason
-	reason    string // it is forced, or cannot be
+	reason    string // why it is forced, or cannot be
 }
 
-// plan is what is done about the pods on a node.
+// plan is what to do about the pods on a node.
 type plan struct {
 	toForce     []blockedPod // in this order
-	cannotForce []blockedPod // they cannot be forced
-	overdue     bool         // somebody's time is over
+	cannotForce []blockedPod
+	overdue     bool // the time of a pod is over
 	next        time.Time
 }
 
-// decide says what is to be done on a node whose first deadline has passed.
-func decide(now time.Time, d deadlines, pods []podInfo) plan {
+// decide returns what to do on a node whose first deadline has passed.
+func decide(now time.Time, d deadlines, nodeReady bool, pods []podInfo) plan {
 	p := plan{next: now.Add(recheckInterval)}
 	wait := func(until time.Time) {
 		if until.After(now) && until.Before(p.next) {
@@ -77,14 +77,16 @@ func decide(now time.Time, d deadlines, pods []podInfo) plan {
 			continue
 		}
 		p.overdue = true
-		terminationDeadline := pod.TerminationDeadline.Add(terminationSlack) // of one that was not deleted, long ago
+		terminationDeadline := pod.TerminationDeadline.Add(terminationSlack) // long ago if the pod was not deleted
 		switch {
 		case now.Before(terminationDeadline):
 			wait(terminationDeadline)
 		case pod.ignored:
-			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it is in a namespace that is never touched (nodeDrain.ignoreNamespaces)"})
+			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"})
 		case pod.KeptByFinalizers && len(pod.Finalizers) > 0:
 			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it has ended and is kept by finalizers, which only their owners may remove: " + text.JoinNames(pod.Finalizers)})
+		case !nodeReady && (pod.RemovedAtOnce || blockedBy == metrics.BlockedByTermination):
+			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, nodeNotReadyReason})
 		default:
 			p.toForce = append(p.toForce, blockedPod{pod, blockedBy, forceReason(pod, blockedBy)})
 		}
@@ -93,13 +95,19 @@ func decide(now time.Time, d deadlines, pods []podInfo) plan {
 	return p
 }
 
-// forceOrder is who comes first. Those who are ending may yet end while others are forced.
+// nodeNotReadyReason is why a pod is not removed from a node that does not answer: another pod may
+// already use its volumes.
+const nodeNotReadyReason = "its node is not ready, so its containers may still be running; " +
+	"bring the node back, or power it off and add the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute to it"
+
+// forceOrder is the order in which pods are forced: those that are terminating come last, since
+// they may end meanwhile.
 var forceOrder = map[metrics.BlockReason]int{metrics.BlockedByOther: 0, metrics.BlockedByPDB: 1, metrics.BlockedByTermination: 2}
 
-// blockReason says what holds a pod, and when it has had its time.
+// blockReason returns what keeps a pod on its node, and when it is forced.
 func blockReason(pod podInfo, d deadlines) (metrics.BlockReason, time.Time) {
 	switch {
-	case !pod.TerminationDeadline.IsZero(): // a budget has had its say
+	case !pod.TerminationDeadline.IsZero(): // its budget allowed the disruption
 		return metrics.BlockedByTermination, d.unprotected
 	case len(pod.pdbs) > 0:
 		return metrics.BlockedByPDB, d.pdbProtected
@@ -110,10 +118,10 @@ func blockReason(pod podInfo, d deadlines) (metrics.BlockReason, time.Time) {
 func forceReason(pod podInfo, blockedBy metrics.BlockReason) string {
 	switch blockedBy {
 	case metrics.BlockedByTermination:
-		return fmt.Sprintf("its grace period was over at %s, and it has not ended", pod.TerminationDeadline.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("its grace period ended at %s, and it has not terminated", pod.TerminationDeadline.UTC().Format(time.RFC3339))
 	case metrics.BlockedByPDB:
 		return "it was held by PodDisruptionBudget " + text.JoinNames(pod.pdbs) + " for longer than PDBForceDrainTimeout"
 	default:
-		return "it was there for longer than nodeDrain.timeOut after the drain had begun"
+		return "it was still there nodeDrain.timeOut after the drain had begun"
 	}
 }

@@ -43,9 +43,9 @@ func inIgnoredNamespace(info *podInfo) { info.ignored = true }
 func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 	t.Parallel()
 	const (
-		forPlain  = "it was there for longer than nodeDrain.timeOut after the drain had begun"
+		forPlain  = "it was still there nodeDrain.timeOut after the drain had begun"
 		forBudget = "it was held by PodDisruptionBudget shop/a for longer than PDBForceDrainTimeout"
-		forSpared = "it is in a namespace that is never touched (nodeDrain.ignoreNamespaces)"
+		forSpared = "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"
 		forKept   = "it has ended and is kept by finalizers, which only their owners may remove: x/a, x/b"
 		others    = 45 * time.Minute
 		guarded   = 2 * time.Hour
@@ -59,10 +59,11 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 		Next          time.Duration // from now on
 	}
 	cases := map[string]struct {
-		after   time.Duration // since the drain began
-		guarded time.Duration // 2 hours unless said otherwise
-		guests  []podInfo
-		want    outcome
+		after    time.Duration // since the drain began
+		guarded  time.Duration // 2 hours unless said otherwise
+		guests   []podInfo
+		notReady bool // the node
+		want     outcome
 	}{
 		"an empty node": {after: others, want: outcome{Next: recheckInterval}},
 		"a pod before its time": {
@@ -109,18 +110,22 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 		},
 		"a pod that does not end": {
 			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-terminationSlack))},
-			want: outcome{Forced: []string{"1: its grace period was over at 2026-03-01T12:44:00Z, and it has not ended"}, Blocked: true, Next: recheckInterval},
+			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:44:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
+		},
+		"a pod that does not end on a node that is not ready": {
+			after: others, notReady: true, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-terminationSlack)), newPodInfo("2")},
+			want: outcome{Forced: []string{"2: " + forPlain}, Stuck: []string{"1: " + nodeNotReadyReason}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end, before the time of others": {
 			after: others - 10*time.Second, guarded: noTime, guests: []podInfo{newPodInfo("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},
 		},
 		"a guarded pod that does not end: its budget has let it go": {
 			after: others, guests: []podInfo{newPodInfo("1", withPDBs("shop/a"), withTerminationDeadline(0))},
-			want: outcome{Forced: []string{"1: its grace period was over at 2026-03-01T12:00:00Z, and it has not ended"}, Blocked: true, Next: recheckInterval},
+			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end and has finalizers, too": {
 			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
-			want: outcome{Forced: []string{"1: its grace period was over at 2026-03-01T12:00:00Z, and it has not ended"}, Blocked: true, Next: recheckInterval},
+			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that has ended and has finalizers": {
 			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
@@ -147,7 +152,7 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 		"who is ending comes last, who is guarded before them": {
 			after: guarded, guests: []podInfo{newPodInfo("1", withTerminationDeadline(0)), newPodInfo("2", withPDBs("shop/a")), newPodInfo("3"), newPodInfo("4", withPDBs("shop/a")), newPodInfo("5")},
 			want: outcome{Forced: []string{
-				"3: " + forPlain, "5: " + forPlain, "2: " + forBudget, "4: " + forBudget, "1: its grace period was over at 2026-03-01T12:00:00Z, and it has not ended",
+				"3: " + forPlain, "5: " + forPlain, "2: " + forBudget, "4: " + forBudget, "1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated",
 			}, Blocked: true, Next: recheckInterval},
 		},
 	}
@@ -163,7 +168,7 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 			case tc.guarded > 0:
 				d.pdbProtected = at(tc.guarded)
 			}
-			p := decide(at(tc.after), d, tc.guests)
+			p := decide(at(tc.after), d, !tc.notReady, tc.guests)
 			got := outcome{Blocked: p.overdue, Next: p.next.Sub(at(tc.after))}
 			for _, t := range p.toForce {
 				got.Forced = append(got.Forced, t.Name+": "+t.reason)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,50 +18,60 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// nodeStateTTL is for how long a node is believed to be drained. To force many pods may
-// take longer than that, if the API server is slow.
+// nodeStateTTL is how long the state of a node that was read counts. Forcing many pods may take
+// longer if the API server is slow.
 const nodeStateTTL = 10 * time.Second
 
-// drainScope is one look at one node that is being drained: it gathers what there is
-// to know, decides, and then acts.
+// drainScope is one pass over one node that is being drained: it collects the facts, decides, and
+// then acts.
 type drainScope struct {
 	*Reconciler
 
 	node    *corev1.Node // as it is cached
 	drain   clusterstate.Drain
-	upgrade *upgrade
+	attempt *Attempt
 	log     logr.Logger
 }
 
-// reconcile returns when to look again.
+// reconcile returns when the next pass is due.
 func (s *drainScope) reconcile(ctx context.Context, now time.Time, d deadlines) (time.Time, error) {
 	pods, err := s.listPods(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if draining, err := s.stillDraining(ctx); err != nil || !draining {
+	if current, err := s.isCurrent(ctx); err != nil || !current {
 		return now.Add(staleCacheRequeue), err
 	}
-	p := decide(now, d, pods)
+	p := decide(now, d, isReady(s.node), pods)
 	s.Metrics.SetBlocked(s.node.Name, p.overdue)
 	return p.next, s.apply(ctx, p)
 }
 
-// stillDraining asks the API server whether the node is being drained as the
-// cache has it. It is asked after the pods were: so what is forced was on the
-// node while that was drained, and not put there after the node was uncordoned.
-func (s *drainScope) stillDraining(ctx context.Context) (bool, error) {
+// isCurrent reports whether the node is being drained, and is ready or not, as the cache holds. It
+// reads the node from the API server after the pods were listed: so the pods that are forced were on
+// the node while it was drained, and not scheduled to it after it was uncordoned.
+func (s *drainScope) isCurrent(ctx context.Context) (bool, error) {
 	var node corev1.Node
 	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.node), &node); err != nil {
 		return false, client.IgnoreNotFound(fmt.Errorf("getting node %s: %w", s.node.Name, err))
 	}
-	return node.UID == s.node.UID && clusterstate.DrainState(&node).Equal(s.drain), nil
+	return node.UID == s.node.UID && clusterstate.DrainState(&node).Equal(s.drain) && isReady(&node) == isReady(s.node), nil
 }
 
-// listPods returns the pods on the node, with what guards them. No more than their
-// metadata is asked for, and nothing of pods on other nodes.
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// listPods returns the pods on the node, with the budgets that select them. It reads only their
+// metadata if the node is ready.
 func (s *drainScope) listPods(ctx context.Context) ([]podInfo, error) {
-	pods, err := clusterstate.ListPodsOnNode(ctx, s.Live, s.node.Name)
+	list := clusterstate.ListPodsOnNode
+	if !isReady(s.node) { // whether a pod may be deleted depends on its grace period
+		list = clusterstate.ListWholePodsOnNode
+	}
+	pods, err := list(ctx, s.Live, s.node.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +95,8 @@ func (s *drainScope) listPods(ctx context.Context) ([]podInfo, error) {
 	return infos, nil
 }
 
-// listPDBs returns those of a namespace, and tells of those that cannot be read.
+// listPDBs returns the budgets of a namespace, and publishes an Event about each whose selector is
+// invalid.
 func (s *drainScope) listPDBs(ctx context.Context, namespace string) ([]clusterstate.PDB, error) {
 	pdbs, err := clusterstate.ListPDBs(ctx, s.Client, namespace)
 	if err != nil {
@@ -99,14 +111,14 @@ func (s *drainScope) listPDBs(ctx context.Context, namespace string) ([]clusters
 	return pdbs, errors.Join(errs...)
 }
 
-// apply does what was decided, as long as the node is being drained. Trouble with
-// one pod is no reason to leave another.
+// apply executes the plan as long as the state of the node is the one on which it is based. An error
+// with one pod does not keep it from the others.
 func (s *drainScope) apply(ctx context.Context, p plan) error {
 	var errs []error
 	verifiedAt := s.Clock.Now()
 	for _, bp := range p.toForce {
 		if now := s.Clock.Now(); now.Sub(verifiedAt) > nodeStateTTL {
-			if draining, err := s.stillDraining(ctx); err != nil || !draining {
+			if current, err := s.isCurrent(ctx); err != nil || !current {
 				return errors.Join(append(errs, err)...)
 			}
 			verifiedAt = now

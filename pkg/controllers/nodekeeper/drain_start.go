@@ -6,6 +6,7 @@ package nodekeeper
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,60 +14,74 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// AnnotationDrainFirstSeen is the annotation of a node that is being drained, if nothing else
-// says since when: then it is the time at which that was first seen.
+// AnnotationDrainFirstSeen is the annotation of a node that holds when its drain was first seen,
+// and which drain that was: "2026-03-01T12:00:00Z drain-rendered-worker-1". It outlives the
+// process, and is removed when the drain ends.
 const AnnotationDrainFirstSeen = "upgrade.managed.openshift.io/drain-first-seen"
 
-// maxClockSkew is how far the clocks of a cluster may be apart. What is later than that
-// is no time at which something has happened.
-const maxClockSkew = time.Minute
+const (
+	// maxClockSkew is the difference that is tolerated between the clocks of a cluster. Timestamps
+	// further in the future are ignored.
+	maxClockSkew = time.Minute
+	// sightingDelay is how long after the cordon a drain is usually seen at the latest. A drain that
+	// is seen later was requested on a node that was cordoned before, or started while no operator
+	// was running.
+	sightingDelay = time.Minute
+	// recordSightingAfter is how long a drain runs before its first sighting is recorded on the
+	// node. Most drains are done by then, and cost no write.
+	recordSightingAfter = 10 * time.Minute
+)
 
-// drainStart is when the drain began: when the node was cordoned for it, or else when
-// that was first seen, but not before the upgrade has begun.
-func (r *Reconciler) drainStart(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, u *upgrade) (time.Time, error) {
-	start := drain.Since
-	if !isPlausible(start, r.Clock.Now()) {
-		var err error
-		if start, err = r.firstObserved(ctx, node, drain, u); err != nil {
-			return time.Time{}, err
-		}
+// drainStart returns when the time of a drain began to count: at the latest of its cordon, its first
+// sighting, and the start of the upgrade. A node that was cordoned long before its drain was
+// requested is drained no faster than others.
+func (r *Reconciler) drainStart(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
+	start, err := r.firstSeen(ctx, node, drain, a)
+	if err != nil {
+		return time.Time{}, err
 	}
-	if start.Before(u.startTime) {
-		return u.startTime, nil
+	if isPlausible(drain.Since, r.Clock.Now()) && drain.Since.After(start) {
+		start = drain.Since
+	}
+	if start.Before(a.StartTime) {
+		return a.StartTime, nil
 	}
 	return start, nil
 }
 
-// firstObserved is when the drain was first seen. If that was not noted yet, or what
-// was noted is no time, it is now.
-func (r *Reconciler) firstObserved(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, u *upgrade) (time.Time, error) {
+// firstSeen returns when the drain was first seen, by this process or an earlier one. The sighting
+// is recorded on the node once a restart of the process could otherwise move it noticeably.
+func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
 	now := r.Clock.Now()
 	recorded, exists := node.Annotations[AnnotationDrainFirstSeen]
-	observed, err := time.Parse(time.RFC3339, recorded)
-	if err == nil && isPlausible(observed, now) {
-		return observed, nil
+	text, request, _ := strings.Cut(recorded, " ")
+	if at, err := time.Parse(time.RFC3339, text); exists && err == nil && request == drain.Request && isPlausible(at, now) {
+		return at, nil
 	}
-	message := "the taint of the node does not say since when it is cordoned"
+	seen := r.drains.firstSeen(node.Name, string(node.UID)+" "+drain.Request, now)
+	cordonKnown := isPlausible(drain.Since, now)
+	if cordonKnown && seen.Sub(drain.Since) <= sightingDelay && now.Sub(seen) < recordSightingAfter {
+		return seen, nil
+	}
+	text = seen.UTC().Format(time.RFC3339Nano)
+	value := text + " " + drain.Request
+	if err := r.setFirstSeen(ctx, node, &value); err != nil || cordonKnown {
+		return seen, err
+	}
+	message := "the taint of the node does not state since when the node is cordoned"
 	if !drain.Since.IsZero() {
-		message = fmt.Sprintf("the taint of the node says that it is cordoned since %s", drain.Since.UTC().Format(time.RFC3339))
+		message = "the taint of the node states that the node is cordoned since " + drain.Since.UTC().Format(time.RFC3339) + ", which is in the future"
 	}
-	if exists {
-		message += fmt.Sprintf(", and its annotation %s says %q", AnnotationDrainFirstSeen, text.Truncate(recorded, 64))
-	}
-	value := now.UTC().Format(time.RFC3339Nano)
-	if err := r.setFirstSeen(ctx, node, &value); err != nil {
-		return time.Time{}, err
-	}
-	return now, r.publish(ctx, node, nodeRef(node), u.notificationID(node.UID, reasonDrainTimeUnknown), reasonDrainTimeUnknown, message+"; its drain is counted from "+value)
+	return seen, r.publish(ctx, node, nodeRef(node), a.notificationID(node.UID, reasonDrainTimeUnknown), reasonDrainTimeUnknown,
+		message+"; the time of its drain is counted from "+text)
 }
 
 func isPlausible(at, now time.Time) bool { return !at.IsZero() && !at.After(now.Add(maxClockSkew)) }
 
-// setFirstSeen sets the annotation, or removes it. It does so only if the node is as it
-// was read, so that what was seen first stays.
+// setFirstSeen sets the annotation; nil removes it. It changes nothing if the node has changed since
+// it was read, so that the first sighting stays.
 func (r *Reconciler) setFirstSeen(ctx context.Context, node *corev1.Node, value *string) error {
 	after := node.DeepCopy()
 	if value == nil {
@@ -76,7 +91,7 @@ func (r *Reconciler) setFirstSeen(ctx context.Context, node *corev1.Node, value 
 	}
 	patch := client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})
 	if err := client.IgnoreNotFound(r.Client.Patch(ctx, after, patch)); err != nil {
-		return fmt.Errorf("noting on node %s since when it is drained: %w", node.Name, err)
+		return fmt.Errorf("recording the start of the drain on node %s: %w", node.Name, err)
 	}
 	return nil
 }

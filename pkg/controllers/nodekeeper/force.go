@@ -22,14 +22,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// evictionTimeout is how long an eviction may take. The client tries again by
-// itself, for minutes, as long as a budget is not accounted for yet.
+// evictionTimeout bounds an eviction. The client retries by itself, for minutes, as long as the
+// controller has not observed a budget yet.
 const evictionTimeout = 5 * time.Second
 
-// force has a pod leave the node: by the Eviction API if that will do, or else
-// by deleting it, with the grace period that it asked for. One that was deleted
-// before and has not ended in its grace period is removed. It is told first,
-// since of a pod that is gone nothing can be told any more.
+// force removes a pod from the node: through the Eviction API if that allows it, or else by deleting
+// it with its own grace period. A pod that was deleted before and has not terminated in its grace
+// period is removed with none. The Event is published first, because none can be published about a
+// pod that is gone.
 func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: bp.Namespace, Name: bp.Name}}
 	preconditions := metav1.Preconditions{UID: &bp.UID}
@@ -52,12 +52,12 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 		return fmt.Errorf("deleting pod %s/%s: %w", bp.Namespace, bp.Name, err)
 	}
 	s.Metrics.IncForced(bp.blockedBy)
-	s.log.Info("forced a pod", "namespace", bp.Namespace, "pod", bp.Name, "why", bp.reason)
+	s.log.Info("forced a pod", "namespace", bp.Namespace, "pod", bp.Name, "reason", bp.reason)
 	return nil
 }
 
-// evict asks for the eviction of a pod, and says whether that is all for now:
-// the pod leaves, or is gone, or is to be left alone.
+// evict requests the eviction of a pod, and reports whether nothing more is to be done now: the pod
+// leaves, is gone, or has more time.
 func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, bp blockedPod, preconditions metav1.Preconditions) (bool, error) {
 	evictCtx, cancel := context.WithTimeout(ctx, evictionTimeout)
 	defer cancel()
@@ -68,18 +68,18 @@ func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, bp blockedPod, 
 		return true, nil
 	case isGone(err):
 		return true, nil
-	case bp.blockedBy == metrics.BlockedByPDB: // its time is over, whatever the answer
+	case bp.blockedBy == metrics.BlockedByPDB: // its time is over, whatever the answer is
 		return false, nil
 	}
-	// The answer may be that of a budget which is newer than the cache. Then the pod has more time.
+	// The refusal may be due to a budget that the cache does not hold yet. Then the pod has more time.
 	budgets, err := clusterstate.ListPDBs(ctx, s.Live, bp.Namespace)
 	return slices.ContainsFunc(budgets, func(b clusterstate.PDB) bool { return b.Selects(bp.Pod) }), err
 }
 
-// isGone says that there is no such pod any more: none of the name, or another.
+// isGone reports whether the pod does not exist any more: there is none of its name, or another one.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
-// isPermanentClientError says that the API server has answered no, and would do so again.
+// isPermanentClientError reports whether the API server refused the request and would do so again.
 func isPermanentClientError(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
@@ -38,8 +37,8 @@ func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 	w.refuse = denies("evict shop/plain")
 
 	w.runUntil(45*time.Minute - time.Second)
-	if requests := w.resetRequests(); len(requests) > 0 {
-		t.Errorf("before the first deadline it asked for %q", requests)
+	if diff := cmp.Diff([]string{"patch Node"}, w.resetRequests()); diff != "" { // records the first sighting
+		t.Errorf("requests before the first deadline (-want +got):\n%s", diff)
 	}
 	w.advance(time.Second)
 	if _, err := w.reconcile(); err != nil {
@@ -68,12 +67,12 @@ func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 		t.Errorf("after the second deadline there are %s", got)
 	}
 	if diff := cmp.Diff([]string{
-		"DrainForced Pod plain: pod shop/plain is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was there for longer than nodeDrain.timeOut after the drain had begun",
-		"DrainForced Node worker-0: pod shop/plain is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was there for longer than nodeDrain.timeOut after the drain had begun",
-		"DrainForced Pod ending: pod shop/ending is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period was over at 2026-03-01T12:45:30Z, and it has not ended",
-		"DrainForced Node worker-0: pod shop/ending is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period was over at 2026-03-01T12:45:30Z, and it has not ended",
-		"DrainForced Pod guarded: pod shop/guarded is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was held by PodDisruptionBudget shop/keep for longer than PDBForceDrainTimeout",
-		"DrainForced Node worker-0: pod shop/guarded is being deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was held by PodDisruptionBudget shop/keep for longer than PDBForceDrainTimeout",
+		"DrainForced Pod plain: pod shop/plain is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was still there nodeDrain.timeOut after the drain had begun",
+		"DrainForced Node worker-0: pod shop/plain is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was still there nodeDrain.timeOut after the drain had begun",
+		"DrainForced Pod ending: pod shop/ending is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period ended at 2026-03-01T12:45:30Z, and it has not terminated",
+		"DrainForced Node worker-0: pod shop/ending is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period ended at 2026-03-01T12:45:30Z, and it has not terminated",
+		"DrainForced Pod guarded: pod shop/guarded is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was held by PodDisruptionBudget shop/keep for longer than PDBForceDrainTimeout",
+		"DrainForced Node worker-0: pod shop/guarded is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was held by PodDisruptionBudget shop/keep for longer than PDBForceDrainTimeout",
 	}, w.events()); diff != "" {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
@@ -86,8 +85,8 @@ func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 	w.changeNode(uncordoned)
 	w.resetRequests()
 	w.runUntil(3 * time.Hour)
-	if requests := w.resetRequests(); len(requests) > 0 {
-		t.Errorf("after the drain it asked for %q", requests)
+	if diff := cmp.Diff([]string{"patch Node"}, w.resetRequests()); diff != "" { // removes it
+		t.Errorf("requests after the drain (-want +got):\n%s", diff)
 	}
 }
 
@@ -103,33 +102,21 @@ func denies(what ...string) func(string) error {
 
 func TestNodesThatAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	now := metav1.NewTime(noon)
 	for name, change := range map[string]func(*world){
-		"there is no upgrade": func(w *world) {
-			if err := w.api.Delete(w.t.Context(), upgrading()); err != nil {
-				w.t.Fatal(err)
-			}
-		},
-		"the upgrade has not begun": func(w *world) {
-			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].StartTime = nil })
-		},
-		"the upgrade has no history": func(w *world) {
-			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History = nil })
-		},
-		"the upgrade has not passed its point of no return": func(w *world) {
-			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].Conditions[0].CompleteTime = nil })
-		},
-		"the upgrade was given up before its point of no return": func(w *world) {
-			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].Conditions[0].Status = metav1.ConditionFalse })
-		},
-		"the upgrade is over": func(w *world) {
-			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].CompleteTime = &now })
-		},
-		"nobody knows by which runbook it goes": func(w *world) {
-			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.Type = "Other" })
-		},
+		"no attempt is active": func(w *world) { w.attempts = nil },
 		"somebody has cordoned the node": func(w *world) {
 			w.changeNode(func(n *corev1.Node) { n.Annotations = nil })
+		},
+		"the machine API has cordoned the node to delete it": func(w *world) {
+			w.changeNode(func(n *corev1.Node) {
+				n.Annotations = map[string]string{"machine.openshift.io/machine": "openshift-machine-api/worker-0"}
+			})
+		},
+		"the autoscaler has cordoned the node to delete it": func(w *world) {
+			w.changeNode(func(n *corev1.Node) {
+				n.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "uncordon-r-1"
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule})
+			})
 		},
 		"the node is drained": func(w *world) {
 			w.changeNode(func(n *corev1.Node) {
@@ -156,82 +143,179 @@ func TestNodesThatAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestSinceWhenANodeIsBeingDrained(t *testing.T) {
+func TestDrainStart(t *testing.T) {
 	t.Parallel()
 	taint := func(at time.Time) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = &metav1.Time{Time: at} }
 	}
-	noted := func(text string) func(*corev1.Node) {
-		return func(n *corev1.Node) {
-			withoutTime(n)
-			n.Annotations[AnnotationDrainFirstSeen] = text
-		}
+	annotated := func(text string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Annotations[AnnotationDrainFirstSeen] = text }
 	}
-	const ( // what the first look, at noon, tells
-		none = ""
-		told = "DrainTimeUnknown Node worker-0: "
-		ends = "; its drain is counted from 2026-03-01T12:00:00Z"
+	const ( // what the first pass, at noon, publishes
+		none   = ""
+		prefix = "DrainTimeUnknown Node worker-0: the taint of the node "
+		suffix = "; the time of its drain is counted from 2026-03-01T12:00:00Z"
 	)
 	for name, tc := range map[string]struct {
-		change func(*corev1.Node)
-		began  time.Time // the upgrade
-		want   time.Duration
-		tells  string
+		change    func(*corev1.Node)
+		start     time.Time // of the upgrade
+		want      time.Duration
+		publishes string
 	}{
-		"the taint says so":                          {taint(at(-10 * time.Minute)), time.Time{}, 35 * time.Minute, none},
-		"a clock is somewhat ahead":                  {taint(at(30 * time.Second)), time.Time{}, 45*time.Minute + 30*time.Second, none},
-		"the taint says nothing":                     {withoutTime, time.Time{}, 45 * time.Minute, told + "the taint of the node does not say since when it is cordoned" + ends},
-		"the taint speaks of the future":             {taint(at(time.Hour)), time.Time{}, 45 * time.Minute, told + "the taint of the node says that it is cordoned since 2026-03-01T13:00:00Z" + ends},
-		"it was cordoned long before the upgrade":    {taint(at(-1000 * time.Hour)), at(-5 * time.Minute), 40 * time.Minute, none},
-		"the taint speaks of no time that there was": {taint(time.Unix(0, 0)), at(-5 * time.Minute), 40 * time.Minute, none},
-		"it was first seen a while ago":              {noted("2026-03-01T11:50:00.5Z"), time.Time{}, 35*time.Minute + 500*time.Millisecond, none},
-		"what was noted is long over":                {noted("2025-03-01T11:50:00Z"), at(-5 * time.Minute), 40 * time.Minute, none},
-		"what was noted is in the future": {
-			noted("2027-03-01T11:50:00Z"),
-			time.Time{},
-			45 * time.Minute,
-			told + "the taint of the node does not say since when it is cordoned, and its annotation upgrade.managed.openshift.io/drain-first-seen says \"2027-03-01T11:50:00Z\"" + ends,
-		},
-		"what was noted is nothing": {
-			noted(""),
-			time.Time{},
-			45 * time.Minute,
-			told + "the taint of the node does not say since when it is cordoned, and its annotation upgrade.managed.openshift.io/drain-first-seen says \"\"" + ends,
-		},
-		"what was noted is nonsense": {
-			noted("\x1b" + strings.Repeat("x", 1<<18)),
-			time.Time{},
-			45 * time.Minute,
-			told + "the taint of the node does not say since when it is cordoned, and its annotation upgrade.managed.openshift.io/drain-first-seen says \"\\x1b" + strings.Repeat("x", 63) + "…\"" + ends,
-		},
+		"cordoned when the drain is first seen":            {taint(noon), time.Time{}, 45 * time.Minute, none},
+		"cordoned a second before the drain is first seen": {taint(at(-time.Second)), time.Time{}, 45 * time.Minute, none},
+		"cordoned an hour before its drain":                {taint(at(-time.Hour)), time.Time{}, 45 * time.Minute, none},
+		"cordoned long before the upgrade":                 {taint(at(-1000 * time.Hour)), at(-5 * time.Minute), 45 * time.Minute, none},
+		"the epoch as the time of the taint":               {taint(time.Unix(0, 0)), time.Time{}, 45 * time.Minute, none},
+		"a clock that is somewhat ahead":                   {taint(at(30 * time.Second)), time.Time{}, 45*time.Minute + 30*time.Second, none},
+		"a taint without a time":                           {withoutTime, time.Time{}, 45 * time.Minute, prefix + "does not state since when the node is cordoned" + suffix},
+		"a taint of the future":                            {taint(at(time.Hour)), time.Time{}, 45 * time.Minute, prefix + "states that the node is cordoned since 2026-03-01T13:00:00Z, which is in the future" + suffix},
+		"seen by an earlier process": {func(n *corev1.Node) {
+			taint(at(-20 * time.Minute))(n)
+			annotated("2026-03-01T11:50:00.5Z drain-r-2")(n)
+		}, time.Time{}, 35*time.Minute + 500*time.Millisecond, none},
+		"seen by an earlier process before the taint": {annotated("2026-03-01T11:50:00Z drain-r-2"), time.Time{}, 45 * time.Minute, none},
+		"a sighting before the upgrade": {func(n *corev1.Node) {
+			taint(at(-1000 * time.Hour))(n)
+			annotated("2025-03-01T11:50:00Z drain-r-2")(n)
+		}, at(-5 * time.Minute), 40 * time.Minute, none},
+		"the sighting of another drain": {func(n *corev1.Node) {
+			taint(at(-20 * time.Minute))(n)
+			annotated("2026-03-01T11:50:00Z drain-r-1")(n)
+		}, time.Time{}, 45 * time.Minute, none},
+		"a sighting of the future": {annotated("2027-03-01T11:50:00Z drain-r-2"), time.Time{}, 45 * time.Minute, none},
+		"an empty sighting":        {annotated(""), time.Time{}, 45 * time.Minute, none},
+		"an invalid sighting":      {annotated("\x1b" + strings.Repeat("x", 1<<18)), time.Time{}, 45 * time.Minute, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.addPod("plain", func(p *pod) { p.grace, p.shutdownTime = time.Hour, time.Hour })
 			w.changeNode(tc.change)
-			if !tc.began.IsZero() {
-				w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].StartTime = &metav1.Time{Time: tc.began} })
+			if !tc.start.IsZero() {
+				w.attempts[0].StartTime = tc.start
 			}
 			if _, err := w.reconcile(); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(w.events(), "\n"); got != tc.tells {
-				t.Errorf("it told %q, want %q", got, tc.tells)
+			if got := strings.Join(w.events(), "\n"); got != tc.publishes {
+				t.Errorf("published %q, want %q", got, tc.publishes)
 			}
-			w.restart() // what was seen first is not forgotten
+			w.runUntil(15 * time.Minute)
+			w.restart() // the sighting is recorded
 			w.runUntil(tc.want - time.Millisecond)
 			if got := w.remainingPods(); got != "plain" {
-				t.Errorf("before its time there is %s", got)
+				t.Errorf("before the deadline there is %s", got)
 			}
 			w.runUntil(tc.want + time.Second)
 			if got := w.remainingPods(); got != "plain†" {
-				t.Errorf("after its time there is %s", got)
+				t.Errorf("after the deadline there is %s", got)
 			}
 			w.changeNode(uncordoned)
 			w.runUntil(2 * time.Hour)
-			if is := w.node().Annotations; hasFirstSeen(w.node()) {
-				t.Errorf("after the drain the annotation is left behind: %v", is)
+			if hasFirstSeen(w.node()) {
+				t.Errorf("after the drain the annotation is left behind: %v", w.node().Annotations)
+			}
+		})
+	}
+}
+
+// TestDrainStart_restarts restarts the process while a node is drained that was cordoned before.
+func TestDrainStart_restarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.addPod("plain", func(p *pod) { p.grace, p.shutdownTime = time.Hour, time.Hour })
+	w.changeNode(func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = &metav1.Time{Time: at(-5 * time.Hour)} })
+	for minute := range 44 { // every minute
+		w.runUntil(time.Duration(minute) * time.Minute)
+		w.restart()
+	}
+	w.runUntil(45*time.Minute - time.Millisecond)
+	if got := w.remainingPods(); got != "plain" || len(w.events()) > 0 {
+		t.Errorf("before the deadline there is %s, published: %q", got, w.events())
+	}
+	w.runUntil(45*time.Minute + time.Second)
+	if got := w.remainingPods(); got != "plain†" {
+		t.Errorf("after the deadline there is %s", got)
+	}
+}
+
+// TestDrainStart_nextDrain requests another drain of a node that was never uncordoned.
+func TestDrainStart_nextDrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, budget("a", "guarded"))
+	w.addPod("guarded")
+	w.runUntil(time.Hour)
+	w.changeNode(func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "drain-r-3" })
+	w.runUntil(3*time.Hour - time.Second)
+	if got := w.remainingPods(); got != "guarded" {
+		t.Errorf("before the deadline of the second drain there is %s", got)
+	}
+	w.runUntil(3*time.Hour + time.Minute)
+	if got := w.remainingPods(); got != "" {
+		t.Errorf("after the deadline of the second drain there is %s", got)
+	}
+}
+
+// TestDrainStart_writes counts the patches of the node.
+func TestDrainStart_writes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		lasts time.Duration
+		want  int
+	}{"a drain of nine minutes": {9 * time.Minute, 0}, "a drain of an hour": {time.Hour, 2}} {
+		w := newWorld(t)
+		w.runUntil(tc.lasts)
+		w.changeNode(uncordoned)
+		w.runUntil(5 * time.Hour)
+		patches := slices.DeleteFunc(w.resetRequests(), func(what string) bool { return what != "patch Node" })
+		if len(patches) != tc.want || hasFirstSeen(w.node()) {
+			t.Errorf("%s: %d patches, annotations %v", name, len(patches), w.node().Annotations)
+		}
+	}
+}
+
+// TestNodeNotReady drains a node whose kubelet does not answer.
+func TestNodeNotReady(t *testing.T) {
+	t.Parallel()
+	const blocked = "its node is not ready, so its containers may still be running; bring the node back, " +
+		"or power it off and add the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute to it"
+	for name, tc := range map[string]struct {
+		conditions []corev1.NodeCondition
+		pod        func(*pod)
+		remaining  string
+	}{
+		"a pod that does not terminate":    {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}, func(p *pod) { p.hung = true }, "pod†"},
+		"a node of unknown state":          {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}, func(p *pod) { p.hung = true }, "pod†"},
+		"a node without a condition":       {nil, func(p *pod) { p.hung = true }, "pod†"},
+		"a pod without a grace period":     {nil, func(p *pod) { p.grace, p.hung = 0, true }, "pod"},
+		"such a pod that a budget selects": {nil, func(p *pod) { p.grace, p.hung, p.Labels = 0, true, map[string]string{"app": "guarded"} }, "pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, budget("a", "guarded"))
+			w.addPod("pod", tc.pod)
+			w.changeNode(func(n *corev1.Node) { n.Status.Conditions = tc.conditions })
+			w.runUntil(10 * time.Hour)
+			if got := w.remainingPods(); got != tc.remaining {
+				t.Errorf("there is %s, want %s", got, tc.remaining)
+			}
+			text := "pod shop/pod blocks the drain of node worker-0 and cannot be forced: " + blocked
+			if lists := w.resetRequests(); slices.Contains(lists, "delete shop/pod") {
+				t.Errorf("requests: %q", lists)
+			}
+			if diff := cmp.Diff([]string{"DrainBlocked Pod pod: " + text, "DrainBlocked Node worker-0: " + text}, w.events()); diff != "" {
+				t.Errorf("Events (-want +got):\n%s", diff)
+			}
+			if w.series()["node_drain_blocked "+nodeName] != 1 {
+				t.Errorf("the series are %v", w.series())
+			}
+			w.changeNode(func(n *corev1.Node) {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			})
+			w.runUntil(10*time.Hour + 10*time.Minute)
+			if got := w.remainingPods(); got != "" {
+				t.Errorf("once the node is ready there is %s", got)
 			}
 		})
 	}
@@ -245,9 +329,7 @@ func TestWhatWasNotedOnANodeGoesWithTheUpgrade(t *testing.T) {
 	if !hasFirstSeen(w.node()) {
 		t.Fatal("nothing was noted")
 	}
-	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) {
-		c.Status.History[0].CompleteTime = &metav1.Time{Time: at(time.Minute)}
-	})
+	w.attempts = nil
 	w.runUntil(2 * time.Minute)
 	if hasFirstSeen(w.node()) {
 		t.Error("the annotation is left behind")
@@ -302,7 +384,7 @@ func TestAPodThatItsBudgetLetsGoIsEvictedAndNotForced(t *testing.T) {
 func TestATimeoutOfZeroForcesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
-	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(0)) })
+	w.attempts[0].PDBTimeout = 0
 	w.addPod("plain")
 	w.addPod("guarded")
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "guarded† plain" {
@@ -313,7 +395,7 @@ func TestATimeoutOfZeroForcesAtOnce(t *testing.T) {
 func TestWithoutATimeoutABudgetHoldsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
-	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = nil })
+	w.attempts[0].PDBTimeout = -1
 	w.addPod("guarded")
 	w.runUntil(10 * time.Hour)
 	if w.remainingPods() != "guarded" {
@@ -340,7 +422,7 @@ func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
 		},
 		"a pod of the platform": {
 			pod:  func(p *pod) { p.Namespace = "openshift-shop" },
-			told: "it is in a namespace that is never touched (nodeDrain.ignoreNamespaces)",
+			told: "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)",
 		},
 		"a pod whose deletion is denied": {
 			refuse: denies("evict", "delete"),
@@ -400,15 +482,8 @@ func TestNoSeriesIsLeftBehind(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		},
-		"the upgrade is over": func(w *world) {
-			w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].CompleteTime = &metav1.Time{Time: noon} })
-		},
-		"the upgrade is deleted": func(w *world) {
-			if err := w.api.Delete(w.t.Context(), upgrading()); err != nil {
-				w.t.Fatal(err)
-			}
-		},
-		"the pod is gone": func(w *world) { clear(w.pods) },
+		"no attempt is active": func(w *world) { w.attempts = nil },
+		"the pod is gone":      func(w *world) { clear(w.pods) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -450,7 +525,7 @@ func TestAChangedTimeIsHeededBeforeTheNextLook(t *testing.T) {
 	w := newWorld(t, budget("a", "guarded"))
 	w.addPod("guarded")
 	w.runUntil(46*time.Minute + time.Second)
-	w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(46)) })
+	w.attempts[0].PDBTimeout = 46 * time.Minute
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "guarded†" {
 		t.Errorf("another PDBForceDrainTimeout: there is %s (%v)", w.remainingPods(), err)
 	}
@@ -485,7 +560,7 @@ func TestANodeThatTheCacheIsBehindOn(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.addPod("plain")
-			w.advance(time.Hour)
+			w.drainFor(time.Hour)
 			behind := w.node()
 			w.changeNode(change)
 			if _, err := w.reconciler.reconcileDrain(t.Context(), behind); err != nil || w.remainingPods() != "plain" || len(w.series()) > 0 {
@@ -499,7 +574,7 @@ func TestANodeThatTheCacheStillHasIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.addPod("plain")
-	w.advance(time.Hour)
+	w.drainFor(time.Hour)
 	behind := w.node()
 	if err := w.api.Delete(t.Context(), draining()); err != nil {
 		t.Fatal(err)
@@ -516,7 +591,7 @@ func TestNothingIsForcedOnAGuess(t *testing.T) {
 		"fails": apierrors.NewInternalError(errors.New("no")), "is put off": apierrors.NewTooManyRequests("not now", 1), "is not answered": context.DeadlineExceeded,
 	} {
 		for _, what := range []string{
-			"cached *v1alpha1.UpgradeConfigList", "cached *v1.PodDisruptionBudgetList",
+			"active attempts", "cached *v1.PodDisruptionBudgetList",
 			"list *v1.PartialObjectMetadataList", "get *v1.Node", "list *v1.PodDisruptionBudgetList",
 		} {
 			t.Run(what+" "+how, func(t *testing.T) {
@@ -524,7 +599,7 @@ func TestNothingIsForcedOnAGuess(t *testing.T) {
 				w := newWorld(t)
 				w.addPod("plain")
 				w.refuse = denies("evict")
-				w.advance(45 * time.Minute)
+				w.drainFor(45 * time.Minute)
 				w.readError = func(request string) error {
 					if request == what {
 						return failure
@@ -559,7 +634,7 @@ func TestWhatTakesLongIsNotDoneOnOldFacts(t *testing.T) {
 		}
 		return nil
 	}
-	w.advance(45 * time.Minute)
+	w.drainFor(45 * time.Minute)
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "a† b† c† d e" {
 		t.Errorf("there are %s (%v)", w.remainingPods(), err)
 	}
@@ -589,7 +664,7 @@ func TestABudgetThatCannotBeReadIsTold(t *testing.T) {
 	w := newWorld(t, broken)
 	w.addPod("pod")
 	w.runUntil(time.Hour)
-	want := "BudgetUnreadable Node worker-0: PodDisruptionBudget shop/broken guards no pod, since its selector cannot be read: \"Near\" is not a valid label selector operator"
+	want := "BudgetInvalid Node worker-0: PodDisruptionBudget shop/broken protects no pod, because its selector is invalid: \"Near\" is not a valid label selector operator"
 	if diff := cmp.Diff([]string{want}, w.events()); diff != "" || w.remainingPods() != "" {
 		t.Errorf("there is %s; Events (-want +got):\n%s", w.remainingPods(), diff)
 	}
@@ -606,7 +681,7 @@ func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 		w.addPod("plain")
 		w.addPod("kept", func(p *pod) { p.Namespace = "openshift-shop" })
 		w.refuse = denies("evict shop/plain")
-		w.changeUpgrade(func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(50)) })
+		w.attempts[0].PDBTimeout = 50 * time.Minute
 		w.fate = fate
 		w.runUntil(time.Hour)
 		w.changeNode(uncordoned)
@@ -658,7 +733,7 @@ func TestTroubleWithOnePodIsNoReasonToLeaveAnother(t *testing.T) {
 		}
 		return denies("evict")(what)
 	}
-	w.advance(45 * time.Minute)
+	w.drainFor(45 * time.Minute)
 	if _, err := w.reconcile(); err == nil || !strings.Contains(err.Error(), "deleting pod shop/a: ") {
 		t.Errorf("got %v", err)
 	}
@@ -733,7 +808,7 @@ func TestAnotherPodOfTheSameNameIsNotTouched(t *testing.T) {
 				}
 				return nil
 			}
-			w.advance(2*time.Hour + time.Second)
+			w.drainFor(2*time.Hour + time.Second)
 			_, err := w.reconcile()
 			if err != nil || w.remainingPods() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 || len(w.events()) != tc.told {
 				t.Errorf("there is %s, the series are %v, told: %q (%v)", w.remainingPods(), w.series(), w.events(), err)
@@ -790,7 +865,7 @@ func TestAnUpgradeConcernsTheNodesThatAreBeingDrained(t *testing.T) {
 	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "idle"}})
 	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "noted", Annotations: map[string]string{AnnotationDrainFirstSeen: "x"}}})
 	var got []string
-	for _, request := range w.reconciler.mapToDrainingNodes(t.Context(), upgrading()) {
+	for _, request := range w.reconciler.mapToDrainingNodes(t.Context(), nil) {
 		got = append(got, request.Name)
 	}
 	if diff := cmp.Diff([]string{"noted", nodeName}, got); diff != "" {

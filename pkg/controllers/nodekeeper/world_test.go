@@ -29,10 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
@@ -50,6 +47,7 @@ type world struct {
 	pods  map[string]*pod // by namespace and name
 
 	config     config.NodeDrain
+	attempts   []Attempt // the active ones
 	registry   *prometheus.Registry
 	reconciler *Reconciler // of this life of the process
 
@@ -99,8 +97,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t: t, api: api, clock: testingclock.NewFakePassiveClock(noon), pods: map[string]*pod{},
 		config: config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}},
 	}
+	w.attempts = []Attempt{upgrading()}
 	w.create(draining())
-	w.create(upgrading())
+	w.changeNode(func(n *corev1.Node) { n.Status = draining().Status })
 	w.restart()
 	return w
 }
@@ -116,30 +115,18 @@ func draining() *corev1.Node {
 		Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{
 			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: noon}},
 		}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
-// upgrading is an upgrade that began at eleven and has passed its point of no return.
-func upgrading() *v1alpha1.UpgradeConfig {
-	began, committed := metav1.NewTime(at(-time.Hour)), metav1.NewTime(at(-50*time.Minute))
-	return &v1alpha1.UpgradeConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "upgrade", UID: "upgrade-1"},
-		Spec:       v1alpha1.UpgradeConfigSpec{Type: "OSD", PDBForceDrainTimeout: new(int32(120))},
-		Status: v1alpha1.UpgradeConfigStatus{History: []history.Record{{
-			Version: "4.20.6", Attempt: 1, StartTime: &began,
-			Conditions: []history.StepCondition{{
-				Type: "Commence", Status: metav1.ConditionTrue, Reason: "Done", StartTime: &began, CompleteTime: &committed,
-			}},
-		}}},
-	}
+// upgrading is the attempt of an upgrade that started at eleven.
+func upgrading() Attempt {
+	return Attempt{Version: "4.20.6", Key: "upgrade-1/2026-03-01T11:00:00Z", StartTime: at(-time.Hour), PDBTimeout: 2 * time.Hour}
 }
 
-// testRunbook is a runbook of which nodekeeper sees the names alone.
-func testRunbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-	if cfg.Spec.Type != "OSD" {
-		return engine.Runbook{}
-	}
-	return engine.Runbook{Steps: []engine.Step{{Name: "Commence", Commits: true}, {Name: "WorkersUpgraded"}}}
+// Active implements Attempts.
+func (w *world) Active(context.Context) ([]Attempt, error) {
+	return w.attempts, w.failure("active attempts")
 }
 
 // restart begins another life of the process.
@@ -151,7 +138,7 @@ func (w *world) restart() {
 	}
 	operatorClient := w.operatorClient()
 	w.reconciler = &Reconciler{
-		Client: operatorClient, Live: w.live(), Clock: w.clock, Runbook: testRunbook, Metrics: drainMetrics,
+		Client: operatorClient, Live: w.live(), Clock: w.clock, Attempts: w, Metrics: drainMetrics,
 		Events: &notify.Events{Client: operatorClient, Clock: w.clock},
 		Config: func() config.NodeDrain { return w.config },
 	}
@@ -170,12 +157,17 @@ func (w *world) live() client.Reader {
 			if err := w.recordRead(fmt.Sprintf("list %T", list)); err != nil {
 				return err
 			}
-			pods, ok := list.(*metav1.PartialObjectMetadataList)
-			if !ok {
-				return api.List(ctx, list, opts...)
-			}
 			for _, name := range slices.Sorted(maps.Keys(w.pods)) {
-				pods.Items = append(pods.Items, *w.pods[name].DeepCopy())
+				switch pods := list.(type) {
+				case *metav1.PartialObjectMetadataList:
+					pods.Items = append(pods.Items, *w.pods[name].DeepCopy())
+				case *corev1.PodList:
+					grace := int64(w.pods[name].grace.Seconds())
+					pods.Items = append(pods.Items, corev1.Pod{ObjectMeta: *w.pods[name].ObjectMeta.DeepCopy(), Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace}})
+				}
+			}
+			if _, ok := list.(*policyv1.PodDisruptionBudgetList); ok {
+				return api.List(ctx, list, opts...)
 			}
 			return nil
 		},
@@ -388,6 +380,14 @@ func (w *world) runUntil(until time.Duration) {
 	}
 }
 
+// drainFor lets a drain last that long, without a pass since its first sighting was recorded.
+func (w *world) drainFor(d time.Duration) {
+	w.t.Helper()
+	w.runUntil(15 * time.Minute)
+	w.advance(d - 15*time.Minute)
+	w.resetRequests()
+}
+
 // advance lets time pass, for the kubelet as well.
 func (w *world) advance(d time.Duration) {
 	w.clock.SetTime(w.clock.Now().Add(d))
@@ -465,7 +465,12 @@ func (w *world) changeNode(change func(*corev1.Node)) {
 	w.t.Helper()
 	node := w.node()
 	change(node)
+	status := node.Status
 	if err := w.api.Update(w.t.Context(), node); err != nil {
+		w.t.Fatal(err)
+	}
+	node.Status = status
+	if err := w.api.Status().Update(w.t.Context(), node); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -477,24 +482,6 @@ func (w *world) node() *corev1.Node {
 		w.t.Fatal(err)
 	}
 	return &node
-}
-
-// changeUpgrade changes the UpgradeConfig, its status included.
-func (w *world) changeUpgrade(change func(*v1alpha1.UpgradeConfig)) {
-	w.t.Helper()
-	var cfg v1alpha1.UpgradeConfig
-	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: "upgrades", Name: "upgrade"}, &cfg); err != nil {
-		w.t.Fatal(err)
-	}
-	change(&cfg)
-	status := cfg.Status
-	if err := w.api.Update(w.t.Context(), &cfg); err != nil {
-		w.t.Fatal(err)
-	}
-	cfg.Status = status
-	if err := w.api.Status().Update(w.t.Context(), &cfg); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 func uncordoned(node *corev1.Node) {

@@ -1,0 +1,79 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+)
+
+func TestUpgradeConfigAttempts(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	start, now := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.UpgradeConfig)
+		want   []time.Duration // the PDB timeouts of the active attempts
+	}{
+		"committed":             {func(*v1alpha1.UpgradeConfig) {}, []time.Duration{2 * time.Hour}},
+		"without a PDB timeout": {func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = nil }, []time.Duration{-1}},
+		"a PDB timeout of 0":    {func(c *v1alpha1.UpgradeConfig) { c.Spec.PDBForceDrainTimeout = new(int32(0)) }, []time.Duration{0}},
+		"without a history":     {func(c *v1alpha1.UpgradeConfig) { c.Status.History = nil }, nil},
+		"not started":           {func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].StartTime = nil }, nil},
+		"not committed yet":     {func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].Conditions[0].CompleteTime = nil }, nil},
+		"failed at the commit":  {func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].Conditions[0].Status = metav1.ConditionFalse }, nil},
+		"finished":              {func(c *v1alpha1.UpgradeConfig) { c.Status.History[0].CompleteTime = &now }, nil},
+		"of an unknown type":    {func(c *v1alpha1.UpgradeConfig) { c.Spec.Type = "Other" }, nil},
+		"behind a newer, pending": {func(c *v1alpha1.UpgradeConfig) {
+			c.Status.History = append([]history.Record{{Version: "4.20.7", Attempt: 1}}, c.Status.History...)
+		}, []time.Duration{2 * time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := &v1alpha1.UpgradeConfig{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "upgrade", UID: "upgrade-1"},
+				Spec:       v1alpha1.UpgradeConfigSpec{Type: "OSD", PDBForceDrainTimeout: new(int32(120))},
+				Status: v1alpha1.UpgradeConfigStatus{History: []history.Record{{
+					Version: "4.20.6", Attempt: 1, StartTime: &start,
+					Conditions: []history.StepCondition{{
+						Type: "Commence", Status: metav1.ConditionTrue, Reason: "Done", StartTime: &start, CompleteTime: &start,
+					}},
+				}}},
+			}
+			tc.change(cfg)
+			attempts := &upgradeConfigAttempts{
+				client: fakecluster.New(t, cfg), clock: testingclock.NewFakePassiveClock(noon),
+				runbook: func(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+					if cfg.Spec.Type != "OSD" {
+						return engine.Runbook{}
+					}
+					return engine.Runbook{Steps: []engine.Step{{Name: "Commence", Commits: true}, {Name: "WorkersUpgraded"}}}
+				},
+			}
+			got, err := attempts.Active(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []nodekeeper.Attempt
+			for _, timeout := range tc.want {
+				want = append(want, nodekeeper.Attempt{
+					Version: "4.20.6", Key: "upgrade.managed.openshift.io/UpgradeConfig/upgrade-1/4.20.6/1", StartTime: start.Time, PDBTimeout: timeout,
+				})
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("active attempts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
