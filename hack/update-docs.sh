@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p docs/reference
-bin/crd-ref-docs --log-level=ERROR --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown --output-path=docs/reference/api.md
+bin/crd-ref-docs --log-level=ERROR --source-path=api --config=hack/crd-ref-docs/config.yaml --templates-dir=hack/crd-ref-docs --renderer=markdown --output-path=docs/reference/api.md
 if [[ -d hack/docs ]]; then
   go run ./hack/docs
 fi

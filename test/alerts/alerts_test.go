@@ -138,7 +138,7 @@ func TestAlertPagesMatchTheAlerts(t *testing.T) {
 		if !strings.HasPrefix(text, "# "+name+"\n\n") {
 			t.Errorf("%s does not start with the name of its alert", page)
 		}
-		for _, part := range []string{"\n## See more\n", "\n```sh\n", "\n## Do\n", "\n## It resolves\n"} {
+		for _, part := range []string{"\n## Diagnose\n", "\n```sh\n", "\n## Resolve\n", "\n## The alert resolves\n"} {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s lacks %q", page, strings.TrimSpace(part))
 			}

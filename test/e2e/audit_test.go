@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
-// request is one request to the API server, as its audit log tells of it.
+// request is a request to the API server, as its audit log records it.
 type request struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
@@ -28,6 +28,8 @@ type request struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	Object struct {
+		Namespace   string `json:"namespace"`
+		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Name        string `json:"name"`
@@ -38,7 +40,7 @@ type request struct {
 	Received time.Time `json:"requestReceivedTimestamp"`
 }
 
-// operation names the verb and the resource, as in "patch upgradeconfigs/status".
+// operation returns the verb and the resource, as in "patch upgradeconfigs/status".
 func (r request) operation() string {
 	resource := r.Object.Resource
 	if resource == "" {
@@ -54,19 +56,47 @@ func (r request) succeeded() bool { return r.Response.Code >= 200 && r.Response.
 
 const operatorUser = "system:serviceaccount:" + devcluster.OperatorNamespace + ":" + devcluster.OperatorServiceAccount
 
-// requests are those of the operator since some time, but for watches (of which there is one for each kind that is
-// cached) and for Leases (of the leader election, and of the lock).
+// requests returns the answered requests of the operator since a time, without watches (one for each cached kind) and
+// without those for Leases (of the leader election and the lock).
 func requests(tb testing.TB, cluster *devcluster.Cluster, since time.Time) []request {
 	tb.Helper()
 	return slices.DeleteFunc(auditedRequests(tb, cluster), func(r request) bool {
-		return r.Verb == "watch" || r.Object.Resource == "leases" || r.Received.Before(since)
+		return r.Stage != stageComplete || r.Verb == "watch" || r.Object.Resource == "leases" || r.Received.Before(since)
 	})
 }
 
-// auditedRequests are all requests of the operator that have been answered.
+// The stages in which a request has been authorized. One that is watching or waiting has started its response; every other
+// one has completed it.
+const (
+	stageStarted  = "ResponseStarted"
+	stageComplete = "ResponseComplete"
+)
+
+// onAudit, if set, receives all requests of the operator whenever a test reads an audit log. afterAll, if set, receives the
+// exit code of the tests after they have run, and returns the exit code of the process.
+var (
+	onAudit  func([]request)
+	afterAll func(code int) int
+)
+
+// auditedRequests returns all requests of the operator that the API server has started to answer.
 func auditedRequests(tb testing.TB, cluster *devcluster.Cluster) []request {
 	tb.Helper()
-	file, err := os.Open(cluster.AuditLog())
+	return readAuditLog(tb, cluster.AuditLog())
+}
+
+func readAuditLog(tb testing.TB, name string) []request {
+	tb.Helper()
+	found := parseAuditLog(tb, name)
+	if onAudit != nil {
+		onAudit(found)
+	}
+	return found
+}
+
+func parseAuditLog(tb testing.TB, name string) []request {
+	tb.Helper()
+	file, err := os.Open(name)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -76,25 +106,25 @@ func auditedRequests(tb testing.TB, cluster *devcluster.Cluster) []request {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return found // the rest of a line is still being written
+			return found // an incomplete line is still being written
 		}
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
 			tb.Fatalf("reading the audit log: %v\n%s", err, line)
 		}
-		if r.User.Username == operatorUser && r.Stage == "ResponseComplete" {
+		if r.User.Username == operatorUser && (r.Stage == stageStarted || r.Stage == stageComplete) {
 			found = append(found, r)
 		}
 	}
 }
 
-// tally counts requests by verb and resource, one line for each.
+// tally returns the numbers of requests by verb and resource, one per line.
 func tally(all []request) string {
 	counts := map[string]int{}
 	for _, r := range all {
 		what := r.operation()
 		if !r.succeeded() {
-			what += fmt.Sprintf(", answered by %d", r.Response.Code)
+			what += fmt.Sprintf(", response %d", r.Response.Code)
 		}
 		counts[what]++
 	}
@@ -108,7 +138,7 @@ func tally(all []request) string {
 	return lines.String()
 }
 
-// count counts the requests of that verb and resource that succeeded.
+// count returns the number of successful requests of an operation.
 func count(all []request, what string) int {
 	n := 0
 	for _, r := range all {

@@ -31,7 +31,11 @@ const repository = "../.."
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // what clients log about an API server that is down belongs to no test
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	code := m.Run()
+	if afterAll != nil {
+		code = afterAll(code)
+	}
+	os.Exit(code)
 }
 
 // stateFolder is removed in the end, unless the test failed: then it tells where it is. No process that names it in its

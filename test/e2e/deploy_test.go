@@ -61,6 +61,7 @@ func startServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		readAuditLog(t, running.AuditLog())
 		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}

@@ -1,0 +1,47 @@
+{{- define "gvList" -}}
+{{- $groupVersions := . -}}
+
+# API Reference
+
+## Packages
+{{- range $groupVersions }}
+- {{ markdownRenderGVLink . }}
+{{- end }}
+- [history](#history)
+
+{{ range $groupVersions }}
+{{ template "gvDetails" . }}
+{{ end }}
+
+## history
+
+The types of the records of upgrades. All API groups share them.
+
+{{ $seen := dict -}}
+{{ range $groupVersions -}}
+{{ range .SortedTypes -}}
+{{ range .Members -}}
+{{ template "history" (dict "type" .Type "seen" $seen) }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- end -}}
+
+{{- /* history renders a type of package history, and those that it refers to, unless they were rendered. */ -}}
+{{- define "history" -}}
+{{- $type := .type -}}
+{{- $seen := .seen -}}
+{{- if $type -}}
+{{- if $type.UnderlyingType -}}
+{{ template "history" (dict "type" $type.UnderlyingType "seen" $seen) }}
+{{- end -}}
+{{- if and (hasSuffix "/api/history" $type.Package) $type.Name (not (hasKey $seen $type.Name)) (or $type.Members $type.EnumValues) -}}
+{{- $_ := set $seen $type.Name true -}}
+{{ template "type" $type }}
+{{ range $type.Members -}}
+{{ template "history" (dict "type" .Type "seen" $seen) }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,35 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each type that a field of the API has is documented on the page, or on that of Kubernetes.
+func TestAPIReferenceHasEachType(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("../../docs/reference/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(content)
+	for _, kind := range []string{"UpgradeConfig", "Record", "StepCondition"} {
+		if !strings.Contains(page, "\n#### "+kind+"\n") {
+			t.Errorf("the page has no section %s", kind)
+		}
+	}
+	for _, field := range regexp.MustCompile("(?m)^\\| `(\\w+)` _([^_]*)_").FindAllStringSubmatch(page, -1) {
+		link := regexp.MustCompile(`\[\w+\]\(#(\w+)\)`).FindStringSubmatch(field[2])
+		switch {
+		case link != nil && !regexp.MustCompile("(?mi)^#### "+link[1]+"$").MatchString(page):
+			t.Errorf("field %s: the page has no section %s", field[1], link[1])
+		case link == nil && !strings.Contains(field[2], "](https://") && regexp.MustCompile(`\b[A-Z]`).MatchString(field[2]):
+			t.Errorf("field %s: type %q is not a link; add it to hack/crd-ref-docs/config.yaml", field[1], field[2])
+		}
+	}
+}

@@ -1,0 +1,368 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+)
+
+const pagesFolder = "../../docs/alerts"
+
+var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+
+// commands returns the commands of the shell blocks of a page, each in one line.
+func commands(t *testing.T, alert string) []string {
+	t.Helper()
+	var all []string
+	for _, block := range shellBlock.FindAllStringSubmatch(readFile(t, filepath.Join(pagesFolder, alert+".md")), -1) {
+		for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", "")) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				all = append(all, line)
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Errorf("the page of %s has no shell command", alert)
+	}
+	return all
+}
+
+// terminal runs commands as an on-call engineer would. Its oc is kubectl; for logs, which only a kubelet has, it prints
+// those of the operator's processes, if they are the ones requested.
+type terminal struct{ path string }
+
+func newTerminal(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) terminal {
+	t.Helper()
+	kubeconfig := cluster.Path("kubeconfig")
+	if err := cluster.Kubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	var logs []string
+	for _, replica := range operator.Replicas() {
+		logs = append(logs, replica.Log())
+	}
+	folder := t.TempDir()
+	script := fmt.Sprintf(`#!/usr/bin/env bash
+case "$*" in
+"logs -n managed-upgrade-operator -l app.kubernetes.io/name=managed-upgrade-operator "*) cat %s ;;
+"logs "*) echo "log of another operator" ;;
+*) exec %s --kubeconfig %s "$@" ;;
+esac
+`, strings.Join(logs, " "), filepath.Join(cluster.BinDir(), "kubectl"), kubeconfig)
+	if err := os.WriteFile(filepath.Join(folder, "oc"), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	return terminal{folder}
+}
+
+// run runs a command and returns what it prints. An exit code of 1 is an answer too, as that of "oc auth can-i".
+func (term terminal) run(t *testing.T, command string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
+	cmd.Env = append(os.Environ(), "PATH="+term.path+":"+os.Getenv("PATH"))
+	printed, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+		t.Errorf("%s: %v\n%s", command, err, printed)
+	}
+	return string(printed)
+}
+
+// follow runs the commands of a page, with its placeholders replaced. Each prints what one of the patterns expects: the
+// first one whose key the command contains.
+func (term terminal) follow(t *testing.T, alert string, placeholders map[string]string, want []expectation) {
+	t.Helper()
+	for _, command := range commands(t, alert) {
+		for _, placeholder := range slices.Backward(slices.Sorted(maps.Keys(placeholders))) { // NAMESPACE before NAME
+			command = regexp.MustCompile(`\b`+placeholder+`\b`).ReplaceAllString(command, placeholders[placeholder])
+		}
+		i := slices.IndexFunc(want, func(e expectation) bool { return strings.Contains(command, e.command) })
+		if i < 0 {
+			t.Errorf("%s: no test expects anything of %q", alert, command)
+			continue
+		}
+		if printed := term.run(t, command); !regexp.MustCompile(want[i].output).MatchString(printed) {
+			t.Errorf("%s: %s\nprints\n%s\nwant a match of %s", alert, command, printed, want[i].output)
+		}
+	}
+}
+
+type expectation struct{ command, output string }
+
+// awaitStatus waits until the UpgradeConfig has a condition with that status and a matching reason.
+func awaitStatus(t *testing.T, userClient client.Client, config *v1alpha1.UpgradeConfig, kind string, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	eventually(t, 2*time.Minute, fmt.Sprintf("%s is %s with reason %s", kind, status, reason), func(ctx context.Context) error {
+		if err := userClient.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(config.Status.Conditions, kind)
+		if c == nil || c.Status != status || !regexp.MustCompile("^("+reason+")$").MatchString(c.Reason) {
+			return fmt.Errorf("the conditions are %+v", config.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+func named(config *v1alpha1.UpgradeConfig) map[string]string {
+	return map[string]string{"NAMESPACE": config.Namespace, "NAME": config.Name}
+}
+
+// TestAlertPages brings a cluster into the states that the alert pages describe, one after the other, and runs the
+// commands of the pages there.
+func TestAlertPages(t *testing.T) {
+	t.Parallel()
+	const refused = "the signature cannot be verified"
+	cluster := startCluster(t, devcluster.Spec{
+		Speed:     fast,
+		Operators: []cvo.Operator{{Name: "network", Takes: timescale.Never}},
+		Releases: []updategraph.Release{
+			{Version: "4.20.6", Channels: []string{channel}},
+			{Version: "4.20.7", Channels: []string{channel}, Refused: refused},
+		},
+	})
+	userClient := newUserClient(t, cluster)
+	const settings = "upgradeWindow: %s\ncontrolPlane: {slowAfter: 1s}\nalerts: {interval: 1s, timeout: 1s, url: %q}\nwebhook: {timeout: 1s, url: %q}\n"
+	const closed = "http://127.0.0.1:1"
+	operator := startOperator(t, cluster, devcluster.OperatorOptions{Replicas: 2, Config: fmt.Sprintf(settings, "15s", closed, closed)})
+	term := newTerminal(t, cluster, operator)
+	configure := func(t *testing.T, text string) {
+		t.Helper()
+		if err := operator.Configure(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	config := applyUpgrade(t, userClient, upgradeTo("4.20.6"))
+	t.Run("Prometheus and the webhook are down", func(t *testing.T) {
+		awaitStatus(t, userClient, config, v1alpha1.ConditionProgressing, metav1.ConditionUnknown, "CannotObserve")
+		term.follow(t, "ManagedUpgradeCannotObserve", named(config), []expectation{
+			{"Progressing", "127.0.0.1:1"}, {"get pods", "."}, {"logs", `"level":`},
+		})
+		term.follow(t, "ManagedUpgradeNotificationsFailing", named(config), []expectation{
+			{"logs", `"level":"error".*127.0.0.1:1`}, {"get upgradeconfigs", config.Name}, {"get configmap", "kind: OperatorConfig"},
+		})
+	})
+	t.Run("the window closes", func(t *testing.T) {
+		awaitStatus(t, userClient, config, v1alpha1.ConditionSucceeded, metav1.ConditionFalse, "WindowMissed")
+		before := config.Spec.UpgradeAt
+		term.follow(t, "ManagedUpgradeWindowMissed", named(config), []expectation{
+			{"describe", `(?s)WindowMissed.*127.0.0.1:1`}, {"get events", "UpgradeFailed"}, {"patch", "patched$|patched\n"},
+		})
+		if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339, config.Spec.UpgradeAt)
+		if err != nil || config.Spec.UpgradeAt == before || time.Until(at) < 8*time.Minute {
+			t.Errorf("the page sets upgradeAt %q, want ten minutes from now", config.Spec.UpgradeAt)
+		}
+		awaitStatus(t, userClient, config, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
+	})
+	t.Run("the configuration is invalid", func(t *testing.T) {
+		configure(t, "upgradeWindow: soon\n")
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-operator-config"}}
+		edit := client.RawPatch("application/merge-patch+json", []byte(`{"data": {"config.yaml": "upgradeWindow: soon\n"}}`))
+		if err := userClient.Patch(t.Context(), configMap, edit); err != nil {
+			t.Fatal(err)
+		}
+		awaitStatus(t, userClient, config, "Degraded", metav1.ConditionTrue, ".*")
+		term.follow(t, "ManagedUpgradeConfigurationInvalid", nil, []expectation{
+			{"get configmap", "^upgradeWindow: soon\n$"}, {"Degraded", "upgradeWindow.*soon"}, {"logs", `"level":"error".*upgradeWindow`},
+		})
+		configure(t, fmt.Sprintf(settings, "15s", "", cluster.Sink.URL()))
+		awaitStatus(t, userClient, config, v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Scheduled")
+		eventually(t, time.Minute, "the configuration is valid again", func(ctx context.Context) error {
+			if err := userClient.Get(ctx, client.ObjectKeyFromObject(config), config); err != nil {
+				return err
+			}
+			if meta.IsStatusConditionTrue(config.Status.Conditions, "Degraded") {
+				return errors.New("the UpgradeConfig is degraded")
+			}
+			return nil
+		})
+		if err := userClient.Delete(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("the release is refused", func(t *testing.T) {
+		config := upgradeTo("4.20.7")
+		config.Name = "refused"
+		config = applyUpgrade(t, userClient, config)
+		awaitStatus(t, userClient, config, v1alpha1.ConditionSucceeded, metav1.ConditionFalse, "TargetRefused")
+		term.follow(t, "ManagedUpgradeFailed", named(config), []expectation{
+			{"describe", `(?s)TargetRefused.*` + refused}, {"get events", "UpgradeFailed"}, {"get clusterversion", "availableUpdates"},
+			{"get clusteroperators", "network"}, {"get machineconfigpools", "worker"}, {"patch", "patched"},
+		})
+		if err := userClient.Delete(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	})
+	stuck := upgradeTo("4.20.6")
+	stuck.Name = "stuck"
+	t.Run("an operator is stuck", func(t *testing.T) {
+		stuck = applyUpgrade(t, userClient, stuck)
+		awaitStatus(t, userClient, stuck, v1alpha1.ConditionStalled, metav1.ConditionTrue, "ControlPlaneUpgraded")
+		none := "No resources found"
+		term.follow(t, "ManagedUpgradeStuck", named(stuck), []expectation{
+			{"Stalled", "network|4.20.6"}, {"get clusterversion", "type: Progressing"}, {"get clusteroperators", "network"},
+			{"get machineconfigpools", "worker"}, {"get nodes -l", none}, {"get nodes", "worker-0"}, {"get poddisruptionbudgets", home},
+			{"get machinesets,machines", none}, {"get events", none}, {"logs", "log of another operator"},
+		})
+	})
+	t.Run("another upgrade is invalid", func(t *testing.T) {
+		config := upgradeTo("4.19.1")
+		config.Name = "downgrade"
+		config = applyUpgrade(t, userClient, config)
+		awaitStatus(t, userClient, config, v1alpha1.ConditionAccepted, metav1.ConditionFalse, "Downgrade")
+		var version configv1.ClusterVersion
+		if err := userClient.Get(t.Context(), client.ObjectKey{Name: "version"}, &version); err != nil {
+			t.Fatal(err)
+		}
+		if got := version.Status.History[0]; got.Version != "4.20.6" || got.State != configv1.PartialUpdate {
+			t.Fatalf("the newest entry of the history is %+v, want the update that is in progress", got)
+		}
+		term.follow(t, "ManagedUpgradeInvalid", named(config), []expectation{
+			{"Accepted", "4.19.1"}, {"get clusterversion", "^4.20.5\n$"},
+		})
+	})
+	t.Run("the status may not be written", func(t *testing.T) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: home}}
+		restore := changeRole(t, userClient, role, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+			return slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "upgradeconfigs/status") })
+		})
+		another := upgradeTo("4.20.6")
+		another.Name = "unwatched"
+		another = applyUpgrade(t, userClient, another)
+		eventually(t, time.Minute, "the operator logs the error", func(context.Context) error {
+			if !strings.Contains(term.run(t, commands(t, "ManagedUpgradeNotWatched")[0]), "forbidden") {
+				return errors.New("it does not")
+			}
+			return nil
+		})
+		want := []expectation{{"logs", `"level":"error".*forbidden`}, {"can-i", "^no"}, {"get upgradeconfig", "upgradeAt"}}
+		term.follow(t, "ManagedUpgradeNotWatched", named(another), want)
+		restore()
+		want[1].output = "^yes"
+		term.follow(t, "ManagedUpgradeNotWatched", named(another), want)
+	})
+	t.Run("the operator is down", func(t *testing.T) {
+		pod := operatorPod(t, "managed-upgrade-operator-1")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-operator-metrics-tls"}}
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-operator-metrics-1"}, AddressType: discoveryv1.AddressTypeIPv4}
+		for _, o := range []client.Object{pod, secret, slice} { // what the Deployment, the service CA, and the Service create
+			if err := userClient.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := operator.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		term.follow(t, "ManagedUpgradeOperatorDown", nil, []expectation{
+			{"get pods", pod.Name}, {"describe pods", pod.Name}, {"logs", `"level":`}, {"get lease", "renewTime"},
+			{"get endpointslices", "managed-upgrade-operator-metrics"}, {"get secret", "managed-upgrade-operator-metrics-tls"},
+		})
+	})
+}
+
+// changeRole changes the rules of a ClusterRole, and returns a function that restores them.
+func changeRole(t *testing.T, userClient client.Client, role *rbacv1.ClusterRole, change func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (restore func()) {
+	t.Helper()
+	set := func(rules []rbacv1.PolicyRule) {
+		role.Rules = rules
+		if err := userClient.Update(t.Context(), role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+		t.Fatal(err)
+	}
+	former := slices.Clone(role.Rules)
+	set(change(slices.Clone(role.Rules)))
+	return func() { set(former) }
+}
+
+// TestAlertPageOfABlockedDrain has a finalizer keep a pod on a node that is being drained.
+func TestAlertPageOfABlockedDrain(t *testing.T) {
+	t.Parallel()
+	cluster := startCluster(t, devcluster.Spec{Speed: fast})
+	userClient := newUserClient(t, cluster)
+	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: "nodeDrain: {timeOut: 1s}\n"})
+	term := newTerminal(t, cluster, operator)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "kept", Finalizers: []string{"example.com/keep"}},
+		Spec:       corev1.PodSpec{NodeName: "worker-0", Containers: []corev1.Container{{Name: "shop", Image: "shop"}}},
+	}
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, pod} {
+		if err := userClient.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	upgrade := upgradeTo("4.20.6")
+	upgrade.Spec.PDBForceDrainTimeout = new(int32(0))
+	applyUpgrade(t, userClient, upgrade)
+	eventually(t, 4*time.Minute, "the drain is blocked", func(ctx context.Context) error {
+		var events corev1.EventList
+		if err := userClient.List(ctx, &events, client.InNamespace("default")); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "DrainBlocked" }) {
+			return fmt.Errorf("there are %d Events", len(events.Items))
+		}
+		return nil
+	})
+	term.follow(t, "ManagedUpgradeDrainBlocked", map[string]string{"NODE": "worker-0", "NAMESPACE": "shop", "POD": "kept"}, []expectation{
+		{"get events", "DrainBlocked.*kept"}, {"get pods -A", "kept"}, {"get pod -n", `(?s)deletionTimestamp.*example.com/keep`},
+	})
+	var kept corev1.Pod
+	if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(pod), &kept); err != nil {
+		t.Fatal(err)
+	}
+	kept.Finalizers = nil
+	if err := userClient.Update(t.Context(), &kept); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each page is followed by one of the tests above.
+func TestAlertPagesAreAllFollowed(t *testing.T) {
+	t.Parallel()
+	source := readFile(t, "pages_test.go")
+	pages, err := filepath.Glob(filepath.Join(pagesFolder, "*.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("got %d pages: %v", len(pages), err)
+	}
+	for _, file := range pages {
+		alert := strings.TrimSuffix(filepath.Base(file), ".md")
+		if alert != "README" && !strings.Contains(source, fmt.Sprintf("follow(t, %q", alert)) {
+			t.Errorf("no test follows the page of %s", alert)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+)
+
+const (
+	permissionsFile = "testdata/permissions.yaml"
+	maxUnused       = 5
+)
+
+// permission is one verb on one resource.
+type permission struct {
+	namespace string // empty means every namespace, and cluster-scoped resources
+	group     string
+	resource  string // with the subresource, as in "pods/eviction"
+	name      string // empty means every name
+	verb      string
+}
+
+func (p permission) String() string {
+	text := p.verb + " " + p.resource
+	if p.group != "" {
+		text += "." + p.group
+	}
+	if p.name != "" {
+		text += " " + p.name
+	}
+	if p.namespace != "" {
+		text += " in namespace " + p.namespace
+	}
+	return text
+}
+
+// permits reports whether the permission was used by a request.
+func (p permission) permits(r request) bool {
+	resource := r.Object.Resource
+	if r.Object.Subresource != "" {
+		resource += "/" + r.Object.Subresource
+	}
+	return p.verb == r.Verb && p.group == r.Object.Group && p.resource == resource &&
+		(p.namespace == "" || p.namespace == r.Object.Namespace) && (p.name == "" || p.name == r.Object.Name)
+}
+
+// documented is the purpose of a permission in the table.
+type documented struct {
+	For    string `json:"for"`
+	Unused string `json:"unused"` // why no test uses it
+}
+
+// documentedPermissions returns the table of permissions.
+func documentedPermissions() (map[permission]documented, error) {
+	content, err := os.ReadFile(permissionsFile)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		Namespace string                `json:"namespace"`
+		Group     string                `json:"group"`
+		Resource  string                `json:"resource"`
+		Names     []string              `json:"names"`
+		Verbs     map[string]documented `json:"verbs"`
+	}
+	if err := yaml.UnmarshalStrict(content, &rows); err != nil {
+		return nil, fmt.Errorf("%s: %w", permissionsFile, err)
+	}
+	all := map[permission]documented{}
+	for _, row := range rows {
+		for verb, purpose := range row.Verbs {
+			for _, name := range orAny(row.Names) {
+				all[permission{row.Namespace, row.Group, row.Resource, name, verb}] = purpose
+			}
+		}
+	}
+	return all, nil
+}
+
+func orAny(names []string) []string {
+	if len(names) == 0 {
+		return []string{""}
+	}
+	return names
+}
+
+// grantedPermissions returns what the generated Roles grant to the operator.
+func grantedPermissions(t *testing.T) map[permission]bool {
+	t.Helper()
+	objects, err := manifests.Decode([]byte(readFile(t, filepath.Join(deployFolder, "operator/role.yaml"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := map[permission]bool{}
+	add := func(namespace string, rules []rbacv1.PolicyRule) {
+		for _, rule := range rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, name := range orAny(rule.ResourceNames) {
+						for _, verb := range rule.Verbs {
+							granted[permission{namespace, group, resource, name, verb}] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, role := range pick[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+		add("", role.Rules)
+	}
+	for _, role := range pick[rbacv1.Role](t, objects, "Role") {
+		add(role.Namespace, role.Rules)
+	}
+	return granted
+}
+
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	table, err := documentedPermissions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got, unused []string
+	for p, purpose := range table {
+		want = append(want, p.String())
+		if purpose.For == "" {
+			t.Errorf("%s does not say what needs %s", permissionsFile, p)
+		}
+		if purpose.Unused != "" {
+			unused = append(unused, p.String())
+		}
+	}
+	for p := range grantedPermissions(t) {
+		got = append(got, p.String())
+		if p.verb == "*" || p.resource == "*" || p.group == "*" {
+			t.Errorf("a wildcard: %s", p)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("permissions (-%s +deploy/operator/role.yaml):\n%s", permissionsFile, diff)
+	}
+	if len(unused) > maxUnused {
+		t.Errorf("%d permissions that no test uses, want at most %d: %q", len(unused), maxUnused, unused)
+	}
+}
+
+// used collects the requests of the operator on all clusters of this run.
+var used struct {
+	sync.Mutex
+	requests map[request]bool
+}
+
+func recordUse(all []request) {
+	used.Lock()
+	defer used.Unlock()
+	if used.requests == nil {
+		used.requests = map[request]bool{}
+	}
+	for _, r := range all {
+		if r.Response.Code != http.StatusForbidden && r.Response.Code != http.StatusUnauthorized { // it was authorized
+			used.requests[request{Verb: r.Verb, Object: r.Object}] = true
+		}
+	}
+}
+
+func init() {
+	onAudit = recordUse
+	afterAll = checkUse
+}
+
+// checkUse compares the permissions of the table with the requests of a whole run of the suite: each is used by a request,
+// or the table gives the reason why it is not. A run of single tests proves nothing, unless E2E_PERMISSIONS=1 requests it.
+func checkUse(code int) int {
+	if single := flag.Lookup("test.run"); code != 0 || single != nil && single.Value.String() != "" && os.Getenv("E2E_PERMISSIONS") == "" {
+		return code
+	}
+	table, err := documentedPermissions()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if problems := compareUse(table, slices.Collect(maps.Keys(used.requests))); len(problems) > 0 {
+		fmt.Fprintf(os.Stderr, "permissions of the operator:\n- %s\n", strings.Join(problems, "\n- "))
+		return 1
+	}
+	return code
+}
+
+func compareUse(table map[permission]documented, requests []request) []string {
+	var problems []string
+	for p, purpose := range table {
+		isUsed := slices.ContainsFunc(requests, p.permits)
+		switch {
+		case !isUsed && purpose.Unused == "":
+			problems = append(problems, fmt.Sprintf("no request needed: %s", p))
+		case isUsed && purpose.Unused != "":
+			problems = append(problems, fmt.Sprintf("a request needed %s, which %s lists as unused", p, permissionsFile))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// An API server that cannot stream a list to a watch, as older ones, is listed first.
+func TestCachesOfAnAPIServerThatCannotStreamLists(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	server.openshift(t)
+	server.apply(t, kustomized(t))
+	kubeconfig, _ := server.account(t, home)
+	probes := freeAddress(t)
+	process, err := controlplane.StartProcess(controlplane.Command{
+		Path: "/usr/bin/env",
+		Args: []string{"KUBE_FEATURE_WatchListClient=false", program(t), "--kubeconfig=" + kubeconfig, "--leader-elect=false",
+			"--metrics-bind-address=0", "--health-probe-bind-address=" + probes},
+		Log: filepath.Join(t.TempDir(), "operator.log"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := process.Stop(20 * time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+	r := replica{probes: probes}
+	waitUntil(t, "the operator is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
+}
+
+func TestSurplusPermissionsAreReported(t *testing.T) {
+	t.Parallel()
+	table := map[permission]documented{
+		{"", "", "pods", "", "list"}:                       {For: "used"},
+		{"", "", "pods", "", "delete"}:                     {For: "surplus"},
+		{"", "", "pods/eviction", "", "create"}:            {For: "used"},
+		{"a", "coordination.k8s.io", "leases", "l", "get"}: {For: "used"},
+		{"b", "coordination.k8s.io", "leases", "l", "get"}: {For: "surplus"},
+		{"", "", "nodes", "", "get"}:                       {For: "never used", Unused: "there is a reason"},
+		{"", "", "nodes", "", "list"}:                      {For: "used", Unused: "outdated"},
+	}
+	of := func(verb, namespace, group, resource, sub, name string) (r request) {
+		r.Verb, r.Object.Namespace, r.Object.Group, r.Object.Resource, r.Object.Subresource, r.Object.Name = verb, namespace, group, resource, sub, name
+		return r
+	}
+	got := compareUse(table, []request{
+		of("list", "", "", "pods", "", ""), of("create", "shop", "", "pods", "eviction", "p"),
+		of("get", "a", "coordination.k8s.io", "leases", "", "l"), of("list", "", "", "nodes", "", ""),
+	})
+	want := []string{
+		"a request needed list nodes, which testdata/permissions.yaml lists as unused",
+		"no request needed: delete pods",
+		"no request needed: get leases.coordination.k8s.io l in namespace b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
