@@ -26,6 +26,10 @@ race: ## Run the unit tests under the race detector, which needs gcc.
 e2e: $(CONTROL_PLANE) $(MONITORING) build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
 	go test -tags e2e -count 1 -p 1 -parallel $(E2E_CLUSTERS) -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
 
+.PHONY: e2e-all
+e2e-all: export E2E_SCENARIOS := all
+e2e-all: e2e ## Run the tests of e2e with all scenarios through the binary, which takes half an hour.
+
 .PHONY: e2e-cvo
 e2e-cvo: linux-and-root $(CONTROL_PLANE) bin/prometheus bin/alertmanager bin/cluster-version-operator build ## Run the tests with the real cluster version operator, which takes Linux and root.
 	go test -tags cvo -count 1 -timeout 20m $(TEST_FLAGS) ./test/e2e

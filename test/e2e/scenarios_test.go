@@ -7,6 +7,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// TestScenarios plays each story, on a cluster of its own.
+// alsoThroughTheBinary are scenarios that could run in virtual time and that run through the binary, too.
+// With E2E_SCENARIOS=all, all do.
+func alsoThroughTheBinary() []string {
+	return []string{
+		"healthy-z", "superseded", "operator-restarts", "capacity-reserved", "status-wiped", "deleted-before-commit",
+		"pool-degraded", "release-refused",
+	}
+}
+
+// TestScenarios runs scenarios on clusters of their own.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	names, err := scenario.Names(scenarios.Files)
@@ -30,12 +41,15 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if !story.Binary && !slices.Contains(alsoThroughTheBinary(), name) && os.Getenv("E2E_SCENARIOS") != "all" {
+				t.Skip("runs in virtual time; make e2e-all runs it through the binary, too")
+			}
 			runScenario(t, story)
 		})
 	}
 }
 
-// runScenario plays a story to its end, and fails with what is not as expected.
+// runScenario runs a scenario, and fails with what is not as expected.
 func runScenario(t *testing.T, story *scenario.Scenario) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

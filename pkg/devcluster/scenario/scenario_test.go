@@ -194,6 +194,19 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 		"a notification of a type that does not exist": {
 			"expect: {notifications: [done]}", []string{`expect.notifications[0]: Unsupported value: "done": supported values: "started", "delayed",`},
 		},
+		"parts that virtual time does not have": {
+			"cluster: {monitoring: {}}\noperator: {replicas: 2}\nrules: [{name: a, do: [{etcd: kill}]}]\nexpect: {notifications: [started]}",
+			[]string{
+				"binary: Required value: cluster.monitoring does not exist in virtual time: write binary: true",
+				"binary: Required value: operator.replicas", "binary: Required value: rules[0].do[0]", "binary: Required value: expect.notifications",
+			},
+		},
+		"something that cannot be done to etcd": {
+			"binary: true\nrules: [{name: a, do: [{etcd: pause}]}]", []string{`rules[0].do[0].etcd: Unsupported value: "pause": supported values: "kill", "start", "stop"`},
+		},
+		"an until of nothing": {
+			"rules: [{name: a, do: [{until: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].until.that: Required value: give a CEL expression"},
+		},
 		"a change of what can only be looked at": {
 			"rules: [{name: a, for: {kind: CloudEvent}, do: [{delete: {kind: CloudEvent, name: a}}]}]", []string{"rules[0].do[0].delete: Forbidden: CloudEvents can be looked at, and not changed"},
 		},
@@ -307,5 +320,30 @@ func TestConfigFile_contains_addresses(t *testing.T) {
 		`"others":["at http://127.0.0.1:2/api","at ${ELSEWHERE}"],"webhook":"http://127.0.0.1:3"}`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("configuration file (-want +got):\n%s", diff)
+	}
+}
+
+// maxBinary is the number of scenarios that may need the operator's program: the others run in virtual
+// time, within seconds.
+const maxBinary = 25
+
+func TestScenarios_most_run_in_virtual_time(t *testing.T) {
+	t.Parallel()
+	names, err := scenario.Names(scenarios.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var binary []string
+	for _, name := range names {
+		story, err := scenario.Load(scenarios.Files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if story.Binary {
+			binary = append(binary, name)
+		}
+	}
+	if len(binary) > maxBinary {
+		t.Errorf("%d of %d scenarios need the operator's program, want at most %d: %v", len(binary), len(names), maxBinary, binary)
 	}
 }

@@ -47,6 +47,7 @@ func (s *Scenario) validate(name string) field.ErrorList {
 		allErrs = append(allErrs, rule.validate(field.NewPath("rules").Index(i))...)
 	}
 	allErrs = append(allErrs, s.validateMonitoring()...)
+	allErrs = append(allErrs, s.validateBinary()...)
 	return append(allErrs, s.Expect.validate(field.NewPath("expect"), seen)...)
 }
 

@@ -22,6 +22,7 @@ import (
 
 const alerting = `
 name: alerting
+binary: true
 description: Alerts come and go, and Prometheus, Alertmanager and the receiver do.
 cluster:
   masters: 1
