@@ -240,12 +240,6 @@ func TestWhatIsDeployed(t *testing.T) {
 			}
 		})
 	}
-	for _, file := range files(t, path.Join(deployFolder, "samples")) {
-		t.Run("the sample "+filepath.Base(file)+" applies as it stands", func(t *testing.T) {
-			t.Parallel()
-			server.kubectl(t, "apply", "--validate=strict", "--filename", file)
-		})
-	}
 	t.Run("the manifest that the design prints applies as it stands", func(t *testing.T) {
 		t.Parallel()
 		server.kubectl(t, "create", "namespace", "anywhere")
@@ -288,15 +282,6 @@ func operatorPod(t *testing.T, name string) *corev1.Pod {
 	pod := &corev1.Pod{Spec: made.Spec.Template.Spec}
 	pod.Namespace, pod.Name, pod.Labels = made.Namespace, name, made.Spec.Template.Labels
 	return pod
-}
-
-func files(t *testing.T, folder string) []string {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-	if err != nil || len(found) == 0 {
-		t.Fatalf("looking for manifests in %s: %v, found %d", folder, err, len(found))
-	}
-	return found
 }
 
 func readFile(t *testing.T, file string) string {
@@ -540,7 +525,7 @@ func distributed(t *testing.T) []*unstructured.Unstructured {
 	if err := yaml.Unmarshal([]byte(readFile(t, path.Join(deployFolder, "hive/selectorsyncset.yaml"))), &tpl); err != nil {
 		t.Fatal(err)
 	}
-	given := map[string]string{"NAME": "4-18-9", "VERSION": "4.18.9", "CHANNEL": "stable-4.18", "UPGRADE_AT": "2026-11-21T01:00:00Z"}
+	given := map[string]string{"NAME": "4-18-9", "VERSION": "4.18.9", "CHANNEL": "stable-4.18", "UPGRADE_AT": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
 	values := maps.Clone(given)
 	for _, parameter := range tpl.Parameters {
 		if _, ok := given[parameter.Name]; ok != parameter.Required {
