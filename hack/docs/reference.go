@@ -13,9 +13,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
@@ -63,8 +65,13 @@ func metricsPage() (string, error) {
 		Record:     history.Record{Conditions: []history.StepCondition{{StartTime: &at}}},
 		Conditions: []metav1.Condition{{LastTransitionTime: at}},
 	})
-	upgradeMetrics.ObserveStep("", history.StepCondition{StartTime: &at, CompleteTime: &at})
-	upgradeMetrics.IncFailures("", "")
+	upgradeMetrics.ObserveStep(schema.GroupKind{}, "", history.StepCondition{StartTime: &at, CompleteTime: &at})
+	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", true, "", time.Hour)
+	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", false, "", 0)
+	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", false, engine.ReasonCancelled, 0)
+	if err := metrics.RegisterBuildInfo(registry, ""); err != nil {
+		return "", err
+	}
 	upgradeMetrics.ObserveHealthCheck("", false, at.Time)
 	drainMetrics, err := metrics.NewDrains(registry)
 	if err != nil {
@@ -76,9 +83,11 @@ func metricsPage() (string, error) {
 		return "", err
 	}
 	var page strings.Builder
-	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to those who may get that path. The series of an UpgradeConfig end when it is deleted.\n" +
-		"A timestamp is in seconds since 1970. What the [alerts](../alerts) make of them is in `deploy/operator/prometheus_rule.yaml`.\n\n" +
-		"| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n")
+	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to clients that may `get` that path. `kind` is the kind and the\n" +
+		"group of the object that requests the upgrade. The series of an object end when it is deleted. A\n" +
+		"timestamp is in seconds since 1970. The [alerts](../alerts) that use the metrics are in\n" +
+		"`deploy/operator/prometheus_rule.yaml`.\n\n" +
+		"| metric | type | labels | description |\n| --- | --- | --- | --- |\n")
 	for _, family := range families {
 		var labels []string
 		for _, label := range family.GetMetric()[0].GetLabel() {
@@ -87,9 +96,9 @@ func metricsPage() (string, error) {
 		slices.Sort(labels)
 		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", family.GetName(), kind(family.GetType()), orDash(strings.Join(labels, ", ")), family.GetHelp())
 	}
-	page.WriteString("\nBeside these there are those of Go and of controller-runtime, of which the alerts use one:\n\n" +
-		"| metric | type | labels | what it says |\n| --- | --- | --- | --- |\n" +
-		"| `leader_election_master_status` | gauge | `name` | 1 for the replica that leads, and works; 0 for one that stands by. |\n")
+	page.WriteString("\nThe metrics of Go and of controller-runtime are served, too. The alerts use one of them:\n\n" +
+		"| metric | type | labels | description |\n| --- | --- | --- | --- |\n" +
+		"| `leader_election_master_status` | gauge | `name` | 1 for the replica that is the leader, 0 for one on standby. |\n")
 	return page.String(), nil
 }
 

@@ -8,73 +8,81 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Snapshot is what a look at an upgrade has shown.
+// Snapshot is the state of an upgrade after a reconcile.
 type Snapshot struct {
+	// Kind is the kind of the object that requests the upgrade.
+	Kind            schema.GroupKind
 	Namespace, Name string
-	// Record is that of the attempt, Conditions are those of the status.
+	// Record is that of the attempt; Conditions are those of the status.
 	Record     history.Record
 	Conditions []metav1.Condition
-	// Slow says whether the step that is being taken takes longer than it should.
+	// Slow reports whether the current step takes longer than it should.
 	Slow bool
-	// At is when the look ended; Err is nil if it ended well.
+	// Held reports whether a hold keeps the upgrade from being committed.
+	Held bool
+	// At is when the reconcile ended; Err is its error.
 	At  time.Time
 	Err error
 }
 
 var (
-	upgradeLabels = []string{"namespace", "name"}
-	versionLabels = []string{"namespace", "name", "version"}
+	objectLabels  = []string{"kind", "namespace", "name"}
+	versionLabels = append(objectLabels[:3:3], "version")
 
 	phase = prometheus.NewDesc("managed_upgrade_phase",
-		"The phase that the upgrade is in: 1 for that phase.", append(versionLabels, "phase"), nil)
+		"1 for the phase that the upgrade is in.", append(versionLabels[:4:4], "phase"), nil)
 	condition = prometheus.NewDesc("managed_upgrade_condition_timestamp_seconds",
-		"What the conditions of the upgrade say, and since when.", append(versionLabels, "condition", "status", "reason"), nil)
+		"Time of the last transition of each condition of the upgrade.", append(versionLabels[:4:4], "condition", "status", "reason"), nil)
 	step = prometheus.NewDesc("managed_upgrade_step_timestamp_seconds",
-		"The step that is being taken, and since when.", append(versionLabels, "step"), nil)
+		"Start time of the current step.", append(versionLabels[:4:4], "step"), nil)
 	slow = prometheus.NewDesc("managed_upgrade_step_slow",
-		"Whether the step that is being taken takes longer than it should.", append(versionLabels, "step"), nil)
+		"1 if the current step takes longer than it should, 0 otherwise.", append(versionLabels[:4:4], "step"), nil)
+	held = prometheus.NewDesc("managed_upgrade_held",
+		"1 if the stop annotation of the ClusterVersion or a pause holds the upgrade, 0 otherwise.", versionLabels, nil)
 	lastSync = prometheus.NewDesc("managed_upgrade_last_sync_timestamp_seconds",
-		"When an upgrade that is not over was last looked at without an error; if it never was, when that was first tried.", upgradeLabels, nil)
+		"Time of the last reconcile of an unfinished upgrade that ended without an error; that of the first one if none did.", objectLabels, nil)
 )
 
-// SetUpgrade shows an upgrade as it was found, in place of what was shown of it before.
+// SetUpgrade replaces the state of an upgrade.
 func (m *Upgrades) SetUpgrade(s Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := key{s.Namespace, s.Name}
+	k := key{s.Kind, s.Namespace, s.Name}
 	m.upgrades[k] = s
 	_, known := m.synced[k]
 	switch {
-	case s.Record.CompleteTime != nil: // nobody looks at it any more
+	case s.Record.CompleteTime != nil: // it is not reconciled any more
 		delete(m.synced, k)
 	case s.Err == nil || !known:
 		m.synced[k] = s.At
 	}
 }
 
-// DeleteUpgrade shows nothing any more of an upgrade that is gone.
-func (m *Upgrades) DeleteUpgrade(namespace, name string) {
+// DeleteUpgrade removes the series of an upgrade.
+func (m *Upgrades) DeleteUpgrade(kind schema.GroupKind, namespace, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.upgrades, key{namespace, name})
-	delete(m.synced, key{namespace, name})
+	delete(m.upgrades, key{kind, namespace, name})
+	delete(m.synced, key{kind, namespace, name})
 }
 
-// upgradeCollector collects what is shown of the upgrades.
+// upgradeCollector collects the series of the upgrades.
 type upgradeCollector struct{ *Upgrades }
 
-// Describe names the metrics.
+// Describe implements prometheus.Collector.
 func (upgradeCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{phase, condition, step, slow, lastSync} {
+	for _, desc := range []*prometheus.Desc{phase, condition, step, slow, held, lastSync} {
 		to <- desc
 	}
 }
 
-// Collect makes the series as they are now.
+// Collect implements prometheus.Collector.
 func (c upgradeCollector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,23 +90,29 @@ func (c upgradeCollector) Collect(to chan<- prometheus.Metric) {
 		upgrade.collect(to)
 	}
 	for k, at := range c.synced {
-		to <- gauge(lastSync, seconds(at), k.namespace, k.name)
+		to <- gauge(lastSync, seconds(at), k.kind.String(), k.namespace, k.name)
 	}
 }
 
 func (s Snapshot) collect(to chan<- prometheus.Metric) {
 	emit := func(desc *prometheus.Desc, value float64, labels ...string) {
-		to <- gauge(desc, value, append([]string{s.Namespace, s.Name, s.Record.Version}, labels...)...)
+		to <- gauge(desc, value, append([]string{s.Kind.String(), s.Namespace, s.Name, label(s.Record.Version)}, labels...)...)
 	}
 	emit(phase, 1, string(s.Record.Phase))
+	emit(held, boolToFloat(s.Held))
+	seen := map[[3]string]bool{} // a damaged status may have a condition twice, and a series must not
 	for _, c := range s.Conditions {
-		emit(condition, seconds(c.LastTransitionTime.Time), c.Type, string(c.Status), c.Reason)
+		labels := [3]string{label(c.Type), label(string(c.Status)), label(c.Reason)}
+		if !seen[labels] {
+			emit(condition, seconds(c.LastTransitionTime.Time), labels[:]...)
+		}
+		seen[labels] = true
 	}
 	for _, c := range s.Record.Conditions {
 		if c.CompleteTime == nil && c.StartTime != nil {
-			emit(step, seconds(c.StartTime.Time), c.Type)
-			emit(slow, boolToFloat(s.Slow), c.Type)
-			break // one is taken at a time
+			emit(step, seconds(c.StartTime.Time), label(c.Type))
+			emit(slow, boolToFloat(s.Slow), label(c.Type))
+			break // there is one current step
 		}
 	}
 }
@@ -107,5 +121,11 @@ func gauge(desc *prometheus.Desc, value float64, labels ...string) prometheus.Me
 	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 }
 
-// seconds is a time as Prometheus knows it.
+// maxLabel bounds the values of labels that other clients of the API server can write, in bytes.
+const maxLabel = 128
+
+// label returns a text as the value of a label: valid UTF-8 without control characters, and bounded.
+func label(value string) string { return text.Sanitize(value, maxLabel) }
+
+// seconds converts a time to the format of Prometheus.
 func seconds(at time.Time) float64 { return float64(at.UnixMilli()) / 1000 }

@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// BlockReason is what kept a pod on a node that was being drained.
+// BlockReason is what keeps a pod on a node that is being drained.
 type BlockReason string
 
 const (
-	// BlockedByPDB is a pod that a PodDisruptionBudget guards.
+	// BlockedByPDB is the reason of a pod that a PodDisruptionBudget selects.
 	BlockedByPDB BlockReason = "PodDisruptionBudget"
-	// BlockedByTermination is a pod that was deleted and did not end.
+	// BlockedByTermination is the reason of a pod that was deleted and has not terminated.
 	BlockedByTermination BlockReason = "Termination"
-	// BlockedByOther is a pod of which neither is true.
+	// BlockedByOther is the reason of all other pods.
 	BlockedByOther BlockReason = "Other"
 )
 
@@ -25,16 +25,16 @@ type Drains struct {
 	blocked *prometheus.GaugeVec
 }
 
-// NewDrains makes the metrics and registers them.
+// NewDrains creates the metrics and registers them.
 func NewDrains(registry prometheus.Registerer) (*Drains, error) {
 	d := &Drains{
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_forced_drains_total",
-			Help: "Pods that were forced off a node that was being drained, by what had held them. One whose deletion the API server has carried out and not confirmed is told in Events and not counted.",
-		}, []string{"hold"}),
+			Help: "Pods force-deleted from draining nodes, by blocking reason. Deletions that were applied but not acknowledged are reported as Events only.",
+		}, []string{"reason"}),
 		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_node_drain_blocked",
-			Help: "Whether a pod holds up the drain of the node past its time: 1 while one does.",
+			Help: "1 while a pod blocks the drain of the node past its deadline.",
 		}, []string{"node"}),
 	}
 	for _, collector := range []prometheus.Collector{d.forced, d.blocked} {
@@ -43,7 +43,7 @@ func NewDrains(registry prometheus.Registerer) (*Drains, error) {
 		}
 	}
 	for _, reason := range []BlockReason{BlockedByPDB, BlockedByTermination, BlockedByOther} {
-		d.forced.WithLabelValues(string(reason)) // a rate needs a beginning
+		d.forced.WithLabelValues(string(reason)) // rate() needs a first sample
 	}
 	return d, nil
 }
@@ -51,8 +51,8 @@ func NewDrains(registry prometheus.Registerer) (*Drains, error) {
 // IncForced counts a pod that was forced.
 func (d *Drains) IncForced(reason BlockReason) { d.forced.WithLabelValues(string(reason)).Inc() }
 
-// SetBlocked shows that the drain of a node is held up past its time, or drops
-// the series if it is not, or the node is gone.
+// SetBlocked sets whether the drain of a node is blocked past its deadline. There is no series for
+// nodes that are not.
 func (d *Drains) SetBlocked(node string, blocked bool) {
 	if !blocked {
 		d.blocked.DeleteLabelValues(node)

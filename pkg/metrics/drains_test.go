@@ -28,7 +28,7 @@ func TestTheMetricsOfDrains(t *testing.T) {
 	}
 	forced := func(other, budget, termination string) []string {
 		return []string{
-			"forced_drains_total{hold=Other} " + other, "forced_drains_total{hold=PodDisruptionBudget} " + budget, "forced_drains_total{hold=Termination} " + termination,
+			"forced_drains_total{reason=Other} " + other, "forced_drains_total{reason=PodDisruptionBudget} " + budget, "forced_drains_total{reason=Termination} " + termination,
 		}
 	}
 	want("at first", forced("0", "0", "0")...)

@@ -12,7 +12,7 @@ import (
 
 // Command is the command line of an operator that has these upgraders.
 func Command(version string, upgraders Upgraders) *cobra.Command {
-	var options Options
+	options := Options{Version: version}
 	cmd := &cobra.Command{
 		Use:           "operator",
 		Short:         "Carries out the UpgradeConfigs of the cluster on which it runs.",

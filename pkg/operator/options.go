@@ -18,6 +18,8 @@ import (
 
 // Options are the flags of the operator.
 type Options struct {
+	// Version is that of the binary. It is no flag.
+	Version       string
 	Kubeconfig    string
 	Namespace     string
 	ConfigFile    string

@@ -104,7 +104,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 	}})
 	registry := prometheus.NewRegistry()
 	upgradeMetrics, err := metrics.NewUpgrades(registry)
-	if err := errors.Join(err, registry.Register(webhookPublisher)); err != nil {
+	if err := errors.Join(err, registry.Register(webhookPublisher), metrics.RegisterBuildInfo(registry, o.Version)); err != nil {
 		return fmt.Errorf("making the metrics: %w", err)
 	}
 	events := &notify.Events{Client: mgr.GetClient(), Clock: clk, OnFailure: upgradeMetrics.IncEventFailures}

@@ -96,7 +96,7 @@ func TestAlertLabelsAndAnnotations(t *testing.T) {
 		if s := r.Labels["severity"]; s != "warning" && s != "critical" {
 			t.Errorf("%s: unexpected severity %q", r.Alert, s)
 		}
-		if r.Labels["namespace"] == "" && !strings.Contains(r.Expr, "by (namespace,") {
+		if r.Labels["namespace"] == "" && !strings.Contains(r.Expr, "by (kind, namespace,") {
 			t.Errorf("%s has no namespace", r.Alert)
 		}
 		want := []string{"description", "runbook_url", "summary"}

@@ -36,6 +36,8 @@ import (
 // upgradeConfigKind is the kind of the objects, as it stands in the lock and in Events.
 const upgradeConfigKind = "UpgradeConfig"
 
+var groupKind = v1alpha1.GroupVersion.WithKind(upgradeConfigKind).GroupKind()
+
 // The shortest and the longest time between two looks at an upgrade that is not over.
 const (
 	minRequeue = time.Second
@@ -137,7 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case err != nil:
 		return reconcile.Result{}, err
 	case cfg == nil:
-		r.Metrics.DeleteUpgrade(req.Namespace, req.Name)
+		r.Metrics.DeleteUpgrade(groupKind, req.Namespace, req.Name)
 		r.prechecks.delete(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}

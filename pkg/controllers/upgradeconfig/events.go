@@ -97,7 +97,7 @@ func (s *scope) notify(ctx context.Context, eventType, reason, dedupKey, message
 
 // onTransition is told by the engine of each transition that was saved.
 func (s *scope) onTransition(t engine.Transition) {
-	s.Metrics.ObserveStep(s.typeLabel(), t.To)
+	s.Metrics.ObserveStep(groupKind, s.typeLabel(), t.To)
 	s.log.Info("step "+t.To.Type, "status", t.To.Status, "reason", t.To.Reason, "message", t.To.Message,
 		"over", t.To.CompleteTime != nil, "version", s.record.Version)
 }
@@ -105,7 +105,7 @@ func (s *scope) onTransition(t engine.Transition) {
 // recordMetrics shows in the metrics what the look has found, and how it ended.
 func (s *scope) recordMetrics(err error) {
 	s.Metrics.SetUpgrade(metrics.Snapshot{
-		Namespace: s.cfg.Namespace, Name: s.cfg.Name,
+		Kind: groupKind, Namespace: s.cfg.Namespace, Name: s.cfg.Name,
 		Record: s.record, Conditions: s.cfg.Status.Conditions,
 		Slow: meta.IsStatusConditionTrue(s.cfg.Status.Conditions, v1alpha1.ConditionStalled),
 		At:   s.Clock.Now(), Err: err,

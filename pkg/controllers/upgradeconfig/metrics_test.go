@@ -28,7 +28,7 @@ func (w *world) series(metric string) map[string]float64 {
 		for _, m := range family.GetMetric() {
 			var labels []string
 			for _, label := range m.GetLabel() {
-				if n := label.GetName(); n != "name" && n != "namespace" && n != "version" {
+				if n := label.GetName(); n != "kind" && n != "name" && n != "namespace" && n != "version" {
 					labels = append(labels, label.GetValue())
 				}
 			}

@@ -177,13 +177,23 @@ func (s *scope) updateStatus(ctx context.Context, record history.Record, status 
 			return fmt.Errorf("saving the status: %w", err)
 		}
 	}
-	if status.phase == history.PhaseFailed && s.record.Phase != history.PhaseFailed {
-		s.Metrics.IncFailures(s.typeLabel(), status.succeeded.reason)
-	}
+	s.observeEnd(status)
 	s.cfg = after
 	s.record = *after.Status.History[0].DeepCopy()
 	s.publishConfigError(ctx)
 	return nil
+}
+
+// observeEnd observes in the metrics that the attempt has succeeded or failed, once.
+func (s *scope) observeEnd(status summary) {
+	if status.phase == s.record.Phase || status.phase != history.PhaseFailed && status.phase != history.PhaseUpgraded {
+		return
+	}
+	var took time.Duration
+	if s.record.StartTime != nil {
+		took = s.Clock.Now().Sub(s.record.StartTime.Time)
+	}
+	s.Metrics.ObserveEnd(groupKind, s.typeLabel(), status.phase == history.PhaseUpgraded, status.succeeded.reason, took)
 }
 
 // observeSpecChange shows that a change of the spec was seen after the upgrade was over.

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -26,6 +27,8 @@ import (
 var (
 	noon    = time.Date(2020, 6, 20, 12, 0, 0, 0, time.UTC)
 	errDown = errors.New("no answer")
+
+	upgradeConfig = schema.GroupKind{Group: "upgrade.managed.openshift.io", Kind: "UpgradeConfig"}
 )
 
 func newMetrics(t *testing.T) (*metrics.Upgrades, *prometheus.Registry) {
@@ -67,7 +70,7 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 
 // snapshotOf is a look at an upgrade of that phase, in which that step is being taken, if any.
 func snapshotOf(name string, phase history.Phase, step string) metrics.Snapshot {
-	l := metrics.Snapshot{Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.Record{Version: "4.4.6", Phase: phase}}
+	l := metrics.Snapshot{Kind: upgradeConfig, Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.Record{Version: "4.4.6", Phase: phase}}
 	if step != "" {
 		l.Record.Conditions = []history.StepCondition{finishedStep(metav1.ConditionTrue, engine.ReasonDone, 0), {Type: step, StartTime: new(metav1.NewTime(noon))}}
 	}
@@ -102,12 +105,14 @@ func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 	l := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
 	l.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Valid", LastTransitionTime: metav1.NewTime(noon)}}
 	m.SetUpgrade(l)
-	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
-	m.IncFailures("OSD", "WindowMissed")
+	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
+	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 0)
+	m.ObserveEnd(upgradeConfig, "OSD", false, engine.ReasonCancelled, time.Hour)
+	m.ObserveEnd(upgradeConfig, "OSD", true, "", time.Hour)
 	m.ObserveHealthCheck("nodes", false, noon)
 	families := gather(t, registry)
-	if len(families) != 10 {
-		t.Errorf("got %d metrics, want each of the 10 to have a value", len(families))
+	if len(families) != 14 {
+		t.Errorf("got %d metrics, want each of the 14 to have a value", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -126,7 +131,7 @@ func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 func upgradeSeries(t *testing.T, registry *prometheus.Registry, lastSync bool) []string {
 	t.Helper()
 	return slices.DeleteFunc(series(t, registry), func(s string) bool {
-		return !strings.Contains(s, "namespace=") || strings.HasPrefix(s, "last_sync") != lastSync
+		return !strings.Contains(s, "namespace=") || strings.HasPrefix(s, "held{") || strings.HasPrefix(s, "last_sync") != lastSync
 	})
 }
 
@@ -145,15 +150,15 @@ func TestTheGaugesShowWhatWasFoundAndNothingThatWasFoundBefore(t *testing.T) {
 		{Type: "Progressing", Status: metav1.ConditionFalse, Reason: "Downgrade", LastTransitionTime: metav1.NewTime(noon.Add(time.Minute))},
 	}
 	m.SetUpgrade(pending)
-	check("condition_timestamp_seconds{condition=Accepted,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.5926544e+09",
-		"condition_timestamp_seconds{condition=Progressing,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.59265446e+09",
-		"phase{name=example,namespace=upgrades,phase=Pending,version=4.4.6} 1")
+	check("condition_timestamp_seconds{condition=Accepted,kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.5926544e+09",
+		"condition_timestamp_seconds{condition=Progressing,kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,reason=Downgrade,status=False,version=4.4.6} 1.59265446e+09",
+		"phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,phase=Pending,version=4.4.6} 1")
 
 	m.SetUpgrade(snapshotOf("example", history.PhaseUpgrading, "VersionPinned"))
 	upgrading := []string{
-		"phase{name=example,namespace=upgrades,phase=Upgrading,version=4.4.6} 1",
-		"step_slow{name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 0",
-		"step_timestamp_seconds{name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 1.5926544e+09",
+		"phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,phase=Upgrading,version=4.4.6} 1",
+		"step_slow{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 0",
+		"step_timestamp_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,step=VersionPinned,version=4.4.6} 1.5926544e+09",
 	}
 	check(upgrading...)
 	m.SetUpgrade(snapshotOf("example", history.PhaseUpgrading, "VersionPinned"))
@@ -162,27 +167,27 @@ func TestTheGaugesShowWhatWasFoundAndNothingThatWasFoundBefore(t *testing.T) {
 	late := snapshotOf("example", history.PhaseUnknown, "CommenceUpgrade")
 	late.Slow = true
 	m.SetUpgrade(late)
-	check("phase{name=example,namespace=upgrades,phase=Unknown,version=4.4.6} 1",
-		"step_slow{name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1",
-		"step_timestamp_seconds{name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1.5926544e+09")
+	check("phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,phase=Unknown,version=4.4.6} 1",
+		"step_slow{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1",
+		"step_timestamp_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,step=CommenceUpgrade,version=4.4.6} 1.5926544e+09")
 
-	another := "phase{name=other,namespace=upgrades,phase=Pending,version=4.4.6} 1"
+	another := "phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=other,namespace=upgrades,phase=Pending,version=4.4.6} 1"
 	m.SetUpgrade(snapshotOf("other", history.PhasePending, ""))
 	m.SetUpgrade(snapshotOf("example", history.PhaseUpgraded, ""))
-	check("phase{name=example,namespace=upgrades,phase=Upgraded,version=4.4.6} 1", another)
+	check("phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,phase=Upgraded,version=4.4.6} 1", another)
 
 	next := snapshotOf("example", history.PhaseNew, "")
 	next.Record.Version = "4.4.7"
 	m.SetUpgrade(next)
-	check("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
+	check("phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
 
-	m.DeleteUpgrade("upgrades", "example")
+	m.DeleteUpgrade(upgradeConfig, "upgrades", "example")
 	check(another)
-	m.DeleteUpgrade("upgrades", "example")
-	m.DeleteUpgrade("nowhere", "other")
+	m.DeleteUpgrade(upgradeConfig, "upgrades", "example")
+	m.DeleteUpgrade(upgradeConfig, "nowhere", "other")
 	check(another)
 	m.SetUpgrade(next)
-	check("phase{name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
+	check("phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
 }
 
 func TestTheLastSyncIsTheLastLookThatEndedWell(t *testing.T) {
@@ -210,15 +215,15 @@ func TestTheLastSyncIsTheLastLookThatEndedWell(t *testing.T) {
 			for _, l := range tc.looks {
 				m.SetUpgrade(l)
 			}
-			m.DeleteUpgrade("upgrades", "other")
+			m.DeleteUpgrade(upgradeConfig, "upgrades", "other")
 			var want []string
 			if tc.want > 0 {
-				want = append(want, fmt.Sprintf("last_sync_timestamp_seconds{name=example,namespace=upgrades} %v", float64(afternoon(tc.want).Unix())))
+				want = append(want, fmt.Sprintf("last_sync_timestamp_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades} %v", float64(afternoon(tc.want).Unix())))
 			}
 			if diff := cmp.Diff(want, upgradeSeries(t, registry, true), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("shown (-want +got):\n%s", diff)
 			}
-			m.DeleteUpgrade("upgrades", "example")
+			m.DeleteUpgrade(upgradeConfig, "upgrades", "example")
 			if left := upgradeSeries(t, registry, true); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
@@ -277,25 +282,25 @@ func TestTheConfigurationIsValidUntilItIsSaidNotToBe(t *testing.T) {
 func TestStepsAreMeasuredByHowTheyEnded(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
-	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
-	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Hour))
-	m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, "NotAsked", 0))
-	m.ObserveStep("OSD", finishedStep(metav1.ConditionFalse, "TooLate", time.Hour))
+	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
+	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Hour))
+	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, "NotAsked", 0))
+	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionFalse, "TooLate", time.Hour))
 	waiting := finishedStep(metav1.ConditionFalse, "NotYet", 0)
 	waiting.CompleteTime = nil
-	m.ObserveStep("OSD", waiting)
+	m.ObserveStep(upgradeConfig, "OSD", waiting)
 	passedOver := finishedStep(metav1.ConditionTrue, "AddedLater", 0)
 	passedOver.StartTime = nil
-	m.ObserveStep("OSD", passedOver)
-	m.IncFailures("OSD", "WindowMissed")
-	m.IncFailures("OSD", "WindowMissed")
+	m.ObserveStep(upgradeConfig, "OSD", passedOver)
+	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 0)
+	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 0)
 	want := []string{
 		"configuration_valid{} 1",
-		"failures_total{reason=WindowMissed,type=OSD} 2",
+		"failures_total{kind=UpgradeConfig.upgrade.managed.openshift.io,reason=WindowMissed,type=OSD} 2",
 		"notification_failures_total{channel=events} 0",
-		"step_duration_seconds{result=done,step=PreHealthCheck,type=OSD} 2",
-		"step_duration_seconds{result=failed,step=PreHealthCheck,type=OSD} 1",
-		"step_duration_seconds{result=skipped,step=PreHealthCheck,type=OSD} 1",
+		"step_duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=done,step=PreHealthCheck,type=OSD} 2",
+		"step_duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=failed,step=PreHealthCheck,type=OSD} 1",
+		"step_duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=skipped,step=PreHealthCheck,type=OSD} 1",
 	}
 	if diff := cmp.Diff(want, series(t, registry)); diff != "" {
 		t.Errorf("measured (-want +got):\n%s", diff)
@@ -305,8 +310,8 @@ func TestStepsAreMeasuredByHowTheyEnded(t *testing.T) {
 func TestTheBucketsReachFromAMinuteToHalfADay(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
-	for _, took := range []time.Duration{time.Minute, 3 * time.Hour, 13 * time.Hour} {
-		m.ObserveStep("OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, took))
+	for _, took := range []time.Duration{time.Minute, 3 * time.Hour, 49 * time.Hour} {
+		m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, took))
 	}
 	families := gather(t, registry)
 	of := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "managed_upgrade_step_duration_seconds" })
@@ -317,14 +322,78 @@ func TestTheBucketsReachFromAMinuteToHalfADay(t *testing.T) {
 		bounds = append(bounds, bucket.GetUpperBound())
 		counts[bucket.GetUpperBound()] = bucket.GetCumulativeCount()
 	}
-	first, last := time.Minute.Seconds(), (12 * time.Hour).Seconds()
+	first, last := time.Minute.Seconds(), (48 * time.Hour).Seconds()
 	if !slices.IsSorted(bounds) || bounds[0] != first || bounds[len(bounds)-1] != last {
 		t.Errorf("the buckets end at %v", bounds)
 	}
 	if counts[first] != 1 || counts[(3*time.Hour).Seconds()] != 2 || counts[last] != 2 || histogram.GetSampleCount() != 3 {
-		t.Errorf("a minute, three hours and thirteen hours are counted as %v of %d", counts, histogram.GetSampleCount())
+		t.Errorf("a minute, three hours, and 49 hours are counted as %v of %d", counts, histogram.GetSampleCount())
 	}
-	if want := (16*time.Hour + time.Minute).Seconds(); histogram.GetSampleSum() != want {
+	if want := (52*time.Hour + time.Minute).Seconds(); histogram.GetSampleSum() != want {
 		t.Errorf("they add up to %v s, want %v", histogram.GetSampleSum(), want)
+	}
+}
+
+func TestEndOfUpgrades(t *testing.T) {
+	t.Parallel()
+	m, registry := newMetrics(t)
+	m.ObserveEnd(upgradeConfig, "OSD", true, "", 3*time.Hour)
+	m.ObserveEnd(upgradeConfig, "OSD", true, "", 0) // there was nothing to do
+	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 30*time.Minute)
+	m.ObserveEnd(upgradeConfig, "OSD", false, engine.ReasonCancelled, time.Minute)
+	got := slices.DeleteFunc(series(t, registry), func(s string) bool { return !strings.Contains(s, "kind=") })
+	want := []string{
+		"cancellations_total{kind=UpgradeConfig.upgrade.managed.openshift.io,type=OSD} 1",
+		"duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=cancelled,type=OSD} 1",
+		"duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=failed,type=OSD} 1",
+		"duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=succeeded,type=OSD} 1",
+		"failures_total{kind=UpgradeConfig.upgrade.managed.openshift.io,reason=WindowMissed,type=OSD} 1",
+		"successes_total{kind=UpgradeConfig.upgrade.managed.openshift.io,type=OSD} 2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+}
+
+func TestKindsOfOneNameHaveTheirOwnSeries(t *testing.T) {
+	t.Parallel()
+	m, registry := newMetrics(t)
+	one, other := snapshotOf("example", history.PhaseUpgrading, "Hooks"), snapshotOf("example", history.PhasePending, "")
+	other.Kind = schema.GroupKind{Group: "managedupgrade.appuio.io", Kind: "UpgradeConfig"}
+	m.SetUpgrade(one)
+	m.SetUpgrade(other)
+	m.DeleteUpgrade(upgradeConfig, "upgrades", "example")
+	got := slices.DeleteFunc(series(t, registry), func(s string) bool { return !strings.Contains(s, "phase{") })
+	want := []string{"phase{kind=UpgradeConfig.managedupgrade.appuio.io,name=example,namespace=upgrades,phase=Pending,version=4.4.6} 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("series after the other was deleted (-want +got):\n%s", diff)
+	}
+}
+
+func TestLabelsOfADamagedStatus(t *testing.T) {
+	t.Parallel()
+	m, registry := newMetrics(t)
+	s := snapshotOf("example", history.PhaseUpgrading, "a\x1b[31m\nb"+strings.Repeat("x", 1<<20))
+	s.Record.Version = "4.4.6\x00\xff"
+	s.Conditions = []metav1.Condition{
+		{Type: "A\n", Status: "True", Reason: strings.Repeat("R", 1<<20)},
+		{Type: "A\t", Status: "True", Reason: strings.Repeat("R", 1<<19)},
+	}
+	m.SetUpgrade(s)
+	for _, line := range series(t, registry) {
+		if len(line) > 1000 || strings.ContainsAny(line, "\x1b\n\x00\t") {
+			t.Errorf("series %q", line[:min(len(line), 300)])
+		}
+	}
+}
+
+func TestBuildInfo(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewPedanticRegistry()
+	if err := metrics.RegisterBuildInfo(registry, "v1.2.3"); err != nil {
+		t.Fatal(err)
+	}
+	if got := series(t, registry); len(got) != 1 || !strings.HasPrefix(got[0], "build_info{goversion=go") || !strings.HasSuffix(got[0], ",version=v1.2.3} 1") {
+		t.Errorf("series: %v", got)
 	}
 }

@@ -1,0 +1,185 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// Upgrades are the metrics about upgrades. The gauges show the state after the last reconcile: there
+// is no series for an object that was deleted, nor for an earlier state.
+type Upgrades struct {
+	stepDuration        *prometheus.HistogramVec
+	upgradeDuration     *prometheus.HistogramVec
+	successes           *prometheus.CounterVec
+	failures            *prometheus.CounterVec
+	cancellations       *prometheus.CounterVec
+	healthCheckFailures *prometheus.CounterVec
+	eventFailures       prometheus.Counter
+	valid               prometheus.Gauge
+
+	mu       sync.Mutex
+	upgrades map[key]Snapshot
+	synced   map[key]time.Time
+	checks   map[string]healthCheckResult
+}
+
+// key identifies the object of an upgrade.
+type key struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+// The metric of notifications that were not delivered is shared by all channels.
+const (
+	// NotificationFailures is its name. Its only label is the channel.
+	NotificationFailures = "managed_upgrade_notification_failures_total"
+	// NotificationFailuresHelp is its help text.
+	NotificationFailuresHelp = "Failed attempts to deliver a notification, by channel: Kubernetes Events or the webhook."
+)
+
+// NewUpgrades creates the metrics and registers them.
+func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: durationBuckets()}, labels)
+	}
+	m := &Upgrades{
+		upgrades: map[key]Snapshot{}, synced: map[key]time.Time{}, checks: map[string]healthCheckResult{},
+		stepDuration: histogram("managed_upgrade_step_duration_seconds",
+			"Duration of steps, by result: done, skipped, or failed.", "kind", "type", "step", "result"),
+		upgradeDuration: histogram("managed_upgrade_duration_seconds",
+			"Duration of upgrades from their first step on, by result: succeeded, failed, or cancelled.", "kind", "type", "result"),
+		successes:           counter("managed_upgrade_successes_total", "Upgrades that succeeded.", "kind", "type"),
+		failures:            counter("managed_upgrade_failures_total", "Upgrades that failed, by reason. A cancelled upgrade is not a failure.", "kind", "type", "reason"),
+		cancellations:       counter("managed_upgrade_cancellations_total", "Upgrades that were cancelled before their commit.", "kind", "type"),
+		healthCheckFailures: counter("managed_upgrade_health_check_failures_total", "Number of times a health check started failing or could not be completed, by check.", "check"),
+		eventFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: NotificationFailures, Help: NotificationFailuresHelp, ConstLabels: prometheus.Labels{"channel": "events"},
+		}),
+		valid: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "managed_upgrade_configuration_valid",
+			Help: "1 if the current configuration file is in effect, 0 if it is invalid and the last valid one is still in use.",
+		}),
+	}
+	m.SetConfigValid(true) // with an invalid one the operator does not start
+	var errs []error
+	for _, collector := range []prometheus.Collector{
+		upgradeCollector{m}, m.stepDuration, m.upgradeDuration, m.successes, m.failures, m.cancellations,
+		m.healthCheckFailures, m.eventFailures, m.valid,
+	} {
+		errs = append(errs, registry.Register(collector))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// RegisterBuildInfo registers the version of the binary.
+func RegisterBuildInfo(registry prometheus.Registerer, version string) error {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "managed_upgrade_build_info", Help: "1; the labels are the version of the operator and that of Go.",
+		ConstLabels: prometheus.Labels{"version": label(version), "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	return registry.Register(info)
+}
+
+// durationBuckets returns the bounds of the buckets of histograms: a step takes from a minute to half
+// a day, an upgrade up to two days.
+func durationBuckets() []float64 {
+	var bounds []float64
+	for _, d := range []time.Duration{
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
+		time.Hour, 90 * time.Minute, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 6 * time.Hour, 8 * time.Hour, 12 * time.Hour,
+		24 * time.Hour, 48 * time.Hour,
+	} {
+		bounds = append(bounds, d.Seconds())
+	}
+	return bounds
+}
+
+// ObserveStep observes a step that is finished. It ignores others.
+func (m *Upgrades) ObserveStep(kind schema.GroupKind, upgradeType string, c history.StepCondition) {
+	if c.CompleteTime == nil || c.StartTime == nil {
+		return
+	}
+	result := "done"
+	switch {
+	case c.Status == metav1.ConditionFalse:
+		result = "failed"
+	case c.Reason != engine.ReasonDone:
+		result = "skipped"
+	}
+	m.stepDuration.WithLabelValues(kind.String(), upgradeType, label(c.Type), result).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
+}
+
+// ObserveEnd observes that an attempt has succeeded or failed. The reason is that of the failure; a
+// cancelled upgrade is not counted as one. An attempt that took no time never started.
+func (m *Upgrades) ObserveEnd(kind schema.GroupKind, upgradeType string, succeeded bool, reason string, took time.Duration) {
+	result := "failed"
+	switch {
+	case succeeded:
+		result = "succeeded"
+		m.successes.WithLabelValues(kind.String(), upgradeType).Inc()
+	case reason == engine.ReasonCancelled:
+		result = "cancelled"
+		m.cancellations.WithLabelValues(kind.String(), upgradeType).Inc()
+	default:
+		m.failures.WithLabelValues(kind.String(), upgradeType, label(reason)).Inc()
+	}
+	if took > 0 {
+		m.upgradeDuration.WithLabelValues(kind.String(), upgradeType, result).Observe(took.Seconds())
+	}
+}
+
+// IncEventFailures counts a Kubernetes Event that could not be written.
+func (m *Upgrades) IncEventFailures() { m.eventFailures.Inc() }
+
+// SetConfigValid sets whether the current configuration file is in effect.
+func (m *Upgrades) SetConfigValid(ok bool) {
+	m.valid.Set(boolToFloat(ok))
+}
+
+// healthCheckResult is the last result of a health check.
+type healthCheckResult struct {
+	at time.Time
+	ok bool
+}
+
+// healthCheckTTL is how long a result counts: while a step waits for a check, it runs every five
+// minutes at least.
+const healthCheckTTL = 10 * time.Minute
+
+// ObserveHealthCheck counts a health check that fails or could not be completed, unless its last
+// result was the same.
+func (m *Upgrades) ObserveHealthCheck(check string, ok bool, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, known := m.checks[check]
+	m.checks[check] = healthCheckResult{at, ok}
+	if !ok && (!known || last.ok || at.Sub(last.at) > healthCheckTTL) {
+		m.healthCheckFailures.WithLabelValues(check).Inc()
+	}
+}
+
+func boolToFloat(value bool) float64 {
+	if value {
+		return 1
+	}
+	return 0
+}
