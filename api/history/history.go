@@ -60,6 +60,24 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=128
 	PrecedingVersion string `json:"precedingVersion,omitempty"`
 
+	// precedingChannel is the update channel before the upgrade changed it, so that it can be restored.
+	// It is recorded before the channel is changed; empty means that none was set.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	PrecedingChannel *string `json:"precedingChannel,omitempty"`
+
+	// requestTime is when the upgrade was requested from the cluster. It is recorded before the request
+	// is made, and removed when the request is withdrawn.
+	//
+	// +optional
+	RequestTime *metav1.Time `json:"requestTime,omitempty"`
+
+	// commenceTime is when the upgrade passed its point of no return.
+	//
+	// +optional
+	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
+
 	// startTime is when the first step began. Without it nothing was done yet.
 	//
 	// +optional
@@ -124,6 +142,32 @@ type StepCondition struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
+	// milestone is what the step means for the upgrade as a whole, e.g. Commenced.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Milestone Milestone `json:"milestone,omitempty"`
+
+	// lastAnswer is what the step answered before its state became unknown.
+	//
+	// +optional
+	LastAnswer *StepAnswer `json:"lastAnswer,omitempty"`
+
+	// items are named sub-results of the step, such as the hooks that it runs.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Items []StepItem `json:"items,omitempty"`
+
+	// reasonTime is when the reason last changed while the step waited. Absent means that the first
+	// reason stands.
+	//
+	// +optional
+	ReasonTime *metav1.Time `json:"reasonTime,omitempty"`
+
 	// startTime is when the step was first tried.
 	//
 	// +optional
@@ -144,4 +188,48 @@ type StepCondition struct {
 	//
 	// +optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+}
+
+// Milestone is what a step means for the upgrade as a whole.
+type Milestone string
+
+// StepAnswer is what a step answered.
+type StepAnswer struct {
+	// reason is one CamelCase word.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// message is for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+}
+
+// StepItem is a named sub-result of a step.
+type StepItem struct {
+	// name is unique among the items of the step.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// status is one CamelCase word, e.g. Running, Succeeded, or Failed.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Status string `json:"status,omitempty"`
+
+	// message is for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }

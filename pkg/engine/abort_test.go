@@ -53,11 +53,11 @@ func TestGivenUpAfterTheCommitTheCleanUpLeavesTheTargetAlone(t *testing.T) {
 	if diff := cmp.Diff(want, lines(c.store.load())[6:]); diff != "" {
 		t.Errorf("the end of the record (-want +got):\n%s", diff)
 	}
-	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
+	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints())
 	if summary.State != engine.Failed || !summary.Committed || summary.Failure.Type != "PostHealthCheck" {
 		t.Errorf("the verdict is %+v", summary)
 	}
-	if !strings.Contains(summary.Failure.Message, "given up after 2h0m0s; it was waiting for: etcd is degraded") {
+	if !strings.Contains(summary.Failure.Message, "not completed within 2h0m0s; last seen: etcd is degraded") {
 		t.Errorf("the failure says %q", summary.Failure.Message)
 	}
 }
@@ -114,7 +114,7 @@ func TestWhatFailsInTheCleanUpIsRecordedAndItGoesOn(t *testing.T) {
 	if diff := cmp.Diff([]string{"First", "FirstCleaned", "LastCleaned"}, w.calls); diff != "" || w.passes != 1 {
 		t.Errorf("calls, in %d passes (-want +got):\n%s", w.passes, diff)
 	}
-	if summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now()); summary.State != engine.Failed || summary.Failure.Type != "First" {
+	if summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints); summary.State != engine.Failed || summary.Failure.Type != "First" {
 		t.Errorf("the verdict is %+v", summary)
 	}
 }
@@ -125,16 +125,16 @@ func TestAMissedDeadlineFailsAsWhatTheStepWasWaitingFor(t *testing.T) {
 		last engine.Result
 		want string
 	}{
-		"a reason that says more than the deadline":  {engine.Wait("TargetRefused", "no such release"), "Commit False TargetRefused"},
-		"a reason that does not":                     {engine.Wait("Requested", "asked for it"), "Commit False WindowMissed"},
-		"no reason at all":                           {engine.Result{}, "Commit False WindowMissed"},
-		"a reason that is listed, and then one more": {engine.Wait("Unhealthy", "etcd is degraded"), "Commit False Unhealthy"},
+		"a reason that says more than the deadline": {engine.Wait("TargetRefused", "no such release"), "Commit False TargetRefused"},
+		"a reason that does not":                    {engine.Wait("Requested", "asked for it"), "Commit False WindowMissed"},
+		"no reason at all":                          {engine.Result{}, "Commit False WindowMissed"},
+		"another reason":                            {engine.Wait("Unhealthy", "etcd is degraded"), "Commit False WindowMissed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, "Commit")
-			s.CommitDeadline = noon.Add(10 * time.Minute)
-			s.at("Commit").FailReasons = []string{"TargetRefused", "Unhealthy"}
+			s.CommitBy = noon.Add(10 * time.Minute)
+			s.at("Commit").FailReason = "TargetRefused"
 			s.setResult("Commit", tc.last)
 			w.run()
 			record := w.store.load()
@@ -152,7 +152,7 @@ func TestAMissedDeadlineFailsAsWhatTheStepWasWaitingFor(t *testing.T) {
 			}
 			message := "not commenced by 2026-03-01T12:10:00Z, when the window closed"
 			if tc.last.Message() != "" {
-				message += "; it was waiting for: " + tc.last.Message()
+				message += "; last seen: " + tc.last.Message()
 			}
 			if got := record.Conditions[0].Message; got != message {
 				t.Errorf("message %q, want %q", got, message)
@@ -164,7 +164,7 @@ func TestAMissedDeadlineFailsAsWhatTheStepWasWaitingFor(t *testing.T) {
 func TestAStepThatWasNeverCalledWasWaitingForNothing(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.CommitDeadline = noon.Add(-time.Minute)
+	s.CommitBy = noon.Add(-time.Minute)
 	w.run()
 	if got, want := w.store.load().Conditions[0].Message, "not commenced by 2026-03-01T11:59:00Z, when the window closed"; got != want {
 		t.Errorf("message %q, want %q", got, want)
@@ -176,7 +176,7 @@ func TestAHoldHoldsBeforeTheCommitAlone(t *testing.T) {
 	c := newCluster(t)
 	c.after(4*time.Minute, func() { c.pauseReason = "paused by an administrator" })
 	c.runUntil(func() bool { return c.clock.Now().After(noon.Add(25 * time.Minute)) })
-	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
+	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints())
 	if summary.Committed || summary.Current.Reason != "Paused" || summary.Current.Message != c.pauseReason {
 		t.Fatalf("held, and the current step is %+v", summary.Current)
 	}
@@ -205,7 +205,7 @@ func TestWhatIsReachedAlreadyIsNotHeldUp(t *testing.T) {
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
-	s.PauseReason = "paused by an administrator"
+	s.Hold = "paused by an administrator"
 	s.setReached("Commit", true, nil)
 	w.run()
 	if diff := cmp.Diff([]string{"First True Done", "Commit True Done", "Last True Done"}, lines(w.store.load())); diff != "" {
@@ -239,8 +239,9 @@ func TestACancellationAsksFirstWhetherItIsTooLate(t *testing.T) {
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
-	s.CancelReason = "the object was deleted"
+	s.Cancel = "the object was deleted"
 	s.setReached("Commit", false, errStore)
+	w.clock.SetTime(noon.Add(time.Minute))
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestACancellationAsksFirstWhetherItIsTooLate(t *testing.T) {
 func TestACancellationGoesBeforeAHoldAndAMissedWindow(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.CancelReason, s.PauseReason, s.CommitDeadline = "the object was deleted", "paused", noon.Add(-time.Hour)
+	s.Cancel, s.Hold, s.CommitBy = "the object was deleted", "paused", noon.Add(-time.Hour)
 	w.run()
 	want := []string{"First False Cancelled", "FirstCleaned True Done", "LastCleaned True Done"}
 	if diff := cmp.Diff(want, lines(w.store.load())); diff != "" {

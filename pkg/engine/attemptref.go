@@ -3,15 +3,35 @@
 
 package engine
 
-import "fmt"
+import (
+	"strconv"
+	"time"
 
-// AttemptRef is the attempt for which something is done outside of the record:
-// alerts are silenced, nodes are added.
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// AttemptRef identifies the attempt for which something is done outside of the record: alerts are
+// silenced, nodes are added.
 type AttemptRef struct {
-	UID, Namespace, Name string // of the object that asks for the upgrade
-	Attempt              int32
-	Version              string // to which it leads
+	// Group and Kind are those of the object that requests the upgrade.
+	Group, Kind string
+	// UID, Namespace, and Name are those of the object.
+	UID, Namespace, Name string
+	// Key identifies the attempt among those of the object at one version, see AttemptKey.
+	Key string
+	// Version is the version that the attempt leads to; empty if it leads to none.
+	Version string
 }
 
-// Key is unique among the attempts of the object: each version's are counted from 1.
-func (s AttemptRef) Key() string { return fmt.Sprintf("%s/%d", s.Version, s.Attempt) }
+// ID is unique among the attempts of the object.
+func (a AttemptRef) ID() string { return a.Version + "/" + a.Key }
+
+// AttemptKey returns the key of an attempt: the time at which it was to begin. It is never a counter,
+// which a lost record would reset. A record without that time was written by an operator that made
+// one attempt for a version, or counted them.
+func AttemptKey(record history.Record) string {
+	if record.UpgradeAt == nil {
+		return strconv.Itoa(int(record.Attempt))
+	}
+	return record.UpgradeAt.UTC().Format(time.RFC3339)
+}

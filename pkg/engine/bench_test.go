@@ -43,7 +43,7 @@ func BenchmarkSteadyPass(b *testing.B) {
 	saves := 0
 	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { saves++; return nil }}
 	book := twenty(engine.Wait("Waiting", "for nodes"))
-	record, _, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"})
+	record, _, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"}, engine.Constraints{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func BenchmarkSteadyPass(b *testing.B) {
 	saves = 0
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := e.Pass(b.Context(), book, record); err != nil {
+		if _, _, err := e.Pass(b.Context(), book, record, engine.Constraints{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -68,7 +68,7 @@ func BenchmarkWholeUpgrade(b *testing.B) {
 	book := twenty(engine.Done("it is so"))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, next, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"}); err != nil || !next.IsZero() {
+		if _, next, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"}, engine.Constraints{}); err != nil || !next.IsZero() {
 			b.Fatal(next, err)
 		}
 	}
@@ -80,13 +80,13 @@ func BenchmarkAssess(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { return nil }}
 	book := twenty(engine.Wait("Waiting", "for nodes"))
-	record, _, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"})
+	record, _, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"}, engine.Constraints{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if engine.Summarize(book, record, clock.Now()).State != engine.Running {
+		if engine.Summarize(book, record, clock.Now(), engine.Constraints{}).State != engine.Running {
 			b.Fatal("not running")
 		}
 	}

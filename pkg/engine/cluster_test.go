@@ -46,6 +46,9 @@ func newCluster(t tester) *cluster {
 	c := &cluster{world: newWorld(t), window: noon.Add(30 * time.Minute)}
 	c.ControlPlane, c.Workers = "4.4.5", "4.4.5"
 	c.book = c.runbook
+	c.constraints = func() engine.Constraints {
+		return engine.Constraints{CommitBy: c.window, Hold: c.pauseReason, Cancel: c.cancelReason}
+	}
 	return c
 }
 
@@ -74,23 +77,22 @@ func (c *cluster) runbook() engine.Runbook {
 		return func(context.Context) (bool, error) { return *so == target, nil }
 	}
 	return engine.Runbook{
-		CommitDeadline: c.window, PauseReason: c.pauseReason, CancelReason: c.cancelReason,
 		Steps: []engine.Step{
 			{Name: "StartedNotificationSent", Doc: "Tells that it begins.", Do: notification("started")},
 			{Name: "VersionPinned", Doc: "Sets the channel.", Do: c.setChannel},
-			{Name: "PreHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailReasons: []string{"Unhealthy"}},
+			{Name: "PreHealthCheck", Doc: "Looks whether all is well.", Do: healthy},
 			{Name: "ExtraNodeReady", Doc: "Adds a node.", Do: c.addNode, SlowAfter: 2 * time.Minute},
 			{
-				Name: "CommenceUpgrade", Doc: "Asks for the target.", Do: engine.WithGates(c.commence, healthy),
+				Name: "CommenceUpgrade", Doc: "Asks for the target.", Do: c.commence, Gates: []engine.Gate{{Name: "Healthy", Check: healthy}},
 				Reached: func(context.Context) (bool, error) { return c.Accepted, nil }, Commits: true,
 			},
 			{
 				Name: "ControlPlaneUpgraded", Doc: "Waits for the control plane.", Do: engine.FromBool(is(&c.ControlPlane)),
 				Reached: is(&c.ControlPlane), SlowAfter: time.Hour, FailAfter: 3 * time.Hour,
 			},
-			{Name: "WorkersUpgraded", Doc: "Waits for the workers.", Do: engine.WithKeepAlive(engine.FromBool(is(&c.Workers)), c.renew)},
+			{Name: "WorkersUpgraded", Doc: "Waits for the workers.", Do: engine.FromBool(is(&c.Workers)), KeepAlive: []engine.KeepAlive{{Name: "Silence", Renew: c.renew}}},
 			{
-				Name: "PostHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailAfter: 2 * time.Hour, FailReasons: []string{"Unhealthy"},
+				Name: "PostHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailAfter: 2 * time.Hour, FailReason: "Unhealthy",
 				Reached: func(context.Context) (bool, error) { return c.Unhealthy == "", nil },
 			},
 			{Name: "ExtraNodeRemoved", Doc: "Removes the node.", Do: c.removeNode},

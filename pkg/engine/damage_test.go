@@ -115,7 +115,7 @@ func TestADamagedRecordIsGoneOnFrom(t *testing.T) {
 			}
 			s.at("First").FormerNames = []string{"Previously"}
 			if len(tc.calls) < 2 {
-				s.CommitDeadline = noon.Add(-time.Minute) // it is committed
+				s.CommitBy = noon.Add(-time.Minute) // it is committed
 			}
 			w.store.put(history.Record{Version: target, StartTime: tc.started, Conditions: tc.conditions})
 			w.run()
@@ -146,7 +146,7 @@ func TestAStepWithoutABeginningBeginsNow(t *testing.T) {
 	s.setResult("First", engine.Wait("NotYet", "a while"))
 	record := history.Record{Version: target, Conditions: []history.StepCondition{{Type: "First", Status: "False", Reason: "NotYet"}}}
 	w.store.put(record)
-	if summary := engine.Summarize(s.book(), record, w.clock.Now()); summary.Stalled || summary.Deadline.Before(noon.Add(9*time.Minute)) {
+	if summary := engine.Summarize(s.book(), record, w.clock.Now(), s.Constraints); summary.Stalled || summary.Deadline.Before(noon.Add(9*time.Minute)) {
 		t.Errorf("the verdict is %+v", summary)
 	}
 	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })

@@ -22,17 +22,17 @@ var deadlines = map[string]struct {
 	set          func(w *world, s *script)
 }{
 	"the window, in a step before the committing one": {"First", "WindowMissed", func(_ *world, s *script) {
-		s.CommitDeadline = noon.Add(10 * time.Minute)
+		s.CommitBy = noon.Add(10 * time.Minute)
 	}},
 	"the window, in the committing step": {"Commit", "WindowMissed", func(_ *world, s *script) {
-		s.CommitDeadline = noon.Add(10 * time.Minute)
+		s.CommitBy = noon.Add(10 * time.Minute)
 	}},
 	"FailAfter, before the commit": {"First", "TimedOut", func(_ *world, s *script) {
-		s.CommitDeadline = noon.Add(48 * time.Hour)
+		s.CommitBy = noon.Add(48 * time.Hour)
 		s.at("First").FailAfter = 10 * time.Minute
 	}},
 	"FailAfter, after the commit and the window": {"Last", "TimedOut", func(_ *world, s *script) {
-		s.CommitDeadline = noon.Add(time.Minute)
+		s.CommitBy = noon.Add(time.Minute)
 		s.at("Last").FailAfter = 10 * time.Minute
 	}},
 	"FailAfter, in the clean-up": {"FirstCleaned", "TimedOut", func(_ *world, s *script) {
@@ -70,7 +70,7 @@ func TestNothingIsDoneAfterItsDeadline(t *testing.T) {
 						t.Fatal(err)
 					}
 					is.so(s, deadline.step)
-					due := engine.Summarize(s.book(), w.store.load(), w.clock.Now()).Deadline
+					due := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints).Deadline
 					if due.Before(noon.Add(9*time.Minute)) || due.After(noon.Add(11*time.Minute)) {
 						t.Fatalf("Assess says that the deadline is %s", due)
 					}
@@ -112,11 +112,11 @@ func TestAnErrorAtTheDeadlineIsRetriedUntilItIsKnown(t *testing.T) {
 	t.Parallel()
 	for so, want := range map[bool]string{true: "Commit True Done", false: "Commit False WindowMissed"} {
 		w, s := newScript(t, "First", "Commit")
-		s.CommitDeadline = noon.Add(10 * time.Minute)
+		s.CommitBy = noon.Add(10 * time.Minute)
 		s.setResult("Commit", engine.Wait("Requested", "asked for it"))
 		calls := 0
 		s.reached["Commit"] = func() (bool, error) {
-			if w.clock.Now().Before(s.CommitDeadline) { // asked because there is no record
+			if w.clock.Now().Before(s.CommitBy) { // asked because there is no record
 				return false, nil
 			}
 			if calls++; w.clock.Now().After(noon.Add(time.Hour)) {
@@ -145,13 +145,13 @@ func TestEveryDeadlineIsMetToTheMoment(t *testing.T) {
 			if _, err := w.pass(); err != nil {
 				t.Fatal(err)
 			}
-			due := engine.Summarize(s.book(), w.store.load(), w.clock.Now()).Deadline
+			due := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints).Deadline
 			w.runUntil(func() bool { return condition(w.store.load(), deadline.step).CompleteTime != nil })
 			c := condition(w.store.load(), deadline.step)
 			if !c.CompleteTime.Equal(&metav1.Time{Time: due.Truncate(time.Second)}) {
 				t.Errorf("given up at %s, and the deadline was at %s", c.CompleteTime, due)
 			}
-			if !strings.HasSuffix(c.Message, "; it was waiting for: a while") {
+			if !strings.HasSuffix(c.Message, "; last seen: a while") {
 				t.Errorf("the message does not say what for it waited: %q", c.Message)
 			}
 		})
@@ -187,7 +187,7 @@ func TestTheOperatorMayBeDownFromEveryMomentOn(t *testing.T) {
 // assertAborted checks that an upgrade ended so, before its commit.
 func (c *cluster) assertAborted(reason string) {
 	c.t.Helper()
-	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
+	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints())
 	switch {
 	case summary.State != engine.Failed || summary.Committed || summary.Failure.Reason != reason:
 		c.t.Errorf("the upgrade was to be given up for %s, and is: %v", reason, lines(c.store.load()))
@@ -221,7 +221,7 @@ func TestTheClockMayJumpAtEverySave(t *testing.T) {
 func TestAClockThatJumpsBackDoesNotReviveWhatIsOver(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
-	s.CommitDeadline = noon.Add(10 * time.Minute)
+	s.CommitBy = noon.Add(10 * time.Minute)
 	s.setResult("First", engine.Wait("NotYet", "a while"))
 	s.setResult("FirstCleaned", engine.Wait("NotYet", "a while"))
 	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })
@@ -280,7 +280,7 @@ func TestASlowStepIsToldOfAndGoesOn(t *testing.T) {
 		t.Errorf("that it is slow was saved %d times, want once", w.store.saves-saves)
 	}
 	record := w.store.load()
-	if !engine.Summarize(s.book(), record, slowAt).Stalled || engine.Summarize(s.book(), record, slowAt.Add(-1)).Stalled {
+	if !engine.Summarize(s.book(), record, slowAt, s.Constraints).Stalled || engine.Summarize(s.book(), record, slowAt.Add(-1), s.Constraints).Stalled {
 		t.Error("Assess does not say that the step is slow from SlowAfter on")
 	}
 	s.setResult("First", engine.Done("at last"))

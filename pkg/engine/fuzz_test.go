@@ -32,11 +32,12 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 		if book.Validate() != nil {
 			t.Skip("the table is not valid")
 		}
-		w.book = func() engine.Runbook { return book }
+		constraints := d.constraints()
+		w.book, w.constraints = func() engine.Runbook { return book }, func() engine.Constraints { return constraints }
 		w.store.put(d.record())
 		for range 4 {
 			before := withCurrentNames(book, w.store.load())
-			engine.Summarize(book, w.store.load(), w.clock.Now())
+			engine.Summarize(book, w.store.load(), w.clock.Now(), constraints)
 			if _, err := engine.Committed(t.Context(), book, w.store.load()); err != nil && len(before.Conditions) > 0 {
 				t.Errorf("the record says whether it is committed, yet: %v", err)
 			}
@@ -118,11 +119,16 @@ func (d *dice) result() engine.Result {
 
 var pool = []string{"Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Zeta", "Eta", "Theta"}
 
-func (d *dice) table() engine.Runbook {
-	book := engine.Runbook{PauseReason: pick(d, "", "", "paused"), CancelReason: pick(d, "", "", "", "deleted")}
+func (d *dice) constraints() engine.Constraints {
+	c := engine.Constraints{Hold: pick(d, "", "", "paused"), Cancel: pick(d, "", "", "", "deleted")}
 	if by := d.time(); by != nil {
-		book.CommitDeadline = by.Time
+		c.CommitBy = by.Time
 	}
+	return c
+}
+
+func (d *dice) table() engine.Runbook {
+	book := engine.Runbook{MissedAs: pick(d, "", "Expired")}
 	names := slices.Clone(pool)
 	name := func() string { // one that is not taken
 		i := d.roll(len(names))
@@ -135,8 +141,8 @@ func (d *dice) table() engine.Runbook {
 		so, unknown := d.roll(2) == 1, pick(d, nil, nil, nil, errStore)
 		s := engine.Step{
 			Name: name(), Doc: "It is made up.", FailAfter: max(0, d.duration().Truncate(time.Second)), SlowAfter: max(0, d.duration().Truncate(time.Second)),
-			FailReasons: pick(d, nil, []string{"NotYet", "CannotObserve"}),
-			Do:          func(context.Context, engine.Run) (engine.Result, error) { return result, err },
+			FailReason: pick(d, "", "NotYet", "CannotObserve"),
+			Do:         func(context.Context, engine.Run) (engine.Result, error) { return result, err },
 		}
 		s.Reached = pick(d, func(context.Context) (bool, error) { return so, unknown }, nil)
 		if len(names) > 4 && d.roll(3) == 0 {

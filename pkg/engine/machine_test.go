@@ -63,7 +63,7 @@ func TestAnyTroubleInAnyOrder(t *testing.T) {
 			"": func(t *rapid.T) {
 				record := c.store.load()
 				assertFinishedUnchanged(t, before, record)
-				summary := engine.Summarize(c.book(), record, c.clock.Now())
+				summary := engine.Summarize(c.book(), record, c.clock.Now(), c.constraints())
 				if f := summary.Failure; f != nil && summary.Committed && (f.Reason == "WindowMissed" || f.Reason == "Cancelled") {
 					t.Errorf("committed, and given up because of %+v", f)
 				}
@@ -75,7 +75,7 @@ func TestAnyTroubleInAnyOrder(t *testing.T) {
 		c.restart()
 		c.run()
 		assertFinishedUnchanged(t, before, c.store.load())
-		switch engine.Summarize(c.book(), c.store.load(), c.clock.Now()).State {
+		switch engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints()).State {
 		case engine.Succeeded:
 			if c.Workers != target {
 				t.Errorf("said to be over, and left behind: %+v", c.facts)

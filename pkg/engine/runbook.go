@@ -9,91 +9,153 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// Gate is a read-only check that a step depends on. It is evaluated in the very pass in which the
+// step acts.
+type Gate struct {
+	Name  string // one CamelCase word, unique among the gates of the step
+	Check UpgradeStep
+}
+
+// KeepAlive renews what must stay alive while a step waits, such as a lease. It never blocks the
+// step: its errors are appended to the step's message.
+type KeepAlive struct {
+	Name  string // one CamelCase word, unique among the keep-alives of the step
+	Renew UpgradeStep
+}
+
+// Milestone is what a step means to notifications and to the status.
+type Milestone = history.Milestone
+
+// The milestones of an upgrade.
+const (
+	MilestoneStarted              Milestone = "Started"              // the upgrade has begun
+	MilestoneDelayed              Milestone = "Delayed"              // it takes long to commence
+	MilestoneCommenced            Milestone = "Commenced"            // the point of no return is passed
+	MilestoneControlPlaneUpgraded Milestone = "ControlPlaneUpgraded" // the control plane is at the version
+	MilestoneWorkersUpgraded      Milestone = "WorkersUpgraded"      // the step takes as long as the worker nodes do
+	MilestoneCompleted            Milestone = "Completed"            // the upgrade is complete
+	MilestoneFailed               Milestone = "Failed"               // the upgrade failed; recorded as Cancelled or Skipped where it was that
+	MilestoneCancelled            Milestone = "Cancelled"            // the upgrade was cancelled before its commit
+	MilestoneSkipped              Milestone = "Skipped"              // the upgrade was skipped, see Runbook.SkipReasons
 )
 
 // Step is one line of a runbook.
 type Step struct {
-	// Name is the condition's type: what holds once the step is done. It is
-	// unique in the runbook, the clean-up included.
+	// Name is the condition's type: what holds once the step is done. It is unique in the runbook.
 	Name string
 	// FormerNames are the names that the step had in earlier releases.
 	FormerNames []string
 	// Doc is one sentence for people.
 	Doc string
-	// Do does the step, or says why it cannot yet.
+	// Observe reads whether the step has acted already, and returns the zero Result if it has not.
+	// Any other Result answers for the step: neither the gates nor Do are called. Nil means that Do
+	// is always called.
+	Observe UpgradeStep
+	// Gates must all pass before Do is called, in the same pass. The first that does not pass, or
+	// that returns an error, answers for the step.
+	Gates []Gate
+	// Do does the step, or reports why it cannot yet.
 	Do UpgradeStep
-	// PreCheck says, without changing anything, what Do would wait for if the
-	// upgrade began now. It is asked ahead of time; nil if nothing can be known then.
+	// Undo takes back what Do did, as far as that is still possible. It is idempotent, and is called
+	// while a hold is in effect; Do is called again when the hold is lifted. Only the committing step
+	// may have it. That it acts is saved before, see Run.Requested. Nil means that a hold leaves alone
+	// what Do did.
+	Undo UpgradeStep
+	// KeepAlive is renewed while the step waits, also while it is held.
+	KeepAlive []KeepAlive
+	// PreCheck is read-only: it reports what the step would wait for if the upgrade began now. Nil
+	// means that this cannot be determined ahead of time.
 	PreCheck UpgradeStep
-	// Reached says, without changing anything, whether what the step is named
-	// for holds already, for this very target. It is asked where Do may no
-	// longer be called. Nil means no.
+	// Reached is read-only: it reports whether what the step is named for holds already, for this
+	// target. It decides where Do may no longer be called. Nil means that it does not hold.
 	Reached func(context.Context) (bool, error)
 	// Commits marks the point of no return. Exactly one step of a runbook has it.
 	Commits bool
-	// SlowAfter is when people are told that the step takes long; 0 is never.
+	// Milestone is what the step means to notifications and to the status; empty means nothing.
+	Milestone Milestone
+	// SlowAfter is the time after which the step is reported as stalled; 0 means never.
 	SlowAfter time.Duration
-	// FailAfter is when the upgrade is given up because of this step; 0 is never.
+	// FailAfter is the time after which the step fails; 0 means never.
 	FailAfter time.Duration
-	// FailReasons are those reasons of waiting that say why a deadline was missed
-	// better than the deadline does: a failure at the deadline carries them.
-	FailReasons []string
+	// FailBy is the time at which the step fails; zero means never.
+	FailBy time.Time
+	// FailReason is what failing this step means; empty means TimedOut. A step that misses the
+	// window fails for this reason only if it was waiting for this reason.
+	FailReason string
 }
 
-// Runbook is an ordered table of steps, and what is done instead of the rest
-// of them once the upgrade is given up.
+// Runbook is a table: an ordered list of steps, and what is done instead of the rest of them once
+// the upgrade has failed.
 type Runbook struct {
-	// CommitDeadline is the end of the window: an upgrade that is not committed by
-	// then is given up. Zero is no end.
-	CommitDeadline time.Time
-	// PauseReason says why no step may act before the commit; empty: nothing holds.
-	PauseReason string
-	// CancelReason says why the upgrade is to be given up unless it is committed;
-	// empty: it is not.
-	CancelReason string
-	// Abandon takes back what somebody would have to take back later, when there
-	// will be nobody: the upgrade is let go of although it is not over. It does
-	// not wait. Nil: there is nothing such. The engine itself never calls it.
+	Steps []Step
+	// Cleanup runs instead of the remaining steps once a step has failed.
+	Cleanup []Step
+	// Finally runs after the last step or after the cleanup. The outcome is in the record before.
+	Finally []Step
+	// MissedAs is the reason of an upgrade that did not commit in its window; empty means
+	// WindowMissed.
+	MissedAs string
+	// SkipReasons are the reasons of a failure before the commit that mean that the upgrade was
+	// skipped, not that it failed.
+	SkipReasons []string
+	// Abandon removes what would be orphaned if the controller stopped managing an unfinished
+	// upgrade. It does not wait. The engine never calls it. Nil means that nothing is to be removed.
 	Abandon func(context.Context) error
 
-	Steps   []Step
-	Cleanup []Step
+	problems []error // what could not be inserted
 }
 
-var stepName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
+// InsertBefore returns the runbook with another step before the one of that name. If no step of that
+// name exists, Validate returns an error.
+func (b Runbook) InsertBefore(name string, step Step) Runbook { return b.insert(name, 0, step) }
 
-// Validate says what is wrong with the table, all of it.
-func (b Runbook) Validate() error {
-	var errs []error
-	names := map[string]bool{}
-	checkName := func(name string) {
-		switch {
-		case !stepName.MatchString(name):
-			errs = append(errs, fmt.Errorf("step name %q is not one CamelCase word of at most 64 letters and digits", name))
-		case names[name]:
-			errs = append(errs, fmt.Errorf("step name %s is used twice", name))
+// InsertAfter returns the runbook with another step after the one of that name. If no step of that
+// name exists, Validate returns an error.
+func (b Runbook) InsertAfter(name string, step Step) Runbook { return b.insert(name, 1, step) }
+
+func (b Runbook) insert(name string, offset int, step Step) Runbook {
+	for _, steps := range []*[]Step{&b.Steps, &b.Cleanup, &b.Finally} {
+		if at := slices.IndexFunc(*steps, func(s Step) bool { return s.Name == name }); at >= 0 {
+			*steps = slices.Insert(slices.Clone(*steps), at+offset, step)
+			return b
 		}
-		names[name] = true
 	}
+	b.problems = append(slices.Clip(b.problems), fmt.Errorf("step %s cannot be inserted next to step %s, which does not exist", step.Name, name))
+	return b
+}
+
+// WithCommitGates returns the runbook with more gates of the committing step, evaluated before its
+// other gates.
+func (b Runbook) WithCommitGates(gates ...Gate) Runbook {
+	b.Steps = slices.Clone(b.Steps)
+	if i := b.commitIndex(); i < len(b.Steps) {
+		b.Steps[i].Gates = slices.Concat(gates, b.Steps[i].Gates)
+	}
+	return b
+}
+
+var namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
+
+// Validate returns an error that lists everything that is wrong with the table.
+func (b Runbook) Validate() error {
+	errs := slices.Clone(b.problems)
+	names := map[string]bool{}
 	commits := 0
 	for i, step := range b.allSteps() {
-		checkName(step.Name)
-		for _, formerName := range step.FormerNames {
-			checkName(formerName)
-		}
-		if step.Do == nil {
-			errs = append(errs, fmt.Errorf("step %s does nothing: Do is nil", step.Name))
-		}
-		if step.Doc == "" {
-			errs = append(errs, fmt.Errorf("step %s has no Doc", step.Name))
-		}
+		errs = append(errs, step.validateNames(names)...)
+		errs = append(errs, step.validate()...)
 		switch {
 		case !step.Commits:
 		case i >= len(b.Steps):
-			errs = append(errs, fmt.Errorf("step %s commits, but belongs to the clean-up", step.Name))
+			errs = append(errs, fmt.Errorf("step %s commits, but is not one of the steps before the cleanup", step.Name))
 		case step.Reached == nil:
-			errs = append(errs, fmt.Errorf("step %s commits, but has no Reached to tell whether it did", step.Name))
+			errs = append(errs, fmt.Errorf("step %s commits, but has no Reached", step.Name))
 		}
 		if step.Commits {
 			commits++
@@ -102,27 +164,81 @@ func (b Runbook) Validate() error {
 	if commits != 1 {
 		errs = append(errs, fmt.Errorf("%d steps commit, exactly one must", commits))
 	}
+	for _, reason := range append([]string{b.MissedAs}, b.SkipReasons...) {
+		if reason != "" && !namePattern.MatchString(reason) {
+			errs = append(errs, fmt.Errorf("reason %q is not one CamelCase word", reason))
+		}
+	}
 	return errors.Join(errs...)
 }
 
-// allSteps yields the steps and, after them, those of the clean-up, each with its place.
+// validateNames adds the names of the step to those that are in use.
+func (s *Step) validateNames(inUse map[string]bool) []error {
+	var errs []error
+	for _, name := range append([]string{s.Name}, s.FormerNames...) {
+		switch {
+		case !namePattern.MatchString(name):
+			errs = append(errs, fmt.Errorf("step name %q is not one CamelCase word of at most 64 letters and digits", name))
+		case inUse[name]:
+			errs = append(errs, fmt.Errorf("step name %s is used twice", name))
+		}
+		inUse[name] = true
+	}
+	return errs
+}
+
+func (s *Step) validate() []error {
+	var errs []error
+	if s.Do == nil {
+		errs = append(errs, fmt.Errorf("step %s does nothing: Do is nil", s.Name))
+	}
+	if s.Doc == "" {
+		errs = append(errs, fmt.Errorf("step %s has no Doc", s.Name))
+	}
+	if s.Undo != nil && !s.Commits {
+		errs = append(errs, fmt.Errorf("step %s has Undo, but does not commit", s.Name))
+	}
+	if s.FailReason != "" && !namePattern.MatchString(s.FailReason) {
+		errs = append(errs, fmt.Errorf("step %s: FailReason %q is not one CamelCase word", s.Name, s.FailReason))
+	}
+	inUse := map[string]bool{}
+	part := func(kind, name string, do UpgradeStep) {
+		switch {
+		case !namePattern.MatchString(name):
+			errs = append(errs, fmt.Errorf("step %s: %s name %q is not one CamelCase word of at most 64 letters and digits", s.Name, kind, name))
+		case inUse[kind+name]:
+			errs = append(errs, fmt.Errorf("step %s: %s name %s is used twice", s.Name, kind, name))
+		case do == nil:
+			errs = append(errs, fmt.Errorf("step %s: %s %s does nothing", s.Name, kind, name))
+		}
+		inUse[kind+name] = true
+	}
+	for _, gate := range s.Gates {
+		part("gate", gate.Name, gate.Check)
+	}
+	for _, keepAlive := range s.KeepAlive {
+		part("keep-alive", keepAlive.Name, keepAlive.Renew)
+	}
+	return errs
+}
+
+// allSteps returns the steps, those of the cleanup, and the final ones, each with its index.
 func (b Runbook) allSteps() iter.Seq2[int, *Step] {
 	return func(yield func(int, *Step) bool) {
-		for i := range b.Steps {
-			if !yield(i, &b.Steps[i]) {
-				return
-			}
-		}
-		for i := range b.Cleanup {
-			if !yield(len(b.Steps)+i, &b.Cleanup[i]) {
-				return
+		index := 0
+		for _, steps := range [...][]Step{b.Steps, b.Cleanup, b.Finally} {
+			for i := range steps {
+				if !yield(index, &steps[i]) {
+					return
+				}
+				index++
 			}
 		}
 	}
 }
 
-// indexOf is where the table has the step of that name, -1 if nowhere. Those of
-// the clean-up come after all others.
+// indexOf returns the index of the step of that name, or -1. Those of the cleanup come after all
+// steps, and the final ones come last.
 func (b Runbook) indexOf(name string) int {
 	for i, step := range b.allSteps() {
 		if step.Name == name {
@@ -132,7 +248,7 @@ func (b Runbook) indexOf(name string) int {
 	return -1
 }
 
-// commitIndex is the index of the step that commits; past the end if there is none.
+// commitIndex returns the index of the step that commits, or the number of steps.
 func (b Runbook) commitIndex() int {
 	for i := range b.Steps {
 		if b.Steps[i].Commits {
@@ -140,4 +256,15 @@ func (b Runbook) commitIndex() int {
 		}
 	}
 	return len(b.Steps)
+}
+
+// outcome returns what a failure before or after the commit makes of the upgrade.
+func (b Runbook) outcome(failure *history.StepCondition, committed bool) Outcome {
+	switch {
+	case failure.Reason == ReasonCancelled && !committed:
+		return OutcomeCancelled
+	case slices.Contains(b.SkipReasons, failure.Reason) && !committed:
+		return OutcomeSkipped
+	}
+	return OutcomeFailed
 }

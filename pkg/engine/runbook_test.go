@@ -79,11 +79,11 @@ func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
 		},
 		"a clean-up that commits": {
 			func(s *script) { s.at("Commit").Commits, s.at("LastCleaned").Commits = false, true },
-			[]string{"step LastCleaned commits, but belongs to the clean-up"},
+			[]string{"step LastCleaned commits, but is not one of the steps before the cleanup"},
 		},
 		"a commit of which nobody can tell whether it happened": {
 			func(s *script) { s.at("Commit").Reached = nil },
-			[]string{"step Commit commits, but has no Reached to tell whether it did"},
+			[]string{"step Commit commits, but has no Reached"},
 		},
 		"all at once": {
 			func(s *script) {
@@ -95,7 +95,7 @@ func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
 			[]string{
 				"step First does nothing: Do is nil",
 				"step First has no Doc",
-				"step Commit commits, but has no Reached to tell whether it did",
+				"step Commit commits, but has no Reached",
 				"step name Last is used twice",
 				`step name "x" is not one CamelCase word of at most 64 letters and digits`,
 				"2 steps commit, exactly one must",

@@ -222,7 +222,7 @@ func TestAPassThatIsCancelledInACallRecordsNothingOfIt(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			s.setDo("First", func(engine.Run) (engine.Result, error) { cancel(); return answer, nil })
 			e := &engine.Engine{Clock: w.clock, Save: w.store.save}
-			returned, next, err := e.Pass(ctx, s.book(), w.store.load())
+			returned, next, err := e.Pass(ctx, s.book(), w.store.load(), s.Constraints)
 			if !errors.Is(err, context.Canceled) || !next.IsZero() {
 				t.Errorf("next look %s, error %v", next, err)
 			}
@@ -279,7 +279,7 @@ func TestPassChangesNeitherItsRecordNorWhatItGaveToSave(t *testing.T) {
 		saved, asSaved = append(saved, record), append(asSaved, *record.DeepCopy())
 		return w.store.save(ctx, record)
 	}
-	if _, _, err := (&engine.Engine{Clock: w.clock, Save: save}).Pass(t.Context(), s.book(), given); err != nil {
+	if _, _, err := (&engine.Engine{Clock: w.clock, Save: save}).Pass(t.Context(), s.book(), given, s.Constraints); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(asSaved, saved); diff != "" || len(saved) == 0 {

@@ -13,6 +13,7 @@ import (
 // until it does. The step named Commit commits.
 type script struct {
 	engine.Runbook
+	engine.Constraints
 	handlers     map[string]func(engine.Run) (engine.Result, error)
 	reached      map[string]func() (bool, error)
 	reachedCalls []string // whose Reached was asked, in order
@@ -28,7 +29,7 @@ func newScript(t tester, steps ...string) (*world, *script) {
 		s.Cleanup = append(s.Cleanup, s.step(name))
 	}
 	w := newWorld(t)
-	w.book = s.book
+	w.book, w.constraints = s.book, func() engine.Constraints { return s.Constraints }
 	return w, s
 }
 

@@ -24,13 +24,13 @@ func TestASlowCallEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, tc := range map[string]struct {
-		set  func(b *engine.Runbook)
+		set  func(b *engine.Runbook, c *engine.Constraints)
 		want time.Duration // how long the first call lasts
 		then string
 	}{
-		"the window closes during the call":    {func(b *engine.Runbook) { b.CommitDeadline = bubble.Now().Add(10 * time.Second) }, 10 * time.Second, "Commit False WindowMissed"},
-		"its time is up during the call":       {func(b *engine.Runbook) { b.Steps[0].FailAfter = 20 * time.Second }, 20 * time.Second, "Commit False TimedOut"},
-		"a call lasts a minute at the longest": {func(b *engine.Runbook) { b.Steps[0].FailAfter = 90 * time.Second }, time.Minute, "Commit False TimedOut"},
+		"the window closes during the call":    {func(_ *engine.Runbook, c *engine.Constraints) { c.CommitBy = bubble.Now().Add(10 * time.Second) }, 10 * time.Second, "Commit False WindowMissed"},
+		"its time is up during the call":       {func(b *engine.Runbook, _ *engine.Constraints) { b.Steps[0].FailAfter = 20 * time.Second }, 20 * time.Second, "Commit False TimedOut"},
+		"a call lasts a minute at the longest": {func(b *engine.Runbook, _ *engine.Constraints) { b.Steps[0].FailAfter = 90 * time.Second }, time.Minute, "Commit False TimedOut"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,9 +46,10 @@ func TestASlowCallEndsAtItsDeadline(t *testing.T) {
 						return engine.Result{}, hang(ctx)
 					},
 				}}}
-				tc.set(&book)
+				var constraints engine.Constraints
+				tc.set(&book, &constraints)
 				for {
-					_, next, err := e.Pass(t.Context(), book, record)
+					_, next, err := e.Pass(t.Context(), book, record, constraints)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -76,7 +77,8 @@ func TestWhatFellDueDuringACallIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.Record) error { return nil }}
-		book := engine.Runbook{CommitDeadline: bubble.Now().Add(10 * time.Second), Steps: []engine.Step{{
+		constraints := engine.Constraints{CommitBy: bubble.Now().Add(10 * time.Second)}
+		book := engine.Runbook{Steps: []engine.Step{{
 			Name: "Commit", Commits: true, Doc: "It is slow.",
 			Reached: always(false),
 			Do: func(context.Context, engine.Run) (engine.Result, error) {
@@ -84,7 +86,7 @@ func TestWhatFellDueDuringACallIsDueAtOnce(t *testing.T) {
 				return engine.Wait("NotYet", "a while"), nil
 			},
 		}}}
-		if _, next, err := e.Pass(t.Context(), book, history.Record{}); err != nil || !next.Equal(bubble.Now()) {
+		if _, next, err := e.Pass(t.Context(), book, history.Record{}, constraints); err != nil || !next.Equal(bubble.Now()) {
 			t.Errorf("the next look is in %s, %v", next.Sub(bubble.Now()), err)
 		}
 	})
@@ -99,7 +101,7 @@ func TestAQuestionThatHangsIsGivenUpAfterAMinute(t *testing.T) {
 			Name: "Commit", Commits: true, Doc: "It hangs.",
 			Reached: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() },
 		}}}
-		if _, _, err := e.Pass(t.Context(), book, history.Record{}); err == nil || bubble.Since(began) != time.Minute {
+		if _, _, err := e.Pass(t.Context(), book, history.Record{}, engine.Constraints{}); err == nil || bubble.Since(began) != time.Minute {
 			t.Errorf("after %s: %v", bubble.Since(began), err)
 		}
 	})

@@ -11,34 +11,32 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// UpgradeStep does one piece of an upgrade, or says why it cannot yet. It is
-// idempotent: it looks before it acts, and may be called again at any time. An
-// error means that it could not find out; it is retried with growing delays.
+// UpgradeStep does one piece of an upgrade, or reports why it cannot yet. It is idempotent: it looks
+// before it acts and may be called again at any time. An error means that it could not determine the
+// state; it is retried with growing delays.
 type UpgradeStep func(ctx context.Context, run Run) (Result, error)
 
-// Run is what the engine tells a step.
+// Run is what the engine passes to a step.
 type Run struct {
 	Started time.Time // when the first step of the upgrade began
-	Since   time.Time // when this step was first tried
-	Now     time.Time // what time it is
-	// Failure is the step because of which the upgrade was given up; nil unless it was.
+	Since   time.Time // when this step began
+	Now     time.Time
+	// Requested reports whether the record holds that Do of the committing step was called and not
+	// undone since. It is recorded only if that step has Undo.
+	Requested bool
+	// Failure is the step that failed; nil means that none did.
 	Failure *history.StepCondition
 }
 
-// Retry is when a step that is tried for so long is to be tried again: each time
-// after half as long as it has been tried for. It is false once that is over.
-func (r Run) Retry(timeout time.Duration) (after time.Duration, ok bool) {
-	elapsed := r.Now.Sub(r.Since)
-	return min(max(elapsed/2, minRetry), timeout-elapsed), elapsed < timeout
-}
-
-// Result is what a step answers: one of Done, Wait, WaitFor, Skip and Fail.
-// The zero Result means "not yet".
+// Result is the answer of a step: one of Done, Wait, WaitFor, WaitUntil, Skip, and Fail. The zero
+// Result means "not yet".
 type Result struct {
 	outcome outcome
 	after   time.Duration
+	until   time.Time
 	reason  string
 	message string
+	items   *[]history.StepItem // a pointer, so that results can be compared
 }
 
 type outcome int
@@ -53,52 +51,97 @@ const (
 const (
 	// ReasonStarted is the reason of a step that has not answered yet.
 	ReasonStarted = "Started"
-	// ReasonCancelled is the reason of a step that failed because the upgrade
-	// was called off.
+	// ReasonCancelled is the reason of a step that failed because the upgrade was cancelled.
 	ReasonCancelled = "Cancelled"
-	// ReasonDone is the reason of every step that is done, so that it can be
-	// told from one that was skipped.
+	// ReasonDone is the reason of every step that is done. A skipped step has another one.
 	ReasonDone = "Done"
+	// ReasonNotDelivered is the reason of a step that was skipped because its notification could not
+	// be delivered.
+	ReasonNotDelivered = "NotDelivered"
 )
 
-// Done says that the step is over: what it is named for holds.
+// Done reports that the step is finished: what it is named for holds.
 func Done(format string, args ...any) Result {
 	return Result{outcome: done, reason: ReasonDone, message: fmt.Sprintf(format, args...)}
 }
 
-// Wait says that the step is not over yet, and why. It is tried again when the
-// cluster changes, and every five minutes.
+// Wait reports that the step is not finished yet, and why. It is called again when the cluster
+// changes, and every five minutes.
 func Wait(reason, format string, args ...any) Result {
 	return Result{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// WaitFor is Wait with a time after which the step wants to be tried again
-// although nothing may have changed: a second at least, also if that time is past.
+// WaitFor is Wait with a time after which the step is called again although nothing may have
+// changed: at least a second.
 func WaitFor(after time.Duration, reason, format string, args ...any) Result {
 	return Result{after: max(after, minRetry), reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Skip says that the step does not apply, or is left out, and why. The runbook goes on.
+// WaitUntil waits for a time and for nothing else. Nothing is saved meanwhile, and the step need not
+// be called again before.
+func WaitUntil(t time.Time, reason, format string, args ...any) Result {
+	return Result{until: t, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// Skip reports that the step does not apply, or is left out, and why. The runbook continues.
 func Skip(reason, format string, args ...any) Result {
 	return Result{outcome: skipped, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Fail says that the step cannot succeed any more, and why. The upgrade is given up.
+// Fail reports that the step cannot succeed any more, and why. The upgrade fails.
 func Fail(reason, format string, args ...any) Result {
 	return Result{outcome: failed, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// Passed says whether the step is no longer in the way: it is done or skipped.
+// The bounds of the items of a step.
+const (
+	maxItems       = 64
+	maxItemName    = 253
+	maxItemStatus  = 64
+	maxItemMessage = 256
+)
+
+// WithItems returns the result with named sub-results of the step. Names are unique: of several
+// items of one name the first counts. Items without a name or status, and those beyond 64, are
+// dropped.
+func (r Result) WithItems(items ...history.StepItem) Result {
+	kept := make([]history.StepItem, 0, min(len(items), maxItems))
+	names := make(map[string]bool, len(kept))
+	for _, item := range items {
+		item.Name, item.Status = limit(item.Name, maxItemName), limit(item.Status, maxItemStatus)
+		if item.Name == "" || item.Status == "" || names[item.Name] || len(kept) == maxItems {
+			continue
+		}
+		names[item.Name] = true
+		item.Message = limit(item.Message, maxItemMessage)
+		kept = append(kept, item)
+	}
+	r.items = &kept
+	return r
+}
+
+// Passed reports whether the step is no longer in the way: it is done or skipped.
 func (r Result) Passed() bool { return r.outcome == done || r.outcome == skipped }
 
-// Failed says whether the upgrade is to be given up.
+// Failed reports whether the upgrade fails.
 func (r Result) Failed() bool { return r.outcome == failed }
 
-// Reason is the reason that was given, in one CamelCase word.
+// IsZero reports whether this is the zero Result.
+func (r Result) IsZero() bool { return r == Result{} }
+
+// Reason returns the reason, one CamelCase word.
 func (r Result) Reason() string { return r.reason }
 
-// Message is what was said to people.
+// Message returns the text for people.
 func (r Result) Message() string { return r.message }
+
+// Items returns the named sub-results; nil means that the step has none.
+func (r Result) Items() []history.StepItem {
+	if r.items == nil {
+		return nil
+	}
+	return *r.items
+}
 
 // FromBool adapts the plain form of a step: true is done, false is not yet.
 func FromBool(do func(ctx context.Context) (bool, error)) UpgradeStep {

@@ -6,90 +6,124 @@ package engine
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// State says what a record tells about an upgrade.
+// State is how far an upgrade has come.
 type State string
 
 const (
 	// Idle is an upgrade of which no step has begun.
 	Idle State = "Idle"
-	// Running is an upgrade whose steps are being taken.
+	// Running is an upgrade whose steps are running.
 	Running State = "Running"
-	// CleaningUp is an upgrade that was given up and whose clean-up is not over.
+	// CleaningUp is an upgrade that failed and whose cleanup is not finished.
 	CleaningUp State = "CleaningUp"
-	// Succeeded is an upgrade all of whose steps are over.
+	// Finishing is an upgrade whose outcome is final and whose final steps are not finished.
+	Finishing State = "Finishing"
+	// Succeeded is an upgrade all of whose steps are finished.
 	Succeeded State = "Succeeded"
-	// Failed is an upgrade that was given up and cleaned up.
+	// Failed is an upgrade that failed and is cleaned up. See Summary.Outcome for what failing means.
 	Failed State = "Failed"
 )
 
-// Summary is what a record says of an upgrade.
+// Outcome is what became of an upgrade.
+type Outcome string
+
+const (
+	// OutcomeUpgraded is an upgrade all of whose steps are finished, the final ones apart.
+	OutcomeUpgraded Outcome = "Upgraded"
+	// OutcomeFailed is an upgrade that failed.
+	OutcomeFailed Outcome = "Failed"
+	// OutcomeCancelled is an upgrade that was cancelled before its commit.
+	OutcomeCancelled Outcome = "Cancelled"
+	// OutcomeSkipped is an upgrade that did not commit for a reason that is no failure.
+	OutcomeSkipped Outcome = "Skipped"
+)
+
+// Summary is what a record means.
 type Summary struct {
-	State     State
-	Committed bool // whether the point of no return is passed
-	// Current is the step that is being tried; nil if there is none.
+	State State
+	// Outcome is what became of the upgrade; empty while that is open. It is set before the cleanup
+	// and the final steps run.
+	Outcome Outcome
+	// Committed reports whether the record holds that the point of no return is passed.
+	Committed bool
+	// Current is the step that is running; nil means none.
 	Current *history.StepCondition
-	// Failure is the step because of which the upgrade was given up; nil if it was not.
+	// Failure is the step that failed; nil means that none did.
 	Failure *history.StepCondition
-	// Stalled says that the current step takes longer than it should.
+	// Held reports whether a hold is in effect: it is set, and the upgrade is not committed.
+	Held bool
+	// Stalled reports whether the current step takes longer than it should.
 	Stalled bool
-	// Deadline is the next time at which something is given up, and zero if there is none.
+	// SlowAt is when the current step stalls, or stalled; zero means never.
+	SlowAt time.Time
+	// Deadline is the next time at which the upgrade or the current step fails; zero means never.
 	Deadline time.Time
 }
 
-// Finished says whether nothing is left to do.
+// Finished reports whether nothing is left to do.
 func (s Summary) Finished() bool { return s.State == Succeeded || s.State == Failed }
 
-// Summarize reads a record. It asks nobody and changes nothing.
-func Summarize(book Runbook, record history.Record, now time.Time) Summary {
-	at := toMetaTime(now)
-	conditions := migrate(book, renameSteps(book, record.Conditions), at)
-	summary := Summary{State: Running, Committed: committed(book, conditions), Failure: failure(book, conditions)}
+// Summarize reads a record. It makes no request and changes nothing.
+func Summarize(book Runbook, record history.Record, now time.Time, constraints Constraints) Summary {
+	p := pass{book: book, constraints: constraints}
+	p.record.Conditions = migrate(book, renameSteps(book, record.Conditions), toMetaTime(now))
+	conditions := p.record.Conditions
+	s := Summary{State: Running, Committed: committed(book, conditions), Failure: failure(book, conditions)}
 	if len(conditions) == 0 {
-		summary.State = Idle
+		s.State = Idle
 	}
-	if summary.Failure != nil {
-		summary.State = CleaningUp
+	if s.Failure != nil {
+		s.State, s.Outcome = CleaningUp, book.outcome(s.Failure, s.Committed)
 	}
 	step, index := current(book, conditions)
+	if step == nil || book.indexOf(step.Name) >= len(book.Steps)+len(book.Cleanup) {
+		s.State = Finishing
+		if s.Failure == nil {
+			s.Outcome = OutcomeUpgraded
+		}
+	}
 	switch {
-	case step == nil && summary.Failure != nil:
-		summary.State = Failed
+	case step == nil && s.Failure != nil:
+		s.State = Failed
 	case step == nil:
-		summary.State = Succeeded
+		s.State = Succeeded
 	case index < 0: // its turn has come, but it has not begun
-		summary.Deadline = deadline(book, conditions, *step, history.StepCondition{})
+		s.Deadline = p.deadline(*step, history.StepCondition{})
 	default:
 		c := conditions[index]
-		summary.Current = &c
-		summary.Stalled = step.SlowAfter > 0 && !now.Before(timeOf(c.StartTime).Add(step.SlowAfter))
-		summary.Deadline = deadline(book, conditions, *step, c)
+		s.Current, s.Deadline = &c, p.deadline(*step, c)
+		if step.SlowAfter > 0 {
+			s.SlowAt = c.StartTime.Add(step.SlowAfter)
+			s.Stalled = !now.Before(s.SlowAt)
+		}
 	}
-	return summary
+	s.Held = step != nil && constraints.Hold != "" && beforeCommit(book, conditions, *step)
+	return s
 }
 
-// current returns the step whose turn it is, with the index of its condition
-// (-1 if it has not begun), or nil if all are over.
+// current returns the step whose turn it is, with the index of its condition (-1 if it has not
+// begun), or nil if all are finished.
 func current(book Runbook, conditions []history.StepCondition) (*Step, int) {
 	steps := book.Steps
 	if failure(book, conditions) != nil {
 		steps = book.Cleanup
 	}
-	for i := range steps {
-		at := indexOfCondition(conditions, steps[i].Name)
-		if at < 0 || !isFinished(conditions[at]) {
-			return &steps[i], at
+	for _, steps := range [...][]Step{steps, book.Finally} {
+		for i := range steps {
+			at := indexOfCondition(conditions, steps[i].Name)
+			if at < 0 || !isFinished(conditions[at]) {
+				return &steps[i], at
+			}
 		}
 	}
 	return nil, -1
 }
 
-// failure returns the step that failed, if one did. What fails in the clean-up
-// is recorded, and the clean-up goes on.
+// failure returns the step that failed; nil means that none did. What fails in the cleanup or in a
+// final step is recorded, and the rest runs.
 func failure(book Runbook, conditions []history.StepCondition) *history.StepCondition {
 	for i := range conditions {
 		if c := &conditions[i]; hasFailed(*c) && book.indexOf(c.Type) < len(book.Steps) {
@@ -99,32 +133,29 @@ func failure(book Runbook, conditions []history.StepCondition) *history.StepCond
 	return nil
 }
 
-func committed(book Runbook, conditions []history.StepCondition) bool {
-	commit := book.commitIndex()
-	if commit == len(book.Steps) {
-		return false
-	}
-	at := indexOfCondition(conditions, book.Steps[commit].Name)
-	return at >= 0 && conditions[at].Status == metav1.ConditionTrue && isFinished(conditions[at])
-}
-
-// beforeCommit says whether the step leads up to a commit that has not happened:
-// then the window, a hold and a cancellation bear on it.
-func beforeCommit(book Runbook, conditions []history.StepCondition, step Step) bool {
-	index := book.indexOf(step.Name)
-	return index < len(book.Steps) && index <= book.commitIndex() && !committed(book, conditions)
-}
-
-// deadline is when the step is given up, or zero if it never is.
-func deadline(book Runbook, conditions []history.StepCondition, step Step, c history.StepCondition) time.Time {
-	var at time.Time
-	if beforeCommit(book, conditions, step) {
-		at = book.CommitDeadline
+// deadline returns when the step fails, or zero if it never does.
+func (p *pass) deadline(step Step, c history.StepCondition) time.Time {
+	due := step.FailBy
+	if beforeCommit(p.book, p.record.Conditions, step) {
+		due = earliest(due, p.constraints.CommitBy)
 	}
 	if step.FailAfter > 0 && c.StartTime != nil {
-		if own := c.StartTime.Add(step.FailAfter); at.IsZero() || own.Before(at) {
-			at = own
-		}
+		due = earliest(due, c.StartTime.Add(step.FailAfter))
 	}
-	return at
+	return due
+}
+
+// earliest returns the earlier of two times; zero means none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -94,7 +94,7 @@ func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
 			t.Parallel()
 			w, s := newScript(t, "First", "Commit", "Last")
 			began := noon.Truncate(time.Second)
-			s.CommitDeadline = began.Add(30 * time.Minute)
+			s.CommitBy = began.Add(30 * time.Minute)
 			if tc.set != nil {
 				tc.set(s)
 			}
@@ -104,7 +104,7 @@ func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
 				}
 			}
 			record := w.store.load()
-			summary := engine.Summarize(s.book(), record, w.clock.Now().Add(tc.later))
+			summary := engine.Summarize(s.book(), record, w.clock.Now().Add(tc.later), s.Constraints)
 			got := told{State: summary.State, Committed: summary.Committed, Over: summary.Finished(), Slow: summary.Stalled}
 			if summary.Current != nil {
 				got.Current = summary.Current.Type
@@ -136,13 +136,13 @@ func TestAssessAndPassAgreeAtEveryMoment(t *testing.T) {
 	c := newCluster(t)
 	c.after(time.Hour, func() { c.Unhealthy = "etcd is degraded" })
 	c.runUntil(func() bool {
-		summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now())
+		summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints())
 		if !summary.Deadline.IsZero() && summary.Deadline.Before(c.clock.Now()) {
 			t.Errorf("at %s, the deadline %s has passed unnoticed", c.clock.Now(), summary.Deadline)
 		}
 		return false
 	})
-	failure := engine.Summarize(c.book(), c.store.load(), c.clock.Now()).Failure
+	failure := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints()).Failure
 	if took := failure.CompleteTime.Sub(failure.StartTime.Time); took != 2*time.Hour {
 		t.Errorf("given up after %s", took)
 	}

@@ -68,7 +68,7 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 			change: func(s *script) {
 				renameStep(s, "Commit")
 				s.at("Renamed").Commits = true
-				s.CommitDeadline = noon.Add(-time.Hour)
+				s.CommitBy = noon.Add(-time.Hour)
 			},
 			calls:     []string{"Last"},
 			recording: []string{"First True Done", "Renamed True Done", "Last True Done"},
@@ -101,7 +101,7 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 			before: []string{"First", "Commit", "Last"}, waits: "Last",
 			change: func(s *script) {
 				s.Steps[1], s.Steps[2] = s.Steps[2], s.Steps[1]
-				s.CommitDeadline, s.PauseReason, s.CancelReason = noon.Add(time.Second), "paused", "deleted"
+				s.CommitBy, s.Hold, s.Cancel = noon.Add(time.Second), "paused", "deleted"
 			},
 			calls:     []string{"Last"},
 			recording: []string{"First True Done", "Commit True Done", "Last True Done"},
@@ -154,7 +154,7 @@ func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.setResult(tc.waits, engine.Done("so it is"))
-			if summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now()); summary.Finished() && len(tc.calls) > 0 {
+			if summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints); summary.Finished() && len(tc.calls) > 0 {
 				t.Errorf("Assess says that it is over: %+v", summary)
 			}
 			w.run()
@@ -222,7 +222,7 @@ func TestTheOperatorMayBeUpgradedAtEverySave(t *testing.T) {
 		if diff := cmp.Diff(want.Facts, c.facts); diff != "" {
 			t.Errorf("upgraded at save %d (-undisturbed +disturbed):\n%s", n, diff)
 		}
-		if state := engine.Summarize(c.book(), c.store.load(), c.clock.Now()).State; state != engine.Succeeded {
+		if state := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints()).State; state != engine.Succeeded {
 			t.Errorf("upgraded at save %d: %s, %v", n, state, lines(c.store.load()))
 		}
 	}

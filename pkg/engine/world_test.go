@@ -44,6 +44,8 @@ type world struct {
 	store store
 	// book makes the table, anew for each pass.
 	book func() engine.Runbook
+	// constraints makes the constraints, anew for each pass.
+	constraints func() engine.Constraints
 
 	events      []event               // what will happen by itself
 	calls       []string              // the steps that were called, in order
@@ -61,6 +63,7 @@ func newWorld(t tester) *world {
 	w := &world{t: t, clock: testingclock.NewFakePassiveClock(noon)}
 	w.store = store{t: t, plan: func(int) fate { return applied }}
 	w.store.lose()
+	w.constraints = func() engine.Constraints { return engine.Constraints{} }
 	w.atCall = func(int) moment { return never }
 	return w
 }
@@ -99,13 +102,13 @@ func (w *world) pass() (next time.Time, err error) {
 	}()
 	w.passes++
 	w.store.refused = false
-	e := &engine.Engine{Clock: w.clock, Save: w.store.save, Observe: func(t engine.Transition) { w.transitions = append(w.transitions, t) }}
+	e := &engine.Engine{Clock: w.clock, Save: w.store.save, OnTransition: func(t engine.Transition) { w.transitions = append(w.transitions, t) }}
 	now, record := w.clock.Now(), w.store.load()
-	returned, next, err := e.Pass(w.t.Context(), w.instrument(w.book()), record)
+	returned, next, err := e.Pass(w.t.Context(), w.instrument(w.book()), record, w.constraints())
 	if err != nil {
 		return next, err
 	}
-	if finished := engine.Summarize(w.book(), w.store.load(), w.clock.Now()).Finished(); finished != next.IsZero() {
+	if finished := engine.Summarize(w.book(), w.store.load(), w.clock.Now(), w.constraints()).Finished(); finished != next.IsZero() {
 		w.t.Errorf("over: %t, yet the next look is at %s", finished, next)
 	}
 	if !next.IsZero() && (!next.After(now) || next.Sub(w.clock.Now()) > maxIdle) {
@@ -250,10 +253,11 @@ func (w *world) check(book engine.Runbook, i int, cleanup bool, run engine.Run) 
 	if committed := condition(stored, book.Steps[commit].Name); cleanup || i > commit || committed != nil && committed.CompleteTime != nil {
 		return
 	}
-	if !book.CommitDeadline.IsZero() && !now.Before(book.CommitDeadline) {
+	constraints := w.constraints()
+	if !constraints.CommitBy.IsZero() && !now.Before(constraints.CommitBy) {
 		w.t.Errorf("%s is called at %s, after the window closed", step.Name, now)
 	}
-	if book.PauseReason != "" || book.CancelReason != "" {
+	if constraints.Hold != "" || constraints.Cancel != "" {
 		w.t.Errorf("%s is called although the upgrade is held or cancelled", step.Name)
 	}
 }

@@ -76,7 +76,7 @@ func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, r
 		}
 		// The version is part of it: the next one's attempts are counted from 1 again.
 		n := engine.Notification{
-			ID:      engine.NotificationID(string(ref.UID), record.Attempt, record.Version+" "+c.Type, reason),
+			ID:      engine.NotificationID(string(ref.UID), engine.AttemptKey(record), record.Version+" "+c.Type, reason),
 			Version: record.Version, Attempt: record.Attempt, Type: eventType, Reason: reason,
 			Message: fmt.Sprintf("%s: %s (upgrade to %s)", c.Type, c.Message, record.Version),
 		}

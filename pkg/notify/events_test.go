@@ -221,7 +221,7 @@ func TestAnEventIsOneThatTheAPITakes(t *testing.T) {
 		r := newReceiver(t)
 		ref := subject
 		ref.Name, ref.Namespace = named, ""
-		id := engine.NotificationID("uid", 1, "step", "what")
+		id := engine.NotificationID("uid", "1", "step", "what")
 		message := strings.Repeat("ü", 2000)
 		if err := r.events().Publish(t.Context(), ref, engine.Notification{ID: id, Type: corev1.EventTypeNormal, Reason: "Reason", Message: message}); err != nil {
 			t.Fatal(err)
@@ -243,19 +243,19 @@ func TestAnIDIsTheSameForTheSameAndAnotherForAnother(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for name, id := range map[string]string{
-		"the first":       engine.NotificationID("u", 1, "s", "x"),
-		"another uid":     engine.NotificationID("v", 1, "s", "x"),
-		"another attempt": engine.NotificationID("u", 2, "s", "x"),
-		"another step":    engine.NotificationID("u", 1, "t", "x"),
-		"another status":  engine.NotificationID("u", 1, "s", "y"),
-		"moved quotes":    engine.NotificationID("u", 1, `s" "x`, ""),
+		"the first":       engine.NotificationID("u", "1", "s", "x"),
+		"another uid":     engine.NotificationID("v", "1", "s", "x"),
+		"another attempt": engine.NotificationID("u", "2", "s", "x"),
+		"another step":    engine.NotificationID("u", "1", "t", "x"),
+		"another status":  engine.NotificationID("u", "1", "s", "y"),
+		"moved quotes":    engine.NotificationID("u", "1", `s" "x`, ""),
 	} {
 		if former, taken := seen[id]; taken {
 			t.Errorf("%s has the id of %s", name, former)
 		}
 		seen[id] = name
 	}
-	if again := engine.NotificationID("u", 1, "s", "x"); seen[again] != "the first" {
+	if again := engine.NotificationID("u", "1", "s", "x"); seen[again] != "the first" {
 		t.Error("the same has two ids")
 	}
 }

@@ -51,7 +51,7 @@ func (a *upgradeConfigAttempts) Active(ctx context.Context) ([]nodekeeper.Attemp
 // committed reports whether the record holds that the point of no return is passed. Pods are never
 // forced for an upgrade that commenced without this operator.
 func (a *upgradeConfigAttempts) committed(cfg *v1alpha1.UpgradeConfig, record history.Record) bool {
-	return engine.Summarize(a.runbook(cfg), record, a.clock.Now()).Committed
+	return engine.Summarize(a.runbook(cfg), record, a.clock.Now(), engine.Constraints{}).Committed
 }
 
 // attemptKey returns a key that is unique among the attempts of all objects.

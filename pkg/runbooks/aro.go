@@ -24,7 +24,7 @@ func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),
 			s.ControlPlaneMaintWindow(),
-			s.CommenceUpgrade(s.noOtherUpdate),
+			s.CommenceUpgrade(engine.Gate{Name: "NoOtherUpdate", Check: s.noOtherUpdate}),
 			s.ControlPlaneUpgraded(),
 			s.RemoveControlPlaneMaintWindow(),
 			s.WorkersMaintWindow(),

@@ -27,49 +27,50 @@ type attempt struct {
 	notifier       notify.Notifier
 	cfg            *v1alpha1.UpgradeConfig
 	number         int32
+	attemptKey     string
 	delayThreshold time.Duration // so long after its beginning an upgrade should have commenced
 }
 
 func (t Deps) newAttempt(cfg *v1alpha1.UpgradeConfig) attempt {
 	a := attempt{notifier: t.Notifier, cfg: cfg, delayThreshold: t.Config.Notifications.DelayedAfter.Duration}
 	if len(cfg.Status.History) > 0 {
-		a.number = cfg.Status.History[0].Attempt
+		a.number, a.attemptKey = cfg.Status.History[0].Attempt, engine.AttemptKey(cfg.Status.History[0])
 	}
 	return a
 }
 
-func (a attempt) notify(reason, message string) engine.UpgradeStep {
-	return a.notifyWithType(notify.Normal, reason, message)
+func (a attempt) notify(milestone engine.Milestone, reason, message string) engine.UpgradeStep {
+	return a.notifyWithType(milestone, notify.Normal, reason, message)
 }
 
 // notifyFailure tells that the upgrade was given up, and why: it failed, or it was called off.
 func (a attempt) notifyFailure(ctx context.Context, run engine.Run) (engine.Result, error) {
-	eventType, reason, message := notify.Warning, "UpgradeFailed", "the upgrade to %s has failed"
+	milestone, eventType, reason, message := engine.MilestoneFailed, notify.Warning, "UpgradeFailed", "the upgrade to %s has failed"
 	if run.Failure != nil {
 		if run.Failure.Reason == engine.ReasonCancelled {
-			eventType, reason, message = notify.Normal, "UpgradeCancelled", "the upgrade to %s was cancelled"
+			milestone, eventType, reason, message = engine.MilestoneCancelled, notify.Normal, "UpgradeCancelled", "the upgrade to %s was cancelled"
 		}
 		message += ": " + strings.ReplaceAll(run.Failure.Type+": "+run.Failure.Message, "%", "%%")
 	}
-	return a.notifyWithType(eventType, reason, message)(ctx, run)
+	return a.notifyWithType(milestone, eventType, reason, message)(ctx, run)
 }
 
 // delayNotification is what is told of an upgrade that takes long to commence.
 func (a attempt) delayNotification() notify.Notification {
-	return a.notification(notify.Warning, "UpgradeDelayed", "the upgrade to %s did not commence within "+config.Duration{Duration: a.delayThreshold}.String()+" of its beginning")
+	return a.notification(engine.MilestoneDelayed, notify.Warning, "UpgradeDelayed", "the upgrade to %s did not commence within "+config.Duration{Duration: a.delayThreshold}.String()+" of its beginning")
 }
 
-func (a attempt) notifyWithType(eventType, reason, message string) engine.UpgradeStep {
-	return notify.Send(a.notifier, a.notification(eventType, reason, message))
+func (a attempt) notifyWithType(milestone engine.Milestone, eventType, reason, message string) engine.UpgradeStep {
+	return notify.Send(a.notifier, a.notification(milestone, eventType, reason, message))
 }
 
-func (a attempt) notification(eventType, reason, message string) notify.Notification {
+func (a attempt) notification(milestone engine.Milestone, eventType, reason, message string) notify.Notification {
 	version := a.cfg.Spec.Desired.Version
 	return notify.Notification{
 		Subject: notify.ObjectReference(v1alpha1.GroupVersion.String(), "UpgradeConfig", a.cfg),
 		Notification: engine.Notification{
-			ID:      engine.NotificationID(string(a.cfg.UID), a.number, version, reason),
-			Version: version, Attempt: a.number,
+			ID:      engine.NotificationID(string(a.cfg.UID), a.attemptKey, version, reason),
+			Version: version, Attempt: a.number, Milestone: milestone,
 			Type: eventType, Reason: reason, Message: fmt.Sprintf(message, version),
 		},
 	}
@@ -83,10 +84,11 @@ func (a attempt) wantsExtraNodes() bool {
 // ref is whose the silences and the extra nodes of this attempt are.
 func (a attempt) ref() engine.AttemptRef {
 	return engine.AttemptRef{
+		Group: v1alpha1.GroupVersion.Group, Kind: "UpgradeConfig",
 		UID: string(a.cfg.UID), Namespace: a.cfg.Namespace, Name: a.cfg.Name,
-		Attempt: a.number, Version: a.cfg.Spec.Desired.Version,
+		Key: a.attemptKey, Version: a.cfg.Spec.Desired.Version,
 	}
 }
 
 // key names this attempt among all upgrades of the cluster.
-func (a attempt) key() string { return string(a.cfg.UID) + "/" + a.ref().Key() }
+func (a attempt) key() string { return string(a.cfg.UID) + "/" + a.ref().ID() }

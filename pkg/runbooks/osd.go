@@ -23,7 +23,7 @@ func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),
 			s.ControlPlaneMaintWindow(),
-			s.CommenceUpgrade(s.upgradeable),
+			s.CommenceUpgrade(engine.Gate{Name: "ClusterUpgradeable", Check: s.upgradeable}),
 			s.DelayedNotificationSent(),
 			s.ControlPlaneUpgraded(),
 			s.RemoveControlPlaneMaintWindow(),

@@ -58,7 +58,9 @@ func (t Deps) noForceNamespaces() []string { return t.Config.NodeDrain.IgnoreNam
 // upgrade takes long to commence.
 func (s stepSet) withDelayNotification(table ...engine.Step) []engine.Step {
 	for i := range table {
-		table[i].Do = engine.WithKeepAlive(table[i].Do, notify.DelayKeepAlive(s.Notifier, s.attempt.delayThreshold, s.attempt.delayNotification()))
+		table[i].KeepAlive = append(table[i].KeepAlive, engine.KeepAlive{
+			Name: "DelayNotification", Renew: notify.DelayKeepAlive(s.Notifier, s.attempt.delayThreshold, s.attempt.delayNotification()),
+		})
 		if table[i].Commits {
 			break
 		}
@@ -71,7 +73,9 @@ func (s stepSet) StartedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "StartedNotificationSent",
 		Doc:  "Tells that the upgrade begins.",
-		Do:   s.attempt.notify("UpgradeStarted", "the upgrade to %s begins"),
+		Do:   s.attempt.notify(engine.MilestoneStarted, "UpgradeStarted", "the upgrade to %s begins"),
+
+		Milestone: engine.MilestoneStarted,
 	}
 }
 
@@ -134,17 +138,26 @@ func (s stepSet) ControlPlaneMaintWindow() engine.Step {
 	}
 }
 
-// CommenceUpgrade is the point of no return. What is asked beforehand of other
-// updates is asked again in the very pass in which it acts, as are all gates.
-func (s stepSet) CommenceUpgrade(notBusy engine.UpgradeStep) engine.Step {
-	request := engine.WithGates(controlplane.RequestUpdate(s.Client, s.target), s.updateAvailable, notBusy, s.healthy)
+// CommenceUpgrade is the point of no return. What was checked before is checked again in the pass in
+// which it acts, the slow checks last.
+func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate) engine.Step {
 	return engine.Step{
-		Name:        "CommenceUpgrade",
-		Doc:         "Asks the cluster version operator for the version and waits until it has begun.",
-		Do:          engine.WithKeepAlive(engine.First(controlplane.WaitUntilAccepted(s.Client, s.target), request), s.controlPlane.KeepAlive()),
-		Reached:     controlplane.IsCommenced(s.Client, s.Live, s.target),
-		Commits:     true,
-		FailReasons: []string{"TargetRefused"},
+		Name:    "CommenceUpgrade",
+		Doc:     "Asks the cluster version operator for the version and waits until it has begun.",
+		Observe: controlplane.WaitUntilAccepted(s.Client, s.target),
+		Gates: []engine.Gate{
+			{Name: "UpdateAvailable", Check: s.updateAvailable},
+			noOtherUpdate,
+			{Name: "ExternalDependenciesAvailable", Check: externaldeps.WaitUntilAvailable(s.Dependencies)},
+			{Name: "ClusterHealthy", Check: s.healthy},
+		},
+		Do:         controlplane.RequestUpdate(s.Client, s.target),
+		Undo:       controlplane.WithdrawRequest(s.Client, s.target),
+		KeepAlive:  []engine.KeepAlive{{Name: "ControlPlaneSilence", Renew: s.controlPlane.KeepAlive()}},
+		Reached:    controlplane.IsCommenced(s.Client, s.Live, s.target),
+		Commits:    true,
+		Milestone:  engine.MilestoneCommenced,
+		FailReason: "TargetRefused",
 	}
 }
 
@@ -154,6 +167,8 @@ func (s stepSet) DelayedNotificationSent() engine.Step {
 		Name: "DelayedNotificationSent",
 		Doc:  "Tells, already while the steps above wait, that the upgrade takes long to commence.",
 		Do:   notify.SendIfDelayed(s.Notifier, s.attempt.delayThreshold, s.attempt.delayNotification()),
+
+		Milestone: engine.MilestoneDelayed,
 	}
 }
 
@@ -162,7 +177,9 @@ func (s stepSet) ControlPlaneUpgraded() engine.Step {
 	return engine.Step{
 		Name:      "ControlPlaneUpgraded",
 		Doc:       "Waits until the control plane is at the version.",
-		Do:        engine.WithKeepAlive(controlplane.WaitUntilUpgraded(s.Client, s.Live, s.target), s.controlPlane.KeepAlive()),
+		Do:        controlplane.WaitUntilUpgraded(s.Client, s.Live, s.target),
+		KeepAlive: []engine.KeepAlive{{Name: "ControlPlaneSilence", Renew: s.controlPlane.KeepAlive()}},
+		Milestone: engine.MilestoneControlPlaneUpgraded,
 		Reached:   controlplane.IsUpgraded(s.Client, s.target),
 		SlowAfter: s.Config.ControlPlane.SlowAfter.Duration,
 	}
@@ -191,7 +208,10 @@ func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
 	return engine.Step{
 		Name:      "AllWorkerNodesUpgraded",
 		Doc:       "Waits until all machine config pools are at the version.",
-		Do:        engine.WithKeepAlive(engine.WithGates(pools.WaitUntilUpdated(s.Client), s.notSuperseded), s.workers.KeepAlive()),
+		Do:        pools.WaitUntilUpdated(s.Client),
+		Gates:     []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
+		KeepAlive: []engine.KeepAlive{{Name: "WorkersSilence", Renew: s.workers.KeepAlive()}},
+		Milestone: engine.MilestoneWorkersUpgraded,
 		Reached:   pools.AllUpdated(s.Client),
 		SlowAfter: s.Config.Workers.SlowAfter.Duration,
 	}
@@ -202,7 +222,8 @@ func (s stepSet) RemoveExtraScaledNodes() engine.Step {
 	return engine.Step{
 		Name:      "RemoveExtraScaledNodes",
 		Doc:       "Removes the extra nodes and waits until they are gone.",
-		Do:        engine.WithKeepAlive(s.ExtraNodes.Remove(), s.workers.KeepAlive()),
+		Do:        s.ExtraNodes.Remove(),
+		KeepAlive: []engine.KeepAlive{{Name: "WorkersSilence", Renew: s.workers.KeepAlive()}},
 		SlowAfter: s.Config.Scale.Timeout.Duration,
 	}
 }
@@ -219,12 +240,13 @@ func (s stepSet) RemoveMaintWindow() engine.Step {
 // PostClusterHealthCheck asks whether the upgrade did the cluster good.
 func (s stepSet) PostClusterHealthCheck() engine.Step {
 	return engine.Step{
-		Name:        "PostClusterHealthCheck",
-		Doc:         "Waits until operators, machine config pools and nodes are healthy again, no disruption budget of the platform blocks a drain and no critical alert fires.",
-		Do:          engine.WithGates(health.WaitUntilHealthy(s.Client, "UnhealthyAfterUpgrade", s.Alerts, s.noForceNamespaces()), s.notSuperseded),
-		Reached:     health.IsHealthy(s.Client, s.Alerts, s.noForceNamespaces()),
-		FailAfter:   s.Config.PostHealthCheck.Timeout.Duration,
-		FailReasons: []string{"UnhealthyAfterUpgrade"},
+		Name:       "PostClusterHealthCheck",
+		Doc:        "Waits until operators, machine config pools and nodes are healthy again, no disruption budget of the platform blocks a drain and no critical alert fires.",
+		Do:         health.WaitUntilHealthy(s.Client, "UnhealthyAfterUpgrade", s.Alerts, s.noForceNamespaces()),
+		Gates:      []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
+		Reached:    health.IsHealthy(s.Client, s.Alerts, s.noForceNamespaces()),
+		FailAfter:  s.Config.PostHealthCheck.Timeout.Duration,
+		FailReason: "UnhealthyAfterUpgrade",
 	}
 }
 
@@ -243,7 +265,19 @@ func (s stepSet) CompletedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "CompletedNotificationSent",
 		Doc:  "Tells that the upgrade is complete.",
-		Do:   s.attempt.notify("UpgradeCompleted", "the upgrade to %s is complete"),
+		Do:   s.attempt.notify(engine.MilestoneCompleted, "UpgradeCompleted", "the upgrade to %s is complete"),
+
+		Milestone: engine.MilestoneCompleted,
+	}
+}
+
+// ifRequested leaves out what withdraws a request that this upgrade has not made.
+func ifRequested(withdraw engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if !run.Requested {
+			return engine.Skip("NothingToWithdraw", "this upgrade has requested nothing from the cluster version operator"), nil
+		}
+		return withdraw(ctx, run)
 	}
 }
 
@@ -253,7 +287,7 @@ func (s stepSet) cleanup() []engine.Step {
 		{
 			Name: "TargetWithdrawn",
 			Doc:  "Takes back what the cluster version operator was asked for, if it has not begun with it. The channel stays.",
-			Do:   controlplane.WithdrawRequest(s.Client, s.target),
+			Do:   ifRequested(controlplane.WithdrawRequest(s.Client, s.target)),
 		},
 		{
 			Name:      "ClusterSettled",
@@ -275,6 +309,8 @@ func (s stepSet) cleanup() []engine.Step {
 			Name: "FailureNotificationSent",
 			Doc:  "Tells that the upgrade has failed or was cancelled, and why.",
 			Do:   s.attempt.notifyFailure,
+
+			Milestone: engine.MilestoneFailed,
 		},
 	}
 }

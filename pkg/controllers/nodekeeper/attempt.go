@@ -34,7 +34,7 @@ type Attempt struct {
 
 // notificationID returns the ID of a notification about an object in this attempt.
 func (a *Attempt) notificationID(uid types.UID, key string) string {
-	return engine.NotificationID(string(uid), 0, a.Key, key)
+	return engine.NotificationID(string(uid), a.Key, "", key)
 }
 
 // activeAttempt returns the active attempt that started last; nil means that there is none. The

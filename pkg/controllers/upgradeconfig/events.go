@@ -89,7 +89,7 @@ func (s *scope) publish(ctx context.Context, eventType, reason, message string) 
 // notify tells something of the attempt; about says what else makes it another thing than its reason.
 func (s *scope) notify(ctx context.Context, eventType, reason, dedupKey, message string) error {
 	return s.Notifier.Publish(ctx, s.objectReference(), engine.Notification{
-		ID:      engine.NotificationID(string(s.cfg.UID), s.record.Attempt, dedupKey, reason),
+		ID:      engine.NotificationID(string(s.cfg.UID), engine.AttemptKey(s.record), dedupKey, reason),
 		Version: s.record.Version, Attempt: s.record.Attempt,
 		Type: eventType, Reason: reason, Message: message,
 	})

@@ -31,14 +31,15 @@ import (
 type scope struct {
 	*Reconciler
 
-	snapshot  Snapshot
-	cfg       *v1alpha1.UpgradeConfig // as it is kept
-	record    history.Record          // of the attempt that is looked at
-	upgrader  ClusterUpgrader         // nil if the type is unknown
-	book      engine.Runbook
-	upgradeAt time.Time // zero if it cannot be read
-	now       time.Time
-	log       logr.Logger
+	snapshot    Snapshot
+	cfg         *v1alpha1.UpgradeConfig // as it is kept
+	record      history.Record          // of the attempt that is looked at
+	upgrader    ClusterUpgrader         // nil if the type is unknown
+	book        engine.Runbook
+	constraints engine.Constraints
+	upgradeAt   time.Time // zero if it cannot be read
+	now         time.Time
+	log         logr.Logger
 }
 
 func (r *Reconciler) newScope(cfg *v1alpha1.UpgradeConfig, log logr.Logger) *scope {
@@ -51,12 +52,12 @@ func (r *Reconciler) newScope(cfg *v1alpha1.UpgradeConfig, log logr.Logger) *sco
 	}
 	if s.upgrader != nil {
 		s.book = s.upgrader.Runbook(s.attemptConfig())
-		s.book.CommitDeadline = s.windowEnd()
+		s.constraints.CommitBy = s.windowEnd()
 		if s.paused() {
-			s.book.PauseReason = "spec.paused holds the upgrade"
+			s.constraints.Hold = "spec.paused holds the upgrade"
 		}
 		if s.deleted() {
-			s.book.CancelReason = "the UpgradeConfig was deleted before the upgrade had commenced"
+			s.constraints.Cancel = "the UpgradeConfig was deleted before the upgrade had commenced"
 		}
 	}
 	return s
@@ -117,6 +118,9 @@ func (s *scope) startOrResume(ctx context.Context) (time.Time, error) {
 		status := s.lockedStatus(other.String())
 		return status.nextTransition, s.updateStatus(ctx, s.record, *status)
 	}
+	if s.hasFinalizer() && s.record.StartTime == nil { // the record was lost: the upgrade may have been requested
+		s.record.RequestTime = toMetaTime(s.now)
+	}
 	if err := s.setFinalizer(ctx, true); err != nil {
 		return time.Time{}, err
 	}
@@ -139,8 +143,8 @@ func (s *scope) acquire(ctx context.Context) (*lock.Holder, error) {
 // runEngine lets the engine take steps.
 func (s *scope) runEngine(ctx context.Context) (time.Time, error) {
 	s.publishSteps(ctx) // what was saved in an earlier life may not have been told
-	e := &engine.Engine{Clock: s.Clock, Save: s.save, Observe: s.onTransition}
-	record, next, err := e.Pass(ctx, s.book, s.record)
+	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition}
+	record, next, err := e.Pass(ctx, s.book, s.record, s.constraints)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -155,7 +159,7 @@ func (s *scope) runEngine(ctx context.Context) (time.Time, error) {
 }
 
 func (s *scope) summarize(record history.Record) summary {
-	return summarize(record, engine.Summarize(s.book, record, s.Clock.Now()), s.paused())
+	return summarize(record, engine.Summarize(s.book, record, s.Clock.Now(), s.constraints), s.paused())
 }
 
 // save is how the engine keeps the record.

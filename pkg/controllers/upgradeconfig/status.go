@@ -92,7 +92,7 @@ func summarize(record history.Record, engineSummary engine.Summary, paused bool)
 		cause := engineSummary.Failure.Type + ": " + engineSummary.Failure.Message
 		s.progressing = condition{metav1.ConditionFalse, reasonFailed, "the upgrade to " + record.Version + " was given up: " + cause}
 		s.succeeded = condition{metav1.ConditionFalse, sanitizeReason(engineSummary.Failure.Reason), cause}
-	case engine.Idle, engine.Running:
+	case engine.Idle, engine.Running, engine.Finishing:
 		s.phase = history.PhaseUpgrading
 	}
 	if c := engineSummary.Current; c != nil {

@@ -174,7 +174,7 @@ func eventsFor(ref corev1.ObjectReference, record history.Record) []*notificatio
 		if key != record.Version {
 			n.data.Step = c.Type
 		}
-		n.id = engine.NotificationID(string(ref.UID), record.Attempt, key, status)
+		n.id = engine.NotificationID(string(ref.UID), engine.AttemptKey(record), key, status)
 		all = append(all, n)
 	}
 	return all

@@ -58,6 +58,6 @@ func Example(eventType string) ([]byte, error) {
 	} else {
 		key = version + " " + d.Step
 	}
-	n.id = engine.NotificationID(uid, 1, key, status)
+	n.id = engine.NotificationID(uid, "2026-03-01T12:00:00Z", key, status)
 	return n.encode("urn:uuid:3b8a0a4e-0000-4000-8000-000000000002")
 }

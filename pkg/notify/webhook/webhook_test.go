@@ -270,7 +270,7 @@ func TestAnEventAsItIsSent(t *testing.T) {
 	}
 	want := `{
   "specversion": "1.0",
-  "id": "` + engine.NotificationID("u-1", 2, "4.4.6 VersionPinned", "StepDone") + `",
+  "id": "` + engine.NotificationID("u-1", "2", "4.4.6 VersionPinned", "StepDone") + `",
   "source": "urn:uuid:cluster",
   "type": "io.openshift.managed.upgrade.step.done",
   "subject": "UpgradeConfig/ns/cluster",

@@ -60,7 +60,7 @@ func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.D
 			return engine.Skip(reasonNotConfigured, "spec.capacityReservation does not ask for extra nodes"), nil
 		}
 	}
-	return e.rateLimited("added "+attempt.UID+" "+attempt.Key(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
+	return e.rateLimited("added "+attempt.UID+" "+attempt.ID(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		elapsed := run.Now.Sub(run.Since)
 		result, err := e.add(ctx, attempt, elapsed < timeout)
 		if err != nil && elapsed >= timeout+cleanupGrace {

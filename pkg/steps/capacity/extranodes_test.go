@@ -35,7 +35,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
 	w.node("worker-a-0", nil, false) // which is not ours
-	if got, want := w.settle(w.add), engine.Done("extra nodes ready: node-worker-a-extra-148b537c, node-worker-b-extra-b796b96f"); got != want {
+	if got, want := w.settle(w.add), engine.Done("extra nodes ready: node-worker-a-extra-d582eebc, node-worker-b-extra-ec0d56e6"); got != want {
 		t.Errorf("added: %+v", got)
 	}
 	if diff := cmp.Diff([]string{"+worker-a", "+worker-b", "worker-a", "worker-b"}, w.names()); diff != "" {
@@ -61,16 +61,16 @@ func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
 	w.must(w.add(), 0)
 	got := w.extras()["worker-a"]
 	spec := *source.Spec.DeepCopy()
-	mark := map[string]string{setOf: "worker-a-extra-148b537c", clusterstate.LabelExtraNodeOf: "u-1"}
+	mark := map[string]string{setOf: "worker-a-extra-d582eebc", clusterstate.LabelExtraNodeOf: "u-1"}
 	spec.Replicas = new(int32(1))
 	spec.Selector.MatchLabels = mark
-	spec.Template.Labels = map[string]string{setOf: "worker-a-extra-148b537c", clusterstate.LabelExtraNodeOf: "u-1", roleOf: "worker"}
+	spec.Template.Labels = map[string]string{setOf: "worker-a-extra-d582eebc", clusterstate.LabelExtraNodeOf: "u-1", roleOf: "worker"}
 	spec.Template.Spec.Labels = map[string]string{"zone": "worker-a", clusterstate.LabelExtraNodeOf: "u-1"}
 	if diff := cmp.Diff(spec, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
 	want := map[string]string{
-		"upgrade.managed.openshift.io/upgrade":    "ns/cluster to 4.4.6, attempt 1",
+		"upgrade.managed.openshift.io/upgrade":    "ns/cluster to 4.4.6 at 2026-03-01T12:00:00Z",
 		"upgrade.managed.openshift.io/machineset": "worker-a",
 	}
 	if diff := cmp.Diff(want, got.Annotations); diff != "" {
@@ -194,9 +194,9 @@ func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
 	}{
 		"the attempt":           {testAttempt, "worker-a"},
 		"another MachineSet":    {testAttempt, "worker-b"},
-		"another attempt":       {engine.AttemptRef{UID: "u-1", Attempt: 2, Version: "4.4.6"}, "worker-a"},
-		"another version":       {engine.AttemptRef{UID: "u-1", Attempt: 1, Version: "4.4.7+x"}, "worker-a"},
-		"another UpgradeConfig": {engine.AttemptRef{UID: "u-2", Attempt: 1, Version: "4.4.6"}, "worker-a"},
+		"another attempt":       {engine.AttemptRef{UID: "u-1", Key: "2026-03-02T12:00:00Z", Version: "4.4.6"}, "worker-a"},
+		"another version":       {engine.AttemptRef{UID: "u-1", Key: "2026-03-01T12:00:00Z", Version: "4.4.7+x"}, "worker-a"},
+		"another UpgradeConfig": {engine.AttemptRef{UID: "u-2", Key: "2026-03-01T12:00:00Z", Version: "4.4.6"}, "worker-a"},
 		"a long name":           {testAttempt, strings.Repeat("worker-", 30) + "a"},
 		"a longer one":          {testAttempt, strings.Repeat("worker-", 30) + "b"},
 		"a name cut at a dot":   {testAttempt, strings.Repeat("a", 41) + "." + strings.Repeat("b", 100)},
@@ -226,7 +226,7 @@ func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
 func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 	t.Parallel()
 	const (
-		extra   = "worker-b-extra-b796b96f"
+		extra   = "worker-b-extra-ec0d56e6"
 		machine = "Machine " + extra + "-abcde "
 		none    = "MachineSets without one: worker-b "
 	)
@@ -282,7 +282,7 @@ func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
 		w.pass(time.Second)
 	}
 	node := &corev1.Node{}
-	node.Name = "node-worker-a-extra-148b537c"
+	node.Name = "node-worker-a-extra-d582eebc"
 	w.ok(w.inner.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
 	w.ok(w.inner.Status().Update(t.Context(), node))
@@ -291,7 +291,7 @@ func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
 	w.pass(time.Minute)
 	got := w.must(w.add(), 3*time.Minute)
 	want := "1 of 2 extra nodes are ready; MachineSets without one: worker-a " +
-		"(Machine worker-a-extra-148b537c-abcde is Provisioning and has the node node-worker-a-extra-148b537c, which is not ready)"
+		"(Machine worker-a-extra-d582eebc-abcde is Provisioning and has the node node-worker-a-extra-d582eebc, which is not ready)"
 	if got.Passed() || got.Message() != want {
 		t.Errorf("got %s: %s", got.Reason(), got.Message())
 	}
@@ -308,7 +308,7 @@ func TestOneThatSomebodyDeletesIsMadeAgain(t *testing.T) {
 	w.blockDeletion = true
 	w.pass(time.Minute)
 	got := w.must(w.add(), time.Minute)
-	if !strings.Contains(got.Message(), "worker-a (its extra one, worker-a-extra-148b537c, is being deleted)") {
+	if !strings.Contains(got.Message(), "worker-a (its extra one, worker-a-extra-d582eebc, is being deleted)") {
 		t.Errorf("while it goes: %s", got.Message())
 	}
 	w.blockDeletion, w.failures["worker-b"] = false, nothing
@@ -355,7 +355,7 @@ func TestMachineSetsThatChangeMeanwhile(t *testing.T) {
 func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 	t.Parallel()
 	earlier, other := testAttempt, testAttempt
-	earlier.Attempt, other.UID = 7, "u-9"
+	earlier.Key, other.UID = "2026-02-01T12:00:00Z", "u-9"
 	for name, step := range map[string]func(w *world) engine.UpgradeStep{
 		"when nodes are added":           (*world).add,
 		"when nodes are removed":         (*world).remove,
@@ -381,7 +381,7 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 			var sets machinev1beta1.MachineSetList
 			w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
 			for _, s := range sets.Items {
-				if s.DeletionTimestamp == nil && !strings.HasSuffix(s.Name, "-148b537c") {
+				if s.DeletionTimestamp == nil && !strings.HasSuffix(s.Name, "-d582eebc") {
 					t.Errorf("%s stays", s.Name)
 				}
 			}
@@ -391,10 +391,10 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 
 func TestSomebodyElseHasAMachineSetOfThatName(t *testing.T) {
 	t.Parallel()
-	theirs := set("worker-a-extra-148b537c", role("infra"))
+	theirs := set("worker-a-extra-d582eebc", role("infra"))
 	w := newWorld(t, set("worker-a"), theirs)
 	got := w.must(w.add(), 0)
-	if !strings.HasSuffix(got.Message(), "worker-a (a MachineSet worker-a-extra-148b537c is there, and is not ours)") {
+	if !strings.HasSuffix(got.Message(), "worker-a (a MachineSet worker-a-extra-d582eebc is there, and is not ours)") {
 		t.Errorf("got %+v", got)
 	}
 	w.pass(timeout)
@@ -402,7 +402,7 @@ func TestSomebodyElseHasAMachineSetOfThatName(t *testing.T) {
 		t.Errorf("in the end: %+v", got)
 	}
 	w.settle(w.remove)
-	if diff := cmp.Diff([]string{"worker-a", "worker-a-extra-148b537c"}, w.names()); diff != "" {
+	if diff := cmp.Diff([]string{"worker-a", "worker-a-extra-d582eebc"}, w.names()); diff != "" {
 		t.Errorf("MachineSets (-want +got):\n%s", diff)
 	}
 }
@@ -425,7 +425,7 @@ func TestOneOfThreeIsRefused(t *testing.T) {
 					return c.Apply(ctx, object, opts...)
 				},
 			})
-			const why = `MachineSets without one: worker-b (making MachineSet worker-b-extra-b796b96f: machinesets "x" is forbidden: exceeded quota)`
+			const why = `MachineSets without one: worker-b (making MachineSet worker-b-extra-ec0d56e6: machinesets "x" is forbidden: exceeded quota)`
 			for range 60 {
 				w.must(w.add(), w.clock.Now().Sub(noon))
 				w.pass(time.Second)
@@ -534,21 +534,21 @@ func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 	for _, tried := range []time.Duration{0, time.Hour, 24 * time.Hour} {
 		w.pass(time.Minute)
 		got := w.must(w.operator.Remove(), tried)
-		if got.Passed() || got.Reason() != "RemovingNodes" || got.Message() != "being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c" {
+		if got.Passed() || got.Reason() != "RemovingNodes" || got.Message() != "being removed: MachineSet worker-a-extra-d582eebc, node node-worker-a-extra-d582eebc" {
 			t.Errorf("after %s: %+v", tried, got)
 		}
 	}
-	if got := w.must(w.removeWithin(), timeout); got != engine.Skip("NotRemoved", "not gone within 15m0s: being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c") {
+	if got := w.must(w.removeWithin(), timeout); got != engine.Skip("NotRemoved", "not gone within 15m0s: being removed: MachineSet worker-a-extra-d582eebc, node node-worker-a-extra-d582eebc") {
 		t.Errorf("cleaned up: %+v", got)
 	}
 	held := &corev1.Node{}
-	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Name: "node-worker-a-extra-148b537c"}, held))
+	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Name: "node-worker-a-extra-d582eebc"}, held))
 	held.Spec.Unschedulable = true
 	for since, want := range map[*metav1.Time]string{nil: "being drained", {Time: noon}: "being drained since 2020-05-01T12:00:00Z"} {
 		held.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: since}}
 		w.ok(w.inner.Update(t.Context(), held))
 		w.pass(time.Minute)
-		if got := w.must(w.operator.Remove(), time.Hour); got.Message() != "being removed: MachineSet worker-a-extra-148b537c, node node-worker-a-extra-148b537c ("+want+")" {
+		if got := w.must(w.operator.Remove(), time.Hour); got.Message() != "being removed: MachineSet worker-a-extra-d582eebc, node node-worker-a-extra-d582eebc ("+want+")" {
 			t.Errorf("while the machine API drains it: %+v", got)
 		}
 	}
@@ -558,7 +558,7 @@ func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 	orphaned.Finalizers = nil
 	w.ok(w.inner.Update(t.Context(), orphaned))
 	w.pass(time.Minute)
-	if got := w.must(w.operator.Remove(), time.Hour); got.Passed() || got.Message() != "being removed: node node-worker-a-extra-148b537c" {
+	if got := w.must(w.operator.Remove(), time.Hour); got.Passed() || got.Message() != "being removed: node node-worker-a-extra-d582eebc" {
 		t.Errorf("without its MachineSet: %+v", got)
 	}
 }
@@ -641,12 +641,12 @@ func TestAMachineThatIsBeingDeletedIsNoneAnyMore(t *testing.T) {
 	w := newWorld(t, set("worker-a"))
 	w.settle(w.add)
 	machine := &machinev1beta1.Machine{}
-	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Namespace: capacity.Namespace, Name: "worker-a-extra-148b537c-abcde"}, machine))
+	w.ok(w.inner.Get(t.Context(), client.ObjectKey{Namespace: capacity.Namespace, Name: "worker-a-extra-d582eebc-abcde"}, machine))
 	machine.Finalizers = []string{"machine.machine.openshift.io"}
 	w.ok(w.inner.Update(t.Context(), machine))
 	w.ok(w.inner.Delete(t.Context(), machine))
 	got := w.must(w.add(), 0)
-	if want := "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one, worker-a-extra-148b537c, has no Machine yet)"; got.Passed() || got.Message() != want {
+	if want := "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one, worker-a-extra-d582eebc, has no Machine yet)"; got.Passed() || got.Message() != want {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -675,7 +675,7 @@ func TestWhatSomebodyElseDeletesAtTheSameTimeIsDeleted(t *testing.T) {
 func TestAnotherAttemptIsNotAnsweredFromMemory(t *testing.T) {
 	t.Parallel()
 	another, somebody := testAttempt, testAttempt
-	another.Attempt, somebody.UID = 2, "u-2"
+	another.Key, somebody.UID = "2026-03-02T12:00:00Z", "u-2"
 	w := newWorld(t, set("worker-a"))
 	for _, subject := range []engine.AttemptRef{testAttempt, another, somebody} {
 		w.must(w.operator.Add(subject, true, timeout), 0)

@@ -104,7 +104,7 @@ func TestWhateverHappensNothingIsLeft(t *testing.T) {
 				_, _ = w.call(w.add(), tried)
 			case 3:
 				another := testAttempt
-				another.Attempt = 2
+				another.Key = "2026-03-02T12:00:00Z"
 				_, _ = w.call(w.operator.Add(another, true, timeout), tried)
 			case 4:
 				_, _ = w.call(w.operator.Remove(), tried)

@@ -128,7 +128,7 @@ const maxNameLength = 63 - 6
 // nameOf is always the same for a MachineSet and an attempt, and another one for
 // any other. It begins like that of the MachineSet, so that people find it.
 func nameOf(attempt engine.AttemptRef, source string) string {
-	hash := sha256.Sum256([]byte(strings.Join([]string{attempt.UID, attempt.Key(), source}, "\n")))
+	hash := sha256.Sum256([]byte(strings.Join([]string{attempt.UID, attempt.ID(), source}, "\n")))
 	suffix := fmt.Sprintf("-extra-%x", hash[:4])
 	prefix := source[:min(len(source), maxNameLength-len(suffix))]
 	return strings.TrimRight(prefix, "-.") + suffix
@@ -150,7 +150,7 @@ func copyOf(source machineSet, name string, attempt engine.AttemptRef) *unstruct
 	set.SetName(name)
 	set.SetLabels(map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID})
 	set.SetAnnotations(map[string]string{
-		annotationUpgrade: fmt.Sprintf("%s/%s to %s, attempt %d", attempt.Namespace, attempt.Name, attempt.Version, attempt.Attempt),
+		annotationUpgrade: fmt.Sprintf("%s/%s to %s at %s", attempt.Namespace, attempt.Name, attempt.Version, attempt.Key),
 		annotationSource:  source.GetName(),
 	})
 	return set

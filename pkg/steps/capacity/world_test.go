@@ -35,7 +35,7 @@ const (
 
 var (
 	noon        = time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
-	testAttempt = engine.AttemptRef{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
+	testAttempt = engine.AttemptRef{UID: "u-1", Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster", Key: "2026-03-01T12:00:00Z", Version: "4.4.6"}
 )
 
 // set is a MachineSet of three machines for workers, with changes.

@@ -15,7 +15,13 @@ import (
 // Upgradeable waits until no other update is in the way, and until the cluster
 // says that it can be taken to the next minor version, if the target is one.
 func Upgradeable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return engine.WithGates(upgradeableCondition(r, target), NoOtherUpdate(r, target))
+	noOtherUpdate, condition := NoOtherUpdate(r, target), upgradeableCondition(r, target)
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if result, err := noOtherUpdate(ctx, run); err != nil || !result.Passed() {
+			return result, err
+		}
+		return condition(ctx, run)
+	}
 }
 
 // upgradeableCondition waits until the cluster does not object to leaving its minor version.

@@ -134,10 +134,7 @@ func TestNoGateOpensByAnOldAnswer(t *testing.T) {
 				t.Fatalf("an answer that has just come does not open the gate: %v, %v", got, err)
 			}
 			s.setTime(tc.after)
-			commence := engine.WithGates(func(context.Context, engine.Run) (engine.Result, error) {
-				return engine.Done("the cluster is healthy"), nil
-			}, health.WaitUntilHealthy(r, "ClusterUnhealthy", alerts, platform))
-			got, err := commence(t.Context(), engine.Run{})
+			got, err := health.WaitUntilHealthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
 			if err != nil || got != tc.want {
 				t.Errorf("got %v, %v, want %v", got, err, tc.want)
 			}

@@ -4,7 +4,6 @@
 package notify_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -17,41 +16,28 @@ import (
 
 var delayed = notify.Notification{Subject: subject, Notification: engine.Notification{ID: "id-1", Type: notify.Warning, Reason: "UpgradeDelayed", Message: "it is late"}}
 
+var errDown = errors.New("down")
+
 func TestDelayed(t *testing.T) {
 	t.Parallel()
-	down := errors.New("down")
-	wait := func(again time.Duration, more string) engine.Result {
-		if again == 0 {
-			return engine.Wait("Unhealthy", "a node is ill")
-		}
-		return engine.WaitFor(again, "Unhealthy", "a node is ill%s", more)
-	}
 	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		after time.Duration // since the upgrade began
-		does  engine.Result
 		err   error
 		want  engine.Result
 		told  int
 	}{
-		"it has just begun":                {0, wait(0, ""), nil, wait(30*time.Minute, ""), 0},
-		"it is nearly so late":             {29 * time.Minute, wait(0, ""), nil, wait(time.Minute, ""), 0},
-		"what it keeps asks for less":      {0, wait(time.Minute, ""), nil, wait(time.Minute, ""), 0},
-		"it is late":                       {30 * time.Minute, wait(time.Hour, ""), nil, wait(time.Hour, ""), 1},
-		"it is late and nobody can know":   {time.Hour, wait(time.Hour, ""), down, wait(time.Minute, "; also: telling of the delay: down"), 1},
-		"it is late, but the wait is over": {time.Hour, engine.Done("healthy"), nil, engine.Done("healthy"), 0},
+		"it has just begun":              {0, nil, engine.WaitFor(30*time.Minute, "NotDelayed", "not delayed yet"), 0},
+		"it is nearly so late":           {29 * time.Minute, nil, engine.WaitFor(time.Minute, "NotDelayed", "not delayed yet"), 0},
+		"it is late":                     {30 * time.Minute, nil, engine.Done("told: it is late"), 1},
+		"it is late and nobody can know": {time.Hour, errDown, engine.Result{}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := &receiver{err: tc.err}
-			do := func(context.Context, engine.Run) (engine.Result, error) { return tc.does, nil }
-			step := engine.WithKeepAlive(do, notify.DelayKeepAlive(r, 30*time.Minute, delayed))
-			got, err := step(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon.Add(tc.after)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != tc.want {
-				t.Errorf("got %+v, want %+v", got, tc.want)
+			got, err := notify.DelayKeepAlive(r, 30*time.Minute, delayed)(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon.Add(tc.after)})
+			if !errors.Is(err, tc.err) || got != tc.want {
+				t.Errorf("got %+v, %v, want %+v, %v", got, err, tc.want, tc.err)
 			}
 			var want []notify.Notification
 			for range tc.told {

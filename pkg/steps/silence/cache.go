@@ -49,4 +49,4 @@ func (s *Silencer) invalidate(uid string) {
 	maps.DeleteFunc(s.cache, func(n cacheKey, _ cacheEntry) bool { return n.uid == uid })
 }
 
-func (w Window) cacheKey() cacheKey { return cacheKey{w.attempt.UID, w.attempt.Key(), w.name} }
+func (w Window) cacheKey() cacheKey { return cacheKey{w.attempt.UID, w.attempt.ID(), w.name} }

@@ -58,7 +58,7 @@ func (w Window) desired() [][]alertmanager.Matcher {
 	ownerMatchers := []alertmanager.Matcher{
 		alertmanager.NotMatches("alertname", OwnAlerts+".*"),
 		ownerMatcher(labelUID, w.attempt.UID),
-		ownerMatcher(labelAttempt, w.attempt.Key()),
+		ownerMatcher(labelAttempt, w.attempt.ID()),
 		ownerMatcher(labelWindow, w.name),
 	}
 	var all [][]alertmanager.Matcher

@@ -71,8 +71,8 @@ func (w Window) reconcile(ctx context.Context, now time.Time) (time.Time, error)
 func (w Window) upsert(ctx context.Context, now time.Time, s alertmanager.Silence) error {
 	s.EndsAt = w.expiry(now)
 	s.CreatedBy = createdBy
-	s.Comment = fmt.Sprintf("Upgrade to %s, UpgradeConfig %s/%s, attempt %d, %s: prolonged for as long as this lasts, ended with it.",
-		w.attempt.Version, w.attempt.Namespace, w.attempt.Name, w.attempt.Attempt, w.name)
+	s.Comment = fmt.Sprintf("Upgrade to %s at %s, %s %s/%s, %s: prolonged for as long as this lasts, ended with it.",
+		w.attempt.Version, w.attempt.Key, w.attempt.Kind, w.attempt.Namespace, w.attempt.Name, w.name)
 	_, err := w.silencer.Alertmanager.Upsert(ctx, s)
 	return err
 }

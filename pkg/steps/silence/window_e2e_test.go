@@ -43,7 +43,7 @@ func TestARealAlertmanager(t *testing.T) {
 		}
 		return result
 	}
-	mine := engine.AttemptRef{UID: "real-" + now.String(), Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
+	mine := engine.AttemptRef{UID: "real-" + now.String(), Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster", Key: "2026-03-01T12:00:00Z", Version: "4.4.6"}
 	alive := func() []alertmanager.Silence {
 		t.Helper()
 		var alive []alertmanager.Silence

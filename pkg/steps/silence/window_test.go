@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
@@ -29,7 +30,7 @@ func TestWhatIsSilenced(t *testing.T) {
 	made := w.mustBeActive(2)
 	for _, s := range made {
 		if s.EndsAt != noon.Add(30*time.Minute) || s.State != alertmanager.Active || s.CreatedBy != "managed-upgrade-operator" ||
-			s.Comment != "Upgrade to 4.4.6, UpgradeConfig ns/cluster, attempt 1, ControlPlane: prolonged for as long as this lasts, ended with it." {
+			s.Comment != "Upgrade to 4.4.6 at 2026-03-01T12:00:00Z, UpgradeConfig ns/cluster, ControlPlane: prolonged for as long as this lasts, ended with it." {
 			t.Errorf("made %+v", s)
 		}
 	}
@@ -82,7 +83,7 @@ func TestASilenceSaysWhoseItIs(t *testing.T) {
 	}
 	want := []string{
 		`severity=~"info|warn\\.ing"`, `namespace=~"a\\+b.*|"`, `alertname!~"ManagedUpgrade.*"`,
-		`managed_upgrade_uid!="u-1"`, `managed_upgrade_attempt!="4.4.6/1"`, `managed_upgrade_window!="ControlPlane"`,
+		`managed_upgrade_uid!="u-1"`, `managed_upgrade_attempt!="4.4.6/2026-03-01T12:00:00Z"`, `managed_upgrade_window!="ControlPlane"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("matchers (-want +got):\n%s", diff)
@@ -168,7 +169,7 @@ func TestTheSilencesAreWhatTheyShouldBeWhateverIsThere(t *testing.T) {
 				mine := 0
 				for _, s := range w.mustBeActive(1 + tc.others) {
 					left := s.EndsAt.Sub(w.clock.Now())
-					if s.HasMatchers(alertmanager.NotEqual("managed_upgrade_uid", "u-1"), alertmanager.NotEqual("managed_upgrade_attempt", "4.4.6/1"),
+					if s.HasMatchers(alertmanager.NotEqual("managed_upgrade_uid", "u-1"), alertmanager.NotEqual("managed_upgrade_attempt", "4.4.6/2026-03-01T12:00:00Z"),
 						alertmanager.NotEqual("managed_upgrade_window", "ControlPlane")) && left > 15*time.Minute && left <= 30*time.Minute {
 						mine++
 					}
@@ -184,7 +185,7 @@ func TestTheSilencesAreWhatTheyShouldBeWhateverIsThere(t *testing.T) {
 // otherWindow is the window of another UpgradeConfig or attempt.
 func (w *world) otherWindow(uid rune, attempt int32) silence.Window {
 	other := testAttempt
-	other.UID, other.Attempt = "u-"+string('0'+uid), attempt
+	other.UID, other.Key = "u-"+string('0'+uid), strings.Replace(testAttempt.Key, "-01T", "-0"+string('0'+attempt)+"T", 1)
 	return w.silencer().Window(other, "ControlPlane", wide, settings)
 }
 
@@ -259,14 +260,25 @@ func TestAKeeperNeverStopsWhatItKeeps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.setFault(func(int) fault { return lost })
-	do := func(result engine.Result) engine.UpgradeStep {
-		return func(c ctx, _ engine.Run) (engine.Result, error) { return result, c.Err() }
+	pass := func(result engine.Result) history.StepCondition {
+		book := engine.Runbook{Steps: []engine.Step{{
+			Name: "Upgraded", Commits: true,
+			Do:        func(c ctx, _ engine.Run) (engine.Result, error) { return result, c.Err() },
+			Reached:   func(ctx) (bool, error) { return false, nil },
+			KeepAlive: []engine.KeepAlive{{Name: "Silence", Renew: w.window(wide).KeepAlive()}},
+		}}}
+		e := &engine.Engine{Clock: w.clock, Save: func(ctx, history.Record) error { return nil }}
+		record, _, err := e.Pass(t.Context(), book, history.Record{}, engine.Constraints{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return record.Conditions[0]
 	}
-	waits := w.call(engine.WithKeepAlive(do(engine.Wait("Upgrading", "half of it is done")), w.window(wide).KeepAlive()), 0)
-	if waits.Reason() != "Upgrading" || !strings.HasPrefix(waits.Message(), "half of it is done; also: keeping the alerts silenced: listing the silences: ") {
+	waits := pass(engine.Wait("Upgrading", "half of it is done"))
+	if waits.Reason != "Upgrading" || !strings.HasPrefix(waits.Message, "half of it is done; also: keeping the alerts silenced: listing the silences: ") {
 		t.Errorf("waits: %+v", waits)
 	}
-	if done := w.call(engine.WithKeepAlive(do(engine.Done("all of it")), w.window(wide).KeepAlive()), 0); done != engine.Done("all of it") {
+	if done := pass(engine.Done("all of it")); engine.Classify(done) != engine.ClassDone || done.Message != "all of it" {
 		t.Errorf("done: %+v", done)
 	}
 }

@@ -28,7 +28,7 @@ var (
 	settings    = silence.Settings{Lease: 30 * time.Minute, Timeout: 2 * time.Minute}
 	wide        = silence.Scope{Severities: []string{"warning", "info"}, Namespaces: []string{"openshift-*", "default"}}
 	named       = silence.Scope{Severities: wide.Severities, Namespaces: wide.Namespaces, Alerts: []string{"ClusterOperatorDown", "etcdMembersDown"}}
-	testAttempt = engine.AttemptRef{UID: "u-1", Namespace: "ns", Name: "cluster", Attempt: 1, Version: "4.4.6"}
+	testAttempt = engine.AttemptRef{UID: "u-1", Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster", Key: "2026-03-01T12:00:00Z", Version: "4.4.6"}
 )
 
 // fault is what becomes of a request.

@@ -6,7 +6,7 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,34 +25,44 @@ func recordCall(calls *[]string, name string, result engine.Result, err error) e
 	}
 }
 
-func TestGuardedActsOnlyIfEveryGateIsPassedInThatVeryPass(t *testing.T) {
+func TestGates(t *testing.T) {
 	t.Parallel()
 	open, skips := engine.Done("open"), engine.Skip("Ignored", "left out")
 	shut, fails := engine.WaitFor(time.Second, "Shut", "shut"), engine.Fail("Never", "never")
 	for name, tc := range map[string]struct {
 		gates [2]engine.Result
 		err   error // of the second gate
-		want  engine.Result
+		want  string
 		calls []string
 	}{
-		"all gates are open":               {gates: [2]engine.Result{open, open}, want: engine.Done("acted"), calls: []string{"first", "second", "do"}},
-		"a skipped gate is not in the way": {gates: [2]engine.Result{skips, open}, want: engine.Done("acted"), calls: []string{"first", "second", "do"}},
-		"the first gate is shut":           {gates: [2]engine.Result{shut, open}, want: shut, calls: []string{"first"}},
-		"the second gate is shut":          {gates: [2]engine.Result{open, shut}, want: shut, calls: []string{"first", "second"}},
-		"a gate says nothing":              {gates: [2]engine.Result{open, {}}, want: engine.Result{}, calls: []string{"first", "second"}},
-		"a gate fails":                     {gates: [2]engine.Result{fails, open}, want: fails, calls: []string{"first"}},
-		"a gate cannot find out":           {gates: [2]engine.Result{open, open}, err: errNoAnswer, want: open, calls: []string{"first", "second"}},
+		"all gates pass":                     {gates: [2]engine.Result{open, open}, want: "First True Done acted", calls: []string{"first", "second", "do"}},
+		"a skipped gate passes":              {gates: [2]engine.Result{skips, open}, want: "First True Done acted", calls: []string{"first", "second", "do"}},
+		"the first gate does not pass":       {gates: [2]engine.Result{shut, open}, want: "First False Shut shut", calls: []string{"first"}},
+		"the second gate does not pass":      {gates: [2]engine.Result{open, shut}, want: "First False Shut shut", calls: []string{"first", "second"}},
+		"a gate returns the zero Result":     {gates: [2]engine.Result{open, {}}, want: "First False Waiting gate Second does not pass", calls: []string{"first", "second"}},
+		"a gate fails":                       {gates: [2]engine.Result{fails, open}, want: "First False Never never", calls: []string{"first"}},
+		"a gate cannot determine the state":  {gates: [2]engine.Result{open, open}, err: errNoAnswer, want: "First Unknown CannotObserve no answer", calls: []string{"first", "second"}},
+		"a closed gate before a failing one": {gates: [2]engine.Result{shut, open}, err: errNoAnswer, want: "First False Shut shut", calls: []string{"first"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			step := engine.WithGates(recordCall(&calls, "do", engine.Done("acted"), nil),
-				recordCall(&calls, "first", tc.gates[0], nil), recordCall(&calls, "second", tc.gates[1], tc.err))
+			w, s := newScript(t, "First", "Commit")
+			first := s.at("First")
+			first.Do = recordCall(&calls, "do", engine.Done("acted"), nil)
+			first.Gates = []engine.Gate{
+				{Name: "First", Check: recordCall(&calls, "first", tc.gates[0], nil)},
+				{Name: "Second", Check: recordCall(&calls, "second", tc.gates[1], tc.err)},
+			}
 			for range 2 { // nothing is remembered
 				calls = nil
-				got, err := step(t.Context(), engine.Run{})
-				if got != tc.want || !errors.Is(err, tc.err) {
-					t.Errorf("answers %+v, %v; want %+v, %v", got, err, tc.want, tc.err)
+				w.store.lose()
+				if _, err := w.pass(); err != nil {
+					t.Fatal(err)
+				}
+				c := condition(w.store.load(), "First")
+				if got := fmt.Sprintf("%s %s %s %s", c.Type, c.Status, c.Reason, c.Message); got != tc.want {
+					t.Errorf("the condition is %q, want %q", got, tc.want)
 				}
 				if diff := cmp.Diff(tc.calls, calls); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
@@ -62,8 +72,46 @@ func TestGuardedActsOnlyIfEveryGateIsPassedInThatVeryPass(t *testing.T) {
 	}
 }
 
+// What a step has done already is answered by Observe: gates and Do are not called again.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		observed engine.Result
+		err      error
+		want     string
+		calls    []string
+	}{
+		"the step has not acted":  {want: "First False Requested …", calls: []string{"observe", "gate", "do"}},
+		"what it did holds":       {observed: engine.Done("so it is"), want: "First True Done", calls: []string{"observe"}},
+		"it waits to see it":      {observed: engine.Wait("NotYet", "a while"), want: "First False NotYet …", calls: []string{"observe"}},
+		"it is skipped":           {observed: engine.Skip("Ignored", "left out"), want: "First True Ignored", calls: []string{"observe"}},
+		"it failed":               {observed: engine.Fail("Broken", "broken"), want: "First False Broken", calls: []string{"observe"}},
+		"it cannot be determined": {err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
+		"an error, and an answer": {observed: engine.Done("so it is"), err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls []string
+			w, s := newScript(t, "First", "Commit")
+			first := s.at("First")
+			first.Observe = recordCall(&calls, "observe", tc.observed, tc.err)
+			first.Gates = []engine.Gate{{Name: "Gate", Check: recordCall(&calls, "gate", engine.Done("open"), nil)}}
+			first.Do = recordCall(&calls, "do", engine.Wait("Requested", "requested"), nil)
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(w.store.load())[0]; got != tc.want {
+				t.Errorf("the condition is %q, want %q", got, tc.want)
+			}
+			if diff := cmp.Diff(tc.calls, calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // In the world: the gate shuts between the check before and the moment of commencing.
-func TestGuardedClosesTheGateAtTheMomentOfCommencing(t *testing.T) {
+func TestGates_close_at_the_moment_of_commencing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.after(3*time.Minute, func() { c.Unhealthy = "etcd is degraded" })
@@ -111,30 +159,31 @@ func TestKeepingRenewsWhileTheStepWaitsAndNeverStandsInItsWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			step := engine.WithKeepAlive(recordCall(&calls, "do", tc.do, tc.doErr),
-				recordCall(&calls, "first", renewed, nil), recordCall(&calls, "second", tc.keeper, tc.keeperErr))
-			got, err := step(t.Context(), engine.Run{})
-			if got.Reason() != tc.reason || got.Message() != tc.message || got.Passed() != tc.passed || got.Failed() != tc.failed {
-				t.Errorf("answers %+v", got)
+			w, s := newScript(t, "First", "Commit")
+			first := s.at("First")
+			first.Do = recordCall(&calls, "do", tc.do, tc.doErr)
+			first.KeepAlive = []engine.KeepAlive{
+				{Name: "First", Renew: recordCall(&calls, "first", renewed, nil)},
+				{Name: "Second", Renew: recordCall(&calls, "second", tc.keeper, tc.keeperErr)},
 			}
-			if message := errorText(err); message != tc.err {
-				t.Errorf("error %q, want %q", message, tc.err)
+			if _, err := w.pass(); err != nil {
+				t.Fatal(err)
 			}
-			if tc.doErr != nil && !errors.Is(err, tc.doErr) || tc.doErr != nil && tc.keeperErr != nil && !errors.Is(err, tc.keeperErr) {
-				t.Errorf("%v hides what it is made of", err)
+			c := condition(w.store.load(), "First")
+			if tc.err != "" {
+				tc.reason, tc.message = "CannotObserve", tc.err
 			}
-			if diff := cmp.Diff(tc.calls, calls); diff != "" {
+			if c.Reason != tc.reason || c.Message != tc.message {
+				t.Errorf("the condition is %+v", c)
+			}
+			if class := engine.Classify(*c); (class == engine.ClassDone) != tc.passed || (class == engine.ClassFailed) != tc.failed {
+				t.Errorf("the condition is %s", class)
+			}
+			if diff := cmp.Diff(tc.calls, calls[:len(tc.calls)]); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 func TestKeepingLooksAgainWhenTheFirstOfAllWantsTo(t *testing.T) {
@@ -157,7 +206,8 @@ func TestKeepingLooksAgainWhenTheFirstOfAllWantsTo(t *testing.T) {
 			w, s := newScript(t, "First", "Commit")
 			w.clock.SetTime(noon.Truncate(time.Second))
 			var calls []string
-			s.at("First").Do = engine.WithKeepAlive(recordCall(&calls, "do", tc.do, nil), recordCall(&calls, "keep", tc.keeper, tc.keeperErr))
+			s.at("First").Do = recordCall(&calls, "do", tc.do, nil)
+			s.at("First").KeepAlive = []engine.KeepAlive{{Name: "Lease", Renew: recordCall(&calls, "keep", tc.keeper, tc.keeperErr)}}
 			next, err := w.pass()
 			if got := next.Sub(w.clock.Now()); got != tc.want || err != nil {
 				t.Errorf("the next look is in %s (%v), want %s", got, err, tc.want)
@@ -175,39 +225,6 @@ func TestKeepingRenewsTheLeaseForAsLongAsTheWorkersTake(t *testing.T) {
 	took := workers.CompleteTime.Sub(workers.StartTime.Time)
 	if least := int(took / (4 * time.Minute)); c.renewals < least {
 		t.Errorf("renewed %d times in %s, want every four minutes", c.renewals, took)
-	}
-}
-
-func TestFirstActsOnlyIfThereIsNothingToSay(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		look  engine.Result
-		err   error
-		calls []string
-	}{
-		"it has nothing to say": {calls: []string{"look", "act"}},
-		"it is done":            {look: engine.Done("so it is"), calls: []string{"look"}},
-		"it waits":              {look: engine.Wait("NotYet", "a while"), calls: []string{"look"}},
-		"it is left out":        {look: engine.Skip("Ignored", "left out"), calls: []string{"look"}},
-		"it failed":             {look: engine.Fail("Broken", "broken"), calls: []string{"look"}},
-		"it cannot find out":    {err: errNoAnswer, calls: []string{"look"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var calls []string
-			acted := engine.Wait("Requested", "asked for it")
-			got, err := engine.First(recordCall(&calls, "look", tc.look, tc.err), recordCall(&calls, "act", acted, nil))(t.Context(), engine.Run{})
-			want := tc.look
-			if slices.Contains(tc.calls, "act") {
-				want = acted
-			}
-			if got != want || !errors.Is(err, tc.err) {
-				t.Errorf("answers %+v, %v; want %+v, %v", got, err, want, tc.err)
-			}
-			if diff := cmp.Diff(tc.calls, calls); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -1,0 +1,114 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// Committed reports whether the point of no return is passed: by the record, or else by the cluster,
+// through the Reached of the committing step. The cluster counts although there is a record: another
+// client may have started the very update. This is the only answer to that question; the window, a
+// hold, a cancellation, a deletion, and an adoption all use it.
+func Committed(ctx context.Context, book Runbook, record history.Record) (bool, error) {
+	commit := book.commitIndex()
+	if commit == len(book.Steps) {
+		return false, nil
+	}
+	if committed(book, renameSteps(book, record.Conditions)) {
+		return true, nil
+	}
+	reached, err := book.Steps[commit].reached(ctx)
+	if err != nil {
+		return false, fmt.Errorf("determining whether the upgrade has commenced: %w", err)
+	}
+	return reached, nil
+}
+
+// committed reports whether the record holds that the point of no return is passed.
+func committed(book Runbook, conditions []history.StepCondition) bool {
+	commit := book.commitIndex()
+	if commit == len(book.Steps) {
+		return false
+	}
+	at := indexOfCondition(conditions, book.Steps[commit].Name)
+	return at >= 0 && conditions[at].Status == metav1.ConditionTrue && isFinished(conditions[at])
+}
+
+// beforeCommit reports whether the step leads up to a commit that has not happened: then the
+// constraints affect it.
+func beforeCommit(book Runbook, conditions []history.StepCondition, step Step) bool {
+	index := book.indexOf(step.Name)
+	return index < len(book.Steps) && index <= book.commitIndex() && !committed(book, conditions)
+}
+
+// adoptCommitted continues with the rest of an upgrade that is committed although its record does
+// not hold it: the record was lost, or another client has started the update. With a record, only
+// Observe of the committing step is called: it is called in each pass, and Committed may read more
+// than the cache.
+func (p *pass) adoptCommitted(ctx context.Context) error {
+	conditions := p.record.Conditions
+	commit := p.book.commitIndex()
+	if commit == len(p.book.Steps) || committed(p.book, conditions) || failure(p.book, conditions) != nil {
+		return nil
+	}
+	if len(conditions) == 0 {
+		isCommitted, err := Committed(ctx, p.book, p.record)
+		if err != nil || !isCommitted {
+			return err
+		}
+		_, err = p.adopt(ctx, Step{})
+		return err
+	}
+	step := p.book.Steps[commit]
+	if step.Observe == nil || indexOfCondition(conditions, step.Name) >= 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	now := p.engine.Clock.Now()
+	result, err := step.Observe(ctx, Run{Started: timeOf(p.record.StartTime), Since: now, Now: now})
+	if err != nil || result.outcome != done {
+		return nil // the step itself reports it in its turn
+	}
+	_, err = p.adopt(ctx, Step{})
+	return err
+}
+
+// adopt finishes all steps up to the committing one, and up to the milestone ControlPlaneUpgraded if
+// that is reached, too. It returns the answer for the current step.
+func (p *pass) adopt(ctx context.Context, current Step) (Result, error) {
+	last := p.book.commitIndex()
+	for i := last + 1; i < len(p.book.Steps); i++ {
+		step := p.book.Steps[i]
+		if step.Milestone != MilestoneControlPlaneUpgraded {
+			continue
+		}
+		reached, err := step.reached(ctx)
+		if err != nil {
+			return Result{}, fmt.Errorf("determining whether the control plane is upgraded: %w", err)
+		}
+		if reached {
+			last = i
+		}
+	}
+	now := p.now()
+	result := Skip(reasonAlreadyReached, "the cluster is past this step already")
+	for i := range last + 1 {
+		step := p.book.Steps[i]
+		switch at := indexOfCondition(p.record.Conditions, step.Name); {
+		case step.Name == current.Name:
+		case at < 0:
+			p.record.Conditions, _ = insert(p.book, p.record.Conditions, finishedCondition(step, result, now))
+		case !isFinished(p.record.Conditions[at]):
+			applyResult(&p.record.Conditions[at], result, nil, now)
+		}
+	}
+	return result, nil
+}
