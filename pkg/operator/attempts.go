@@ -56,7 +56,7 @@ func (a *upgradeConfigAttempts) committed(cfg *v1alpha1.UpgradeConfig, record hi
 
 // attemptKey returns a key that is unique among the attempts of all objects.
 func attemptKey(cfg *v1alpha1.UpgradeConfig, record history.Record) string {
-	return strings.Join([]string{v1alpha1.GroupVersion.Group, "UpgradeConfig", string(cfg.UID), record.Version, fmt.Sprint(record.Attempt)}, "/")
+	return strings.Join([]string{v1alpha1.GroupVersion.Group, "UpgradeConfig", string(cfg.UID), record.Version, engine.AttemptKey(record)}, "/")
 }
 
 func pdbTimeout(cfg *v1alpha1.UpgradeConfig) time.Duration {
