@@ -42,13 +42,13 @@ import (
 
 const (
 	deployFolder = "../../deploy"
-	home         = "managed-upgrade-operator" // the operator's namespace, and the name of most of what is in it
+	home         = "managed-upgrade-operator" // the operator's namespace, and the name of most objects in it
 )
 
-// server is an API server on which nobody acts, and how a person would speak to it.
+// server is an API server without any controllers, and the means to access it.
 type server struct {
 	*controlplane.ControlPlane
-	client     client.Client // does everything, strictly
+	client     client.Client // has all permissions, and validates fields strictly
 	kubeconfig string
 }
 
@@ -76,7 +76,7 @@ func startServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	s.client = client.WithFieldValidation(s.client, "Strict")
-	for _, name := range []string{"openshift-machine-api", "openshift-monitoring"} { // in which the operator has permissions
+	for _, name := range []string{"openshift-machine-api", "openshift-monitoring"} { // namespaces in which the operator has permissions
 		if err := s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func (s *server) apply(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-// kustomized is what "kubectl apply --kustomize deploy" applies.
+// kustomized returns the objects that "kubectl apply --kustomize deploy" applies.
 func kustomized(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	return kustomizedFrom(t, deployFolder)
@@ -136,7 +136,7 @@ func read(t *testing.T, folder string) []*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	if len(objects) == 0 {
-		t.Fatalf("%s: no manifests there", folder)
+		t.Fatalf("%s has no manifests", folder)
 	}
 	return objects
 }
@@ -166,7 +166,7 @@ func deployment(t *testing.T) *appsv1.Deployment {
 	return &all[0]
 }
 
-func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
+func TestKustomizationIncludesEachManifest(t *testing.T) {
 	t.Parallel()
 	name := func(object *unstructured.Unstructured) string {
 		return fmt.Sprintf("%s %s/%s", object.GroupVersionKind(), object.GetNamespace(), object.GetName())
@@ -187,26 +187,26 @@ func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
 	}
 }
 
-func TestWithoutTheMachineAPIAllElseIsDeployed(t *testing.T) {
+func TestKustomizationWithoutMachineAPI(t *testing.T) {
 	t.Parallel()
-	there := func(o *unstructured.Unstructured) bool { return o.GetNamespace() == "openshift-machine-api" }
+	inMachineAPI := func(o *unstructured.Unstructured) bool { return o.GetNamespace() == "openshift-machine-api" }
 	all := kustomized(t)
-	want := slices.DeleteFunc(slices.Clone(all), there)
+	want := slices.DeleteFunc(slices.Clone(all), inMachineAPI)
 	if len(want) != len(all)-2 {
-		t.Errorf("%d objects are deployed there, want a Role and a RoleBinding", len(all)-len(want))
+		t.Errorf("%d objects are in openshift-machine-api, want a Role and a RoleBinding", len(all)-len(want))
 	}
 	if diff := cmp.Diff(want, kustomizedFrom(t, deployFolder+"/without-machine-api")); diff != "" {
 		t.Errorf("kustomize deploy/without-machine-api (-deploy +built):\n%s", diff)
 	}
 }
 
-func TestWhatIsDeployed(t *testing.T) {
+func TestDeploy(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	server.openshift(t)
 	server.apply(t, kustomized(t))
 
-	t.Run("the deployed namespace admits restricted pods only", func(t *testing.T) {
+	t.Run("namespace enforces restricted pod security", func(t *testing.T) {
 		t.Parallel()
 		var namespace corev1.Namespace
 		if err := server.client.Get(t.Context(), client.ObjectKey{Name: home}, &namespace); err != nil {
@@ -216,7 +216,7 @@ func TestWhatIsDeployed(t *testing.T) {
 			t.Errorf("pod security is %q, want restricted", got)
 		}
 	})
-	t.Run("the operator's pod is admitted there", func(t *testing.T) {
+	t.Run("pod of the operator is admitted", func(t *testing.T) {
 		t.Parallel()
 		if err := server.client.Create(t.Context(), operatorPod(t, "admitted")); err != nil {
 			t.Error(err)
@@ -230,7 +230,7 @@ func TestWhatIsDeployed(t *testing.T) {
 			pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}}
 		},
 	} {
-		t.Run("the operator's pod would not be admitted without its restrictions: "+name, func(t *testing.T) {
+		t.Run("pod without its restrictions is denied: "+name, func(t *testing.T) {
 			t.Parallel()
 			pod := operatorPod(t, "refused-"+name)
 			loosen(pod)
@@ -240,7 +240,7 @@ func TestWhatIsDeployed(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the manifest that the design prints applies as it stands", func(t *testing.T) {
+	t.Run("manifest of the design applies unchanged", func(t *testing.T) {
 		t.Parallel()
 		server.kubectl(t, "create", "namespace", "anywhere")
 		server.kubectl(t, "--namespace=anywhere", "apply", "--validate=strict", "--filename=testdata/design/upgradeconfig.yaml")
@@ -248,10 +248,10 @@ func TestWhatIsDeployed(t *testing.T) {
 			"--type=merge", "--patch-file=testdata/design/upgradeconfig-status.yaml")
 		got := server.kubectl(t, "--namespace=anywhere", "get", "upgradeconfig", "example-upgrade-config", "--output=yaml")
 		if diff := cmp.Diff(recorded(t, readFile(t, "testdata/design/upgradeconfig-status.yaml")), recorded(t, got)); diff != "" {
-			t.Errorf("the status that the design prints (-want +got):\n%s", diff)
+			t.Errorf("status of the design (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("the UpgradeConfig that Hive distributes applies", func(t *testing.T) {
+	t.Run("UpgradeConfig of the Hive template applies", func(t *testing.T) {
 		t.Parallel()
 		for _, resource := range distributed(t) {
 			if err := server.client.Create(t.Context(), resource); err != nil {
@@ -261,26 +261,26 @@ func TestWhatIsDeployed(t *testing.T) {
 	})
 }
 
-// Replicas that may not share a node leave a surplus one without any, where there are no more nodes than replicas.
-func TestARolloutWantsNoMoreNodesThanThereAreReplicas(t *testing.T) {
+// Replicas never share a node, so a surplus replica might not find one during a rollout.
+func TestRolloutNeedsNoSurplusNode(t *testing.T) {
 	t.Parallel()
-	made := deployment(t)
-	apart := made.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	rolling := made.Spec.Strategy.RollingUpdate
-	if len(apart) == 0 || *made.Spec.Replicas != 2 {
-		t.Fatalf("%d replicas, kept apart by %v: want two on two nodes", *made.Spec.Replicas, apart)
+	deployed := deployment(t)
+	antiAffinity := deployed.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	rolling := deployed.Spec.Strategy.RollingUpdate
+	if len(antiAffinity) == 0 || *deployed.Spec.Replicas != 2 {
+		t.Fatalf("%d replicas with anti-affinity %v, want two on two nodes", *deployed.Spec.Replicas, antiAffinity)
 	}
 	if rolling == nil || rolling.MaxSurge == nil || rolling.MaxSurge.String() != "0" || rolling.MaxUnavailable == nil || rolling.MaxUnavailable.String() != "1" {
-		t.Errorf("the strategy is %+v, want none more, and one fewer", rolling)
+		t.Errorf("the strategy is %+v, want maxSurge 0 and maxUnavailable 1", rolling)
 	}
 }
 
-// operatorPod is a pod as the Deployment makes them.
+// operatorPod returns a pod as the Deployment creates it.
 func operatorPod(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
-	made := deployment(t)
-	pod := &corev1.Pod{Spec: made.Spec.Template.Spec}
-	pod.Namespace, pod.Name, pod.Labels = made.Namespace, name, made.Spec.Template.Labels
+	deployed := deployment(t)
+	pod := &corev1.Pod{Spec: deployed.Spec.Template.Spec}
+	pod.Namespace, pod.Name, pod.Labels = deployed.Namespace, name, deployed.Spec.Template.Labels
 	return pod
 }
 
@@ -293,7 +293,7 @@ func readFile(t *testing.T, file string) string {
 	return string(content)
 }
 
-// recorded is the history in an object.
+// recorded returns the history in an object.
 func recorded(t *testing.T, text string) any {
 	t.Helper()
 	var object struct {
@@ -307,13 +307,13 @@ func recorded(t *testing.T, text string) any {
 	return object.Status.History
 }
 
-func TestTheOperatorTakesTheFlagsAndTheConfigurationThatItIsDeployedWith(t *testing.T) {
+func TestDeploymentFlagsAndConfigurationAreValid(t *testing.T) {
 	t.Parallel()
 	pod := deployment(t).Spec.Template.Spec
 	container := pod.Containers[0]
 	var args []string
 	for _, arg := range container.Args {
-		// What is mounted is there in a pod, and not here.
+		// Mounts exist in a pod only.
 		args = append(args, strings.NewReplacer("$(NAMESPACE)", home, "/etc/metrics-tls", t.TempDir()).Replace(arg))
 	}
 	var options operator.Options
@@ -326,7 +326,7 @@ func TestTheOperatorTakesTheFlagsAndTheConfigurationThatItIsDeployedWith(t *test
 		t.Fatal(err)
 	}
 	if left := flags.Args(); len(left) > 0 {
-		t.Errorf("arguments that are no flags: %v", left)
+		t.Errorf("unexpected arguments: %v", left)
 	}
 	if options.Namespace != home {
 		t.Errorf("the operator's namespace is %q, want %q", options.Namespace, home)
@@ -337,7 +337,7 @@ func TestTheOperatorTakesTheFlagsAndTheConfigurationThatItIsDeployedWith(t *test
 	for name, bind := range map[string]string{"metrics": options.MetricsBind, "probes": options.HealthBind} {
 		i := slices.IndexFunc(container.Ports, func(port corev1.ContainerPort) bool { return port.Name == name })
 		if i < 0 || fmt.Sprintf(":%d", container.Ports[i].ContainerPort) != bind {
-			t.Errorf("the port %s of %v is not where the operator serves it, %s", name, container.Ports, bind)
+			t.Errorf("port %s of %v differs from the address of the operator, %s", name, container.Ports, bind)
 		}
 	}
 
@@ -348,14 +348,14 @@ func TestTheOperatorTakesTheFlagsAndTheConfigurationThatItIsDeployedWith(t *test
 	}
 	folder, key := path.Split(options.ConfigFile)
 	if path.Clean(folder) != container.VolumeMounts[0].MountPath {
-		t.Errorf("the configuration is looked for in %s and mounted at %s", folder, container.VolumeMounts[0].MountPath)
+		t.Errorf("the configuration file is in %s, and the ConfigMap is mounted at %s", folder, container.VolumeMounts[0].MountPath)
 	}
 	if _, err := config.Parse([]byte(configs[i].Data[key])); err != nil {
-		t.Errorf("the configuration that is deployed: %v", err)
+		t.Errorf("the deployed configuration: %v", err)
 	}
 }
 
-func TestTheOperatorMayAskTheThanosQuerierForAlerts(t *testing.T) {
+func TestOperatorMayQueryAlerts(t *testing.T) {
 	t.Parallel()
 	alerts, pod := config.Default().Alerts, deployment(t).Spec.Template.Spec
 	folder := path.Dir(alerts.CAFile)
@@ -371,17 +371,17 @@ func TestTheOperatorMayAskTheThanosQuerierForAlerts(t *testing.T) {
 	configs := pick[corev1.ConfigMap](t, kustomized(t), "ConfigMap")
 	i := slices.IndexFunc(configs, func(m corev1.ConfigMap) bool { return m.Name == pod.Volumes[v].ConfigMap.Name })
 	if i < 0 || configs[i].Annotations["service.beta.openshift.io/inject-cabundle"] != "true" {
-		t.Errorf("the service CA is not asked to put its certificate into ConfigMap %s", pod.Volumes[v].ConfigMap.Name)
+		t.Errorf("the service CA does not inject its certificate into ConfigMap %s", pod.Volumes[v].ConfigMap.Name)
 	}
 	bindings := pick[rbacv1.ClusterRoleBinding](t, kustomized(t), "ClusterRoleBinding")
 	if !slices.ContainsFunc(bindings, func(b rbacv1.ClusterRoleBinding) bool {
 		return b.RoleRef.Name == "cluster-monitoring-view" && len(b.Subjects) == 1 && b.Subjects[0].Name == pod.ServiceAccountName && b.Subjects[0].Namespace == home
 	}) {
-		t.Errorf("the ServiceAccount %s may not read what is monitored", pod.ServiceAccountName)
+		t.Errorf("the ServiceAccount %s may not read metrics", pod.ServiceAccountName)
 	}
 }
 
-func TestPrometheusFindsTheMetricsAndTrustsThem(t *testing.T) {
+func TestPrometheusDiscoversAndTrustsTheMetrics(t *testing.T) {
 	t.Parallel()
 	objects := kustomized(t)
 	services, monitors := pick[corev1.Service](t, objects, "Service"), pick[serviceMonitor](t, objects, "ServiceMonitor")
@@ -390,26 +390,26 @@ func TestPrometheusFindsTheMetricsAndTrustsThem(t *testing.T) {
 	}
 	service, endpoint := services[0], monitors[0].Spec.Endpoints[0]
 	if !labels.SelectorFromSet(monitors[0].Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels)) || endpoint.Port != service.Spec.Ports[0].Name {
-		t.Errorf("port %s of Services with %v is asked, and the Service has %v and port %s", endpoint.Port, monitors[0].Spec.Selector.MatchLabels, service.Labels, service.Spec.Ports[0].Name)
+		t.Errorf("the ServiceMonitor selects port %s of Services with %v, and the Service has %v and port %s", endpoint.Port, monitors[0].Spec.Selector.MatchLabels, service.Labels, service.Spec.Ports[0].Name)
 	}
 	if want := service.Name + "." + service.Namespace + ".svc"; endpoint.Scheme != "https" || endpoint.TLSConfig.ServerName != want {
-		t.Errorf("%s is asked for by %s, want %s by https", endpoint.TLSConfig.ServerName, endpoint.Scheme, want)
+		t.Errorf("the server name is %s by %s, want %s by https", endpoint.TLSConfig.ServerName, endpoint.Scheme, want)
 	}
 
 	pod := deployment(t).Spec.Template.Spec
 	secret := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]
 	v := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == secret })
 	if v < 0 || pod.Volumes[v].Secret.Optional == nil || !*pod.Volumes[v].Secret.Optional {
-		t.Fatalf("the Secret %q that the certificate is put into is not mounted, or the operator would not start without it", secret)
+		t.Fatalf("the Secret %q of the serving certificate is not mounted, or is not optional", secret)
 	}
 	mounts := pod.Containers[0].VolumeMounts
 	m := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.Name == pod.Volumes[v].Name })
 	if m < 0 || !slices.Contains(pod.Containers[0].Args, "--metrics-cert-path="+mounts[m].MountPath) {
-		t.Errorf("the operator does not look for its certificate where the Secret %s is mounted", secret)
+		t.Errorf("the flag --metrics-cert-path is not where the Secret %s is mounted", secret)
 	}
 	namespaces := pick[corev1.Namespace](t, objects, "Namespace")
 	if namespaces[0].Labels["openshift.io/cluster-monitoring"] != "true" {
-		t.Error("Prometheus does not look into the namespace")
+		t.Error("Prometheus does not monitor the namespace")
 	}
 	for _, binding := range []string{"ClusterRoleBinding/managed-upgrade-operator-metrics-reader", "RoleBinding/managed-upgrade-operator-prometheus"} {
 		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
@@ -417,7 +417,7 @@ func TestPrometheusFindsTheMetricsAndTrustsThem(t *testing.T) {
 			want := map[string]any{"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"}
 			return o.GetKind()+"/"+o.GetName() == binding && len(subjects) == 1 && cmp.Equal(subjects[0], any(want))
 		}) {
-			t.Errorf("%s does not name the ServiceAccount of Prometheus alone", binding)
+			t.Errorf("%s does not have the ServiceAccount of Prometheus as its only subject", binding)
 		}
 	}
 }
@@ -436,7 +436,7 @@ type serviceMonitor struct {
 	} `json:"spec"`
 }
 
-func TestWhateverSelectsTheOperatorFindsItsPods(t *testing.T) {
+func TestSelectorsMatchTheOperatorsPods(t *testing.T) {
 	t.Parallel()
 	pod := labels.Set(deployment(t).Spec.Template.Labels)
 	found := map[string]bool{}
@@ -454,7 +454,7 @@ func TestWhateverSelectsTheOperatorFindsItsPods(t *testing.T) {
 		}
 		found[object.GetKind()] = true
 		if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(pod) {
-			t.Errorf("%s %s selects %v, and the pods have %v", object.GetKind(), object.GetName(), selector, pod)
+			t.Errorf("%s %s selects %v; the pods have %v", object.GetKind(), object.GetName(), selector, pod)
 		}
 	}
 	for _, kind := range []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy"} {
@@ -479,7 +479,7 @@ var (
 	asValue = regexp.MustCompile(`^\$\{\{([A-Z_]+)\}\}$`)
 )
 
-// fill replaces ${NAME} by a value's text, in keys too, and a whole ${{NAME}} by the value itself, as "oc process" does.
+// fill replaces ${NAME} by the text of a value, in keys too, and a whole ${{NAME}} by the value itself, as "oc process" does.
 func fill(t *testing.T, node any, values map[string]string) any {
 	t.Helper()
 	lookup := func(name string) string {
@@ -518,7 +518,7 @@ func fill(t *testing.T, node any, values map[string]string) any {
 	return node
 }
 
-// distributed are the objects that the SelectorSyncSet of Hive brings to a cluster.
+// distributed returns the objects that Hive applies to a cluster from the SelectorSyncSet.
 func distributed(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var tpl template
@@ -529,20 +529,20 @@ func distributed(t *testing.T) []*unstructured.Unstructured {
 	values := maps.Clone(given)
 	for _, parameter := range tpl.Parameters {
 		if _, ok := given[parameter.Name]; ok != parameter.Required {
-			t.Errorf("parameter %s: required is %t, and that it is given here is %t", parameter.Name, parameter.Required, ok)
+			t.Errorf("parameter %s: required is %t, and set by this test is %t", parameter.Name, parameter.Required, ok)
 		}
 		if !parameter.Required {
 			values[parameter.Name] = parameter.Value
 		}
 	}
-	var brought []*unstructured.Unstructured
+	var resourcesOf []*unstructured.Unstructured
 	for _, object := range tpl.Objects {
 		set := fill(t, object, values).(map[string]any)
-		chosen, _, err := unstructured.NestedStringMap(set, "spec", "clusterDeploymentSelector", "matchLabels")
-		if err != nil || len(chosen) == 0 {
-			t.Fatalf("the SelectorSyncSet chooses %v: %v", chosen, err)
+		selector, _, err := unstructured.NestedStringMap(set, "spec", "clusterDeploymentSelector", "matchLabels")
+		if err != nil || len(selector) == 0 {
+			t.Fatalf("the SelectorSyncSet selects %v: %v", selector, err)
 		}
-		for key, value := range chosen {
+		for key, value := range selector {
 			for _, wrong := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
 				t.Errorf("the label %s=%s: %s", key, value, wrong)
 			}
@@ -552,11 +552,11 @@ func distributed(t *testing.T) []*unstructured.Unstructured {
 			t.Fatal(err)
 		}
 		for _, resource := range resources {
-			brought = append(brought, &unstructured.Unstructured{Object: resource.(map[string]any)})
+			resourcesOf = append(resourcesOf, &unstructured.Unstructured{Object: resource.(map[string]any)})
 		}
 	}
-	if len(brought) != 1 {
-		t.Fatalf("the template brings %d objects, want an UpgradeConfig", len(brought))
+	if len(resourcesOf) != 1 {
+		t.Fatalf("the template has %d objects, want an UpgradeConfig", len(resourcesOf))
 	}
-	return brought
+	return resourcesOf
 }

@@ -27,25 +27,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-// hostile answers each request in the next of some ways.
+// hostile is a server that misbehaves in a different way for each request.
 type hostile struct {
-	ways         []http.HandlerFunc
+	handlers     []http.HandlerFunc
 	requestCount atomic.Int32
 	url          string
 }
 
-func startHostile(t *testing.T, ways ...http.HandlerFunc) *hostile {
+func startHostile(t *testing.T, handlers ...http.HandlerFunc) *hostile {
 	t.Helper()
-	h := &hostile{ways: ways}
+	h := &hostile{handlers: handlers}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ways[int(h.requestCount.Add(1)-1)%len(h.ways)](w, r)
+		h.handlers[int(h.requestCount.Add(1)-1)%len(h.handlers)](w, r)
 	}))
 	t.Cleanup(server.Close)
 	h.url = server.URL
 	return h
 }
 
-// failingHandlers are ways in which nobody claims to have done what was asked for.
+// failingHandlers return no success.
 func failingHandlers() []http.HandlerFunc {
 	return []http.HandlerFunc{
 		func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func failingHandlers() []http.HandlerFunc {
 	}
 }
 
-// misleadingHandlers are ways in which somebody claims to, in addition.
+// misleadingHandlers return a success with an invalid body, in addition.
 func misleadingHandlers() []http.HandlerFunc {
 	return append(failingHandlers(),
 		func(w http.ResponseWriter, _ *http.Request) { endless(w, "[") },
@@ -73,7 +73,7 @@ func misleadingHandlers() []http.HandlerFunc {
 	)
 }
 
-// endless writes until nobody reads any more.
+// endless writes until the client closes the connection.
 func endless(w io.Writer, text string) {
 	text = strings.Repeat(text, 1<<12)
 	for {
@@ -83,7 +83,7 @@ func endless(w io.Writer, text string) {
 	}
 }
 
-// drip writes a byte now and then until nobody reads any more.
+// drip writes a byte every 20 ms until the client closes the connection.
 func drip(w http.ResponseWriter, r *http.Request) {
 	for r.Context().Err() == nil {
 		_, _ = io.WriteString(w, " ")
@@ -95,10 +95,10 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestHostileServersAreSurvived has Prometheus, Alertmanager and the receiver misbehave in all ways, one after the other.
-// What is said of that can be printed and is short, memory stays bounded, the upgrade does not commence without
-// Prometheus, and needs nobody else; what could not be told is told when somebody takes it.
-func TestHostileServersAreSurvived(t *testing.T) {
+// TestHostileServers has Prometheus, Alertmanager, and the receiver misbehave in all ways, one after the other. Messages are
+// printable and short, memory is bounded, the upgrade does not commence without Prometheus, and does not need the others.
+// Notifications are delivered once the receiver works.
+func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Speed: fast, Monitoring: &monitoring.Spec{}})
 	userClient := newUserClient(t, cluster)
@@ -107,21 +107,21 @@ func TestHostileServersAreSurvived(t *testing.T) {
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: fmt.Sprintf(settings, prometheus.url, alertmanager.url, receiver.url)})
 	upgrade := applyUpgrade(t, userClient, upgradeTo("4.20.6"))
 
-	eventually(t, time.Minute, "Prometheus has answered in each way", func(ctx context.Context) error {
+	eventually(t, time.Minute, "Prometheus has misbehaved in each way", func(ctx context.Context) error {
 		if err := userClient.Get(ctx, client.ObjectKeyFromObject(upgrade), upgrade); err != nil {
 			return err
 		}
 		checkTexts(t, upgrade)
-		if asked := int(prometheus.requestCount.Load()); asked <= len(prometheus.ways) {
-			return fmt.Errorf("it was asked %d times", asked)
+		if n := int(prometheus.requestCount.Load()); n <= len(prometheus.handlers) {
+			return fmt.Errorf("it got %d requests", n)
 		}
 		return nil
 	})
 	if c := meta.FindStatusCondition(upgrade.Status.Conditions, v1alpha1.ConditionProgressing); c == nil || c.Reason != "CannotObserve" {
-		t.Errorf("the upgrade says %+v, want CannotObserve", c)
+		t.Errorf("the condition is %+v, want CannotObserve", c)
 	}
-	if asked := clusterVersion(t, userClient).Spec.DesiredUpdate; asked != nil {
-		t.Errorf("the upgrade has commenced: %+v", asked)
+	if update := clusterVersion(t, userClient).Spec.DesiredUpdate; update != nil {
+		t.Errorf("an update was requested: %+v", update)
 	}
 
 	if err := operator.Configure(fmt.Sprintf(settings, cluster.Monitoring.PrometheusURL(), alertmanager.url, receiver.url)); err != nil {
@@ -133,14 +133,14 @@ func TestHostileServersAreSurvived(t *testing.T) {
 	})
 	for step, want := range map[string]string{"ControlPlaneMaintWindow": "NotSilenced", "RemoveMaintWindow": "NotEnded"} {
 		if i := slices.IndexFunc(upgrade.Status.History[0].Conditions, func(c history.StepCondition) bool { return c.Type == step && c.Reason == want }); i < 0 {
-			t.Errorf("%s is not over as %s", step, want)
+			t.Errorf("%s did not finish with reason %s", step, want)
 		}
 	}
 	if memory := statusOf(t, operator.Replicas()[0].PID(), "VmRSS"); memory > maxMemory {
 		t.Errorf("%d KiB are resident, want at most %d", memory, maxMemory)
 	}
 	if receiver.requestCount.Load() == 0 || alertmanager.requestCount.Load() == 0 {
-		t.Error("nobody turned to the receiver, or to Alertmanager")
+		t.Error("the receiver or Alertmanager got no request")
 	}
 	if err := operator.Configure(fmt.Sprintf(settings, cluster.Monitoring.PrometheusURL(), cluster.Monitoring.AlertmanagerURL(), cluster.Sink.URL())); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestHostileServersAreSurvived(t *testing.T) {
 	checkAftermath(t, cluster, operator)
 }
 
-// checkTexts fails if something that is said of an upgrade cannot be printed, or is long.
+// checkTexts fails if a message of an upgrade is not printable, or is too long.
 func checkTexts(t *testing.T, upgrade *v1alpha1.UpgradeConfig) {
 	t.Helper()
 	texts := map[string]string{}
@@ -162,7 +162,7 @@ func checkTexts(t *testing.T, upgrade *v1alpha1.UpgradeConfig) {
 	}
 	for of, text := range texts {
 		if len(text) > 2048 || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
-			t.Errorf("%s says, in %d bytes: %q", of, len(text), text)
+			t.Errorf("%s has a message of %d bytes: %q", of, len(text), text)
 		}
 	}
 }
