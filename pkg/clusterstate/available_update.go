@@ -4,27 +4,37 @@
 package clusterstate
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/blang/semver/v4"
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// AvailableUpdate is how the cluster version operator offers a release. The zero Offer
-// is none.
+// AvailableUpdate is how the cluster version operator offers a release. The zero AvailableUpdate
+// means that it does not.
 type AvailableUpdate struct {
-	// Available says whether the release is offered at all.
+	// Available reports whether the release is offered.
 	Available bool
-	// Conditional says that it is offered, but not recommended, because of its risks.
+	// Conditional reports that the release is offered, but not recommended because of its risks.
 	Conditional bool
-	// Risks are the risks that must be accepted to take it.
+	// Ambiguous reports that releases of the same version with other images are offered, too.
+	Ambiguous bool
+	// Risks are the risks that must be accepted.
 	Risks []Risk
 	// Image is the pull spec of the release.
 	Image string
-	// Channels are those that have the release, as far as it is said.
+	// Channels are those that have the release, as far as the update service reports them.
 	Channels []string
+}
+
+// offer is one offered release.
+type offer struct {
+	version string
+	AvailableUpdate
 }
 
 // Risk is why a conditional update is not recommended.
@@ -34,12 +44,12 @@ type Risk struct {
 	URL     string
 }
 
-// String says in one bounded line what the risk is.
+// String returns the message and the URL in one bounded line.
 func (r Risk) String() string {
 	return text.Reason(r.Message + " " + r.URL)
 }
 
-// UnacceptedRisks are the risks of the offer that the target does not accept.
+// UnacceptedRisks returns the risks that the target does not accept.
 func (u AvailableUpdate) UnacceptedRisks(target Target) []Risk {
 	var missing []Risk
 	for _, risk := range u.Risks {
@@ -50,34 +60,65 @@ func (u AvailableUpdate) UnacceptedRisks(target Target) []Risk {
 	return missing
 }
 
-// availableUpdates collects what the status offers. A recommended offer of a version
-// wins over a conditional one: the operator lists a conditional update whose
-// risks do not apply in both places.
-func availableUpdates(status *configv1.ClusterVersionStatus) map[string]AvailableUpdate {
-	all := make(map[string]AvailableUpdate, len(status.AvailableUpdates)+len(status.ConditionalUpdates))
-	for i := range status.AvailableUpdates {
-		release := &status.AvailableUpdates[i]
-		if _, known := all[release.Version]; !known {
-			all[release.Version] = AvailableUpdate{Available: true, Image: release.Image, Channels: release.Channels}
+// AvailableUpdate returns how the target is offered. A version and an image identify an offer. If no
+// offer has the image of the target, one with another image is returned. A release is no longer
+// offered once it is being installed.
+func (v Version) AvailableUpdate(target Target) AvailableUpdate {
+	var found AvailableUpdate
+	matches, images := false, map[string]bool{}
+	for _, o := range v.availableUpdates {
+		if o.version != target.Version {
+			continue
 		}
+		images[digest(o.Image)] = true
+		if match := !(Release{Image: o.Image}).HasOtherImage(target.Image); !found.Available || match && !matches {
+			found, matches = o.AvailableUpdate, match
+		}
+	}
+	found.Ambiguous = len(images) > 1
+	return found
+}
+
+// OfferedVersions returns the versions that are offered, conditionally or not, the latest first.
+func (v Version) OfferedVersions() []string {
+	versions := make([]string, 0, len(v.availableUpdates))
+	for _, o := range v.availableUpdates {
+		versions = append(versions, o.version)
+	}
+	slices.SortFunc(versions, func(a, b string) int {
+		x, errX := semver.Parse(a)
+		y, errY := semver.Parse(b)
+		if errX != nil || errY != nil {
+			return cmp.Compare(b, a)
+		}
+		return y.Compare(x)
+	})
+	return slices.Compact(versions)
+}
+
+// availableUpdates returns what the status offers, recommended updates first. The cluster version
+// operator lists a conditional update whose risks do not apply among the recommended ones, too.
+func availableUpdates(status *configv1.ClusterVersionStatus) []offer {
+	all := make([]offer, 0, len(status.AvailableUpdates)+len(status.ConditionalUpdates))
+	add := func(release *configv1.Release, risks []Risk) {
+		all = append(all, offer{release.Version, AvailableUpdate{
+			Available: true, Conditional: len(risks) > 0, Risks: risks, Image: release.Image, Channels: release.Channels,
+		}})
+	}
+	for i := range status.AvailableUpdates {
+		add(&status.AvailableUpdates[i], nil)
 	}
 	for i := range status.ConditionalUpdates {
 		update := &status.ConditionalUpdates[i]
-		if _, known := all[update.Release.Version]; known {
-			continue
+		applicable := risks(update)
+		switch {
+		case isRecommended(update):
+			add(&update.Release, nil)
+		case len(applicable) > 0:
+			add(&update.Release, applicable)
 		}
-		if isRecommended(update) {
-			all[update.Release.Version] = AvailableUpdate{Available: true, Image: update.Release.Image, Channels: update.Release.Channels}
-			continue
-		}
-		// The API promises at least one risk. Without any there is nothing that
-		// somebody could accept knowingly, so it counts as not offered.
-		if len(update.Risks) == 0 {
-			continue
-		}
-		all[update.Release.Version] = AvailableUpdate{
-			Available: true, Conditional: true, Image: update.Release.Image, Channels: update.Release.Channels, Risks: risks(update),
-		}
+		// The API promises at least one risk. Without any there is nothing to accept knowingly, so
+		// the update counts as not offered.
 	}
 	return all
 }
@@ -86,9 +127,9 @@ func isRecommended(update *configv1.ConditionalUpdate) bool {
 	return hasStatus(update.Conditions, "Recommended", metav1.ConditionTrue)
 }
 
-// risks are those that are not known to leave this cluster alone. A cluster
-// version operator that does not say of each risk whether it applies (that of
-// 4.20 does not) gives the name of the only one that does as its reason.
+// risks returns the risks that may apply to this cluster. A cluster version operator that does not
+// report whether each risk applies (that of 4.20 does not) names the only one that does as its
+// reason.
 func risks(update *configv1.ConditionalUpdate) []Risk {
 	var only string
 	for i := range update.Risks {

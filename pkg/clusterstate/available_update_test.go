@@ -19,8 +19,26 @@ func TestOffer(t *testing.T) {
 	risk := configv1.ConditionalUpdateRisk{Name: "SlowBoot", Message: "nodes boot slowly", URL: "https://example.com/slow"}
 	cases := map[string]struct {
 		status configv1.ClusterVersionStatus
+		image  string
 		want   clusterstate.AvailableUpdate
 	}{
+		"two releases of one version are offered, and none of them is named": {
+			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{{Version: "4.4.6", Image: image446}, {Version: "4.4.6", Image: image445}}},
+			want:   clusterstate.AvailableUpdate{Available: true, Ambiguous: true, Image: image446},
+		},
+		"two releases of one version are offered, and the second one is named": {
+			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{{Version: "4.4.6", Image: image446}, {Version: "4.4.6", Image: image445}}},
+			image:  "mirror.example.com/ocp@sha256:445",
+			want:   clusterstate.AvailableUpdate{Available: true, Ambiguous: true, Image: image445},
+		},
+		"a recommended release does not lift the risks of another one of its version": {
+			status: configv1.ClusterVersionStatus{
+				AvailableUpdates:   []configv1.Release{{Version: "4.4.6", Image: image445}},
+				ConditionalUpdates: []configv1.ConditionalUpdate{{Release: release, Risks: []configv1.ConditionalUpdateRisk{{Name: "SlowBoot"}}}},
+			},
+			image: image446,
+			want:  clusterstate.AvailableUpdate{Available: true, Ambiguous: true, Conditional: true, Image: image446, Risks: []clusterstate.Risk{{Name: "SlowBoot"}}},
+		},
 		"nothing is offered": {},
 		"another version is offered": {
 			status: configv1.ClusterVersionStatus{AvailableUpdates: []configv1.Release{{Version: "4.4.7"}}},
@@ -87,7 +105,7 @@ func TestOffer(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := clusterstate.VersionOf(&configv1.ClusterVersion{Status: tc.status}).AvailableUpdate("4.4.6")
+			got := clusterstate.VersionOf(&configv1.ClusterVersion{Status: tc.status}).AvailableUpdate(clusterstate.Target{Version: "4.4.6", Image: tc.image})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -100,6 +118,17 @@ func TestNotAccepted(t *testing.T) {
 	offer := clusterstate.AvailableUpdate{Risks: []clusterstate.Risk{{Name: "A"}, {Name: "B"}, {Name: "C"}}}
 	got := offer.UnacceptedRisks(clusterstate.Target{AcceptedRisks: []string{"B", "b", "D"}})
 	if diff := cmp.Diff([]clusterstate.Risk{{Name: "A"}, {Name: "C"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestOfferedVersions(t *testing.T) {
+	t.Parallel()
+	version := clusterstate.VersionOf(&configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{
+		AvailableUpdates:   []configv1.Release{{Version: "4.4.9"}, {Version: "4.4.10"}, {Version: "4.4.10", Image: image446}},
+		ConditionalUpdates: []configv1.ConditionalUpdate{{Release: configv1.Release{Version: "4.5.0-rc.1"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "A"}}}},
+	}})
+	if diff := cmp.Diff([]string{"4.5.0-rc.1", "4.4.10", "4.4.9"}, version.OfferedVersions()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -16,16 +16,16 @@ import (
 // MachineConfigOperator is the name of the ClusterOperator that updates the nodes.
 const MachineConfigOperator = "machine-config"
 
-// ClusterOperator is what a ClusterOperator says.
+// ClusterOperator holds the facts of a ClusterOperator.
 type ClusterOperator struct {
 	Name        string
-	Version     string // which it has rolled out; empty if it does not say
+	Version     string // that it has rolled out; empty means that it is not reported
 	Available   Condition
 	Degraded    Condition
 	Progressing Condition
 }
 
-// ListClusterOperators reads the ClusterOperators, sorted by name.
+// ListClusterOperators lists the ClusterOperators, sorted by name.
 func ListClusterOperators(ctx context.Context, r client.Reader) ([]ClusterOperator, error) {
 	var list configv1.ClusterOperatorList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -39,7 +39,7 @@ func ListClusterOperators(ctx context.Context, r client.Reader) ([]ClusterOperat
 	return operators, nil
 }
 
-// GetClusterOperator reads one ClusterOperator.
+// GetClusterOperator gets one ClusterOperator.
 func GetClusterOperator(ctx context.Context, r client.Reader, name string) (ClusterOperator, error) {
 	var operator configv1.ClusterOperator
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &operator); err != nil {

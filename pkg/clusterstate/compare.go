@@ -4,16 +4,17 @@
 package clusterstate
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/blang/semver/v4"
 )
 
-// ChangeType is what it means to go from one version to another.
+// ChangeType classifies the change from one version to another.
 type ChangeType int
 
 const (
-	// Same is no change. Build metadata makes no difference.
+	// Same is no change. Build metadata is ignored.
 	Same ChangeType = iota
 	// Patch stays within a minor version.
 	Patch
@@ -25,7 +26,7 @@ const (
 	Downgrade
 )
 
-// String names the change.
+// String returns the name of the change.
 func (c ChangeType) String() string {
 	switch c {
 	case Same:
@@ -39,16 +40,16 @@ func (c ChangeType) String() string {
 	case Downgrade:
 		return "downgrade"
 	default:
-		return fmt.Sprintf("Change(%d)", int(c))
+		return fmt.Sprintf("ChangeType(%d)", int(c))
 	}
 }
 
-// CrossesMinor says whether the change leads out of the minor version. Those
-// are the updates that Upgradeable=False holds up.
+// CrossesMinor reports whether the change leaves the minor version. Upgradeable=False blocks such
+// updates.
 func (c ChangeType) CrossesMinor() bool { return c == Minor || c == Major }
 
-// CompareVersions says what it means to go from one version to another. A malformed
-// version is an error that names it.
+// CompareVersions classifies the change from one version to another. The error names a malformed
+// version.
 func CompareVersions(from, to string) (ChangeType, error) {
 	a, err := parse(from)
 	if err != nil {
@@ -70,6 +71,22 @@ func CompareVersions(from, to string) (ChangeType, error) {
 	default:
 		return Patch, nil
 	}
+}
+
+// ChangeTo classifies the change from the installed version to the target. The error names the
+// version that is malformed, and whose it is.
+func (v Version) ChangeTo(target Target) (ChangeType, error) {
+	if v.Installed == "" {
+		return Same, errors.New("the ClusterVersion has no completed update in its history, so the installed version is unknown")
+	}
+	if _, err := semver.Parse(v.Installed); err != nil {
+		return Same, fmt.Errorf("the installed version %q in the history of the ClusterVersion is malformed: %w", sanitize(v.Installed), err)
+	}
+	change, err := CompareVersions(v.Installed, target.Version)
+	if err != nil {
+		return change, fmt.Errorf("comparing the desired version with the installed one: %w", err)
+	}
+	return change, nil
 }
 
 func parse(version string) (semver.Version, error) {

@@ -11,26 +11,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Condition is what an object reports about itself under one type. The zero
-// Condition is one that is not reported.
+// Condition is a condition of an object. The zero Condition means that it is not reported.
 type Condition struct {
-	Status  string // True, False or Unknown; empty if it is not reported
+	Status  string // True, False, or Unknown; empty means that it is not reported
 	Reason  string
 	Message string
 }
 
-// IsTrue says whether the condition is reported to hold.
+// IsTrue reports whether the status is True.
 func (c Condition) IsTrue() bool { return c.Status == string(configv1.ConditionTrue) }
 
-// IsFalse says whether the condition is reported not to hold.
+// IsFalse reports whether the status is False.
 func (c Condition) IsFalse() bool { return c.Status == string(configv1.ConditionFalse) }
 
-// MessageOrReason is the condition's message in one bounded line, or else its reason.
+// MessageOrReason returns the message in one bounded line, or else the reason.
 func (c Condition) MessageOrReason() string {
 	return cmp.Or(sanitize(c.Message), text.Reason(c.Reason))
 }
 
-// ReasonAndMessage is the condition's reason and message in one bounded line.
+// ReasonAndMessage returns the reason and the message in one bounded line.
 func (c Condition) ReasonAndMessage() string {
 	reason, message := sanitize(c.Reason), sanitize(c.Message)
 	if reason == "" || message == "" {

@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster reads the objects in which OpenShift describes itself and
-// turns them into plain facts: which version is installed and which is on its
-// way, what is offered, which operators, pools and nodes are in trouble.
+// Package clusterstate reads objects of OpenShift and turns them into plain facts: which version is
+// installed, which one is being installed, which updates are offered, and the state of operators,
+// machine config pools, nodes, and PodDisruptionBudgets.
 //
-// It writes nothing and decides nothing. It knows no step, no schedule and no
-// object of ours, and trusts no field to be there: what is missing is a fact
-// too. What it reads may be shared with a cache, so it never changes it.
+// It writes nothing and decides nothing. It knows no step, no schedule, and no API of this project.
+// Any field may be missing; that is a fact, too. Objects may be shared with a cache and are never
+// changed.
 package clusterstate

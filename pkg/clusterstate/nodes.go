@@ -12,12 +12,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The annotations with which the machine config operator says on a node how
-// far it is with it.
+// The annotations in which the machine config operator reports the progress of a node.
 const (
 	annotationCurrentConfig    = "machineconfiguration.openshift.io/currentConfig"
 	annotationDesiredConfig    = "machineconfiguration.openshift.io/desiredConfig"
@@ -27,49 +29,59 @@ const (
 	annotationLastAppliedDrain = "machineconfiguration.openshift.io/lastAppliedDrain"
 )
 
-// What these say of a node that is being worked on, and of one that is to be drained.
+// Values of these annotations: of a node that is being updated, and of one that is to be drained.
 const (
 	stateWorking = "Working"
 	drainPrefix  = "drain-"
 )
 
-// Node is what a Node says.
+// Node holds the facts of a Node.
 type Node struct {
 	Name string
-	// Ready says that it is up; and ReadySince is since when it is, or is not,
-	// zero if it does not say.
+	// Ready is the condition of that name, and ReadySince the time of its last transition; zero means
+	// that it is unknown.
 	Ready      bool
 	ReadySince time.Time
-	// Cordoned says that no pods are scheduled to the node, and CordonedSince
-	// since when, zero if nothing says so.
+	// Cordoned reports that no pods are scheduled to the node, and CordonedSince since when; zero
+	// means that this is unknown.
 	Cordoned      bool
 	CordonedSince time.Time
-	// Draining says that the node is being drained, as Drain has it.
+	// Draining reports that the node is being drained, see Drain.
 	Draining bool
-	// Pressure is what the node is short of, such as "disk", sorted.
+	// Pressure lists what the node lacks, such as "disk", sorted.
 	Pressure []string
-	// Updating says that the machine config operator is at work on the node.
+	// Updating reports that the machine config operator is updating the node.
 	Updating bool
-	// CurrentConfig is the rendered configuration that it has, and DesiredConfig
-	// the one that it was told to take. Both are empty if nobody has told it any.
+	// BeingDeleted reports that the cluster autoscaler is about to delete the node.
+	BeingDeleted bool
+	// Machine is the namespace and name of the Machine of the node; empty means that none is known.
+	Machine string
+	// CurrentConfig is the rendered configuration that the node has, and DesiredConfig the one that
+	// it is to have. Both are empty for a node that the machine config operator does not manage.
 	CurrentConfig string
 	DesiredConfig string
-	// State is how the update of the node goes, e.g. Working or Degraded, and
-	// Reason why, in one bounded line. Both may be empty.
+	// State is the state of the node's update, such as Working or Degraded, and Reason is why, in one
+	// bounded line. Both may be empty.
 	State  string
 	Reason string
 
 	labels labels.Set
 }
 
-// Degraded says that the machine config operator cannot go on with the node by itself.
+// Degraded reports whether the machine config operator cannot continue with the node by itself.
 func (n Node) Degraded() bool { return n.State == "Degraded" || n.State == "Unreconcilable" }
 
-// CordonedByHand says whether the node is cordoned, and not by the machine
-// config operator in the course of an update.
-func (n Node) CordonedByHand() bool { return n.Cordoned && !n.Updating }
+// CordonedByHand reports whether the node is cordoned for no reason that the node reveals: neither
+// the machine config operator updates it nor does the cluster autoscaler delete it. The machine API
+// cordons the node of a Machine that is being deleted and leaves no mark on it, see
+// ListDeletingMachines.
+func (n Node) CordonedByHand() bool { return n.Cordoned && !n.Updating && !n.BeingDeleted }
 
-// ListNodes reads the Nodes, sorted by name.
+// isWindows reports whether the node runs Windows. The machine config operator does not manage such
+// a node, although its labels match the selector of a pool.
+func (n Node) isWindows() bool { return n.labels[corev1.LabelOSStable] == "windows" }
+
+// ListNodes lists the Nodes, sorted by name.
 func ListNodes(ctx context.Context, r client.Reader) ([]Node, error) {
 	var list corev1.NodeList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -91,6 +103,8 @@ func nodeOf(node *corev1.Node) Node {
 		Draining:      DrainState(node).Active,
 		Pressure:      pressure(node),
 		Updating:      updating(node.Annotations),
+		BeingDeleted:  beingDeleted(node),
+		Machine:       node.Annotations[annotationMachine],
 		CurrentConfig: node.Annotations[annotationCurrentConfig],
 		DesiredConfig: node.Annotations[annotationDesiredConfig],
 		State:         sanitize(node.Annotations[annotationState]),
@@ -105,10 +119,44 @@ func nodeOf(node *corev1.Node) Node {
 	return facts
 }
 
-// updating says whether the machine config operator is at work on a node. It
-// is from when it names another configuration until it has uncordoned the node
-// again: its daemon asks for "drain-…" or "uncordon-…", and its controller
-// notes what it has carried out.
+// The marks that the machine API and the cluster autoscaler leave on a node.
+const (
+	annotationMachine  = "machine.openshift.io/machine"
+	taintAutoscalerDel = "ToBeDeletedByClusterAutoscaler"
+)
+
+func beingDeleted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintAutoscalerDel })
+}
+
+// ListDeletingMachines lists the Machines that are being deleted, by namespace and name as in
+// Node.Machine. The reader must read from the API server: Machines are not cached. A cluster without
+// the machine API has none.
+func ListDeletingMachines(ctx context.Context, live client.Reader) (map[string]bool, error) {
+	machines := metav1.PartialObjectMetadataList{}
+	machines.SetGroupVersionKind(schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineList"})
+	err := live.List(ctx, &machines, client.InNamespace(machineNamespace))
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing the machines: %w", err)
+	}
+	deleting := map[string]bool{}
+	for i := range machines.Items {
+		if machine := &machines.Items[i]; machine.DeletionTimestamp != nil {
+			deleting[machine.Namespace+"/"+machine.Name] = true
+		}
+	}
+	return deleting, nil
+}
+
+// machineNamespace is the namespace of the machine API.
+const machineNamespace = "openshift-machine-api"
+
+// updating reports whether the machine config operator is updating a node: from when it names
+// another configuration until it has uncordoned the node again. The daemon requests "drain-…" or
+// "uncordon-…", and the controller notes what it has applied.
 func updating(annotations map[string]string) bool {
 	desiredDrain := annotations[annotationDesiredDrain]
 	return annotations[annotationCurrentConfig] != annotations[annotationDesiredConfig] ||
@@ -129,7 +177,7 @@ var pressureTaints = map[string]string{
 	corev1.TaintNodePIDPressure:    "PIDs",
 }
 
-// pressure is told by conditions and by the taints that follow them; either will do.
+// pressure returns what conditions or the taints that follow them report.
 func pressure(node *corev1.Node) []string {
 	var pressures []string
 	for i := range node.Status.Conditions {

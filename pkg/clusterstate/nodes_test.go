@@ -39,9 +39,15 @@ func TestWhoCordonedANode(t *testing.T) {
 		node   corev1.Node
 		byHand bool
 	}{
-		"nobody":                                  {corev1.Node{}, false},
-		"somebody, where nothing updates nodes":   {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}, true},
-		"somebody, long after an update":          {annotated("r-1", "r-1", "Done", "uncordon-r-1", "uncordon-r-1"), true},
+		"nobody":                                {corev1.Node{}, false},
+		"somebody, where nothing updates nodes": {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}, true},
+		"somebody, long after an update":        {annotated("r-1", "r-1", "Done", "uncordon-r-1", "uncordon-r-1"), true},
+		"the cluster autoscaler, about to delete it": {corev1.Node{Spec: corev1.NodeSpec{
+			Unschedulable: true, Taints: []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}},
+		}}, false},
+		"a person, while the autoscaler considers it": {corev1.Node{Spec: corev1.NodeSpec{
+			Unschedulable: true, Taints: []corev1.Taint{{Key: "DeletionCandidateOfClusterAutoscaler", Effect: corev1.TaintEffectPreferNoSchedule}},
+		}}, true},
 		"the operator, about to drain":            {annotated("r-1", "r-2", "Done", "uncordon-r-1", "uncordon-r-1"), false},
 		"the operator, asked for a drain":         {annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), false},
 		"the operator, having drained":            {annotated("r-1", "r-2", "Working", "drain-r-2", "drain-r-2"), false},
@@ -225,11 +231,15 @@ func TestMembers(t *testing.T) {
 		}
 		return n
 	}
+	windows := func(o client.Object) client.Object {
+		o.GetLabels()["kubernetes.io/os"] = "windows"
+		return o
+	}
 	r := fakecluster.New(t,
 		pool("infra", role("infra")), pool("master", role("master")), pool("worker", role("worker")), pool("zone", role("zone")),
 		pool("without", nil), pool("wrong", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}),
 		node("m", "master"), node("m-infra", "infra", "master", "worker"), node("w-1", "worker"), node("w-2", "worker"),
-		node("i", "infra", "worker"), node("z", "worker", "zone"), node("both", "infra", "zone"), node("none", "other"))
+		node("i", "infra", "worker"), node("z", "worker", "zone"), node("both", "infra", "zone"), node("none", "other"), windows(node("win", "worker")))
 	pools, err := clusterstate.ListPools(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

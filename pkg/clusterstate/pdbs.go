@@ -9,50 +9,123 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// PDB is what a PodDisruptionBudget says of the pods that it guards.
+// PDB holds the facts of a PodDisruptionBudget.
 type PDB struct {
 	Namespace, Name string
-	// SelectorError says why its selector cannot be read, in one bounded line; empty if
-	// it can. One that cannot be read guards nothing, as the API server has it.
+	// SelectorError is why the selector is invalid, in one bounded line; empty means that it is
+	// valid. A budget with an invalid selector guards no pod, as for the API server.
 	SelectorError string
-	// Observed says that what it says of its pods is of the budget as it is now.
-	// Until then the Eviction API lets no pod of it go.
+	// Observed reports that the status is that of the current spec. Until then the Eviction API
+	// refuses to evict the pods of the budget.
 	Observed bool
-	// BlocksEviction says that it guards pods and lets none of them go.
+	// SyncError is why the disruption controller cannot compute the budget, in one bounded line;
+	// empty means that it can.
+	SyncError string
+	// GuardsPods reports that the status counts pods that the budget selects.
+	GuardsPods bool
+	// BlocksEviction reports that the Eviction API refuses to evict any pod of the budget.
 	BlocksEviction bool
 
 	selector labels.Selector
 }
 
-// Selects says whether the pod is one of those that the budget is about. Of
-// several budgets that guard a pod, each has a say.
+// Selects reports whether the budget guards the pod.
 func (b PDB) Selects(p Pod) bool {
 	return b.Namespace == p.Namespace && b.selector.Matches(p.Labels)
 }
 
-// ListPDBs reads the PodDisruptionBudgets of a namespace, sorted by name.
+// Overlap is what the selectors of two budgets reveal about the pods that both of them select.
+type Overlap int
+
+const (
+	// OverlapUnknown means that only the pods can tell.
+	OverlapUnknown Overlap = iota
+	// OverlapNever means that no pod can match both selectors.
+	OverlapNever
+	// OverlapAlways means that each pod of one budget is a pod of the other.
+	OverlapAlways
+)
+
+// CompareSelectors returns what the selectors of two budgets reveal about their overlap.
+func (b PDB) CompareSelectors(other PDB) Overlap {
+	mine, ok := b.selector.Requirements()
+	theirs, okToo := other.selector.Requirements()
+	switch {
+	case b.Namespace != other.Namespace || !ok || !okToo || disjoint(mine, theirs):
+		return OverlapNever
+	case includes(mine, theirs) || includes(theirs, mine):
+		return OverlapAlways
+	}
+	return OverlapUnknown
+}
+
+// disjoint reports whether two requirements demand different values of one label.
+func disjoint(a, b labels.Requirements) bool {
+	for i := range a {
+		for j := range b {
+			if a[i].Key() == b[j].Key() && isValueSet(a[i]) && isValueSet(b[j]) && !a[i].Values().HasAny(b[j].Values().UnsortedList()...) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isValueSet(r labels.Requirement) bool {
+	return r.Operator() == selection.In || r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals
+}
+
+// includes reports whether the requirements include all of the others.
+func includes(all, some labels.Requirements) bool {
+	for i := range some {
+		if !slices.ContainsFunc(all, func(r labels.Requirement) bool { return r.Equal(some[i]) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// SharePods reports whether a pod exists that both budgets select. The Eviction API never evicts
+// such a pod. The reader must read from the API server: pods are not cached.
+func SharePods(ctx context.Context, live client.Reader, a, b PDB) (bool, error) {
+	both := a.selector
+	if requirements, selectable := b.selector.Requirements(); selectable {
+		both = both.Add(requirements...)
+	}
+	pods := metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := live.List(ctx, &pods, client.InNamespace(a.Namespace), client.MatchingLabelsSelector{Selector: both}, client.Limit(1))
+	if err != nil {
+		return false, fmt.Errorf("listing the pods of PodDisruptionBudgets %s and %s in namespace %s: %w", a.Name, b.Name, a.Namespace, err)
+	}
+	return len(pods.Items) > 0, nil
+}
+
+// ListPDBs lists the PodDisruptionBudgets of a namespace, sorted by name.
 func ListPDBs(ctx context.Context, r client.Reader, namespace string) ([]PDB, error) {
 	budgets, err := listPDBs(ctx, r, func(string) bool { return true }, client.InNamespace(namespace))
 	if err != nil {
-		return nil, fmt.Errorf("listing the disruption budgets in namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("listing the PodDisruptionBudgets in namespace %s: %w", namespace, err)
 	}
 	return budgets, nil
 }
 
-// ListPDBsIn reads the PodDisruptionBudgets of the namespaces that are
-// among those listed, sorted by namespace and name.
+// ListPDBsIn lists the PodDisruptionBudgets of the namespaces that match one of the patterns, sorted
+// by namespace and name.
 func ListPDBsIn(ctx context.Context, r client.Reader, namespaces []string) ([]PDB, error) {
 	budgets, err := listPDBs(ctx, r, func(namespace string) bool { return text.MatchesAny(namespace, namespaces) })
 	if err != nil {
-		return nil, fmt.Errorf("listing the disruption budgets: %w", err)
+		return nil, fmt.Errorf("listing the PodDisruptionBudgets: %w", err)
 	}
 	return budgets, nil
 }
@@ -74,13 +147,15 @@ func listPDBs(ctx context.Context, r client.Reader, include func(namespace strin
 	return budgets, nil
 }
 
-// PDBOf are the facts of a PodDisruptionBudget that was read already. The
-// selector is read as policy/v1 means it: an empty one matches every pod of the
-// namespace, a missing one none.
+// PDBOf returns the facts of a PodDisruptionBudget. The selector is that of policy/v1: an empty one
+// selects every pod of the namespace, a missing one none.
 func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 	facts := PDB{
 		Namespace: budget.Namespace, Name: budget.Name,
-		Observed: budget.Status.ObservedGeneration >= budget.Generation, BlocksEviction: blocksEviction(budget),
+		Observed:       budget.Status.ObservedGeneration >= budget.Generation,
+		SyncError:      syncError(budget),
+		GuardsPods:     budget.Status.ExpectedPods > 0 || budget.Status.CurrentHealthy > 0,
+		BlocksEviction: blocksEviction(budget),
 	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {
@@ -90,12 +165,41 @@ func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 	return facts
 }
 
-// blocksEviction does not count a budget that may let all of its pods go because none
-// of them is healthy.
+// blocksEviction reports whether a budget allows no disruption. The counts of a budget that cannot
+// be computed mean nothing. A budget that always allows to evict unhealthy pods does not block as
+// long as no pod is healthy. A controller whose scale is 0 may leave healthy pods behind for which
+// the budget expects none.
 func blocksEviction(budget *policyv1.PodDisruptionBudget) bool {
 	status, policy := &budget.Status, budget.Spec.UnhealthyPodEvictionPolicy
-	if policy != nil && *policy == policyv1.AlwaysAllow && status.CurrentHealthy <= 0 {
+	switch {
+	case syncError(budget) != "":
+		return true
+	case policy != nil && *policy == policyv1.AlwaysAllow && status.CurrentHealthy <= 0:
 		return false
 	}
-	return status.ExpectedPods > 0 && status.DisruptionsAllowed <= 0
+	return (status.ExpectedPods > 0 || status.CurrentHealthy > 0) && status.DisruptionsAllowed <= 0
+}
+
+// StripPDBConditions returns the conditions from which PDBOf reads facts, with bounded messages.
+func StripPDBConditions(conditions []metav1.Condition) []metav1.Condition {
+	for i := range conditions {
+		if isSyncFailure(&conditions[i]) {
+			c := conditions[i]
+			return []metav1.Condition{{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: sanitize(c.Message)}}
+		}
+	}
+	return nil
+}
+
+func isSyncFailure(c *metav1.Condition) bool {
+	return c.Type == policyv1.DisruptionAllowedCondition && c.Status == metav1.ConditionFalse && c.Reason == policyv1.SyncFailedReason
+}
+
+func syncError(budget *policyv1.PodDisruptionBudget) string {
+	for i := range budget.Status.Conditions {
+		if c := &budget.Status.Conditions[i]; isSyncFailure(c) {
+			return text.Reason(c.Message)
+		}
+	}
+	return ""
 }

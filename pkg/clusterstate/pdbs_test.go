@@ -34,6 +34,24 @@ func TestWhichBudgetsBlock(t *testing.T) {
 		"one that lets unhealthy pods go as the others allow": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3}, policy: policyv1.IfHealthyBudget, blocks: true, observed: true,
 		},
+		"one that expects no pods and guards healthy ones": {
+			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, CurrentHealthy: 2}, blocks: true, observed: true,
+		},
+		"one whose pods cannot be counted": {
+			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{
+				{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no controller"},
+			}}, blocks: true, observed: true,
+		},
+		"one whose pods cannot be counted, and that allowed all of them to be evicted before": {
+			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, Conditions: []metav1.Condition{
+				{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason},
+			}}, policy: policyv1.AlwaysAllow, blocks: true, observed: true,
+		},
+		"one that has no pods that it could let go": {
+			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{
+				{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason},
+			}}, observed: true,
+		},
 		"one that counts nonsense": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: -1, CurrentHealthy: -1, DisruptionsAllowed: -1}, observed: true,
 		},
@@ -78,5 +96,41 @@ func TestBudgetsAreReadOfOneNamespaceOrOfSome(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestCompareSelectors(t *testing.T) {
+	t.Parallel()
+	selecting := func(labels map[string]string, expressions ...metav1.LabelSelectorRequirement) clusterstate.PDB {
+		return clusterstate.PDBOf(&policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels, MatchExpressions: expressions},
+		}})
+	}
+	app := func(names ...string) metav1.LabelSelectorRequirement {
+		return metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: names}
+	}
+	etcd := selecting(map[string]string{"app": "etcd"})
+	elsewhere := clusterstate.PDBOf(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}})
+	for name, tc := range map[string]struct {
+		other clusterstate.PDB
+		want  clusterstate.Overlap
+	}{
+		"the same selector":         {etcd, clusterstate.OverlapAlways},
+		"every pod":                 {selecting(nil), clusterstate.OverlapAlways},
+		"a narrower selector":       {selecting(map[string]string{"app": "etcd", "tier": "db"}), clusterstate.OverlapAlways},
+		"another value":             {selecting(map[string]string{"app": "dns"}), clusterstate.OverlapNever},
+		"other values":              {selecting(nil, app("dns", "api")), clusterstate.OverlapNever},
+		"several values":            {selecting(nil, app("etcd", "api")), clusterstate.OverlapUnknown},
+		"another label":             {selecting(map[string]string{"tier": "db"}), clusterstate.OverlapUnknown},
+		"any other value":           {selecting(nil, metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"etcd"}}), clusterstate.OverlapUnknown},
+		"no pod":                    {clusterstate.PDBOf(&policyv1.PodDisruptionBudget{}), clusterstate.OverlapNever},
+		"pods of another namespace": {elsewhere, clusterstate.OverlapNever},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, reverse := etcd.CompareSelectors(tc.other), tc.other.CompareSelectors(etcd); got != tc.want || reverse != tc.want {
+				t.Errorf("got %d and %d, want %d", got, reverse, tc.want)
+			}
+		})
 	}
 }

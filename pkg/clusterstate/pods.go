@@ -17,33 +17,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pod is what a Pod says that is in the way of a drain, or could be.
+// Pod holds what a drain needs to know of a Pod.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
 	Labels          labels.Set
-	// IgnoredByDrain says that the pod comes and goes with its node, so that a drain
-	// leaves it alone: it is a DaemonSet's, a static one, or the mirror of one.
+	// IgnoredByDrain reports that a drain leaves the pod alone, because it comes and goes with its
+	// node: a DaemonSet or the node owns it, or it is the mirror of a static pod. The annotation
+	// kubernetes.io/config.source does not count: any creator of a pod may set it.
 	IgnoredByDrain bool
-	// TerminationDeadline is when the pod, which was deleted, should be gone, its grace
-	// period included; zero if it was not deleted.
+	// TerminationDeadline is the end of the grace period of a deleted pod; zero means that the pod
+	// was not deleted.
 	TerminationDeadline time.Time
 	// RemovedAtOnce reports that the grace period of the pod is 0: the API server removes it when it
 	// is deleted, whether its containers have ended or not. Only ListWholePodsOnNode reads it.
 	RemovedAtOnce bool
-	// Finalizers are what is waited for before it goes, beside the kubelet.
+	// Finalizers keep the pod after its deletion.
 	Finalizers []string
-	// KeptByFinalizers says that the kubelet is not waited for any more: of a pod that
-	// is still there, it is the finalizers alone that keep it.
+	// KeptByFinalizers reports that the kubelet is finished with the pod: finalizers alone keep it.
 	KeptByFinalizers bool
 }
 
-// podPageSize is how many pods are asked for at a time.
+// podPageSize is the number of pods in one page of a list.
 const podPageSize = 250
 
-// ListPodsOnNode asks for the metadata of the Pods that are on a node, page by page,
-// and returns them sorted by namespace and name. The reader should be one that
-// asks the API server: pods are cached nowhere.
+// ListPodsOnNode lists the metadata of the Pods on a node, page by page, and returns them sorted by
+// namespace and name. The reader must read from the API server: pods are not cached.
 func ListPodsOnNode(ctx context.Context, r client.Reader, node string) ([]Pod, error) {
 	var pods []Pod
 	page := metav1.PartialObjectMetadataList{}

@@ -76,10 +76,10 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	if _, err := clusterstate.ListPodsOnNode(t.Context(), unreadable, "worker-0"); err == nil || err.Error() != "listing the pods on node worker-0: no" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := clusterstate.ListPDBs(t.Context(), unreadable, "shop"); err == nil || err.Error() != "listing the disruption budgets in namespace shop: no" {
+	if _, err := clusterstate.ListPDBs(t.Context(), unreadable, "shop"); err == nil || err.Error() != "listing the PodDisruptionBudgets in namespace shop: no" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := clusterstate.ListPDBsIn(t.Context(), unreadable, nil); err == nil || err.Error() != "listing the disruption budgets: no" {
+	if _, err := clusterstate.ListPDBsIn(t.Context(), unreadable, nil); err == nil || err.Error() != "listing the PodDisruptionBudgets: no" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,17 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Pool is what a MachineConfigPool says.
+// Pool holds the facts of a MachineConfigPool.
 type Pool struct {
 	Name   string
 	Paused bool
-	// Config is the rendered configuration that the machines are to have; empty
-	// if the machine config operator has not rendered one.
+	// Config is the rendered configuration that the machines are to have; empty means that the
+	// machine config operator has not rendered one.
 	Config string
-	// Observed says that the machine config operator has seen the pool as it is
-	// now. What the pool says of its machines is of an earlier one otherwise.
+	// Observed reports that the status is that of the current spec.
 	Observed bool
-	// Updated says that all machines have it, and that this was observed.
+	// Updated reports that all machines have Config, and that this was observed.
 	Updated         bool
 	Degraded        Condition
 	Machines        int32
@@ -34,10 +33,10 @@ type Pool struct {
 	selector labels.Selector
 }
 
-// Empty says that the pool is known to have no machines.
+// Empty reports whether the pool is known to have no machines.
 func (p Pool) Empty() bool { return p.Observed && p.Machines == 0 }
 
-// ListPools reads the MachineConfigPools, sorted by name.
+// ListPools lists the MachineConfigPools, sorted by name.
 func ListPools(ctx context.Context, r client.Reader) ([]Pool, error) {
 	var list mcfgv1.MachineConfigPoolList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -56,7 +55,7 @@ func poolOf(pool *mcfgv1.MachineConfigPool) Pool {
 	config := pool.Spec.Configuration.Name
 	selector, err := metav1.LabelSelectorAsSelector(pool.Spec.NodeSelector)
 	if err != nil {
-		selector = labels.Nothing() // the machine config operator makes no more of it
+		selector = labels.Nothing() // the machine config operator ignores it, too
 	}
 	observed := status.ObservedGeneration >= pool.Generation
 	return Pool{
@@ -74,15 +73,15 @@ func poolOf(pool *mcfgv1.MachineConfigPool) Pool {
 	}
 }
 
-// The pools that every cluster has.
+// The pools of every cluster.
 const (
 	poolMaster = "master"
 	poolWorker = "worker"
 )
 
-// NodesByPool are the nodes of each pool, by its name. As the machine config
-// operator has it, a node is in one pool at most: that of the control plane, or
-// else one that somebody made, or else that of the workers.
+// NodesByPool returns the nodes of each pool, by its name. A node is in at most one pool, as for the
+// machine config operator: that of the control plane, else a custom one, else that of the workers.
+// Windows nodes are in none.
 func NodesByPool(pools []Pool, nodes []Node) map[string][]Node {
 	members := make(map[string][]Node, len(pools))
 	for _, node := range nodes {
@@ -93,8 +92,11 @@ func NodesByPool(pools []Pool, nodes []Node) map[string][]Node {
 	return members
 }
 
-// poolNameFor names the pool that the node is in; empty: it is in none.
+// poolNameFor returns the name of the node's pool; empty means that it is in none.
 func poolNameFor(pools []Pool, node Node) string {
+	if node.isWindows() {
+		return ""
+	}
 	var in string
 	for _, pool := range pools {
 		switch {
@@ -109,7 +111,8 @@ func poolNameFor(pools []Pool, node Node) string {
 	return in
 }
 
-// degraded is the pool's own summary, with the message of what it sums up if it has none itself.
+// degraded returns the pool's own summary, or a condition with a message that it sums up if it has
+// no message itself.
 func degraded(conditions []mcfgv1.MachineConfigPoolCondition) Condition {
 	sum := poolCondition(conditions, mcfgv1.MachineConfigPoolDegraded)
 	if sum.Message != "" || !sum.IsTrue() {

@@ -3,38 +3,45 @@
 
 package clusterstate
 
-import "strings"
+import (
+	"cmp"
+	"strings"
 
-// Target is the release that an upgrade leads to.
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Target is the release that an upgrade is to install.
 type Target struct {
 	Version string
-	// Image is the pull spec by digest that the release must have; empty: any.
+	// Image is the pull spec by digest that the release must have; empty means any.
 	Image string
-	// Channel is the update channel that offers the release; empty: the one that is set.
+	// Channel is the update channel that offers the release; empty means the current one.
 	Channel string
-	// AcceptedRisks names the risks with which a conditional update is taken.
+	// AcceptedRisks are the names of the risks of a conditional update that are accepted.
 	AcceptedRisks []string
 }
 
-// Release is a release as the cluster version names it. Either field may be empty.
+// Release identifies a release, as the ClusterVersion does. Any field may be empty.
 type Release struct {
 	Version string
 	Image   string
+	// Architecture is the requested architecture; only Multi is ever requested.
+	Architecture string
 }
 
-// Matches says whether the release is the target: by its version, and by its image
-// where both are known.
+// Matches reports whether the release is the target: by its version, and by its image if both images
+// are known.
 func (r Release) Matches(target Target) bool {
 	return r.Version != "" && r.Version == target.Version && !r.HasOtherImage(target.Image)
 }
 
-// HasOtherImage says whether the release is known to have another image. The same
-// digest is the same image, whichever registry it is pulled from.
+// HasOtherImage reports whether the release is known to have another image. The same digest is the
+// same image, in any registry.
 func (r Release) HasOtherImage(image string) bool {
 	return r.Image != "" && image != "" && digest(r.Image) != digest(image)
 }
 
-// equal says whether two releases, however they are named, are one.
+// equal reports whether two releases are the same, as far as both are identified alike.
 func (r Release) equal(other Release) bool {
 	if r.Version != "" && other.Version != "" {
 		return r.Version == other.Version && !r.HasOtherImage(other.Image)
@@ -42,19 +49,16 @@ func (r Release) equal(other Release) bool {
 	return r.Image != "" && other.Image != "" && !r.HasOtherImage(other.Image)
 }
 
-// String names the release for people.
+// String returns the version, or else the image, for messages.
 func (r Release) String() string {
-	switch {
-	case r.Version != "":
-		return r.Version
-	case r.Image != "":
-		return r.Image
-	default:
-		return "an unnamed release"
+	name := cmp.Or(text.Excerpt(r.Version), text.Excerpt(r.Image), "an unnamed release")
+	if r.Architecture != "" {
+		name += " for architecture " + text.Excerpt(r.Architecture)
 	}
+	return name
 }
 
-// digest is the part of a pull spec that identifies the image; without one it is all of it.
+// digest returns the digest of a pull spec; all of it if it has none.
 func digest(image string) string {
 	if _, after, found := strings.Cut(image, "@"); found {
 		return after

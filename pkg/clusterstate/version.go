@@ -14,26 +14,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// VersionKey is the name of the one ClusterVersion of a cluster.
+// VersionKey is the key of the only ClusterVersion of a cluster.
 var VersionKey = client.ObjectKey{Name: "version"}
 
-// Version is what the ClusterVersion says.
+// Version holds the facts of the ClusterVersion.
 type Version struct {
-	// Installed is the version that was installed in full last, that is, the
-	// newest Completed entry of the history; empty if there is none.
+	// Installed is the version of the newest Completed entry of the history; empty means that there
+	// is none.
 	Installed string
-	// Current is the release that the cluster runs or is moving to: the newest
-	// entry of the history, in whatever state; zero if the history is empty.
+	// Current is the release that the cluster runs or is updating to: the newest entry of the
+	// history, in any state; zero means that the history is empty.
 	Current Release
-	// Completed says whether Current is installed in full.
+	// Completed reports whether Current is completely installed.
 	Completed bool
-	// Requested is the release that somebody has asked for; nil if nobody has.
-	// It stays after it was installed. A request for a mere check counts as none.
+	// Requested is the release in spec.desiredUpdate; nil means none. It stays there after it was
+	// installed. A request for a mere preflight counts as none.
 	Requested *Release
 	// Channel is the update channel.
 	Channel string
-	// Observed says whether the cluster version operator has seen the spec as
-	// it is now. It lags behind for as long as a request is refused.
+	// CurrentChannels are the channels that have the current release, as far as the update service
+	// reports them; empty means that they are unknown.
+	CurrentChannels []string
+	// Observed reports whether the status is that of the current spec. It is not for as long as the
+	// cluster version operator refuses a request.
 	Observed bool
 
 	Upgradeable      Condition
@@ -44,10 +47,12 @@ type Version struct {
 	Invalid          Condition
 
 	history          []Release
-	availableUpdates map[string]AvailableUpdate
+	availableUpdates []offer
+	// architecture is that of the current release, as far as it is reported; only Multi is.
+	architecture string
 }
 
-// GetClusterVersion reads the ClusterVersion.
+// GetClusterVersion gets the ClusterVersion.
 func GetClusterVersion(ctx context.Context, r client.Reader) (Version, error) {
 	version, err := getClusterVersion(ctx, r)
 	if err != nil {
@@ -56,7 +61,7 @@ func GetClusterVersion(ctx context.Context, r client.Reader) (Version, error) {
 	return VersionOf(version), nil
 }
 
-// GetClusterID reads the cluster's own ID, a UUID.
+// GetClusterID gets the ID of the cluster, a UUID.
 func GetClusterID(ctx context.Context, r client.Reader) (string, error) {
 	version, err := getClusterVersion(ctx, r)
 	if err != nil {
@@ -76,12 +81,13 @@ func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterV
 	return &version, nil
 }
 
-// VersionOf are the facts of a ClusterVersion that was read already.
+// VersionOf returns the facts of a ClusterVersion.
 func VersionOf(version *configv1.ClusterVersion) Version {
 	status := &version.Status
 	facts := Version{
-		Channel:  version.Spec.Channel,
-		Observed: status.ObservedGeneration >= version.Generation,
+		Channel:         version.Spec.Channel,
+		CurrentChannels: status.Desired.Channels,
+		Observed:        status.ObservedGeneration >= version.Generation,
 
 		Upgradeable:      condition(status.Conditions, configv1.OperatorUpgradeable),
 		Failing:          condition(status.Conditions, "Failing"),
@@ -91,9 +97,11 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 		Invalid:          condition(status.Conditions, "Invalid"),
 
 		availableUpdates: availableUpdates(status),
+		architecture:     string(status.Desired.Architecture),
 	}
 	if desired := version.Spec.DesiredUpdate; desired != nil && desired.Mode != configv1.UpdateModePreflight {
-		if release := (Release{Version: desired.Version, Image: desired.Image}); release != (Release{}) {
+		release := Release{Version: desired.Version, Image: desired.Image, Architecture: string(desired.Architecture)}
+		if release != (Release{}) {
 			facts.Requested = &release
 		}
 	}
@@ -112,40 +120,44 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 	return facts
 }
 
-// InHistory says whether the cluster was ever led to the target, even if it was led elsewhere since.
+// InHistory reports whether the cluster was ever updated to the target, even if it was updated to
+// another release since.
 func (v Version) InHistory(target Target) bool {
 	return slices.ContainsFunc(v.history, func(r Release) bool { return r.Matches(target) })
 }
 
-// AvailableUpdate is how the version is offered. A release is no longer offered once it
-// is being installed.
-func (v Version) AvailableUpdate(version string) AvailableUpdate { return v.availableUpdates[version] }
-
-// UpdatingTo is the release that the cluster is moving to; none if the newest one is installed in full.
+// UpdatingTo returns the release that the cluster is updating to; false means that the newest one is
+// completely installed.
 func (v Version) UpdatingTo() (Release, bool) {
 	return v.Current, v.Current != (Release{}) && !v.Completed
 }
 
-// PendingRequest is the release that somebody has asked for and that the cluster is
-// neither at nor moving to.
+// PendingRequest returns the requested release if the cluster is neither at it nor updating to it.
 func (v Version) PendingRequest() (Release, bool) {
-	if v.Requested == nil || v.Requested.equal(v.Current) {
+	if v.Requested == nil || v.Requested.equal(v.Current) && !v.changesArchitecture() {
 		return Release{}, false
 	}
 	return *v.Requested, true
 }
 
-// IsRequested says whether the target is what was asked for last.
-func (v Version) IsRequested(target Target) bool {
-	return v.Requested != nil && v.Requested.Matches(target)
+// changesArchitecture reports whether a requested change of the architecture is pending. An operator
+// that does not report the architecture has started the change once it has accepted the request.
+func (v Version) changesArchitecture() bool {
+	requested := v.Requested.Architecture
+	return requested != "" && requested != v.architecture && (!v.Observed || v.ReleaseAccepted.IsFalse())
 }
 
-// versionInMessage finds the release that a message of the cluster version operator is about.
+// IsRequested reports whether the target is in spec.desiredUpdate. A request for another
+// architecture is not a request for the target.
+func (v Version) IsRequested(target Target) bool {
+	return v.Requested != nil && v.Requested.Matches(target) && !v.changesArchitecture()
+}
+
+// versionInMessage matches the release that a message of the cluster version operator names.
 var versionInMessage = regexp.MustCompile(`\bversion="([^"]+)"`)
 
-// RejectionMessage is why the cluster version operator refuses the target, of which the
-// caller knows that it was asked for. What the operator still says about
-// another release, asked for earlier, is no refusal of this one.
+// RejectionMessage returns why the cluster version operator refuses the target, which must have been
+// requested. A message about another release, requested earlier, is not a refusal of the target.
 func (v Version) RejectionMessage(target Target) (string, bool) {
 	if v.Invalid.IsTrue() {
 		return v.Invalid.MessageOrReason(), true
@@ -160,8 +172,8 @@ func (v Version) RejectionMessage(target Target) (string, bool) {
 	return v.ReleaseAccepted.MessageOrReason(), aboutTarget
 }
 
-// SupersededBy is the release other than the target that the cluster has moved
-// to, or that somebody has asked for. An empty history says nothing about either.
+// SupersededBy returns the release other than the target that the cluster is at, is updating to, or
+// is requested to update to. An empty history reveals nothing about that.
 func (v Version) SupersededBy(target Target) (Release, bool) {
 	if v.Current == (Release{}) {
 		return Release{}, false

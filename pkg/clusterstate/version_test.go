@@ -63,6 +63,10 @@ func TestVersionOf(t *testing.T) {
 				Status:     configv1.ClusterVersionStatus{ObservedGeneration: 2},
 			},
 		},
+		"the channels of the current release are kept": {
+			version: configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{Desired: configv1.Release{Channels: []string{"fast-4.4", "stable-4.4"}}}},
+			want:    clusterstate.Version{Observed: true, CurrentChannels: []string{"fast-4.4", "stable-4.4"}},
+		},
 		"an empty request is none": {
 			version: configv1.ClusterVersion{Spec: configv1.ClusterVersionSpec{DesiredUpdate: &configv1.Update{}}},
 			want:    clusterstate.Version{Observed: true},
@@ -181,6 +185,45 @@ func TestWhereTheClusterGoes(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPendingArchitecture(t *testing.T) {
+	t.Parallel()
+	multi := &configv1.Update{Version: "4.4.6", Architecture: configv1.ClusterVersionArchitectureMulti}
+	for name, tc := range map[string]struct {
+		desired  *configv1.Update
+		current  configv1.ClusterVersionArchitecture
+		observed int64
+		refused  bool
+		want     string
+	}{
+		"no architecture is requested":                {desired: &configv1.Update{Version: "4.4.6"}, observed: 1},
+		"another architecture is requested":           {desired: multi, want: "4.4.6 for architecture Multi"},
+		"another architecture is requested, refused":  {desired: multi, observed: 2, refused: true, want: "4.4.6 for architecture Multi"},
+		"the cluster has the requested architecture":  {desired: multi, current: configv1.ClusterVersionArchitectureMulti},
+		"an old operator has accepted the request":    {desired: multi, observed: 2},
+		"the architecture of another version is next": {desired: &configv1.Update{Version: "4.4.7", Architecture: configv1.ClusterVersionArchitectureMulti}, want: "4.4.7 for architecture Multi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			version.Spec.DesiredUpdate = tc.desired
+			version.Status.ObservedGeneration = tc.observed
+			version.Status.Desired = configv1.Release{Version: "4.4.6", Architecture: tc.current}
+			version.Status.History = []configv1.UpdateHistory{entry("4.4.6", image446, configv1.CompletedUpdate)}
+			if tc.refused {
+				version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: "ReleaseAccepted", Status: "False"}}
+			}
+			facts := clusterstate.VersionOf(version)
+			got, pending := facts.PendingRequest()
+			if pending != (tc.want != "") || pending && got.String() != tc.want {
+				t.Errorf("got %q, %t, want %q", got, pending, tc.want)
+			}
+			if facts.IsRequested(clusterstate.Target{Version: "4.4.6"}) && tc.desired == multi && tc.want != "" {
+				t.Error("a change of the architecture counts as a request for the version")
 			}
 		})
 	}

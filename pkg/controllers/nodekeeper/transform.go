@@ -6,6 +6,8 @@ package nodekeeper
 import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 // StripPDB drops from a PodDisruptionBudget, before it is cached, all but the
@@ -25,6 +27,7 @@ func StripPDB(obj any) (any, error) {
 		Status: policyv1.PodDisruptionBudgetStatus{
 			ObservedGeneration: status.ObservedGeneration, ExpectedPods: status.ExpectedPods,
 			CurrentHealthy: status.CurrentHealthy, DisruptionsAllowed: status.DisruptionsAllowed,
+			Conditions: clusterstate.StripPDBConditions(status.Conditions),
 		},
 	}, nil
 }

@@ -21,12 +21,16 @@ func TestOfABudgetItsPodsAndWhatItLetsGoAreKept(t *testing.T) {
 	whole.Generation, whole.Spec.UnhealthyPodEvictionPolicy = 3, new(policyv1.AlwaysAllow)
 	whole.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1, DesiredHealthy: 1,
-		DisruptedPods: map[string]metav1.Time{"pod": {}}, Conditions: []metav1.Condition{{Type: "DisruptionAllowed"}},
+		DisruptedPods: map[string]metav1.Time{"pod": {}}, Conditions: []metav1.Condition{
+			{Type: "Other"}, {Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no\ncontroller", ObservedGeneration: 3},
+		},
 	}
 	want := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "1", UID: "2", Generation: 3},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: budget("a", "pod").Spec.Selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)},
-		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1},
+		Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1, Conditions: []metav1.Condition{
+			{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no controller"},
+		}},
 	}
 	got, err := StripPDB(whole)
 	if diff := cmp.Diff(any(want), got); diff != "" || err != nil {

@@ -31,7 +31,7 @@ func updateAvailable(version clusterstate.Version, target clusterstate.Target) e
 	if version.Current.Matches(target) { // then it is no longer offered
 		return alreadyUpdating(target)
 	}
-	update := version.AvailableUpdate(target.Version)
+	update := version.AvailableUpdate(target)
 	if !update.Available {
 		return engine.Wait("VersionNotOffered", "%s", notAvailableMessage(version, target))
 	}

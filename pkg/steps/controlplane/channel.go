@@ -40,7 +40,7 @@ func needsChannel(version clusterstate.Version, target clusterstate.Target) bool
 // refuses a release it never does.
 func availableInChannel(version clusterstate.Version, target clusterstate.Target) engine.Result {
 	settled := version.Observed || version.ReleaseAccepted.IsFalse() ||
-		slices.Contains(version.AvailableUpdate(target.Version).Channels, version.Channel)
+		slices.Contains(version.AvailableUpdate(target).Channels, version.Channel)
 	if !settled && !version.Current.Matches(target) {
 		return engine.Wait("ChannelSet", "waiting for the cluster version operator to look at channel %s", version.Channel)
 	}

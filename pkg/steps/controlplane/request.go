@@ -30,7 +30,7 @@ func RequestUpdate(c client.Client, target clusterstate.Target) engine.UpgradeSt
 		// Whatever was asked for before is replaced altogether: an architecture,
 		// a mode or accepted risks that were left there are not ours.
 		update := &configv1.Update{Version: target.Version, Image: target.Image, Force: false}
-		if available := version.AvailableUpdate(target.Version); available.Conditional {
+		if available := version.AvailableUpdate(target); available.Conditional {
 			update.Image = cmp.Or(target.Image, available.Image) // a version alone is looked for among the recommended ones
 		}
 		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) { spec.DesiredUpdate = update })
