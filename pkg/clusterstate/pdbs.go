@@ -44,6 +44,9 @@ func (b PDB) Selects(p Pod) bool {
 	return b.Namespace == p.Namespace && b.selector.Matches(p.Labels)
 }
 
+// Selector returns the selector as text.
+func (b PDB) Selector() string { return b.selector.String() }
+
 // Overlap is what the selectors of two budgets reveal about the pods that both of them select.
 type Overlap int
 

@@ -43,6 +43,7 @@ type Config struct {
 	Webhook              Webhook              `json:"webhook"`
 	PostUpgrade          PostUpgrade          `json:"postUpgrade"`
 	NodeDrain            NodeDrain            `json:"nodeDrain"`
+	HealthCheck          HealthCheck          `json:"healthCheck"`
 }
 
 // SlowThreshold is how long a step may take before people are told.
@@ -83,6 +84,7 @@ type Alerts struct {
 	Timeout          Duration `json:"timeout"`
 	Interval         Duration `json:"interval"`
 	Watchdog         string   `json:"watchdog"`
+	Namespaces       []string `json:"namespaces"`
 	IgnoreAlerts     []string `json:"ignoreAlerts"`
 	IgnoreNamespaces []string `json:"ignoreNamespaces"`
 }
@@ -128,6 +130,13 @@ type PostUpgrade struct {
 	Procedures []string `json:"procedures"`
 }
 
+// HealthCheck are settings of the health checks before and after an upgrade.
+type HealthCheck struct {
+	IgnoreNodes   []string `json:"ignoreNodes"`
+	PDBNamespaces []string `json:"pdbNamespaces"`
+	IgnorePDBs    []string `json:"ignorePDBs"`
+}
+
 // NodeDrain is when pods are forced off nodes that are being drained.
 type NodeDrain struct {
 	TimeOut          Duration `json:"timeOut"`
@@ -167,8 +176,9 @@ func (c *Config) Settings() []Setting {
 		{"alerts.timeout", "How long its answer may take.", DurationSetting{&c.Alerts.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
 		{"alerts.interval", "How long it is not asked again.", DurationSetting{&c.Alerts.Interval, time.Minute, time.Second, 5 * time.Minute}},
 		{"alerts.watchdog", "An alert that always fires, without which an answer is not believed. Empty: there is none.", StringSetting{&c.Alerts.Watchdog, "Watchdog", maxNameLen}},
-		{"alerts.ignoreAlerts", "Names of alerts that hold up no upgrade.", StringListSetting{&c.Alerts.IgnoreAlerts, nil, maxNames, maxNameLen}},
-		{"alerts.ignoreNamespaces", "Namespaces whose alerts hold up no upgrade.", StringListSetting{&c.Alerts.IgnoreNamespaces, nil, maxNames, maxNameLen}},
+		{"alerts.namespaces", "Namespaces whose critical alerts block upgrades, beside alerts without a namespace; an asterisk matches any characters. Empty means all namespaces.", StringListSetting{&c.Alerts.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
+		{"alerts.ignoreAlerts", "Names of alerts that do not block upgrades; an asterisk matches any characters.", StringListSetting{&c.Alerts.IgnoreAlerts, nil, maxNames, maxNameLen}},
+		{"alerts.ignoreNamespaces", "Namespaces whose alerts do not block upgrades; an asterisk matches any characters.", StringListSetting{&c.Alerts.IgnoreNamespaces, nil, maxNames, maxNameLen}},
 		{"externalDependencies.urls", "What must answer before an upgrade commences, with a status below 400.", StringListSetting{&c.ExternalDependencies.URLs, nil, 20, maxURLLen}},
 		{"externalDependencies.timeout", "How long each of three tries to reach one may take.", DurationSetting{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
 		{"alertmanager.url", "Where the Alertmanager is that is asked to silence alerts. Empty: none are silenced.", StringSetting{&c.Alertmanager.URL, "https://alertmanager-main.openshift-monitoring.svc:9094", maxURLLen}},
@@ -188,6 +198,9 @@ func (c *Config) Settings() []Setting {
 		{"postUpgrade.procedures", "What is done once a cluster has been upgraded, in this order.", EnumListSetting{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
 		{"nodeDrain.timeOut", "How long after its drain has begun a node may keep pods that no disruption budget guards before they are forced. For others it is the UpgradeConfig that says how long.", DurationSetting{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
 		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never forced; an asterisk stands for any characters.", StringListSetting{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
+		{"healthCheck.ignoreNodes", "Names of nodes whose state does not block upgrades; an asterisk matches any characters.", StringListSetting{&c.HealthCheck.IgnoreNodes, nil, maxNames, maxNameLen}},
+		{"healthCheck.pdbNamespaces", "Namespaces in which a PodDisruptionBudget that allows no disruption blocks upgrades; an asterisk matches any characters. Set it together with nodeDrain.ignoreNamespaces: in these namespaces drains are never forced.", StringListSetting{&c.HealthCheck.PDBNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
+		{"healthCheck.ignorePDBs", "PodDisruptionBudgets, as namespace/name, that do not block upgrades; an asterisk matches any characters. The defaults are budgets of operators that move their pods when a node is cordoned: KubeVirt and CloudNativePG.", StringListSetting{&c.HealthCheck.IgnorePDBs, []string{"*/kubevirt-disruption-budget-*", "*/*-primary"}, maxNames, maxNameLen}},
 	}
 }
 

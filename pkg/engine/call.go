@@ -130,6 +130,16 @@ func missed(c history.StepCondition, reason, message string) Result {
 // whileBlocked answers for a step that may not act: it is done if what it is named for holds
 // already, and it is passed if the upgrade is committed already.
 func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
+	if b.hold { // adoptCommitted has determined that the upgrade is not committed
+		observed, err := step.observed(ctx)
+		switch {
+		case err != nil:
+			return Result{}, err
+		case observed:
+			return Done("holds already"), nil
+		}
+		return p.undo(ctx, step, b.result, run)
+	}
 	if beforeCommit(p.book, p.record.Conditions, step) && !step.Commits {
 		isCommitted, err := Committed(ctx, p.book, p.record)
 		if err != nil {
@@ -145,8 +155,6 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 		return Result{}, err
 	case reached:
 		return Done("holds already"), nil
-	case b.hold:
-		return p.undo(ctx, step, b.result, run)
 	}
 	return b.result, nil
 }

@@ -24,11 +24,28 @@ func Committed(ctx context.Context, book Runbook, record history.Record) (bool, 
 	if committed(book, renameSteps(book, record.Conditions)) {
 		return true, nil
 	}
-	reached, err := book.Steps[commit].reached(ctx)
+	step := book.Steps[commit]
+	determine := step.reached
+	if len(record.Conditions) == 0 { // no step has begun, so that a no ends nothing
+		determine = step.observed
+	}
+	reached, err := determine(ctx)
 	if err != nil {
 		return false, fmt.Errorf("determining whether the upgrade has commenced: %w", err)
 	}
 	return reached, nil
+}
+
+// observed is reached for an answer that ends nothing and is needed in each pass: Observe reads no
+// more than the cache, whereas Reached confirms a no.
+func (s Step) observed(ctx context.Context) (bool, error) {
+	if s.Observe == nil {
+		return s.reached(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	result, err := s.Observe(ctx, Run{})
+	return err == nil && result.outcome == done, err
 }
 
 // committed reports whether the record holds that the point of no return is passed.

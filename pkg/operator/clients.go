@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
@@ -18,7 +19,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
@@ -29,31 +29,31 @@ const dependenciesInterval = 30 * time.Second
 // newDeps is what upgraders are made with that is not of the API server. All
 // that is wrong is said, each with its key. Nobody is asked.
 func newDeps(cfg config.Config, clk clock.PassiveClock) (runbooks.Deps, error) {
-	alertSource, err := newAlerts(cfg.Alerts, clk)
+	sources, err := newSources(cfg.Alerts, clk)
 	externalDeps, err2 := newExternalDeps(cfg.ExternalDependencies)
 	silencer, err3 := newSilencer(cfg.Alertmanager)
 	if err := errors.Join(err, err2, err3); err != nil {
 		return runbooks.Deps{}, err
 	}
-	return runbooks.Deps{Alerts: alertSource, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
+	return runbooks.Deps{Sources: sources, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
 }
 
-// newAlerts is what the gates know about alerts. Prometheus is in the cluster, so
-// no proxy is asked.
-func newAlerts(a config.Alerts, clk clock.PassiveClock) (*health.Alerts, error) {
+// newSources returns what the health checks query beside the cache. Prometheus is in the cluster, so
+// no proxy is used.
+func newSources(a config.Alerts, clk clock.PassiveClock) (*checks.Sources, error) {
+	sources := &checks.Sources{AlertsDisabled: a.URL == "", Clock: clk, Interval: a.Interval.Duration}
 	if a.URL == "" {
-		return &health.Alerts{Disabled: true}, nil
+		return sources, nil
 	}
-	source, err := prometheus.New(prometheus.Options{
-		HTTPClient:       httpclient.Options{URL: a.URL, CAFile: a.CAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration},
-		IgnoreAlerts:     a.IgnoreAlerts,
-		IgnoreNamespaces: a.IgnoreNamespaces,
-		Watchdog:         a.Watchdog,
+	client, err := prometheus.New(prometheus.Options{
+		HTTPClient: httpclient.Options{URL: a.URL, CAFile: a.CAFile, TokenFile: a.TokenFile, Timeout: a.Timeout.Duration},
+		Watchdog:   a.Watchdog,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("alerts.url: %w", err)
 	}
-	return &health.Alerts{Source: source, Clock: clk, Interval: a.Interval.Duration}, nil
+	sources.Prometheus = client
+	return sources, nil
 }
 
 // newExternalDeps is what an upgrade needs outside of the cluster, where a proxy may

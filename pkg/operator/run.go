@@ -121,7 +121,7 @@ func addController(mgr ctrl.Manager, o Options, cfg config.Config, clk clock.Wit
 		if err != nil {
 			return upgradeconfig.Snapshot{}, err
 		}
-		deps.Alerts.Observe = upgradeMetrics.ObserveHealthCheck
+		deps.Sources.Observe = upgradeMetrics.ObserveHealthCheck
 		deps.Client, deps.Live, deps.Notifier = mgr.GetClient(), mgr.GetAPIReader(), publisher
 		deps.ExtraNodes = &capacity.ExtraNodes{Client: deps.Client, Live: deps.Live}
 		byType := upgraders(deps)

@@ -128,8 +128,8 @@ func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 	if got.Client == nil || got.Live == nil || got.Notifier == nil || got.Dependencies == nil || got.Config.UpgradeWindow.Duration == 0 {
 		t.Errorf("given were %+v", got)
 	}
-	if got.Alerts == nil || got.Alerts.Disabled || got.Alerts.Source == nil || got.Alerts.Clock == nil || got.Alerts.Interval != time.Minute {
-		t.Errorf("by default alerts are asked for once a minute; given was %+v", got.Alerts)
+	if got.Sources == nil || got.Sources.AlertsDisabled || got.Sources.Prometheus == nil || got.Sources.Clock == nil || got.Sources.Interval != time.Minute {
+		t.Errorf("by default alerts are asked for once a minute; given was %+v", got.Sources)
 	}
 	if got.Silencer == nil || got.Silencer.Alertmanager == nil {
 		t.Errorf("by default alerts are silenced; given was %+v", got.Silencer)
@@ -170,8 +170,8 @@ func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
 		if err := operator.Run(t.Context(), optionsWithConfig(t, lines), cluster(t), logr.Discard(), clock.RealClock{}, upgraders); err == nil {
 			t.Fatal("an operator without upgraders ran")
 		}
-		if got.Alerts == nil || got.Alerts.Disabled != unchecked || (got.Alerts.Source == nil) != unchecked {
-			t.Errorf("%q: given was %+v, want them unchecked: %t", lines, got.Alerts, unchecked)
+		if got.Sources == nil || got.Sources.AlertsDisabled != unchecked || (got.Sources.Prometheus == nil) != unchecked {
+			t.Errorf("%q: given was %+v, want them unchecked: %t", lines, got.Sources, unchecked)
 		}
 	}
 }

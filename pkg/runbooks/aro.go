@@ -6,6 +6,7 @@ package runbooks
 import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
 // ARO upgrades clusters of Azure Red Hat OpenShift: as OSD does, but whether a
@@ -24,7 +25,7 @@ func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),
 			s.ControlPlaneMaintWindow(),
-			s.CommenceUpgrade(engine.Gate{Name: "NoOtherUpdate", Check: s.noOtherUpdate}),
+			s.CommenceUpgrade(engine.Gate{Name: "NoOtherUpdate", Check: s.noOtherUpdate}, controlplane.NotBusy),
 			s.ControlPlaneUpgraded(),
 			s.RemoveControlPlaneMaintWindow(),
 			s.WorkersMaintWindow(),

@@ -92,3 +92,11 @@ func (a attempt) ref() engine.AttemptRef {
 
 // key names this attempt among all upgrades of the cluster.
 func (a attempt) key() string { return string(a.cfg.UID) + "/" + a.ref().ID() }
+
+// precedingChannel is the channel before the upgrade; nil means that it is not recorded.
+func (a attempt) precedingChannel() *string {
+	if len(a.cfg.Status.History) == 0 {
+		return nil
+	}
+	return a.cfg.Status.History[0].PrecedingChannel
+}

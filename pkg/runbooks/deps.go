@@ -6,10 +6,10 @@ package runbooks
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
@@ -19,7 +19,7 @@ type Deps struct {
 	Client       client.Client // reads from the cache, writes to the API server
 	Live         client.Reader // reads from the API server
 	Notifier     notify.Notifier
-	Alerts       *health.Alerts
+	Sources      *checks.Sources
 	Dependencies *externaldeps.Dependencies
 	Silencer     *silence.Silencer
 	ExtraNodes   *capacity.ExtraNodes

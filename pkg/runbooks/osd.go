@@ -6,6 +6,7 @@ package runbooks
 import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
 // OSD upgrades clusters of OpenShift Dedicated.
@@ -23,7 +24,7 @@ func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),
 			s.ControlPlaneMaintWindow(),
-			s.CommenceUpgrade(engine.Gate{Name: "ClusterUpgradeable", Check: s.upgradeable}),
+			s.CommenceUpgrade(engine.Gate{Name: "ClusterUpgradeable", Check: s.upgradeable}, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
 			s.DelayedNotificationSent(),
 			s.ControlPlaneUpgraded(),
 			s.RemoveControlPlaneMaintWindow(),

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
@@ -36,7 +37,7 @@ func newStepSet(t Deps, cfg *v1alpha1.UpgradeConfig) stepSet {
 	s.updateAvailable = controlplane.UpdateAvailable(t.Client, s.target)
 	s.noOtherUpdate = controlplane.NoOtherUpdate(t.Client, s.target)
 	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
-	s.healthy = health.WaitUntilHealthy(t.Client, "ClusterUnhealthy", t.Alerts, t.noForceNamespaces())
+	s.healthy = health.WaitUntilHealthy(t.healthChecks(), "ClusterUnhealthy")
 	s.notSuperseded = controlplane.NotSuperseded(t.Client, t.Live, s.target)
 
 	m := t.Config.Maintenance
@@ -51,8 +52,22 @@ func (t Deps) silenceSettings() silence.Settings {
 	return silence.Settings{Lease: t.Config.Maintenance.Lease.Duration, Timeout: t.Config.Maintenance.Timeout.Duration}
 }
 
-// noForceNamespaces are the namespaces in which nothing ever forces a drain.
-func (t Deps) noForceNamespaces() []string { return t.Config.NodeDrain.IgnoreNamespaces }
+// healthChecks are the checks before an upgrade.
+func (t Deps) healthChecks() checks.Runner {
+	alerts, health := t.Config.Alerts, t.Config.HealthCheck
+	return checks.Runner{Reader: t.Client, Live: t.Live, Sources: t.Sources, Options: checks.Options{
+		AlertNamespaces: alerts.Namespaces, ExcludeNamespaces: alerts.IgnoreNamespaces, ExcludeAlerts: alerts.IgnoreAlerts,
+		ExcludeNodes: health.IgnoreNodes, PDBNamespaces: health.PDBNamespaces, ExcludePDBs: health.IgnorePDBs,
+	}}
+}
+
+// postHealthChecks are the checks after an upgrade. A Prometheus that restarts starts the waiting
+// time of each alert anew, so pending alerts count, too.
+func (t Deps) postHealthChecks() checks.Runner {
+	runner := t.healthChecks()
+	runner.Options.PendingAlerts = true
+	return runner
+}
 
 // withDelayNotification has the steps up to the committing one tell, once, that the
 // upgrade takes long to commence.
@@ -105,7 +120,7 @@ func (s stepSet) PreHealthCheck() engine.Step {
 		Name:     "PreHealthCheck",
 		Doc:      "Waits until operators, machine config pools and nodes are healthy, no disruption budget of the platform blocks a drain and no critical alert fires.",
 		Do:       s.healthy,
-		PreCheck: health.PreCheckHealth(s.Client, "ClusterUnhealthy", s.Alerts, s.noForceNamespaces()),
+		PreCheck: health.PreCheckHealth(s.healthChecks(), "ClusterUnhealthy"),
 	}
 }
 
@@ -139,8 +154,10 @@ func (s stepSet) ControlPlaneMaintWindow() engine.Step {
 }
 
 // CommenceUpgrade is the point of no return. What was checked before is checked again in the pass in
-// which it acts, the slow checks last.
-func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate) engine.Step {
+// which it acts, the slow checks last; what the decisions need is decided once more on the object that
+// is patched.
+func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...controlplane.Decision) engine.Step {
+	decisions = append([]controlplane.Decision{controlplane.Available}, decisions...)
 	return engine.Step{
 		Name:    "CommenceUpgrade",
 		Doc:     "Asks the cluster version operator for the version and waits until it has begun.",
@@ -151,7 +168,7 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate) engine.Step {
 			{Name: "ExternalDependenciesAvailable", Check: externaldeps.WaitUntilAvailable(s.Dependencies)},
 			{Name: "ClusterHealthy", Check: s.healthy},
 		},
-		Do:         controlplane.RequestUpdate(s.Client, s.target),
+		Do:         controlplane.RequestUpdate(s.Client, s.target, decisions...),
 		Undo:       controlplane.WithdrawRequest(s.Client, s.target),
 		KeepAlive:  []engine.KeepAlive{{Name: "ControlPlaneSilence", Renew: s.controlPlane.KeepAlive()}},
 		Reached:    controlplane.IsCommenced(s.Client, s.Live, s.target),
@@ -212,7 +229,7 @@ func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
 		Gates:     []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		KeepAlive: []engine.KeepAlive{{Name: "WorkersSilence", Renew: s.workers.KeepAlive()}},
 		Milestone: engine.MilestoneWorkersUpgraded,
-		Reached:   pools.AllUpdated(s.Client),
+		Reached:   pools.AllUpdated(s.Client, s.Live),
 		SlowAfter: s.Config.Workers.SlowAfter.Duration,
 	}
 }
@@ -242,9 +259,9 @@ func (s stepSet) PostClusterHealthCheck() engine.Step {
 	return engine.Step{
 		Name:       "PostClusterHealthCheck",
 		Doc:        "Waits until operators, machine config pools and nodes are healthy again, no disruption budget of the platform blocks a drain and no critical alert fires.",
-		Do:         health.WaitUntilHealthy(s.Client, "UnhealthyAfterUpgrade", s.Alerts, s.noForceNamespaces()),
+		Do:         health.WaitUntilHealthy(s.postHealthChecks(), "UnhealthyAfterUpgrade"),
 		Gates:      []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
-		Reached:    health.IsHealthy(s.Client, s.Alerts, s.noForceNamespaces()),
+		Reached:    health.IsHealthy(s.postHealthChecks()),
 		FailAfter:  s.Config.PostHealthCheck.Timeout.Duration,
 		FailReason: "UnhealthyAfterUpgrade",
 	}
@@ -286,8 +303,13 @@ func (s stepSet) cleanup() []engine.Step {
 	return []engine.Step{
 		{
 			Name: "TargetWithdrawn",
-			Doc:  "Takes back what the cluster version operator was asked for, if it has not begun with it. The channel stays.",
+			Doc:  "Withdraws the request for the version if the cluster version operator has not begun to install it.",
 			Do:   ifRequested(controlplane.WithdrawRequest(s.Client, s.target)),
+		},
+		{
+			Name: "ChannelRestored",
+			Doc:  "Restores the update channel that the upgrade has changed, unless the upgrade has commenced.",
+			Do:   controlplane.RestoreChannel(s.Client, s.target, s.attempt.precedingChannel()),
 		},
 		{
 			Name:      "ClusterSettled",

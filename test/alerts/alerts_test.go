@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
@@ -78,13 +78,13 @@ func unmarshal(t *testing.T, file string, into any) {
 
 func TestAlertNamesHaveTheOperatorsPrefix(t *testing.T) {
 	t.Parallel()
-	if prometheus.OwnAlerts != silence.OwnAlerts {
-		t.Errorf("the health check has prefix %s, the silences have prefix %s", prometheus.OwnAlerts, silence.OwnAlerts)
+	if checks.OwnAlerts != silence.OwnAlerts {
+		t.Errorf("the health check has prefix %s, the silences have prefix %s", checks.OwnAlerts, silence.OwnAlerts)
 	}
 	seen := map[string]bool{}
 	for _, r := range alerts(t) {
-		if !strings.HasPrefix(r.Alert, prometheus.OwnAlerts) || seen[r.Alert] {
-			t.Errorf("%s must have prefix %s and be unique", r.Alert, prometheus.OwnAlerts)
+		if !strings.HasPrefix(r.Alert, checks.OwnAlerts) || seen[r.Alert] {
+			t.Errorf("%s must have prefix %s and be unique", r.Alert, checks.OwnAlerts)
 		}
 		seen[r.Alert] = true
 	}

@@ -40,7 +40,7 @@ func (w *world) nodeReady(is corev1.ConditionStatus) {
 
 // What the early check shows of a cluster that has an ill node, and of one that has not.
 const (
-	channelNote    = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then will it be known whether 4.4.6 is offered in it`
+	channelNote    = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then it is known whether 4.4.6 is offered in it`
 	precheckFailed = "False " + "PreHealthCheck: " + "PreHealthCheck: nodes not ready: worker-0" + channelNote
 	precheckPassed = "True NothingFound: nothing would be in the way of the upgrade now" + channelNote
 )

@@ -40,6 +40,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -48,7 +49,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
@@ -199,7 +199,7 @@ func (w *world) restart() {
 	}
 	live := interceptor.NewClient(w.api, interceptor.Funcs{Get: w.liveGet})
 	deps := runbooks.Deps{
-		Client: c, Live: live, Notifier: events, Alerts: &health.Alerts{Disabled: true}, Dependencies: needed,
+		Client: c, Live: live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Dependencies: needed,
 		Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: c, Live: live}, Config: config.Default(),
 	}
 	w.snapshot = Snapshot{

@@ -4,114 +4,122 @@
 package prometheus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxBodyBytes bounds an answer, in bytes: some ten thousand alerts.
+// maxBodyBytes bounds a response, in bytes: some ten thousand alerts.
 const maxBodyBytes = 4 << 20
 
-// Options are where the alerts are and which of them count.
+// Options configure a client.
 type Options struct {
-	// HTTPClient is where the API is; its URL is without /api/v1.
+	// HTTPClient configures the endpoint; its URL is without /api/v1.
 	HTTPClient httpclient.Options
-	// IgnoreAlerts are names of alerts that do not count.
-	IgnoreAlerts []string
-	// IgnoreNamespaces are namespaces whose alerts do not count.
-	IgnoreNamespaces []string
-	// Watchdog is an alert that always fires. An answer without it is not
-	// believed, because it comes from a Prometheus that does not evaluate its
-	// rules, or has only begun to. Empty: there is none.
+	// Watchdog is an alert that always fires. A response without it is an error, because it comes
+	// from a Prometheus that does not evaluate its rules, or has only begun to. Empty means none.
 	Watchdog string
 }
 
-// Client answers which critical alerts are firing.
+// Client queries alerts.
 type Client struct {
-	query    string
 	watchdog string
 	api      prometheus.API
 }
 
-// New checks the options. It does not connect yet.
+// New validates the options. It does not connect yet.
 func New(o Options) (*Client, error) {
-	for _, name := range slices.Concat(o.IgnoreAlerts, o.IgnoreNamespaces) {
-		if name == "" || !utf8.ValidString(name) {
-			return nil, fmt.Errorf("%q cannot be ignored, must be a name", name)
-		}
-	}
 	o.HTTPClient.MaxBodyBytes = maxBodyBytes
 	client, err := httpclient.New(o.HTTPClient)
 	if err != nil {
 		return nil, fmt.Errorf("the URL of Prometheus %w", err)
 	}
-	return &Client{query: o.query(), watchdog: o.Watchdog, api: prometheus.NewAPI(strictClient{client})}, nil
+	return &Client{watchdog: o.Watchdog, api: prometheus.NewAPI(strictClient{client})}, nil
 }
 
-// FiringAlerts names the critical alerts that are firing, sorted and each once. An
-// error means that this could not be found out.
-func (c *Client) FiringAlerts(ctx context.Context) ([]string, error) {
-	value, warnings, _, err := c.api.Query(ctx, c.query, time.Time{})
-	var alerts []string
-	var apiErr *prometheus.Error
-	switch {
-	case errors.As(err, &apiErr):
-		err = fmt.Errorf("the answer cannot be read: %s", text.Excerpt(apiErr.Msg))
-	case err != nil:
-	case len(warnings) > 0:
-		err = fmt.Errorf("the answer has warnings: %s", text.Excerpt(strings.Join(warnings, "; ")))
-	default:
-		alerts, err = c.alertNames(value)
+// CriticalAlerts returns the critical alerts of every namespace, firing and pending, sorted and each
+// once. An error means that they could not be determined.
+func (c *Client) CriticalAlerts(ctx context.Context) ([]checks.Alert, error) {
+	vector, err := c.query(ctx, alertsQuery(c.watchdog))
+	var alerts []checks.Alert
+	if err == nil {
+		alerts, err = c.alerts(vector)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("asking Prometheus for alerts: %w", err)
+		return nil, fmt.Errorf("querying Prometheus for alerts: %w", err)
 	}
 	return alerts, nil
 }
 
-// alertNames are those of the alerts in an answer. Even the empty answer is a
-// vector; what is none, or null, is not an answer.
-func (c *Client) alertNames(value model.Value) ([]string, error) {
+// HasSamples reports whether the result of an expression is a vector with samples.
+func (c *Client) HasSamples(ctx context.Context, expression string) (bool, error) {
+	vector, err := c.query(ctx, expression)
+	if err != nil {
+		return false, fmt.Errorf("querying Prometheus: %w", err)
+	}
+	return len(vector) > 0, nil
+}
+
+// query returns the vector of a whole, successful response. Even an empty result is a vector; null is
+// not a result. A warning means that the result may be incomplete, and names the store that failed.
+func (c *Client) query(ctx context.Context, expression string) (model.Vector, error) {
+	value, warnings, _, err := c.api.Query(ctx, expression, time.Time{})
+	var apiErr *prometheus.Error
+	switch {
+	case errors.As(err, &apiErr):
+		return nil, fmt.Errorf("the response is malformed: %s", text.Excerpt(apiErr.Msg))
+	case err != nil:
+		return nil, err
+	case len(warnings) > 0:
+		return nil, fmt.Errorf("the response has warnings: %s", text.Excerpt(strings.Join(warnings, "; ")))
+	}
 	vector, ok := value.(model.Vector)
 	if !ok || vector == nil {
-		return nil, errors.New("the answer is not a vector")
+		return nil, errors.New("the response is not a vector")
 	}
+	if slices.Contains(vector, nil) {
+		return nil, errors.New("the response has a sample that is null")
+	}
+	return vector, nil
+}
+
+// alerts returns the alerts of a response other than the watchdog, which must be among them.
+func (c *Client) alerts(vector model.Vector) ([]checks.Alert, error) {
 	watchdogFiring := c.watchdog == ""
-	alerts := make([]string, 0, len(vector))
+	alerts := make([]checks.Alert, 0, len(vector))
 	for _, sample := range vector {
-		if sample == nil {
-			return nil, errors.New("the answer has a sample that is null")
-		}
-		if name := string(sample.Metric[model.AlertNameLabel]); name != "" && name == c.watchdog {
+		labels := sample.Metric
+		if name := string(labels[model.AlertNameLabel]); name != "" && name == c.watchdog {
 			watchdogFiring = true
 			continue
 		}
-		alerts = append(alerts, alertName(sample.Metric))
+		alerts = append(alerts, checks.Alert{
+			Name: string(labels[model.AlertNameLabel]), Namespace: string(labels["namespace"]), Pending: labels["alertstate"] == "pending",
+		})
 	}
 	if !watchdogFiring {
-		return nil, fmt.Errorf("alert %s is not firing, which always does where rules are evaluated", c.watchdog)
+		return nil, fmt.Errorf("alert %s, which always fires where rules are evaluated, is not firing", c.watchdog)
 	}
-	slices.Sort(alerts)
+	slices.SortFunc(alerts, func(a, b checks.Alert) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), -cmp.Compare(pendingOrder(a), pendingOrder(b)))
+	})
 	return slices.Compact(alerts), nil
 }
 
-func alertName(labels model.Metric) string {
-	name := text.Excerpt(string(labels[model.AlertNameLabel]))
-	if name == "" {
-		name = "an alert without a name"
+func pendingOrder(a checks.Alert) int {
+	if a.Pending {
+		return 0
 	}
-	if namespace := text.Excerpt(string(labels["namespace"])); namespace != "" {
-		name += " in namespace " + namespace
-	}
-	return name
+	return 1
 }

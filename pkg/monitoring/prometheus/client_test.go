@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
@@ -87,52 +88,52 @@ func file(tb testing.TB, content string) string {
 	return name
 }
 
-func firingAlerts(tb testing.TB, o prometheus.Options) ([]string, error) {
+func criticalAlerts(tb testing.TB, o prometheus.Options) ([]checks.Alert, error) {
 	tb.Helper()
 	p, err := prometheus.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return p.FiringAlerts(tb.Context())
+	return p.CriticalAlerts(tb.Context())
 }
 
-func TestFiring(t *testing.T) {
+func TestCriticalAlerts(t *testing.T) {
 	t.Parallel()
+	pending := func(labels map[string]string) map[string]string {
+		labels["alertstate"] = "pending"
+		return labels
+	}
 	cases := map[string]struct {
 		answer   string
 		watchdog string
-		want     []string
+		want     []checks.Alert
 	}{
 		"nothing is firing": {answer: emptyResult},
 		"infos are no warnings": {
 			answer: `{"status":"success","infos":["a remark"],"data":{"resultType":"vector","result":[]}}`,
 		},
-		"alerts are sorted, and named once": {
+		"alerts are sorted, each once": {
 			answer: firingResponse(alert("B", "y"), alert("B", "x"), alert("A", "z"), alert("B", "x"), map[string]string{"alertname": "C"}),
-			want:   []string{"A in namespace z", "B in namespace x", "B in namespace y", "C"},
+			want:   []checks.Alert{{Name: "A", Namespace: "z"}, {Name: "B", Namespace: "x"}, {Name: "B", Namespace: "y"}, {Name: "C"}},
 		},
-		"an alert without a name closes the gate too": {
+		"an alert is pending for one pod and firing for another": {
+			answer: firingResponse(pending(alert("A", "x")), alert("A", "x")),
+			want:   []checks.Alert{{Name: "A", Namespace: "x"}, {Name: "A", Namespace: "x", Pending: true}},
+		},
+		"an alert without a name counts, too": {
 			answer: firingResponse(map[string]string{"severity": "critical"}),
-			want:   []string{"an alert without a name"},
+			want:   []checks.Alert{{}},
 		},
 		"an alert that is named like the missing watchdog is one": {
 			answer: firingResponse(map[string]string{"alertname": ""}),
-			want:   []string{"an alert without a name"},
-		},
-		"control characters become spaces": {
-			answer: firingResponse(alert("A\x1b[31m\x00\u202eB", "x\ny\u200b")),
-			want:   []string{"A [31m B in namespace x y"},
-		},
-		"names are bounded": {
-			answer: firingResponse(alert(strings.Repeat("é", 5000), strings.Repeat("n", 5000))),
-			want:   []string{strings.Repeat("é", 100) + "… in namespace " + strings.Repeat("n", 200) + "…"},
+			want:   []checks.Alert{{}},
 		},
 		"the watchdog is firing and nothing else": {
 			answer: firingResponse(alert("Watchdog", "openshift-monitoring")), watchdog: "Watchdog",
 		},
 		"the watchdog is firing and something else": {
 			answer: firingResponse(alert("Watchdog", "openshift-monitoring"), alert("A", "x")), watchdog: "Watchdog",
-			want: []string{"A in namespace x"},
+			want: []checks.Alert{{Name: "A", Namespace: "x"}},
 		},
 	}
 	for name, tc := range cases {
@@ -140,11 +141,11 @@ func TestFiring(t *testing.T) {
 			t.Parallel()
 			o := serve(t, respondJSON(tc.answer))
 			o.Watchdog = tc.watchdog
-			got, err := firingAlerts(t, o)
+			got, err := criticalAlerts(t, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(append([]string{}, tc.want...), got); diff != "" {
+			if diff := cmp.Diff(append([]checks.Alert{}, tc.want...), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -171,31 +172,31 @@ func TestWhateverIsNotAWholeSuccessIsAnError(t *testing.T) {
 		"the address is wrong":            {answer: respond(404, "text/plain", "404 page not found"), want: "answered 404 Not Found"},
 		"the method is refused":           {answer: respond(405, "text/plain", ""), want: "answered 405 Method Not Allowed"},
 		"too many requests":               {answer: respond(429, "application/json", emptyResult), want: "answered 429 Too Many Requests"},
-		"no content":                      {answer: respond(204, "application/json", ""), want: "the answer is not JSON: unexpected end"},
-		"an error with code 200":          {answer: respondJSON(`{"status":"error","errorType":"timeout","error":"query\u0007 timed out"}`), want: "the answer has status \"error\": query timed out"},
-		"an error with data":              {answer: respondJSON(`{"status":"error","data":{"resultType":"vector","result":[]}}`), want: `the answer has status "error"`},
-		"an unknown status":               {answer: respondJSON(`{"status":"partial","data":{"resultType":"vector","result":[]}}`), want: `the answer has status "partial"`},
-		"no status":                       {answer: respondJSON(`{"data":{"resultType":"vector","result":[]}}`), want: `the answer has status ""`},
-		"a status that is none":           {answer: respondJSON(`{"status":1,"data":{"resultType":"vector","result":[]}}`), want: "the answer is not JSON"},
-		"HTML":                            {answer: respond(200, "text/html", "<html>Sign in</html>"), want: "the answer is not JSON: invalid character '<'"},
-		"nothing":                         {answer: respondJSON(""), want: "the answer is not JSON: unexpected end of JSON input"},
-		"null":                            {answer: respondJSON("null"), want: `the answer has status ""`},
-		"a list":                          {answer: respondJSON("[]"), want: "the answer is not JSON"},
-		"truncated JSON":                  {answer: respondJSON(emptyResult[:len(emptyResult)-3]), want: "the answer is not JSON: unexpected end of JSON input"},
-		"more after the JSON":             {answer: respondJSON(emptyResult + emptyResult), want: "the answer is not JSON"},
-		"no data":                         {answer: respondJSON(`{"status":"success"}`), want: "the answer is not a vector"},
-		"data that is null":               {answer: respondJSON(`{"status":"success","data":null}`), want: "the answer is not a vector"},
-		"no type":                         {answer: respondJSON(`{"status":"success","data":{"result":[]}}`), want: "the answer cannot be read: unexpected value type"},
-		"an unknown type":                 {answer: respondJSON(`{"status":"success","data":{"resultType":"streams","result":[]}}`), want: "the answer cannot be read"},
-		"a scalar":                        {answer: respondJSON(`{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}`), want: "the answer is not a vector"},
-		"a matrix":                        {answer: respondJSON(`{"status":"success","data":{"resultType":"matrix","result":[]}}`), want: "the answer is not a vector"},
-		"a string":                        {answer: respondJSON(`{"status":"success","data":{"resultType":"string","result":[1,"none"]}}`), want: "the answer cannot be read"},
-		"no result":                       {answer: respondJSON(`{"status":"success","data":{"resultType":"vector"}}`), want: "the answer cannot be read"},
-		"a result that is null":           {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":null}}`), want: "the answer is not a vector"},
-		"a result that is an object":      {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":{}}}`), want: "the answer cannot be read"},
-		"a sample that is null":           {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":[null]}}`), want: "the answer has a sample that is null"},
-		"a label that is none":            {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"alertname":1},"value":[1,"1"]}]}}`), want: "the answer cannot be read"},
-		"a warning":                       {answer: respondJSON(`{"status":"success","warnings":["a store is \u0007gone","and another"],"data":{"resultType":"vector","result":[]}}`), want: "the answer has warnings: a store is gone; and another"},
+		"no content":                      {answer: respond(204, "application/json", ""), want: "the response is not JSON: unexpected end"},
+		"an error with code 200":          {answer: respondJSON(`{"status":"error","errorType":"timeout","error":"query\u0007 timed out"}`), want: "the response has status \"error\": query timed out"},
+		"an error with data":              {answer: respondJSON(`{"status":"error","data":{"resultType":"vector","result":[]}}`), want: `the response has status "error"`},
+		"an unknown status":               {answer: respondJSON(`{"status":"partial","data":{"resultType":"vector","result":[]}}`), want: `the response has status "partial"`},
+		"no status":                       {answer: respondJSON(`{"data":{"resultType":"vector","result":[]}}`), want: `the response has status ""`},
+		"a status that is none":           {answer: respondJSON(`{"status":1,"data":{"resultType":"vector","result":[]}}`), want: "the response is not JSON"},
+		"HTML":                            {answer: respond(200, "text/html", "<html>Sign in</html>"), want: "the response is not JSON: invalid character '<'"},
+		"nothing":                         {answer: respondJSON(""), want: "the response is not JSON: unexpected end of JSON input"},
+		"null":                            {answer: respondJSON("null"), want: `the response has status ""`},
+		"a list":                          {answer: respondJSON("[]"), want: "the response is not JSON"},
+		"truncated JSON":                  {answer: respondJSON(emptyResult[:len(emptyResult)-3]), want: "the response is not JSON: unexpected end of JSON input"},
+		"more after the JSON":             {answer: respondJSON(emptyResult + emptyResult), want: "the response is not JSON"},
+		"no data":                         {answer: respondJSON(`{"status":"success"}`), want: "the response is not a vector"},
+		"data that is null":               {answer: respondJSON(`{"status":"success","data":null}`), want: "the response is not a vector"},
+		"no type":                         {answer: respondJSON(`{"status":"success","data":{"result":[]}}`), want: "the response is malformed: unexpected value type"},
+		"an unknown type":                 {answer: respondJSON(`{"status":"success","data":{"resultType":"streams","result":[]}}`), want: "the response is malformed"},
+		"a scalar":                        {answer: respondJSON(`{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}`), want: "the response is not a vector"},
+		"a matrix":                        {answer: respondJSON(`{"status":"success","data":{"resultType":"matrix","result":[]}}`), want: "the response is not a vector"},
+		"a string":                        {answer: respondJSON(`{"status":"success","data":{"resultType":"string","result":[1,"none"]}}`), want: "the response is malformed"},
+		"no result":                       {answer: respondJSON(`{"status":"success","data":{"resultType":"vector"}}`), want: "the response is malformed"},
+		"a result that is null":           {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":null}}`), want: "the response is not a vector"},
+		"a result that is an object":      {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":{}}}`), want: "the response is malformed"},
+		"a sample that is null":           {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":[null]}}`), want: "the response has a sample that is null"},
+		"a label that is none":            {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"alertname":1},"value":[1,"1"]}]}}`), want: "the response is malformed"},
+		"a warning":                       {answer: respondJSON(`{"status":"success","warnings":["a store is \u0007gone","and another"],"data":{"resultType":"vector","result":[]}}`), want: "the response has warnings: a store is gone; and another"},
 		"a huge body":                     {answer: respondJSON(`{"status":"success","data":{"resultType":"vector","result":[` + strings.Repeat(" ", 4<<20) + `]}}`), want: "the answer is longer than 4194304 bytes"},
 		"a body without an end":           {answer: endless, want: "the answer is longer than 4194304 bytes"},
 		"huge headers":                    {answer: hugeHeaders, want: "server response headers exceeded"},
@@ -217,7 +218,7 @@ func TestWhateverIsNotAWholeSuccessIsAnError(t *testing.T) {
 		"nobody is known by that name":    {answer: respondJSON(emptyResult), spoil: func(o *prometheus.Options) { o.HTTPClient.URL = "https://prometheus.invalid" }, want: "prometheus.invalid"},
 		"the watchdog is not firing": {
 			answer: respondJSON(firingResponse(alert("A", "x"))), spoil: func(o *prometheus.Options) { o.Watchdog = "Watchdog" },
-			want: "alert Watchdog is not firing",
+			want: "where rules are evaluated, is not firing",
 		},
 	}
 	for name, tc := range cases {
@@ -231,11 +232,11 @@ func TestWhateverIsNotAWholeSuccessIsAnError(t *testing.T) {
 			if tc.spoil != nil {
 				tc.spoil(&o)
 			}
-			alerts, err := firingAlerts(t, o)
+			alerts, err := criticalAlerts(t, o)
 			if err == nil || alerts != nil {
-				t.Fatalf("got %q, %v", alerts, err)
+				t.Fatalf("got %v, %v", alerts, err)
 			}
-			if text := err.Error(); !strings.Contains(text, tc.want) || !strings.HasPrefix(text, "asking Prometheus for alerts: ") || len(text) > 1024 || strings.ContainsFunc(text, unicode.IsControl) {
+			if text := err.Error(); !strings.Contains(text, tc.want) || !strings.HasPrefix(text, "querying Prometheus for alerts: ") || len(text) > 1024 || strings.ContainsFunc(text, unicode.IsControl) {
 				t.Errorf("got %q, want %q, at most 1024 bytes and no control characters", text, tc.want)
 			}
 			if strings.Contains(err.Error(), "token\n") || requests.Load() > 1 {
@@ -327,8 +328,8 @@ func TestTheSameTroubleIsToldInTheSameWords(t *testing.T) {
 			_ = secure.NetConn().Close()
 		}
 	}))
-	_, first := firingAlerts(t, o)
-	_, second := firingAlerts(t, o)
+	_, first := criticalAlerts(t, o)
+	_, second := criticalAlerts(t, o)
 	if first == nil || second == nil || first.Error() != second.Error() || !strings.Contains(first.Error(), "connection reset by peer") {
 		t.Errorf("got %v, then %v", first, second)
 	}
@@ -336,6 +337,7 @@ func TestTheSameTroubleIsToldInTheSameWords(t *testing.T) {
 
 func TestWhatIsSent(t *testing.T) {
 	t.Parallel()
+	const query = `up{job="a&b=c"}`
 	type request struct{ Method, Path, Query, Token string }
 	var got []request
 	o := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -343,7 +345,6 @@ func TestWhatIsSent(t *testing.T) {
 		respondJSON(emptyResult)(w, r)
 	}))
 	o.HTTPClient.URL += "/prefix/"
-	o.IgnoreNamespaces = []string{"a&b=c"}
 	p, err := prometheus.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -353,11 +354,10 @@ func TestWhatIsSent(t *testing.T) {
 		if err := os.WriteFile(o.HTTPClient.TokenFile, []byte(token), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.FiringAlerts(t.Context()); err != nil {
+		if _, err := p.HasSamples(t.Context(), query); err != nil {
 			t.Fatal(err)
 		}
 	}
-	query := `ALERTS{alertstate="firing",severity="critical",alertname!~"ManagedUpgrade.*",namespace!~"a&b=c"}`
 	want := []request{
 		{"POST", "/prefix/api/v1/query", query, "Bearer first"},
 		{"POST", "/prefix/api/v1/query", query, "Bearer second"},
@@ -380,13 +380,13 @@ func TestTheAuthoritiesAreReadForEachConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.FiringAlerts(t.Context()); err == nil {
+	if _, err := p.CriticalAlerts(t.Context()); err == nil {
 		t.Fatal("it was trusted without an authority")
 	}
 	if err := os.WriteFile(o.HTTPClient.CAFile, right, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.FiringAlerts(t.Context()); err != nil {
+	if _, err := p.CriticalAlerts(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -414,7 +414,7 @@ func TestOneConnectionDoesForAllQuestions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 10 {
-				_, _ = p.FiringAlerts(t.Context())
+				_, _ = p.CriticalAlerts(t.Context())
 			}
 			if opened.Load() != 1 {
 				t.Errorf("%d connections were opened", opened.Load())
@@ -428,8 +428,8 @@ func TestTheProxyOfTheEnvironmentIsNotAsked(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("HTTPS_PROXY", proxy.URL)
-	if alerts, err := firingAlerts(t, prometheus.Options{HTTPClient: httpclient.Options{URL: "http://prometheus.invalid", Timeout: time.Minute}}); err == nil {
-		t.Errorf("the proxy was asked, and answered %q", alerts)
+	if alerts, err := criticalAlerts(t, prometheus.Options{HTTPClient: httpclient.Options{URL: "http://prometheus.invalid", Timeout: time.Minute}}); err == nil {
+		t.Errorf("the proxy was asked, and answered %v", alerts)
 	}
 }
 
@@ -444,7 +444,7 @@ func TestACallThatIsGivenUpSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.FiringAlerts(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := p.CriticalAlerts(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -456,11 +456,8 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		options prometheus.Options
 		want    string // empty: it is taken
 	}{
-		"these are good":         {prometheus.Options{HTTPClient: at, IgnoreAlerts: []string{"A"}, IgnoreNamespaces: []string{"x"}}, ""},
-		"no URL":                 {prometheus.Options{}, `the URL of Prometheus is "", must begin with https://`},
-		"an empty alert":         {prometheus.Options{HTTPClient: at, IgnoreAlerts: []string{"A", ""}}, `"" cannot be ignored`},
-		"an empty namespace":     {prometheus.Options{HTTPClient: at, IgnoreNamespaces: []string{""}}, `"" cannot be ignored`},
-		"a name that is no text": {prometheus.Options{HTTPClient: at, IgnoreNamespaces: []string{"\xff"}}, `"\xff" cannot be ignored`},
+		"these are good": {prometheus.Options{HTTPClient: at}, ""},
+		"no URL":         {prometheus.Options{}, `the URL of Prometheus is "", must begin with https://`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -501,10 +498,10 @@ func FuzzAnswer(f *testing.F) {
 			t.Skip()
 		}
 		code, body = status, text
-		alerts, err := p.FiringAlerts(t.Context())
+		alerts, err := p.CriticalAlerts(t.Context())
 		if err != nil {
 			if text := err.Error(); alerts != nil || len(text) > 1024 || strings.ContainsFunc(text, unicode.IsControl) {
-				t.Errorf("got %q, %q", alerts, text)
+				t.Errorf("got %v, %q", alerts, text)
 			}
 			return
 		}
@@ -518,15 +515,35 @@ func FuzzAnswer(f *testing.F) {
 		}
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || status > 299 || answer.Status != "success" ||
 			answer.Data.ResultType != "vector" || answer.Data.Result == nil || len(answer.Warnings) > 0 {
-			t.Errorf("%q was taken from %d %q, %v", alerts, status, text, err)
+			t.Errorf("%v was taken from %d %q, %v", alerts, status, text, err)
 		}
 		if len(alerts) > len(answer.Data.Result) || (len(alerts) == 0) != (len(answer.Data.Result) == 0) {
-			t.Errorf("%q was made of %q", alerts, text)
-		}
-		for _, name := range alerts {
-			if len(name) > 450 || strings.ContainsFunc(name, unicode.IsControl) {
-				t.Errorf("got %q", name)
-			}
+			t.Errorf("%v was made of %q", alerts, text)
 		}
 	})
+}
+
+func TestHasSamples(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answer string
+		want   bool
+		fails  string
+	}{
+		"no sample": {answer: emptyResult},
+		"a sample":  {answer: firingResponse(alert("A", "x")), want: true},
+		"a scalar":  {answer: `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`, fails: "the response is not a vector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := prometheus.New(serve(t, respondJSON(tc.answer)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.HasSamples(t.Context(), "vector(1)")
+			if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Errorf("got %t, %v", got, err)
+			}
+		})
+	}
 }

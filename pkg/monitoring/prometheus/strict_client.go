@@ -16,14 +16,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// strictClient is an api.Client that takes nothing for an answer but a success. It hands
-// out no failed response, so nothing is asked for a second time by other means.
+// strictClient is an api.Client that returns successful responses only. Therefore a request that
+// failed is not sent again in another way.
 type strictClient struct{ *httpclient.Client }
 
-// URL is where something is below the endpoint.
+// URL returns the path below the endpoint.
 func (s strictClient) URL(path string, _ map[string]string) *url.URL { return &url.URL{Path: path} }
 
-// Do asks the endpoint.
+// Do sends the request to the endpoint.
 func (s strictClient) Do(ctx context.Context, req *http.Request) (*http.Response, []byte, error) {
 	query, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -38,10 +38,10 @@ func (s strictClient) Do(ctx context.Context, req *http.Request) (*http.Response
 	}
 	var response struct{ Status, Error string }
 	if err := json.Unmarshal(body, &response); err != nil {
-		return nil, nil, fmt.Errorf("the answer is not JSON: %w", err)
+		return nil, nil, fmt.Errorf("the response is not JSON: %w", err)
 	}
 	if response.Status != "success" {
-		return nil, nil, fmt.Errorf("the answer has status %q: %s", text.Excerpt(response.Status), text.Excerpt(response.Error))
+		return nil, nil, fmt.Errorf("the response has status %q: %s", text.Excerpt(response.Status), text.Excerpt(response.Error))
 	}
 	return &http.Response{StatusCode: http.StatusOK}, body, nil
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WaitUntilAccepted looks whether the cluster version operator has begun with the
-// target, and has nothing to say, that is, answers the zero Result, if it was
-// not asked to.
+// WaitUntilAccepted waits until the cluster version operator has begun to install the target. It
+// returns the zero Result if the target is not requested.
 func WaitUntilAccepted(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -34,16 +33,16 @@ func WaitUntilAccepted(r client.Reader, target clusterstate.Target) engine.Upgra
 	}
 }
 
-// IsCommenced says whether the cluster is at the target or on its way to it. That
-// a target which was asked for has not been begun with is confirmed: the
-// upgrade may be given up for it.
+// IsCommenced reports whether the cluster is at the target or is being updated to it. That it is not
+// is confirmed by the API server, because the upgrade may end for it: a cache may lag behind both the
+// request and its acceptance.
 func IsCommenced(r, live client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool { return v.IsRequested(target) && !v.Current.Matches(target) })
-		return version.Current.Matches(target), err
+		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool { return !v.Current.Matches(target) })
+		return err == nil && version.Current.Matches(target), err
 	}
 }
 
 func requestedResult(target clusterstate.Target) engine.Result {
-	return engine.Wait("Requested", "asked the cluster version operator for %s", target.Version)
+	return engine.Wait("Requested", "requested %s from the cluster version operator", target.Version)
 }

@@ -4,7 +4,7 @@
 package controlplane
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,45 +15,50 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// UpdateAvailable waits until the target is offered as it is wanted: recommended, or
-// with no risks but accepted ones, and with the image that was named.
+// UpdateAvailable waits until the target is offered, see Available.
 func UpdateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		version, err := clusterstate.GetClusterVersion(ctx, r)
-		if err != nil {
-			return engine.Result{}, err
-		}
-		return updateAvailable(version, target), nil
-	}
+	return decide(r, target, Available)
 }
 
-func updateAvailable(version clusterstate.Version, target clusterstate.Target) engine.Result {
-	if version.Current.Matches(target) { // then it is no longer offered
-		return alreadyUpdating(target)
-	}
+// Available passes if the target is offered with its image, and either recommended or with accepted
+// risks only.
+func Available(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	update := version.AvailableUpdate(target)
 	if !update.Available {
-		return engine.Wait("VersionNotOffered", "%s", notAvailableMessage(version, target))
+		return engine.Wait("VersionNotOffered", "%s", notAvailableMessage(version, target)), nil
 	}
 	if (clusterstate.Release{Image: update.Image}).HasOtherImage(target.Image) {
-		return engine.Wait("ImageMismatch", "%s is offered with image %s, but %s is asked for", target.Version, update.Image, target.Image)
+		return engine.Wait("ImageMismatch", "%s is offered with image %s, but %s is requested", target.Version, update.Image, target.Image), nil
 	}
 	if risks := update.UnacceptedRisks(target); len(risks) > 0 {
-		return engine.Wait("RisksNotAccepted", "%s", unacceptedRisksMessage(target, risks))
+		return engine.Wait("RisksNotAccepted", "%s", unacceptedRisksMessage(target, risks)), nil
 	}
 	if update.Conditional {
-		return engine.Done("%s is offered conditionally in channel %s, and its risks are accepted", target.Version, version.Channel)
+		return engine.Done("%s is offered conditionally in channel %s, and its risks are accepted", target.Version, version.Channel), nil
 	}
-	return engine.Done("%s is offered in channel %s", target.Version, version.Channel)
+	return engine.Done("%s is offered in channel %s", target.Version, version.Channel), nil
 }
 
+// maxOffered is the number of offered versions in a message.
+const maxOffered = 3
+
 func notAvailableMessage(version clusterstate.Version, target clusterstate.Target) string {
-	message := fmt.Sprintf("%s is not offered in channel %s", target.Version, version.Channel)
+	message := fmt.Sprintf("%s is not offered in channel %s", target.Version, channelName(version.Channel))
 	if version.RetrievedUpdates.IsFalse() {
-		message += "; the available updates cannot be retrieved: " + version.RetrievedUpdates.MessageOrReason()
+		return message + "; the available updates cannot be retrieved: " + version.RetrievedUpdates.MessageOrReason()
 	}
-	return message
+	offered := version.OfferedVersions()
+	switch more := len(offered) - maxOffered; {
+	case len(offered) == 0:
+		return message + ", which offers no update"
+	case more > 0:
+		return fmt.Sprintf("%s, which offers %s and %d more", message, strings.Join(offered[:maxOffered], ", "), more)
+	}
+	return message + ", which offers " + strings.Join(offered, ", ")
 }
+
+// channelName returns the name of a channel for a message.
+func channelName(channel string) string { return cmp.Or(text.Excerpt(channel), `""`) }
 
 func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Risk) string {
 	names := make([]string, 0, len(risks))
@@ -62,6 +67,6 @@ func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Ris
 		names = append(names, risk.Name)
 		texts = append(texts, fmt.Sprintf("%s (%s)", risk.Name, risk.String()))
 	}
-	return fmt.Sprintf("%s is not recommended because of %s; to take it nevertheless, add to spec.desired.acceptedRisks: %s",
+	return fmt.Sprintf("%s is not recommended because of %s; to accept them, add to spec.desired.acceptedRisks: %s",
 		target.Version, text.JoinNames(texts), strings.Join(names, ", "))
 }

@@ -21,7 +21,7 @@ var availableCases = map[string]testCase{
 	},
 	"it is not offered": {
 		version: at(noUpdates),
-		want:    stepResult{Outcome: "waiting", Reason: "VersionNotOffered", Message: "4.4.6 is not offered in channel fast-4.4"},
+		want:    stepResult{Outcome: "waiting", Reason: "VersionNotOffered", Message: "4.4.6 is not offered in channel fast-4.4, which offers no update"},
 	},
 	"it is not offered because nothing is": {
 		version: at(noUpdates, condition("RetrievedUpdates", "False", "RemoteFailed", "no route to host")),
@@ -38,13 +38,13 @@ var availableCases = map[string]testCase{
 		version: at(updateWithRisks("SlowBoot", "LostLogs")),
 		want: stepResult{Outcome: "waiting", Reason: "RisksNotAccepted", Message: "4.4.6 is not recommended because of " +
 			"LostLogs (it is slow https://example.com/LostLogs), SlowBoot (it is slow https://example.com/SlowBoot); " +
-			"to take it nevertheless, add to spec.desired.acceptedRisks: SlowBoot, LostLogs"},
+			"to accept them, add to spec.desired.acceptedRisks: SlowBoot, LostLogs"},
 	},
 	"one of its risks is not accepted": {
 		version: at(updateWithRisks("SlowBoot", "LostLogs")),
 		target:  &clusterstate.Target{Version: "4.4.6", AcceptedRisks: []string{"LostLogs"}},
 		want: stepResult{Outcome: "waiting", Reason: "RisksNotAccepted", Message: "4.4.6 is not recommended because of " +
-			"SlowBoot (it is slow https://example.com/SlowBoot); to take it nevertheless, add to spec.desired.acceptedRisks: SlowBoot"},
+			"SlowBoot (it is slow https://example.com/SlowBoot); to accept them, add to spec.desired.acceptedRisks: SlowBoot"},
 	},
 	"all its risks are accepted": {
 		version: at(updateWithRisks("SlowBoot", "LostLogs")),
@@ -54,7 +54,7 @@ var availableCases = map[string]testCase{
 	"another image is offered": {
 		version: at(),
 		target:  &clusterstate.Target{Version: "4.4.6", Image: other446},
-		want:    stepResult{Outcome: "waiting", Reason: "ImageMismatch", Message: "4.4.6 is offered with image " + image446 + ", but " + other446 + " is asked for"},
+		want:    stepResult{Outcome: "waiting", Reason: "ImageMismatch", Message: "4.4.6 is offered with image " + image446 + ", but " + other446 + " is requested"},
 	},
 	"its image is offered, from elsewhere": {
 		version: at(),
@@ -63,17 +63,17 @@ var availableCases = map[string]testCase{
 	},
 	"it is no longer offered, for it is being installed": {
 		version: at(noUpdates, updating("4.4.6")),
-		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
+		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"},
 	},
 	"it is being installed, from elsewhere": {
 		version: at(noUpdates, updating("4.4.6")),
 		target:  &clusterstate.Target{Version: "4.4.6", Image: mirror446},
-		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
+		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"},
 	},
 	"another image of it is being installed": {
 		version: at(noUpdates, updating("4.4.6")),
 		target:  &clusterstate.Target{Version: "4.4.6", Image: other446},
-		want:    stepResult{Outcome: "waiting", Reason: "VersionNotOffered", Message: "4.4.6 is not offered in channel fast-4.4"},
+		want:    stepResult{Outcome: "waiting", Reason: "VersionNotOffered", Message: "4.4.6 is not offered in channel fast-4.4, which offers no update"},
 	},
 }
 
@@ -87,11 +87,11 @@ func TestOffered(t *testing.T) {
 var channelCases = map[string]testCase{
 	"the channel is set, and what is offered is still of the one before": {
 		version: at(unobserved),
-		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to look at channel fast-4.4"},
+		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to observe channel fast-4.4"},
 	},
 	"the channel is set, and nothing is said yet": {
 		version: at(emptyStatus),
-		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to look at channel fast-4.4"},
+		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to observe channel fast-4.4"},
 	},
 	"the spec is not observed, because a release is refused": {
 		version: at(unobserved, condition("ReleaseAccepted", "False", "", "")),
@@ -103,13 +103,13 @@ var channelCases = map[string]testCase{
 	},
 	"the spec is not observed, and the target is offered as one of other channels": {
 		version: at(unobserved, inChannels("stable-4.4", "eus-4.4")),
-		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to look at channel fast-4.4"},
+		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to observe channel fast-4.4"},
 	},
 	"the channel of a cluster on its way is left alone": {
 		version: at(channel("stable-4.4"), updating("4.4.6"), unobserved),
-		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
+		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"},
 	},
-	"no channel is asked for": {
+	"no channel is requested": {
 		version: at(channel("stable-4.4")),
 		target:  &clusterstate.Target{Version: "4.4.6"},
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel stable-4.4"},
@@ -125,14 +125,14 @@ func TestPinned(t *testing.T) {
 			version: at(channel("stable-4.4")),
 			want: stepResult{
 				Outcome: "waiting", Reason: "ChannelSet", Patch: `{"spec":{"channel":"fast-4.4"}}`,
-				Message: "set the channel to fast-4.4; waiting for the cluster version operator to look at it",
+				Message: "set the channel to fast-4.4; waiting for the cluster version operator to observe it",
 			},
 		},
 		"there is no channel": {
 			version: at(channel("")),
 			want: stepResult{
 				Outcome: "waiting", Reason: "ChannelSet", Patch: `{"spec":{"channel":"fast-4.4"}}`,
-				Message: "set the channel to fast-4.4; waiting for the cluster version operator to look at it",
+				Message: "set the channel to fast-4.4; waiting for the cluster version operator to observe it",
 			},
 		},
 	})
@@ -148,14 +148,14 @@ func TestOfferable(t *testing.T) {
 			version: at(channel("stable-4.4"), noUpdates),
 			want: stepResult{
 				Outcome: "skipped", Reason: "ChannelWillBeSet",
-				Message: `the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then will it be known whether 4.4.6 is offered in it`,
+				Message: `the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then it is known whether 4.4.6 is offered in it`,
 			},
 		},
 		"there is no channel": {
 			version: at(channel("")),
 			want: stepResult{
 				Outcome: "skipped", Reason: "ChannelWillBeSet",
-				Message: `the channel is ""; the upgrade sets it to fast-4.4 when it begins, and only then will it be known whether 4.4.6 is offered in it`,
+				Message: `the channel is ""; the upgrade sets it to fast-4.4 when it begins, and only then it is known whether 4.4.6 is offered in it`,
 			},
 		},
 	})
@@ -179,35 +179,35 @@ var otherUpdateCases = map[string]testCase{
 		version: at(updating("4.4.7"), desired("4.4.7")),
 		want:    stepResult{Outcome: "waiting", Reason: "AnotherUpdateInProgress", Message: "the cluster is being updated to 4.4.7"},
 	},
-	"another update is asked for": {
+	"another update is requested": {
 		version: at(desired("4.4.7")),
 		want: stepResult{
 			Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-			Message: "somebody has asked for 4.4.7 in spec.desiredUpdate of the cluster version, and it is not at it yet",
+			Message: "another client has requested 4.4.7 in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
 		},
 	},
-	"another image is asked for": {
+	"another image is requested": {
 		version: at(func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &configv1.Update{Image: "x@sha256:1"} }),
 		want: stepResult{
 			Outcome: "waiting", Reason: "AnotherUpdateInProgress",
-			Message: "somebody has asked for x@sha256:1 in spec.desiredUpdate of the cluster version, and it is not at it yet",
+			Message: "another client has requested x@sha256:1 in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
 		},
 	},
 	"what was asked for long ago is installed": {
 		version: at(desired("4.4.5")),
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
 	},
-	"the target itself is asked for": {
+	"the target itself is requested": {
 		version: at(desired("4.4.6")),
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
 	},
 	"the target itself is being installed": {
 		version: at(updating("4.4.6"), notUpgradeable),
-		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"},
+		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"},
 	},
 	"a later version was installed meanwhile": {
 		version: at(installed("4.4.7")),
-		want:    stepResult{Outcome: "waiting", Reason: "Downgrade", Message: "4.4.6 is older than 4.4.7, which is installed"},
+		want:    stepResult{Outcome: "waiting", Reason: "Downgrade", Message: "4.4.6 is older than the installed version 4.4.7"},
 	},
 }
 

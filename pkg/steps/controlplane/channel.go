@@ -13,47 +13,109 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// SetChannel sets the update channel and waits until the target is offered in it.
+// SetChannel sets the update channel and waits until the target is offered in it. A channel that
+// cannot offer the target, as far as the update service reports, is not set.
 func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, c)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if needsChannel(version, target) {
-			return setChannel(ctx, c, current, target.Channel)
+		if !needsChannel(version, target) {
+			return availableInChannel(version, target)
 		}
-		return availableInChannel(version, target), nil
+		if message := channelMismatch(version, target); message != "" {
+			return engine.Wait("VersionNotInChannel", "%s", message), nil
+		}
+		return setChannel(ctx, c, current, target.Channel)
 	}
 }
 
-// needsChannel says whether another channel is wanted. That of a cluster which
-// is on its way is left alone.
+// needsChannel reports whether the channel must be changed. That of a cluster which is being updated
+// to the target is left alone.
 func needsChannel(version clusterstate.Version, target clusterstate.Target) bool {
 	return !version.Current.Matches(target) && target.Channel != "" && version.Channel != target.Channel
 }
 
-// availableInChannel waits until what is offered is that of the channel, and then for the target. The cluster version
-// operator retrieves what a channel offers at once, and says only minutes later that it has observed the spec; while it
-// refuses a release it never does.
-func availableInChannel(version clusterstate.Version, target clusterstate.Target) engine.Result {
+// channelMismatch returns why the target cannot be offered in its channel; empty means that it may
+// be, or that this is unknown before the channel is set. A channel without the current release offers
+// no update from it.
+func channelMismatch(version clusterstate.Version, target clusterstate.Target) string {
+	update := version.AvailableUpdate(target)
+	switch {
+	case update.Available && len(update.Channels) > 0 && !slices.Contains(update.Channels, target.Channel):
+		return fmt.Sprintf("%s is not in channel %s; it is in %s", target.Version, target.Channel, channelNames(update.Channels))
+	case len(version.CurrentChannels) > 0 && !slices.Contains(version.CurrentChannels, target.Channel):
+		return fmt.Sprintf("channel %s offers no update from the current release %s, which is in %s",
+			target.Channel, version.Current, channelNames(version.CurrentChannels))
+	}
+	return ""
+}
+
+func channelNames(channels []string) string {
+	names := make([]string, 0, len(channels))
+	for _, channel := range channels {
+		names = append(names, channelName(channel))
+	}
+	return text.JoinNames(names)
+}
+
+// availableInChannel waits until the offered updates are those of the channel, and then for the
+// target. The cluster version operator retrieves the updates of a channel at once, but observes the
+// spec only minutes later, and never while it refuses a release.
+func availableInChannel(version clusterstate.Version, target clusterstate.Target) (engine.Result, error) {
 	settled := version.Observed || version.ReleaseAccepted.IsFalse() ||
 		slices.Contains(version.AvailableUpdate(target).Channels, version.Channel)
 	if !settled && !version.Current.Matches(target) {
-		return engine.Wait("ChannelSet", "waiting for the cluster version operator to look at channel %s", version.Channel)
+		return engine.Wait("ChannelSet", "waiting for the cluster version operator to observe channel %s", channelName(version.Channel)), nil
 	}
-	return updateAvailable(version, target)
+	return decideAll(version, target, []Decision{Available})
 }
 
 func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterVersion, channel string) (engine.Result, error) {
 	applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) { spec.Channel = channel })
 	switch {
 	case err != nil:
-		return engine.Result{}, fmt.Errorf("setting the channel to %s: %w", channel, err)
+		return engine.Result{}, fmt.Errorf("setting the channel to %s: %w", channelName(channel), err)
 	case !applied:
 		return retryOnConflict(), nil
 	}
-	return engine.Wait("ChannelSet", "set the channel to %s; waiting for the cluster version operator to look at it", channel), nil
+	return engine.Wait("ChannelSet", "set the channel to %s; waiting for the cluster version operator to observe it", channelName(channel)), nil
+}
+
+// RestoreChannel restores the channel from before an upgrade that did not commence. Nil means that
+// the channel was not recorded, so that it was not changed either. A channel that another client has
+// set since is left alone. The patch is sent even if the channel is the recorded one already: the
+// cache may not show the change yet.
+func RestoreChannel(c client.Client, target clusterstate.Target, preceding *string) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		if preceding == nil || target.Channel == "" || *preceding == target.Channel {
+			return engine.Skip("NothingToRestore", "this upgrade has not changed the channel"), nil
+		}
+		current, version, err := getClusterVersion(ctx, c)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if version.InHistory(target) {
+			return engine.Skip("Commenced", "the cluster was updated to %s; the channel stays %s", target.Version, channelName(version.Channel)), nil
+		}
+		changed := version.Channel == target.Channel
+		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) {
+			if changed {
+				spec.Channel = *preceding
+			}
+		})
+		switch {
+		case err != nil:
+			return engine.Result{}, fmt.Errorf("restoring channel %s: %w", channelName(*preceding), err)
+		case !applied:
+			return retryOnConflict(), nil
+		case !changed:
+			return engine.Skip("NothingToRestore", "the channel is %s, which this upgrade has not set", channelName(version.Channel)), nil
+		}
+		return engine.Done("restored channel %s", channelName(*preceding)), nil
+	}
 }

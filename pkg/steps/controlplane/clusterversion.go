@@ -16,7 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// getClusterVersion reads the ClusterVersion in order to write it. It may be shared: it is not to be changed.
+// getClusterVersion gets the ClusterVersion that is to be patched. It may be shared with the cache and
+// must not be changed.
 func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, clusterstate.Version, error) {
 	var version configv1.ClusterVersion
 	if err := r.Get(ctx, clusterstate.VersionKey, &version); err != nil {
@@ -25,9 +26,8 @@ func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterV
 	return &version, clusterstate.VersionOf(&version), nil
 }
 
-// patchSpec sends the fields of the spec that change has changed, on condition that
-// the ClusterVersion still is as it was read; otherwise it does nothing and
-// says that it is not fresh.
+// patchSpec patches the fields of the spec that change changes, with the resource version as
+// precondition. It returns false if the ClusterVersion has changed since it was read.
 func patchSpec(ctx context.Context, w client.Writer, original *configv1.ClusterVersion, change func(*configv1.ClusterVersionSpec)) (applied bool, err error) {
 	changed := original.DeepCopy()
 	change(&changed.Spec)
@@ -38,7 +38,7 @@ func patchSpec(ctx context.Context, w client.Writer, original *configv1.ClusterV
 	return err == nil, err
 }
 
-// retryOnConflict is the answer to what has changed under our hands.
+// retryOnConflict waits for a second after a conflict.
 func retryOnConflict() engine.Result {
-	return engine.WaitFor(time.Second, "Retrying", "the cluster version has changed meanwhile; looking at it again")
+	return engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed meanwhile; reading it again")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
-var pending = stepResult{Outcome: "waiting", Reason: "Requested", Message: "asked the cluster version operator for 4.4.6"}
+var pending = stepResult{Outcome: "waiting", Reason: "Requested", Message: "requested 4.4.6 from the cluster version operator"}
 
 func TestAccepted(t *testing.T) {
 	t.Parallel()
@@ -69,7 +70,7 @@ func TestRequest(t *testing.T) {
 		"a conditional update is asked for by its image too": {
 			version: at(updateWithRisks("SlowBoot")), want: with(`{"architecture":"","force":false,"image":"` + image446 + `","version":"4.4.6"}`),
 		},
-		"an image that is wanted is asked for": {
+		"an image that is wanted is requested": {
 			version: at(), target: &clusterstate.Target{Version: "4.4.6", Image: mirror446},
 			want: with(`{"architecture":"","force":false,"image":"` + mirror446 + `","version":"4.4.6"}`),
 		},
@@ -91,7 +92,120 @@ func TestRequest(t *testing.T) {
 		"it is not asked for once it is installed":      {version: at(installed("4.4.6")), want: pending},
 		"it is asked for again once it was led astray":  {version: at(updating("4.4.6"), installed("4.4.5")), want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`)},
 		"a cluster version without a status is no harm": {version: at(emptyStatus), want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`)},
-	}, controlplane.RequestUpdate)
+	}, request)
+}
+
+// What another client changes while slow gates are evaluated is decided anew, on the object that is
+// patched.
+func TestTheLastDecisionIsMadeOnTheObjectThatIsPatched(t *testing.T) {
+	t.Parallel()
+	runCases(t, map[string]testCase{
+		"nothing is in the way": {version: at(), want: stepResult{
+			Outcome: "waiting", Reason: "Requested", Message: "requested 4.4.6 from the cluster version operator",
+			Patch: `{"spec":{"desiredUpdate":{"architecture":"","force":false,"image":"","version":"4.4.6"}}}`,
+		}},
+		"another client has requested another version": {version: at(desired("4.4.7")), want: stepResult{
+			Outcome: "waiting", Reason: "AnotherUpdateInProgress",
+			Message: "another client has requested 4.4.7 in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
+		}},
+		"another client has requested another architecture": {
+			version: at(func(v *configv1.ClusterVersion) {
+				v.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.5", Architecture: configv1.ClusterVersionArchitectureMulti}
+				v.Generation = 4
+			}),
+			want: stepResult{
+				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
+				Message: "another client has requested 4.4.5 for architecture Multi in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
+			},
+		},
+		"the target is no longer offered": {version: at(noUpdates), want: stepResult{
+			Outcome: "waiting", Reason: "VersionNotOffered", Message: "4.4.6 is not offered in channel fast-4.4, which offers no update",
+		}},
+		"the cluster may no longer leave its minor version": {
+			version: at(condition("Upgradeable", "False", "AdminAckRequired", "read this"), func(v *configv1.ClusterVersion) { v.Status.AvailableUpdates[0].Version = "4.5.0" }),
+			target:  &clusterstate.Target{Version: "4.5.0"},
+			want: stepResult{
+				Outcome: "waiting", Reason: "NotUpgradeable", Message: "4.5.0 is a minor update from 4.4.5, and the cluster is not upgradeable: AdminAckRequired: read this",
+			},
+		},
+	}, func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
+		return controlplane.RequestUpdate(c, to, controlplane.Available, controlplane.NotBusy, controlplane.MinorUpdateAllowed)
+	})
+}
+
+func TestTheImageIsRequestedIfTheVersionIsAmbiguous(t *testing.T) {
+	t.Parallel()
+	runCases(t, map[string]testCase{
+		"two releases of one version are offered": {
+			version: at(func(v *configv1.ClusterVersion) {
+				v.Status.AvailableUpdates = append(v.Status.AvailableUpdates, configv1.Release{Version: "4.4.6", Image: other446})
+			}),
+			want: stepResult{
+				Outcome: "waiting", Reason: "Requested", Message: "requested 4.4.6 from the cluster version operator",
+				Patch: `{"spec":{"desiredUpdate":{"architecture":"","force":false,"image":"` + image446 + `","version":"4.4.6"}}}`,
+			},
+		},
+	}, request)
+}
+
+func TestRestoreChannel(t *testing.T) {
+	t.Parallel()
+	stable, fast := "stable-4.4", "fast-4.4"
+	for name, tc := range map[string]struct {
+		version   *configv1.ClusterVersion
+		preceding *string
+		want      stepResult
+	}{
+		"the upgrade has set it":               {at(), &stable, stepResult{Outcome: "done", Reason: "Done", Message: "restored channel stable-4.4", Patch: `{"spec":{"channel":"stable-4.4"}}`}},
+		"there was none before":                {at(), new(string), stepResult{Outcome: "done", Reason: "Done", Message: `restored channel ""`, Patch: `{"spec":{"channel":null}}`}},
+		"it is the recorded one in the cache":  {at(channel("stable-4.4")), &stable, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is stable-4.4, which this upgrade has not set", Patch: "{}"}},
+		"another client has set it since":      {at(channel("eus-4.4")), &stable, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is eus-4.4, which this upgrade has not set", Patch: "{}"}},
+		"nothing is recorded":                  {at(), nil, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "this upgrade has not changed the channel"}},
+		"it was the desired one before":        {at(), &fast, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "this upgrade has not changed the channel"}},
+		"the upgrade has commenced":            {at(updating("4.4.6")), &stable, stepResult{Outcome: "skipped", Reason: "Commenced", Message: "the cluster was updated to 4.4.6; the channel stays fast-4.4"}},
+		"a later update has followed upgrades": {at(updating("4.4.6"), updating("4.4.7")), &stable, stepResult{Outcome: "skipped", Reason: "Commenced", Message: "the cluster was updated to 4.4.6; the channel stays fast-4.4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := testCluster(t, nil, tc.version)
+			got, err := callStep(t, r, controlplane.RestoreChannel(r, target, tc.preceding))
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestAChannelThatCannotOfferTheTargetIsNotSet(t *testing.T) {
+	t.Parallel()
+	currentIn := func(channels ...string) change {
+		return func(v *configv1.ClusterVersion) { v.Status.Desired.Channels = channels }
+	}
+	wait := func(message string) stepResult {
+		return stepResult{Outcome: "waiting", Reason: "VersionNotInChannel", Message: message}
+	}
+	cases := map[string]testCase{
+		"the target is in other channels": {
+			version: at(channel("stable-4.4"), inChannels("stable-4.4", "eus-4.4")),
+			want:    wait("4.4.6 is not in channel fast-4.4; it is in eus-4.4, stable-4.4"),
+		},
+		"the current release is in other channels": {
+			version: at(channel("stable-4.4"), currentIn("stable-4.4", "stable-4.5")), target: &clusterstate.Target{Version: "4.4.6", Channel: "stable-4.4x"},
+			want: wait("channel stable-4.4x offers no update from the current release 4.4.5, which is in stable-4.4, stable-4.5"),
+		},
+	}
+	runCases(t, cases, controlplane.SetChannel)
+	t.Run("ahead of time", func(t *testing.T) {
+		t.Parallel()
+		runCases(t, cases, withReader(controlplane.PreCheckUpdateAvailable))
+	})
+	set := stepResult{
+		Outcome: "waiting", Reason: "ChannelSet", Message: "set the channel to fast-4.4; waiting for the cluster version operator to observe it", Patch: `{"spec":{"channel":"fast-4.4"}}`,
+	}
+	runCases(t, map[string]testCase{
+		"the target and the current release are in the channel": {version: at(channel("stable-4.4"), inChannels("fast-4.4"), currentIn("fast-4.4")), want: set},
+		"the channels are unknown":                              {version: at(channel("stable-4.4")), want: set},
+	}, controlplane.SetChannel)
 }
 
 // The table puts the pieces together like this; one pass after another sees it through.
@@ -156,7 +270,7 @@ func TestReached(t *testing.T) {
 		version             *configv1.ClusterVersion
 		commenced, upgraded bool
 	}{
-		"not before it is asked for":     {at(), false, false},
+		"not before it is requested":     {at(), false, false},
 		"not by asking":                  {at(desired("4.4.6")), false, false},
 		"commenced with the first entry": {at(updating("4.4.6")), true, false},
 		"upgraded once it is completed":  {at(installed("4.4.6")), true, true},
@@ -180,7 +294,7 @@ func TestReached(t *testing.T) {
 }
 
 func supersededResult(by string) stepResult {
-	return stepResult{Outcome: "failed", Reason: "Superseded", Message: "somebody else leads the cluster from 4.4.6 to " + by}
+	return stepResult{Outcome: "failed", Reason: "Superseded", Message: "another client updates the cluster from 4.4.6 to " + by}
 }
 
 func TestUpgraded(t *testing.T) {
@@ -201,17 +315,17 @@ func TestUpgraded(t *testing.T) {
 		},
 		"its installation fails": {
 			version: at(updating("4.4.6"), condition("Progressing", "True", "", "Unable to apply 4.4.6"), condition("Failing", "True", "ClusterOperatorDegraded", "Cluster operator dns is degraded")),
-			want:    stepResult{Outcome: "waiting", Reason: "Failing", Message: "the cluster version operator fails to install 4.4.6: Cluster operator dns is degraded"},
+			want:    stepResult{Outcome: "waiting", Reason: "Failing", Message: "the cluster version operator is failing to install 4.4.6: Cluster operator dns is degraded"},
 		},
 		"its installation fails at length": {
 			version: at(updating("4.4.6"), condition("Failing", "True", "", huge)),
 			want: stepResult{
 				Outcome: "waiting", Reason: "Failing",
-				Message: "the cluster version operator fails to install 4.4.6: " + strings.ReplaceAll(huge, "\n", " ")[:512] + "…",
+				Message: "the cluster version operator is failing to install 4.4.6: " + strings.ReplaceAll(huge, "\n", " ")[:512] + "…",
 			},
 		},
 		"the request is gone":                                 {version: at(updating("4.4.6")), want: stepResult{Outcome: "waiting", Reason: "Progressing", Message: "4.4.6 is being installed"}},
-		"another one is asked for":                            {version: at(updating("4.4.6"), desired("4.4.7")), want: supersededResult("4.4.7")},
+		"another one is requested":                            {version: at(updating("4.4.6"), desired("4.4.7")), want: supersededResult("4.4.7")},
 		"another one is being installed":                      {version: at(updating("4.4.6"), updating("4.4.7"), desired("4.4.7")), want: supersededResult("4.4.7")},
 		"it is installed, and another one is being installed": {version: at(installed("4.4.6"), updating("4.4.7")), want: supersededResult("4.4.7")},
 		"the one before is back":                              {version: at(updating("4.4.6"), installed("4.4.5")), want: supersededResult("4.4.5")},
@@ -224,37 +338,37 @@ func TestUpgraded(t *testing.T) {
 
 func TestStillOurs(t *testing.T) {
 	t.Parallel()
-	ours := stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or on its way to it"}
+	ours := stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"}
 	runCases(t, map[string]testCase{
 		"it is installed":                                   {version: at(desired("4.4.6"), installed("4.4.6")), want: ours},
 		"it is installed, and the request is gone":          {version: at(installed("4.4.6")), want: ours},
 		"it is still being installed":                       {version: at(updating("4.4.6")), want: ours},
-		"it is installed, and another one is asked for":     {version: at(installed("4.4.6"), desired("4.4.7")), want: supersededResult("4.4.7")},
+		"it is installed, and another one is requested":     {version: at(installed("4.4.6"), desired("4.4.7")), want: supersededResult("4.4.7")},
 		"it is installed, and another one after it as well": {version: at(installed("4.4.6"), installed("4.4.7")), want: supersededResult("4.4.7")},
 		"the history is gone": {
 			version: at(emptyStatus),
-			want:    stepResult{Outcome: "waiting", Reason: "NoHistory", Message: "the cluster version says nothing about 4.4.6, nor about any other release"},
+			want:    stepResult{Outcome: "waiting", Reason: "NoHistory", Message: "the history of the ClusterVersion names neither 4.4.6 nor any other release"},
 		},
 	}, withLiveReader(controlplane.NotSuperseded))
 }
 
 func TestWithdrawn(t *testing.T) {
 	t.Parallel()
-	nothing := stepResult{Outcome: "skipped", Reason: "NothingToWithdraw", Message: "4.4.6 is not asked for", Patch: "{}"}
-	begun := stepResult{Outcome: "skipped", Reason: "Commenced", Message: "the cluster version operator has begun with 4.4.6; it cannot be withdrawn", Patch: "{}"}
+	nothing := stepResult{Outcome: "skipped", Reason: "NothingToWithdraw", Message: "4.4.6 is not requested", Patch: "{}"}
+	begun := stepResult{Outcome: "skipped", Reason: "Commenced", Message: "the cluster version operator has begun to install 4.4.6; it cannot be withdrawn", Patch: "{}"}
 	runCases(t, map[string]testCase{
 		"what was asked for is taken back": {
 			version: at(desired("4.4.6"), unobserved, condition("ReleaseAccepted", "False", "", `version="4.4.6"`)),
 			want: stepResult{
 				Outcome: "done", Reason: "Done", Patch: `{"spec":{"desiredUpdate":null}}`,
-				Message: "withdrew 4.4.6, which the cluster version operator had not begun with",
+				Message: "withdrew 4.4.6, which the cluster version operator had not begun to install",
 			},
 		},
 		"it is taken back although it was installed once": {
 			version: at(installed("4.4.6"), installed("4.4.5"), desired("4.4.6")),
 			want: stepResult{
 				Outcome: "done", Reason: "Done", Patch: `{"spec":{"desiredUpdate":null}}`,
-				Message: "withdrew 4.4.6, which the cluster version operator had not begun with",
+				Message: "withdrew 4.4.6, which the cluster version operator had not begun to install",
 			},
 		},
 		"nothing was asked for":               {version: at(), want: nothing},
@@ -270,7 +384,10 @@ func pool(name string, updated, paused bool) client.Object {
 	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Paused = paused
 	p.Spec.Configuration.Name = "rendered-2"
+	p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"role": name}}
 	p.Status.Configuration.Name = "rendered-2"
+	p.Status.MachineCount = 1
+	p.Status.UpdatedMachineCount = 1
 	p.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionFalse}}
 	if updated {
 		p.Status.Conditions[0].Status = corev1.ConditionTrue
@@ -278,42 +395,67 @@ func pool(name string, updated, paused bool) client.Object {
 	return p
 }
 
+// mco is the machine config operator at a version.
+func mco(version string) client.Object {
+	o := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "machine-config"}}
+	o.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: version}}
+	return o
+}
+
+// outdated is a node that has the configuration of the release before.
+func outdated(pool string) client.Object {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pool + "-0", Labels: map[string]string{"role": pool}, Annotations: map[string]string{
+		"machineconfiguration.openshift.io/currentConfig": "rendered-1", "machineconfiguration.openshift.io/desiredConfig": "rendered-1",
+	}}}
+}
+
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	settled := stepResult{Outcome: "done", Reason: "Done", Message: "nothing is being installed"}
 	never := stepResult{Outcome: "done", Reason: "Done", Message: "the upgrade to 4.4.6 never began"}
+	waiting := func(message string) stepResult {
+		return stepResult{Outcome: "waiting", Reason: "NotSettled", Message: message}
+	}
 	runCases(t, map[string]testCase{
-		"nothing goes on": {
-			version: at(installed("4.4.6")), pools: []client.Object{pool("worker", true, false)}, want: settled,
+		"nothing is being installed": {
+			version: at(installed("4.4.6")), pools: []client.Object{mco("4.4.6"), pool("worker", true, false)}, want: settled,
 		},
-		"a paused pool moves nothing": {
-			version: at(installed("4.4.6")), pools: []client.Object{pool("worker", false, true)}, want: settled,
+		"a pool is paused": {
+			version: at(installed("4.4.6")), pools: []client.Object{mco("4.4.6"), pool("worker", false, true)}, want: settled,
 		},
 		"the control plane is being upgraded": {
 			version: at(updating("4.4.6"), condition("Progressing", "True", "", "Working towards 4.4.6")),
-			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "the cluster is moving to 4.4.6: Working towards 4.4.6"},
+			want:    waiting("the cluster is being updated to 4.4.6: Working towards 4.4.6"),
 		},
-		"the control plane is being led elsewhere": {
+		"the control plane is being updated to another release": {
 			version: at(updating("4.4.6"), updating("4.4.7")),
-			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "the cluster is moving to 4.4.7: no reason given"},
+			want:    waiting("the cluster is being updated to 4.4.7: no reason given"),
 		},
-		"the cluster version operator is at work": {
+		"the cluster version operator is progressing": {
 			version: at(installed("4.4.6"), condition("Progressing", "True", "", "Working towards 4.4.7")),
-			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "the cluster version operator is at work: Working towards 4.4.7"},
+			want:    waiting("the cluster version operator is installing an update: Working towards 4.4.7"),
 		},
 		"the nodes are being upgraded": {
 			version: at(installed("4.4.6")),
-			pools:   []client.Object{pool("worker", false, false), pool("infra", false, false), pool("master", true, false)},
-			want:    stepResult{Outcome: "waiting", Reason: "PoolsUpdating", Message: "machine config pools are being updated: infra, worker"},
+			pools:   []client.Object{mco("4.4.6"), pool("worker", false, false), pool("infra", false, false), pool("master", true, false)},
+			want:    waiting("machine config pools being updated: infra, worker"),
 		},
-		"the upgrade never began, whatever somebody else does": {version: at(updating("4.4.7")), want: never},
-		"the upgrade never began, whatever ails a pool":        {version: at(), pools: []client.Object{pool("worker", false, false)}, want: never},
+		"a pool has not counted an outdated node": {
+			version: at(installed("4.4.6")), pools: []client.Object{mco("4.4.6"), pool("worker", true, false), outdated("worker")},
+			want: waiting("machine config pools being updated: worker"),
+		},
+		"the machine config operator has not begun": {
+			version: at(installed("4.4.6")), pools: []client.Object{mco("4.4.5"), pool("worker", true, false)},
+			want: waiting(`the machine config operator is at "4.4.5", not at 4.4.6 yet`),
+		},
+		"the upgrade never began, and another one is being installed": {version: at(updating("4.4.7")), want: never},
+		"the upgrade never began, and a pool is not updated":          {version: at(), pools: []client.Object{pool("worker", false, false)}, want: never},
 	}, withReader(controlplane.WaitUntilSettled))
 
 	t.Run("pools that cannot be read are an error", func(t *testing.T) {
 		t.Parallel()
 		broken := errors.New("the connection was refused")
-		r := interceptor.NewClient(testCluster(t, nil, at(installed("4.4.6"))).Client.(client.WithWatch), interceptor.Funcs{
+		r := interceptor.NewClient(testCluster(t, nil, at(installed("4.4.6")), mco("4.4.6")).Client.(client.WithWatch), interceptor.Funcs{
 			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return broken },
 		})
 		if result, err := controlplane.WaitUntilSettled(r, target)(t.Context(), engine.Run{}); !errors.Is(err, broken) {

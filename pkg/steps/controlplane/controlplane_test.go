@@ -259,7 +259,7 @@ func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
 		"Accepted":  withReader(controlplane.WaitUntilAccepted),
 		"Upgraded":  withLiveReader(controlplane.WaitUntilUpgraded),
 		"StillOurs": withLiveReader(controlplane.NotSuperseded),
-		"Request":   controlplane.RequestUpdate,
+		"Request":   request,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,11 +279,16 @@ func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := bare()
-			if got, err := callStep(t, r, step(r, target)); err == nil || !strings.Contains(err.Error(), `version ""`) {
+			if got, err := callStep(t, r, step(r, target)); err == nil || !strings.Contains(err.Error(), "the installed version is unknown") {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
 	}
+}
+
+// request is the request without decisions.
+func request(c client.Client, to clusterstate.Target) engine.UpgradeStep {
+	return controlplane.RequestUpdate(c, to)
 }
 
 // withReader is a step that needs no more than a reader.
@@ -306,7 +311,7 @@ func TestWrites(t *testing.T) {
 		doing   string
 	}{
 		"of the channel":   {controlplane.SetChannel, at(channel("stable-4.4")), "setting the channel to fast-4.4: "},
-		"of a request":     {controlplane.RequestUpdate, at(), "asking the cluster version operator for 4.4.6: "},
+		"of a request":     {request, at(), "requesting 4.4.6 from the cluster version operator: "},
 		"of a withdrawal":  {controlplane.WithdrawRequest, at(desired("4.4.6")), "withdrawing 4.4.6: "},
 		"that change none": {controlplane.WithdrawRequest, at(), "withdrawing 4.4.6: "},
 	}
@@ -315,7 +320,7 @@ func TestWrites(t *testing.T) {
 			t.Parallel()
 			r := testCluster(t, conflict, write.version)
 			result, err := write.step(r, target)(t.Context(), engine.Run{})
-			want := engine.WaitFor(time.Second, "Retrying", "the cluster version has changed meanwhile; looking at it again")
+			want := engine.WaitFor(time.Second, "Retrying", "the ClusterVersion has changed meanwhile; reading it again")
 			if err != nil || result != want {
 				t.Errorf("got %v, %v", result, err)
 			}
@@ -348,7 +353,7 @@ func (s staleClient) Get(ctx context.Context, key client.ObjectKey, object clien
 func TestNothingIsDecidedOnAStaleCache(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(client.Client, clusterstate.Target) engine.UpgradeStep{
-		"not a request":    controlplane.RequestUpdate,
+		"not a request":    request,
 		"not a withdrawal": controlplane.WithdrawRequest,
 	} {
 		t.Run(name, func(t *testing.T) {

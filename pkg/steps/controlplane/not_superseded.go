@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// NotSuperseded is the gate of what follows the upgrade of the control plane: the
-// upgrade is given up if somebody leads the cluster elsewhere.
+// NotSuperseded is the gate of the steps after the control plane's upgrade: it fails if another client
+// updates the cluster to another release.
 func NotSuperseded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := readConfirmed(ctx, r, live, isSuperseded(target))
@@ -24,7 +24,7 @@ func NotSuperseded(r, live client.Reader, target clusterstate.Target) engine.Upg
 			return supersededResult(target, other), nil
 		}
 		if !version.Current.Matches(target) {
-			return engine.Wait("NoHistory", "the cluster version says nothing about %s, nor about any other release", target.Version), nil
+			return engine.Wait("NoHistory", "the history of the ClusterVersion names neither %s nor any other release", target.Version), nil
 		}
 		return alreadyUpdating(target), nil
 	}

@@ -12,20 +12,21 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// PreCheckUpdateAvailable is Pinned as far as it can be told without setting the channel, so
-// that it can be asked long before the upgrade may begin. What another channel
-// offers nobody knows before it is set: that is said, and is not in the way.
-// The other gates set nothing, and can be asked ahead of time as they are.
+// PreCheckUpdateAvailable is SetChannel as far as it can be determined without setting the channel.
+// What another channel offers is known only after it is set: that is reported and does not block.
 func PreCheckUpdateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if needsChannel(version, target) {
-			return engine.Skip("ChannelWillBeSet", "the channel is %q; the upgrade sets it to %s when it begins, and only then will it be known whether %s is offered in it",
-				version.Channel, target.Channel, target.Version), nil
+		if !needsChannel(version, target) {
+			return availableInChannel(version, target)
 		}
-		return availableInChannel(version, target), nil
+		if message := channelMismatch(version, target); message != "" {
+			return engine.Wait("VersionNotInChannel", "%s", message), nil
+		}
+		return engine.Skip("ChannelWillBeSet", "the channel is %q; the upgrade sets it to %s when it begins, and only then it is known whether %s is offered in it",
+			version.Channel, target.Channel, target.Version), nil
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// readConfirmed reads the cluster version from the cache, and if what it says there
-// would end the upgrade, from the API server itself: a cache may show what was.
+// readConfirmed reads the ClusterVersion from the cache, and from the API server if that could end the
+// upgrade: a cache may be outdated.
 func readConfirmed(ctx context.Context, cached, live client.Reader, needsLiveRead func(clusterstate.Version) bool) (clusterstate.Version, error) {
 	version, err := clusterstate.GetClusterVersion(ctx, cached)
 	if err != nil || !needsLiveRead(version) {
@@ -21,7 +21,7 @@ func readConfirmed(ctx context.Context, cached, live client.Reader, needsLiveRea
 	return clusterstate.GetClusterVersion(ctx, live)
 }
 
-// isSuperseded says whether somebody else leads the cluster away from the target.
+// isSuperseded reports whether the cluster is being updated to another release than the target.
 func isSuperseded(target clusterstate.Target) func(clusterstate.Version) bool {
 	return func(version clusterstate.Version) bool {
 		_, ok := version.SupersededBy(target)

@@ -36,9 +36,10 @@ func TestACacheThatLagsBehindEndsNothing(t *testing.T) {
 		reads        int // of the API server
 	}{
 		"the cache does not show yet that the upgrade has begun": {requested, begun, isCommenced(t), true, 1},
-		"it has not begun":          {requested, requested, isCommenced(t), false, 1},
-		"it has begun":              {begun, begun, isCommenced(t), true, 0},
-		"it was not even asked for": {at(), at(), isCommenced(t), false, 0},
+		"it has not begun":                         {requested, requested, isCommenced(t), false, 1},
+		"it has begun":                             {begun, begun, isCommenced(t), true, 0},
+		"it was not requested":                     {at(), at(), isCommenced(t), false, 1},
+		"the cache does not even show the request": {at(), begun, isCommenced(t), true, 1},
 		"the cache still shows the release before, to one who installs":       {requested, begun, continues(t, controlplane.WaitUntilUpgraded), true, 1},
 		"the cache still shows the release before, to one who looks after it": {requested, begun, continues(t, controlplane.NotSuperseded), true, 1},
 		"somebody else does lead the cluster elsewhere":                       {elsewhere, elsewhere, continues(t, controlplane.WaitUntilUpgraded), false, 1},

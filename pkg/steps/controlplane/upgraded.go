@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WaitUntilUpgraded waits until the target is installed in full. It gives up if
-// somebody leads the cluster elsewhere.
+// WaitUntilUpgraded waits until the target is completely installed on the control plane. It fails if
+// another client updates the cluster to another release.
 func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := readConfirmed(ctx, r, live, isSuperseded(target))
@@ -27,7 +27,7 @@ func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine
 		case version.Current.Matches(target) && version.Completed:
 			return engine.Done("%s is installed", target.Version), nil
 		case version.Failing.IsTrue():
-			return engine.Wait("Failing", "the cluster version operator fails to install %s: %s", target.Version, version.Failing.MessageOrReason()), nil
+			return engine.Wait("Failing", "the cluster version operator is failing to install %s: %s", target.Version, version.Failing.MessageOrReason()), nil
 		case version.Progressing.Message != "":
 			return engine.Wait("Progressing", "%s", version.Progressing.MessageOrReason()), nil
 		}
@@ -35,7 +35,8 @@ func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine
 	}
 }
 
-// IsUpgraded says whether the target is installed in full, and is the newest.
+// IsUpgraded reports whether the target is the newest release and completely installed on the control
+// plane.
 func IsUpgraded(r client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -44,5 +45,5 @@ func IsUpgraded(r client.Reader, target clusterstate.Target) func(context.Contex
 }
 
 func supersededResult(target clusterstate.Target, other clusterstate.Release) engine.Result {
-	return engine.Fail("Superseded", "somebody else leads the cluster from %s to %s", target.Version, other)
+	return engine.Fail("Superseded", "another client updates the cluster from %s to %s", target.Version, other)
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// WithdrawRequest takes a target back that was asked for and that the cluster version
-// operator has not begun with, so that it does not begin hours later, unwatched.
+// WithdrawRequest withdraws a target that was requested and that the cluster version operator has not
+// begun to install, so that it does not begin hours later, unobserved.
 //
-// The patch is sent even if there is nothing to take back. Then it changes
-// nothing, but the API server refuses it unless what was read is what there
-// is: a request that a slow cache does not show yet must not stay behind.
+// The patch is sent even if there is nothing to withdraw. It changes nothing then, but its
+// precondition fails if the cache is outdated: a request that it does not show yet must not remain.
 func WithdrawRequest(c client.Client, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		current, version, err := getClusterVersion(ctx, c)
@@ -39,10 +38,10 @@ func WithdrawRequest(c client.Client, target clusterstate.Target) engine.Upgrade
 		case !applied:
 			return retryOnConflict(), nil
 		case commenced:
-			return engine.Skip("Commenced", "the cluster version operator has begun with %s; it cannot be withdrawn", target.Version), nil
+			return engine.Skip("Commenced", "the cluster version operator has begun to install %s; it cannot be withdrawn", target.Version), nil
 		case !pending:
-			return engine.Skip("NothingToWithdraw", "%s is not asked for", target.Version), nil
+			return engine.Skip("NothingToWithdraw", "%s is not requested", target.Version), nil
 		}
-		return engine.Done("withdrew %s, which the cluster version operator had not begun with", target.Version), nil
+		return engine.Done("withdrew %s, which the cluster version operator had not begun to install", target.Version), nil
 	}
 }

@@ -14,8 +14,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 )
 
@@ -30,30 +30,37 @@ type source struct {
 	calledAt []time.Duration // since noon
 }
 
-func (s *source) FiringAlerts(context.Context) ([]string, error) {
+func (s *source) CriticalAlerts(context.Context) ([]checks.Alert, error) {
 	s.calledAt = append(s.calledAt, s.clock.Since(noon))
 	s.clock.SetTime(s.clock.Now().Add(s.delay))
-	return s.names, s.err
+	var alerts []checks.Alert
+	for _, name := range s.names {
+		name, namespace, _ := strings.Cut(name, "/")
+		alerts = append(alerts, checks.Alert{Name: name, Namespace: namespace})
+	}
+	return alerts, s.err
 }
 
+func (s *source) HasSamples(context.Context, string) (bool, error) { return false, s.err }
+
 // newTestAlerts returns alerts whose source can be changed.
-func newTestAlerts() (*source, *health.Alerts) {
+func newTestAlerts() (*source, *checks.Sources) {
 	s := &source{clock: testingclock.NewFakePassiveClock(noon)}
-	return s, &health.Alerts{Source: s, Clock: s.clock, Interval: time.Minute}
+	return s, &checks.Sources{Prometheus: s, Clock: s.clock, Interval: time.Minute}
 }
 
 func (s *source) setTime(since time.Duration) { s.clock.SetTime(noon.Add(since)) }
 
-const alertsStaleMessage = "nothing is found to be wrong, but alerts must be asked for again before the upgrade goes on"
+const alertsStaleMessage = "nothing is wrong, but alerts must be queried again before the upgrade continues"
 
 func healthyCluster(t *testing.T) client.Reader {
 	t.Helper()
-	return fakecluster.New(t, version(), healthyOperator("dns"), node("a"))
+	return newCluster(t, healthyOperator("dns"), node("a"))
 }
 
 func unhealthyCluster(t *testing.T) client.Reader {
 	t.Helper()
-	return fakecluster.New(t, version(), node("a", notReady))
+	return newCluster(t, node("a", notReady))
 }
 
 // A gate is asked each second, as if something happened in the cluster all the time.
@@ -79,7 +86,7 @@ func TestAlertsAreAskedForOnceAMinuteWhileAGateWaits(t *testing.T) {
 			for second := range 180 {
 				s.setTime(time.Duration(second) * time.Second)
 				// Each pass makes its steps anew.
-				result, err := health.WaitUntilHealthy(tc.reader, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
+				result, err := health.WaitUntilHealthy(runner(tc.reader, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
 				if result.Passed() || !errors.Is(err, tc.err) {
 					t.Fatalf("after %d s: got %v, %v", second, result, err)
 				}
@@ -94,7 +101,7 @@ func TestAlertsAreAskedForOnceAMinuteWhileAGateWaits(t *testing.T) {
 func TestAWaitingGateLooksAgainWhenTheMinuteIsOver(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
-	healthy := health.WaitUntilHealthy(healthyCluster(t), "ClusterUnhealthy", alerts, platform)
+	healthy := health.WaitUntilHealthy(runner(healthyCluster(t), alerts), "ClusterUnhealthy")
 	step := func(since time.Duration, want engine.Result) {
 		t.Helper()
 		s.setTime(since)
@@ -103,63 +110,132 @@ func TestAWaitingGateLooksAgainWhenTheMinuteIsOver(t *testing.T) {
 			t.Errorf("after %s: got %v, %v, want %v", since, got, err, want)
 		}
 	}
-	s.names = []string{"B in namespace y", "A"}
-	step(0, engine.WaitFor(time.Minute, "ClusterUnhealthy", "alerts firing: A, B in namespace y"))
+	s.names = []string{"B/y", "A"}
+	step(0, engine.WaitFor(time.Minute, "ClusterUnhealthy", "critical alerts firing: A, y/B"))
 	s.names = nil
-	step(20*time.Second, engine.WaitFor(40*time.Second, "ClusterUnhealthy", "alerts firing: A, B in namespace y"))
+	step(20*time.Second, engine.WaitFor(40*time.Second, "ClusterUnhealthy", "critical alerts firing: A, y/B"))
 	step(time.Minute, engine.Done("the cluster is healthy"))
 }
 
-func TestNoGateOpensByAnOldAnswer(t *testing.T) {
+func TestNoGateOpensOnAnOutdatedResult(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		takes, after time.Duration
-		want         engine.Result
-		asked        int
+		queries      int
 	}{
-		"at once":                           {0, 0, engine.Done("the cluster is healthy"), 1},
-		"after a few seconds":               {0, 5 * time.Second, engine.Done("the cluster is healthy"), 1},
-		"after more than a few seconds":     {0, 6 * time.Second, engine.WaitFor(54*time.Second, "ClusterUnhealthy", alertsStaleMessage), 1},
-		"after a minute":                    {0, time.Minute, engine.Done("the cluster is healthy"), 2},
-		"after an answer that took a while": {8 * time.Second, 8 * time.Second, engine.WaitFor(52*time.Second, "ClusterUnhealthy", alertsStaleMessage), 1},
-		"after the clock was put back":      {0, -time.Second, engine.Done("the cluster is healthy"), 2},
+		"at once":                         {0, 0, 1},
+		"after a few seconds":             {0, 5 * time.Second, 1},
+		"after more than a few seconds":   {0, 6 * time.Second, 2},
+		"after a minute":                  {0, time.Minute, 2},
+		"after a query that took a while": {8 * time.Second, 8 * time.Second, 2},
+		"after the clock was set back":    {0, -time.Second, 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, alerts := newTestAlerts()
 			s.delay = tc.takes
-			r := healthyCluster(t)
-			if got, err := health.WaitUntilHealthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{}); err != nil || !got.Passed() {
-				t.Fatalf("an answer that has just come does not open the gate: %v, %v", got, err)
+			gate := health.WaitUntilHealthy(runner(healthyCluster(t), alerts), "ClusterUnhealthy")
+			if got, err := gate(t.Context(), engine.Run{}); err != nil || !got.Passed() {
+				t.Fatalf("a new result does not open the gate: %v, %v", got, err)
 			}
 			s.setTime(tc.after)
-			got, err := health.WaitUntilHealthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
-			if err != nil || got != tc.want {
-				t.Errorf("got %v, %v, want %v", got, err, tc.want)
+			if got, err := gate(t.Context(), engine.Run{}); err != nil || !got.Passed() {
+				t.Errorf("got %v, %v", got, err)
 			}
-			if len(s.calledAt) != tc.asked {
-				t.Errorf("asked at %v", s.calledAt)
+			if len(s.calledAt) != tc.queries {
+				t.Errorf("queried at %v", s.calledAt)
 			}
 		})
 	}
 }
 
-// Whether a cluster is healthy is asked when an upgrade would fail otherwise:
-// it must not fail because there is no new answer yet.
-func TestAnOldAnswerIsNoNo(t *testing.T) {
+// A gate is evaluated each second. The cluster becomes healthy at any second of the interval, and the
+// gate of the next step is evaluated some time after the first.
+func TestTheGateOpensAsSoonAsTheClusterIsHealthy(t *testing.T) {
+	t.Parallel()
+	for second := range 60 {
+		for _, next := range []time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second, 55 * time.Second} {
+			s, alerts := newTestAlerts()
+			healthyAt := 5*time.Minute + time.Duration(second)*time.Second
+			for since := time.Duration(0); since < healthyAt; since += time.Second {
+				s.setTime(since)
+				_, _ = health.WaitUntilHealthy(runner(sick{}, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
+			}
+			for _, at := range []time.Duration{healthyAt, healthyAt + next} {
+				s.setTime(at)
+				got, err := health.WaitUntilHealthy(runner(well, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
+				if err != nil || !got.Passed() {
+					t.Errorf("healthy after %s, gate at %s: got %v, %v; queried at %v", healthyAt, at, got, err, s.calledAt)
+				}
+			}
+		}
+	}
+}
+
+func TestAScheduledUpgradeStartsOnTimeAfterPreChecks(t *testing.T) {
+	t.Parallel()
+	for second := range 60 {
+		s, alerts := newTestAlerts()
+		for since := time.Duration(second) * time.Second; since < 10*time.Minute; since += time.Minute {
+			s.setTime(since)
+			_, _ = health.PreCheckHealth(runner(well, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
+		}
+		for _, at := range []time.Duration{10 * time.Minute, 10*time.Minute + 3*time.Second, 10*time.Minute + 12*time.Second} {
+			s.setTime(at)
+			got, err := health.WaitUntilHealthy(runner(well, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
+			if err != nil || !got.Passed() {
+				t.Errorf("pre-checks at second %d, gate at %s: got %v, %v; queried at %v", second, at, got, err, s.calledAt)
+			}
+		}
+	}
+}
+
+// However often a cluster is healthy and is not, a query a minute is the average.
+func TestAtMostOneQueryAMinuteOnAverage(t *testing.T) {
+	t.Parallel()
+	for name, isWell := range map[string]func(second int) bool{
+		"always":             func(int) bool { return true },
+		"never":              func(int) bool { return false },
+		"each second second": func(second int) bool { return second%2 == 0 },
+		"each tenth second":  func(second int) bool { return second%10 == 0 },
+		"half of the time":   func(second int) bool { return second%120 < 60 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, alerts := newTestAlerts()
+			for second := range 3600 {
+				s.setTime(time.Duration(second) * time.Second)
+				var reader client.Reader = sick{}
+				if isWell(second) {
+					reader = well
+				}
+				_, _ = health.WaitUntilHealthy(runner(reader, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
+			}
+			if n := len(s.calledAt); n > 60+2 || n < 58 {
+				t.Errorf("%d queries in an hour: %v", n, s.calledAt)
+			}
+		})
+	}
+}
+
+// What the upgrade would fail for is not decided on an outdated result.
+func TestAnOutdatedResultIsNotANo(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
-	is := health.IsHealthy(healthyCluster(t), alerts, platform)
-	if yes, err := is(t.Context()); err != nil || !yes {
-		t.Errorf("got %t, %v", yes, err)
+	is := health.IsHealthy(runner(healthyCluster(t), alerts))
+	for _, at := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
+		s.setTime(at)
+		if yes, err := is(t.Context()); err != nil || !yes {
+			t.Errorf("after %s: got %t, %v", at, yes, err)
+		}
 	}
 	s.setTime(30 * time.Second)
 	if yes, err := is(t.Context()); err == nil || yes {
-		t.Errorf("by an old answer: got %t, %v", yes, err)
+		t.Errorf("on an outdated result: got %t, %v", yes, err)
 	}
 	s.names = []string{"A"}
-	s.setTime(time.Minute)
+	s.setTime(3 * time.Minute)
 	if yes, err := is(t.Context()); err != nil || yes {
 		t.Errorf("with an alert: got %t, %v", yes, err)
 	}
@@ -168,16 +244,16 @@ func TestAnOldAnswerIsNoNo(t *testing.T) {
 func TestAllThatIsFoundIsNamed(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
-	s.names = []string{"E", "D in namespace y", "D in namespace x", "A", "A"}
-	got, err := health.WaitUntilHealthy(unhealthyCluster(t), "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
-	want := engine.WaitFor(time.Minute, "ClusterUnhealthy", "nodes not ready: a; alerts firing: A, D in namespace x, D in namespace y and 1 more")
+	s.names = []string{"E", "D/y", "D/x", "A", "A"}
+	got, err := health.WaitUntilHealthy(runner(unhealthyCluster(t), alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
+	want := engine.WaitFor(time.Minute, "ClusterUnhealthy", "nodes not ready: a; critical alerts firing: A, E, x/D and 1 more")
 	if err != nil || got != want {
 		t.Errorf("got %v, %v", got, err)
 	}
 
 	s, alerts = newTestAlerts()
 	s.err = errors.New("the answer is 503 Service Unavailable")
-	_, err = health.WaitUntilHealthy(unhealthyCluster(t), "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{})
+	_, err = health.WaitUntilHealthy(runner(unhealthyCluster(t), alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
 	if want := "checking the health of the cluster: the answer is 503 Service Unavailable; found so far: nodes not ready: a"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -187,20 +263,20 @@ func TestWithoutASourceOfAlertsNoGateOpensUnlessTheyAreNotToBeChecked(t *testing
 	t.Parallel()
 	clock := testingclock.NewFakePassiveClock(noon)
 	for name, tc := range map[string]struct {
-		alerts *health.Alerts
+		alerts *checks.Sources
 		opens  bool
 	}{
-		"they are not to be checked": {&health.Alerts{Disabled: true}, true},
+		"they are not to be checked": {&checks.Sources{AlertsDisabled: true}, true},
 		"there are none":             {nil, false},
-		"there is no source of them": {&health.Alerts{Clock: clock, Interval: time.Minute}, false},
+		"there is no source of them": {&checks.Sources{Clock: clock, Interval: time.Minute}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := health.WaitUntilHealthy(healthyCluster(t), "ClusterUnhealthy", tc.alerts, platform)(t.Context(), engine.Run{})
+			result, err := health.WaitUntilHealthy(runner(healthyCluster(t), tc.alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
 			if result.Passed() != tc.opens || (err == nil) != tc.opens {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if err != nil && !strings.Contains(err.Error(), "no source of alerts is given") {
+			if err != nil && !strings.Contains(err.Error(), "no source of alerts is configured") {
 				t.Error(err)
 			}
 		})
@@ -214,11 +290,11 @@ func TestAnAnswerThatWasNotWaitedForIsNotKept(t *testing.T) {
 	s.err = context.Canceled
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := health.WaitUntilHealthy(healthyCluster(t), "ClusterUnhealthy", alerts, platform)(ctx, engine.Run{}); !errors.Is(err, context.Canceled) {
+	if _, err := health.WaitUntilHealthy(runner(healthyCluster(t), alerts), "ClusterUnhealthy")(ctx, engine.Run{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	s.err = nil
-	if result, err := health.WaitUntilHealthy(healthyCluster(t), "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{}); err != nil || !result.Passed() {
+	if result, err := health.WaitUntilHealthy(runner(healthyCluster(t), alerts), "ClusterUnhealthy")(t.Context(), engine.Run{}); err != nil || !result.Passed() {
 		t.Errorf("got %v, %v", result, err)
 	}
 }
@@ -233,7 +309,7 @@ func TestWhoLooksAheadIsContentWithAnAnswerAsOldAsTheInterval(t *testing.T) {
 		fails string
 	}{
 		"nothing is wrong":           {want: engine.Done("the cluster is healthy")},
-		"an alert is firing":         {names: []string{"A"}, want: engine.Wait("Ill", "alerts firing: A")},
+		"an alert is firing":         {names: []string{"A"}, want: engine.Wait("Ill", "critical alerts firing: A")},
 		"a node is ill":              {ill: true, want: engine.Wait("Ill", "nodes not ready: a")},
 		"alerts cannot be found out": {err: errors.New("down"), fails: "checking the health of the cluster: down"},
 	} {
@@ -243,11 +319,11 @@ func TestWhoLooksAheadIsContentWithAnAnswerAsOldAsTheInterval(t *testing.T) {
 			s.names, s.err = tc.names, tc.err
 			cluster := healthyCluster(t)
 			if tc.ill {
-				cluster = fakecluster.New(t, version(), healthyOperator("dns"), node("a", notReady))
+				cluster = newCluster(t, healthyOperator("dns"), node("a", notReady))
 			}
 			for _, second := range []time.Duration{0, 30 * time.Second, 59 * time.Second} {
 				s.setTime(second)
-				got, err := health.PreCheckHealth(cluster, "Ill", alerts, platform)(t.Context(), engine.Run{})
+				got, err := health.PreCheckHealth(runner(cluster, alerts), "Ill")(t.Context(), engine.Run{})
 				if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails {
 					t.Errorf("after %s: got %+v, %v, want %+v, %s", second, got, err, tc.want, tc.fails)
 				}

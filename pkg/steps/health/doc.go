@@ -1,9 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gate has the step that waits for the cluster to be healthy. What
-// healthy means is a list of small checks, each in a file of its own.
+// Package health has the step that waits until the cluster is healthy. What that means is decided by
+// package checks.
 //
-// It knows no upgrade: not its target, nor whether it has begun. It is passed
-// only by what it has found out: a check that cannot find out is an error.
+// It knows no upgrade: neither its target nor whether it has begun. The step passes only on what was
+// determined: a check that cannot be completed is an error.
 package health

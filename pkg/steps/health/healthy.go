@@ -7,29 +7,60 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// alertsStaleMessage is what a gate waits for if it waits for nothing else.
-const alertsStaleMessage = "nothing is found to be wrong, but alerts must be asked for again before the upgrade goes on"
+// outdatedMessage is the message of a gate that waits for a newer result and for nothing else.
+const outdatedMessage = "nothing is wrong, but alerts must be queried again before the upgrade continues"
 
-// WaitUntilHealthy waits, with the given reason, until no check finds anything and no
-// alert fires. All that is found is in the message. In the unforced namespaces
-// nothing ever forces a drain; an asterisk stands for any characters.
-func WaitUntilHealthy(r client.Reader, reason string, alerts *Alerts, noForceNamespaces []string) engine.UpgradeStep {
+// WaitUntilHealthy waits, with the given reason, until no check finds anything. The message names
+// everything that was found. The step fails with that reason after the timeout of the options, if
+// there is one.
+func WaitUntilHealthy(runner checks.Runner, reason string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		found, retryAfter, err := runChecks(ctx, r, alerts, noForceNamespaces, run.Now)
-		message := strings.Join(found, "; ")
+		report := runner.Run(ctx, run.Now)
+		message := cmp.Or(report.Message(), outdatedMessage)
+		timeout := runner.Options.Timeout
 		switch {
-		case err != nil:
-			return engine.Result{}, err
-		case retryAfter > 0:
-			return engine.WaitFor(retryAfter, reason, "%s", cmp.Or(message, alertsStaleMessage)), nil
+		case report.Err == nil && report.Healthy():
+			return engine.Done("the cluster is healthy"), nil
+		case timeout > 0 && run.Now.Sub(run.Since) >= timeout:
+			return failUnlessConfirmedHealthy(ctx, runner, reason, report)
+		case report.Err != nil:
+			return engine.Result{}, report.Error()
+		case report.RetryAfter > 0:
+			return engine.WaitFor(report.RetryAfter, reason, "%s", message), nil
+		}
+		return engine.Wait(reason, "%s", message), nil
+	}
+}
+
+// failUnlessConfirmedHealthy fails at the timeout. A failure is confirmed by the API server.
+func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reason string, report checks.Report) (engine.Result, error) {
+	report = runner.Confirm(ctx, report)
+	switch message := report.Message(); {
+	case report.Err != nil:
+		return engine.Result{}, report.Error()
+	case message != "":
+		return engine.Fail(reason, "not healthy within %s: %s", runner.Options.Timeout, message), nil
+	case report.RetryAfter > 0:
+		return engine.WaitFor(report.RetryAfter, reason, "%s", outdatedMessage), nil
+	}
+	return engine.Done("the cluster is healthy"), nil
+}
+
+// PreCheckHealth is WaitUntilHealthy ahead of time: it opens no gate, so a result of the last query
+// for alerts suffices.
+func PreCheckHealth(runner checks.Runner, reason string) engine.UpgradeStep {
+	runner.Ahead = true
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		report := runner.Run(ctx, time.Time{})
+		switch message := report.Message(); {
+		case report.Err != nil:
+			return engine.Result{}, report.Error()
 		case message != "":
 			return engine.Wait(reason, "%s", message), nil
 		}
@@ -37,28 +68,19 @@ func WaitUntilHealthy(r client.Reader, reason string, alerts *Alerts, noForceNam
 	}
 }
 
-// PreCheckHealth is Healthy for people who look ahead: nothing is opened by it, so
-// an answer about alerts may be as old as the interval.
-func PreCheckHealth(r client.Reader, reason string, alerts *Alerts, noForceNamespaces []string) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		found, _, err := runChecks(ctx, r, alerts, noForceNamespaces, time.Time{})
-		switch {
-		case err != nil:
-			return engine.Result{}, err
-		case len(found) > 0:
-			return engine.Wait(reason, "%s", strings.Join(found, "; ")), nil
-		}
-		return engine.Done("the cluster is healthy"), nil
-	}
-}
-
-// IsHealthy says whether no check finds anything and no alert fires.
-func IsHealthy(r client.Reader, alerts *Alerts, noForceNamespaces []string) func(context.Context) (bool, error) {
+// IsHealthy reports whether no check finds anything. That a check finds something is confirmed by the
+// API server, because the upgrade may fail for it.
+func IsHealthy(runner checks.Runner) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		found, retryAfter, err := runChecks(ctx, r, alerts, noForceNamespaces, time.Time{})
-		if err == nil && len(found) == 0 && retryAfter > 0 {
-			err = errors.New("checking the health of the cluster: " + alertsStaleMessage)
+		report := runner.Confirm(ctx, runner.Run(ctx, time.Time{}))
+		switch {
+		case report.Err != nil:
+			return false, report.Error()
+		case report.Message() != "":
+			return false, nil
+		case report.RetryAfter > 0:
+			return false, errors.New("checking the health of the cluster: " + outdatedMessage)
 		}
-		return err == nil && len(found) == 0, err
+		return true, nil
 	}
 }

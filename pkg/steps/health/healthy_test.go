@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
@@ -27,6 +29,7 @@ import (
 
 func version(conditions ...configv1.ClusterOperatorStatusCondition) client.Object {
 	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
+	v.Status.History = []configv1.UpdateHistory{{Version: "4.4.5", State: configv1.CompletedUpdate}}
 	v.Status.Conditions = conditions
 	return v
 }
@@ -42,20 +45,46 @@ func statusCondition(name configv1.ClusterStatusConditionType, status configv1.C
 }
 
 func healthyOperator(name string) client.Object {
-	return operator(name, statusCondition("Available", "True", "", ""), statusCondition("Degraded", "False", "", ""), statusCondition("Progressing", "True", "", ""))
+	o := operator(name, statusCondition("Available", "True", "", ""), statusCondition("Degraded", "False", "", ""), statusCondition("Progressing", "False", "", ""))
+	o.(*configv1.ClusterOperator).Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: "4.4.5"}}
+	return o
+}
+
+// newCluster returns a healthy cluster with the objects, which replace those of the same name.
+func newCluster(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	for _, healthy := range []client.Object{version(), healthyOperator("machine-config"), pool("master", false)} {
+		if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == healthy.GetName() }) {
+			objects = append(objects, healthy)
+		}
+	}
+	return fakecluster.New(t, objects...)
+}
+
+// runner returns the checks of a platform with the default settings.
+func runner(r client.Reader, sources *checks.Sources) checks.Runner {
+	return checks.Runner{Reader: r, Live: r, Sources: sources, Options: checks.Options{PDBNamespaces: platform}}
 }
 
 func pool(name string, paused bool, conditions ...mcfgv1.MachineConfigPoolCondition) client.Object {
 	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Paused = paused
-	p.Status.MachineCount = 3
-	p.Status.Conditions = conditions
+	p.Spec.Configuration.Name = "rendered-1"
+	p.Status.Configuration.Name = "rendered-1"
+	p.Status.MachineCount, p.Status.UpdatedMachineCount = 3, 3
+	p.Status.Conditions = append(conditions, mcfgv1.MachineConfigPoolCondition{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionTrue})
 	return p
 }
 
 func empty(pool client.Object) client.Object {
 	pool.(*mcfgv1.MachineConfigPool).Status.MachineCount = 0
 	return pool
+}
+
+func updatingPool(name string) client.Object {
+	p := pool(name, false).(*mcfgv1.MachineConfigPool)
+	p.Spec.Configuration.Name = "rendered-2"
+	return p
 }
 
 func unobserved(pool client.Object) client.Object {
@@ -130,10 +159,6 @@ func TestHealthy(t *testing.T) {
 			objects: []client.Object{operator("dns", statusCondition("Available", "Unknown", "", ""), statusCondition("Degraded", "Unknown", "", ""))},
 			want:    "cluster operators unavailable: dns; cluster operators degraded: dns",
 		},
-		"an operator says nothing": {
-			objects: []client.Object{operator("dns")},
-			want:    "cluster operators unavailable: dns; cluster operators degraded: dns",
-		},
 		"a pool is degraded and another one paused": {
 			objects: []client.Object{pool("worker", false, degraded("node x is stuck")), pool("infra", true), pool("master", false)},
 			want:    "machine config pools degraded: worker (node x is stuck); machine config pools paused: infra",
@@ -173,13 +198,35 @@ func TestHealthy(t *testing.T) {
 		},
 		"a budget of the platform lets no pod go": {
 			objects: []client.Object{budget("openshift-etcd", "guard", 0), budget("kube-system", "b", 0), budget("default", "a", 0), budget("openshift-dns", "dns", 1)},
-			want:    "disruption budgets that let no pod go: default/a, kube-system/b, openshift-etcd/guard",
+			want:    "PodDisruptionBudgets that allow no disruption: default/a, kube-system/b, openshift-etcd/guard",
 		},
 		"a budget of an application lets no pod go, which is forced": {
 			objects: []client.Object{budget("shop", "shop", 0), budget("my-openshift-etcd", "guard", 0)},
 		},
 		"a budget of the platform has no pods": {
+			objects: []client.Object{budget("openshift-etcd", "guard", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.CurrentHealthy = 0, 0 })},
+		},
+		"a budget of the platform expects no pods and has healthy ones": {
 			objects: []client.Object{budget("openshift-etcd", "guard", 0, func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 0 })},
+			want:    "PodDisruptionBudgets that allow no disruption: openshift-etcd/guard",
+		},
+		"a budget of the platform cannot be computed": {
+			objects: []client.Object{budget("openshift-etcd", "guard", 1, func(b *policyv1.PodDisruptionBudget) {
+				b.Status.Conditions = []metav1.Condition{{Type: "DisruptionAllowed", Status: "False", Reason: "SyncFailed", Message: "found no controller"}}
+			})},
+			want: "PodDisruptionBudgets that cannot be computed: openshift-etcd/guard (found no controller)",
+		},
+		"a pool is still being updated": {
+			objects: []client.Object{updatingPool("worker")},
+			want:    "machine config pools being updated: worker",
+		},
+		"the control plane is still being updated": {
+			objects: []client.Object{version(statusCondition("Progressing", "True", "", "Working towards 4.4.5"))},
+			want:    "the cluster version operator is installing an update: Working towards 4.4.5",
+		},
+		"the machine config operator has not begun with the installed release": {
+			objects: []client.Object{operator("machine-config", statusCondition("Available", "True", "", ""), statusCondition("Degraded", "False", "", ""))},
+			want:    `the machine config operator is at "", not at 4.4.5 yet`,
 		},
 		"a budget of the platform lets pods go that are ill, as all are": {
 			objects: []client.Object{budget("openshift-etcd", "guard", 0, func(b *policyv1.PodDisruptionBudget) {
@@ -188,37 +235,33 @@ func TestHealthy(t *testing.T) {
 		},
 		"nobody knows what a budget of the platform lets go": {
 			objects: []client.Object{budget("openshift-etcd", "guard", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })},
-			want:    "disruption budgets not observed yet: openshift-etcd/guard",
+			want:    "PodDisruptionBudgets not observed yet: openshift-etcd/guard",
 		},
 		"everything is wrong": {
 			objects: []client.Object{
 				node("e", notReady), node("d", notReady, cordoned), node("c", notReady), node("b", notReady), node("a", notReady, underPressure),
-				pool("worker", true, degraded("x")), operator("dns"),
+				pool("worker", true, degraded("x")), operator("dns", statusCondition("Available", "False", "", ""), statusCondition("Degraded", "True", "", "")),
 				version(statusCondition("Failing", "True", "", "y")), budget("openshift-etcd", "guard", 0),
 			},
 			want: "the cluster version operator is failing: y; cluster operators unavailable: dns; cluster operators degraded: dns; " +
 				"machine config pools degraded: worker (x); machine config pools paused: worker; " +
 				"nodes not ready: a, b, c and 2 more; nodes cordoned by hand: d; nodes under pressure: a (disk and memory); " +
-				"disruption budgets that let no pod go: openshift-etcd/guard",
+				"PodDisruptionBudgets that allow no disruption: openshift-etcd/guard",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects := tc.objects
-			if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == "version" }) {
-				objects = append(objects, version())
-			}
-			r := fakecluster.New(t, objects...)
+			r := newCluster(t, tc.objects...)
 			want := engine.Done("the cluster is healthy")
 			if tc.want != "" {
 				want = engine.Wait("ClusterUnhealthy", "%s", tc.want)
 			}
-			got, err := health.WaitUntilHealthy(r, "ClusterUnhealthy", disabledAlerts(), platform)(t.Context(), engine.Run{})
+			got, err := health.WaitUntilHealthy(runner(r, disabledAlerts()), "ClusterUnhealthy")(t.Context(), engine.Run{})
 			if err != nil || got != want {
 				t.Errorf("got %v; (-want +got):\n%s", err, cmp.Diff(want.Message(), got.Message()))
 			}
-			healthy, err := health.IsHealthy(r, disabledAlerts(), platform)(t.Context())
+			healthy, err := health.IsHealthy(runner(r, disabledAlerts()))(t.Context())
 			if err != nil || healthy != (tc.want == "") {
 				t.Errorf("is healthy: got %t, %v", healthy, err)
 			}
@@ -235,16 +278,16 @@ func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
 		"the cluster operators":    func(o any) bool { _, is := o.(*configv1.ClusterOperatorList); return is },
 		"the machine config pools": func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is },
 		"the nodes":                func(o any) bool { _, is := o.(*corev1.NodeList); return is },
-		"the disruption budgets":   func(o any) bool { _, is := o.(*policyv1.PodDisruptionBudgetList); return is },
+		"the PodDisruptionBudgets": func(o any) bool { _, is := o.(*policyv1.PodDisruptionBudgetList); return is },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := fakecluster.WithReadErrors(fakecluster.New(t, healthy...), broken, fails)
-			result, err := health.WaitUntilHealthy(r, "ClusterUnhealthy", disabledAlerts(), platform)(t.Context(), engine.Run{})
+			r := fakecluster.WithReadErrors(newCluster(t, healthy...), broken, fails)
+			result, err := health.WaitUntilHealthy(runner(r, disabledAlerts()), "ClusterUnhealthy")(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) || result != (engine.Result{}) {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if yes, err := health.IsHealthy(r, disabledAlerts(), platform)(t.Context()); !errors.Is(err, broken) || yes {
+			if yes, err := health.IsHealthy(runner(r, disabledAlerts()))(t.Context()); !errors.Is(err, broken) || yes {
 				t.Errorf("is healthy: got %t, %v", yes, err)
 			}
 		})
@@ -260,14 +303,17 @@ func BenchmarkHealthy(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	shared := cache{version: version().(*configv1.ClusterVersion)}
+	shared := cache{
+		version: version().(*configv1.ClusterVersion), operator: healthyOperator("machine-config").(*configv1.ClusterOperator),
+		pools: []mcfgv1.MachineConfigPool{*pool("worker", false).(*mcfgv1.MachineConfigPool)},
+	}
 	for i := range 500 {
 		shared.nodes = append(shared.nodes, *node(fmt.Sprintf("worker-%03d", i), cordoned).(*corev1.Node))
 		shared.budgets = append(shared.budgets, *budget("shop", fmt.Sprintf("shop-%03d", i), 1, func(b *policyv1.PodDisruptionBudget) {
 			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
 		}).(*policyv1.PodDisruptionBudget))
 	}
-	step := health.WaitUntilHealthy(shared, "ClusterUnhealthy", disabledAlerts(), platform)
+	step := health.WaitUntilHealthy(runner(shared, disabledAlerts()), "ClusterUnhealthy")
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := step(b.Context(), engine.Run{}); err != nil {
@@ -278,18 +324,27 @@ func BenchmarkHealthy(b *testing.B) {
 
 // cache hands out what it has without copying it.
 type cache struct {
-	version *configv1.ClusterVersion
-	nodes   []corev1.Node
-	budgets []policyv1.PodDisruptionBudget
+	version  *configv1.ClusterVersion
+	operator *configv1.ClusterOperator
+	pools    []mcfgv1.MachineConfigPool
+	nodes    []corev1.Node
+	budgets  []policyv1.PodDisruptionBudget
 }
 
 func (c cache) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	*object.(*configv1.ClusterVersion) = *c.version
+	switch object := object.(type) {
+	case *configv1.ClusterVersion:
+		*object = *c.version
+	case *configv1.ClusterOperator:
+		*object = *c.operator
+	}
 	return nil
 }
 
 func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	switch list := list.(type) {
+	case *mcfgv1.MachineConfigPoolList:
+		list.Items = c.pools
 	case *corev1.NodeList:
 		list.Items = c.nodes
 	case *policyv1.PodDisruptionBudgetList:
@@ -298,4 +353,57 @@ func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 	return nil
 }
 
-func disabledAlerts() *health.Alerts { return &health.Alerts{Disabled: true} }
+func disabledAlerts() *checks.Sources { return &checks.Sources{AlertsDisabled: true} }
+
+// well is a healthy cluster that is read without copies, and sick one with a cordoned node.
+var well = cache{
+	version: version().(*configv1.ClusterVersion), operator: healthyOperator("machine-config").(*configv1.ClusterOperator),
+	pools: []mcfgv1.MachineConfigPool{*pool("worker", false).(*mcfgv1.MachineConfigPool)},
+}
+
+type sick struct{}
+
+func (sick) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	return well.Get(ctx, key, object, opts...)
+}
+
+func (sick) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if nodes, ok := list.(*corev1.NodeList); ok {
+		nodes.Items = []corev1.Node{*node("a", cordoned).(*corev1.Node)}
+		return nil
+	}
+	return well.List(ctx, list, opts...)
+}
+
+// A failure is confirmed: a cache that lags behind fails no upgrade.
+func TestAnUnhealthyCacheIsConfirmed(t *testing.T) {
+	t.Parallel()
+	lagging := checks.Runner{Reader: sick{}, Live: well, Sources: disabledAlerts(), Options: checks.Options{Timeout: time.Minute}}
+	if yes, err := health.IsHealthy(lagging)(t.Context()); err != nil || !yes {
+		t.Errorf("is healthy: got %t, %v", yes, err)
+	}
+	confirmed := lagging
+	confirmed.Live = sick{}
+	if yes, err := health.IsHealthy(confirmed)(t.Context()); err != nil || yes {
+		t.Errorf("is healthy, confirmed: got %t, %v", yes, err)
+	}
+	early, late := engine.Run{Since: noon, Now: noon.Add(59 * time.Second)}, engine.Run{Since: noon, Now: noon.Add(time.Minute)}
+	for name, tc := range map[string]struct {
+		runner         checks.Runner
+		run            engine.Run
+		passes, failed bool
+	}{
+		"before the timeout":                    {confirmed, early, false, false},
+		"at the timeout":                        {confirmed, late, false, true},
+		"at the timeout, while the cache lags":  {lagging, late, true, false},
+		"at the timeout, with a healthy result": {checks.Runner{Reader: well, Live: well, Sources: disabledAlerts(), Options: checks.Options{Timeout: time.Minute}}, late, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := health.WaitUntilHealthy(tc.runner, "ClusterUnhealthy")(t.Context(), tc.run)
+			if err != nil || got.Passed() != tc.passes || got.Failed() != tc.failed || tc.failed && got.Reason() != "ClusterUnhealthy" {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 )
 
@@ -27,12 +26,12 @@ func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
 		want    []string
 	}{
 		"all is well":                {[]client.Object{version(), healthyOperator("dns"), node("a")}, nil, nil, nil},
-		"an operator is degraded":    {[]client.Object{version(), operator("dns")}, nil, nil, []string{"operators"}},
+		"an operator is degraded":    {[]client.Object{operator("dns")}, nil, nil, []string{"operators"}},
 		"a pool is paused":           {[]client.Object{version(), pool("worker", true)}, nil, nil, []string{"pools"}},
 		"a node and an alert":        {[]client.Object{version(), node("a", notReady)}, []string{"A"}, nil, []string{"nodes", "alerts"}},
-		"a budget":                   {[]client.Object{version(), budget("openshift-etcd", "guard", 0)}, nil, nil, []string{"budgets"}},
+		"a PodDisruptionBudget":      {[]client.Object{version(), budget("openshift-etcd", "guard", 0)}, nil, nil, []string{"pdbs"}},
 		"alerts cannot be found out": {[]client.Object{version()}, nil, down, []string{"alerts"}},
-		"neither can the version":    {nil, nil, nil, []string{"version"}},
+		"a pool is updating":         {[]client.Object{updatingPool("worker")}, nil, nil, []string{"rollout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,19 +48,19 @@ func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
 					t.Errorf("%s was observed at %s", check, at)
 				}
 			}
-			r := fakecluster.New(t, tc.objects...)
-			_, _ = health.WaitUntilHealthy(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{Now: now})
+			r := newCluster(t, tc.objects...)
+			_, _ = health.WaitUntilHealthy(runner(r, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{Now: now})
 			if diff := cmp.Diff(tc.want, failed); diff != "" {
 				t.Errorf("observed to fail (-want +got):\n%s", diff)
 			}
 			once := slices.Clone(observed)
-			for _, check := range []string{"version", "operators", "pools", "nodes", "budgets", "alerts"} {
+			for _, check := range []string{"version", "operators", "pools", "rollout", "nodes", "pdbs", "queries", "alerts"} {
 				if !slices.Contains(once, check) {
 					t.Errorf("%s was not observed", check)
 				}
 			}
-			_, _ = health.IsHealthy(r, alerts, platform)(t.Context()) // an upgrade does not wait for either of these
-			_, _ = health.PreCheckHealth(r, "ClusterUnhealthy", alerts, platform)(t.Context(), engine.Run{Now: now})
+			_, _ = health.IsHealthy(runner(r, alerts))(t.Context()) // an upgrade does not wait for either of these
+			_, _ = health.PreCheckHealth(runner(r, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{Now: now})
 			if diff := cmp.Diff(once, observed); diff != "" {
 				t.Errorf("observed (-by the step +beside it):\n%s", diff)
 			}

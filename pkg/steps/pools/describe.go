@@ -7,25 +7,26 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Bounds of texts, in bytes: a message has room for three pools.
 const (
-	maxPoolText   = 640 // what is said of a pool and its nodes
-	maxReasonText = 160 // what a pool or a node says of itself
+	maxPoolText   = 640 // the description of a pool and its nodes
+	maxReasonText = 160 // what a pool or a node reports
 )
 
-// describe says of each kind of pool, the worst first, how far it is, and
-// which of its nodes hold it up.
-func describe(pending []poolStatus) string {
+// describe returns, for each state of pools, the most severe first, how far they are and which nodes
+// block them.
+func describe(pending []checks.PendingPool) string {
 	var groups []string
-	for _, state := range []poolState{degraded, paused, updating} {
+	for _, state := range []checks.PoolState{checks.PoolDegraded, checks.PoolPaused, checks.PoolUpdating} {
 		var pools []string
-		for _, t := range pending {
-			if t.state == state {
-				pools = append(pools, text.WithReason(t.pool.Name, text.Truncate(t.progress(), maxPoolText)))
+		for _, p := range pending {
+			if p.State == state {
+				pools = append(pools, text.WithReason(p.Pool.Name, text.Truncate(progress(p), maxPoolText)))
 			}
 		}
 		if len(pools) > 0 {
@@ -35,45 +36,52 @@ func describe(pending []poolStatus) string {
 	return strings.Join(groups, "; ")
 }
 
-func (t poolStatus) progress() string {
-	parts := []string{fmt.Sprintf("%d of %d machines", t.pool.UpdatedMachines, t.pool.Machines)}
-	if t.state == degraded {
-		parts = append(parts, truncate(t.pool.Degraded.MessageOrReason()))
+func progress(p checks.PendingPool) string {
+	parts := []string{fmt.Sprintf("%d of %d machines", p.Pool.UpdatedMachines, p.Pool.Machines)}
+	if p.State == checks.PoolDegraded {
+		parts = append(parts, truncate(p.Pool.Degraded.MessageOrReason()))
 	}
-	if !t.pool.Observed {
-		parts = append(parts, "the machine config operator has not looked at it yet")
+	if !p.Pool.Observed {
+		parts = append(parts, "not observed by the machine config operator yet")
 	}
-	return strings.Join(append(parts, blockingNodes(t.nodes)...), "; ")
+	return strings.Join(append(parts, blockingNodes(p.Nodes)...), "; ")
 }
 
-// blockingNodes are the nodes for which the pool waits, the worst first, each once. A
-// node that is not ready or cordoned by somebody counts among those that may be
-// away at a time, so the others may wait for it.
+// blockingNodes returns the nodes for which the pool waits, the most severe first, each once. A node
+// that is not ready or cordoned counts among those that may be unavailable at a time, so other nodes
+// may wait for it.
 func blockingNodes(nodes []clusterstate.Node) []string {
-	var broken, down, byHand, draining, inProgress []string
+	var degraded, notReady, deleting, cordoned, draining, updating []string
 	for _, node := range nodes {
 		switch {
 		case node.Degraded():
-			broken = append(broken, text.WithReason(node.Name, truncate(node.Reason)))
+			degraded = append(degraded, text.WithReason(node.Name, truncate(text.Reason(node.Reason))))
 		case !node.Ready:
-			down = append(down, text.WithReason(node.Name, text.FormatSince(node.ReadySince)))
+			notReady = append(notReady, text.WithReason(node.Name, text.FormatSince(node.ReadySince)))
+		case node.Cordoned && node.BeingDeleted:
+			deleting = append(deleting, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
 		case node.CordonedByHand():
-			byHand = append(byHand, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
+			cordoned = append(cordoned, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
 		case node.Draining:
 			draining = append(draining, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
 		case node.Updating:
-			inProgress = append(inProgress, text.WithReason(node.Name, strings.Trim(truncate(node.State)+": "+truncate(node.Reason), ": ")))
+			updating = append(updating, text.WithReason(node.Name, strings.Trim(truncate(node.State)+": "+truncate(node.Reason), ": ")))
 		}
 	}
 	var groups []string
 	for _, group := range []struct {
-		what  string
+		state string
 		nodes []string
 	}{
-		{"degraded", broken}, {"not ready", down}, {"cordoned by hand", byHand}, {"being drained", draining}, {"being updated", inProgress},
+		{"degraded", degraded},
+		{"not ready", notReady},
+		{"being deleted by the cluster autoscaler", deleting},
+		{"cordoned", cordoned},
+		{"being drained", draining},
+		{"being updated", updating},
 	} {
 		if len(group.nodes) > 0 {
-			groups = append(groups, fmt.Sprintf("nodes %s: %s", group.what, text.JoinNames(group.nodes)))
+			groups = append(groups, fmt.Sprintf("nodes %s: %s", group.state, text.JoinNames(group.nodes)))
 		}
 	}
 	return groups

@@ -1,10 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pools has the step that waits for the nodes: for all machine config
-// pools to be updated.
+// Package pools has the step that waits until all machine config pools are updated.
 //
-// It only looks. It unpauses no pool, drains no node and knows no target: what
-// the nodes are to become is between the cluster version operator and the
-// machine config operator.
+// It writes nothing: it unpauses no pool and drains no node. It knows no target: the cluster version
+// operator and the machine config operator determine what the nodes are to become.
 package pools

@@ -156,9 +156,9 @@ func TestUpdated(t *testing.T) {
 				node("worker", "f", machineConfigState("Unreconcilable", "")),
 				node("worker", "g", notStarted, notReady)),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (3 of 6 machines; "+
-				"nodes degraded: e (cannot evict pod web-0), f; "+
+				"nodes degraded: e (cannot evict pod web-0), f (no reason given); "+
 				"nodes not ready: d (since 2026-03-01T12:00:00Z), g (since 2026-03-01T12:00:00Z); "+
-				"nodes cordoned by hand: c (since 2026-03-01T12:00:00Z); "+
+				"nodes cordoned: c (since 2026-03-01T12:00:00Z); "+
 				"nodes being drained: b (since 2026-03-01T12:00:00Z); "+
 				"nodes being updated: a (Working))"),
 		},
@@ -187,7 +187,7 @@ func TestUpdated(t *testing.T) {
 		},
 		"one without machines has not been looked at": {
 			here(pool("worker", empty, unobserved)),
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; the machine config operator has not looked at it yet)"),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; not observed by the machine config operator yet)"),
 		},
 		"a paused one without machines leaves nobody behind": {
 			here(pool("worker"), pool("zone", paused, empty, func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "rendered-zone-3" })),
@@ -199,7 +199,7 @@ func TestUpdated(t *testing.T) {
 		},
 		"a paused one without machines has not been looked at": {
 			here(pool("worker", paused, empty, unobserved)),
-			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines; the machine config operator has not looked at it yet)"),
+			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines; not observed by the machine config operator yet)"),
 		},
 		"one was paused while a node was being updated": {
 			here(pool("worker", paused, updating), node("worker", "w-1", machineConfigState("Working", ""), draining)),
@@ -220,7 +220,7 @@ func TestUpdated(t *testing.T) {
 		},
 		"one has not noticed yet that there is something to do": {
 			here(pool("worker", unobserved)),
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines; the machine config operator has not looked at it yet)"),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines; not observed by the machine config operator yet)"),
 		},
 		"one says that it is updated, of the configuration before": {
 			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "rendered-worker-3" })),
@@ -228,7 +228,7 @@ func TestUpdated(t *testing.T) {
 		},
 		"one says nothing": {
 			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Status = mcfgv1.MachineConfigPoolStatus{} })),
-			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; the machine config operator has not looked at it yet)"),
+			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; not observed by the machine config operator yet)"),
 		},
 		"the machine config operator is at the release before": {
 			[]client.Object{pool("worker"), version(), operator("4.4.5", "False")},
@@ -244,7 +244,7 @@ func TestUpdated(t *testing.T) {
 		},
 		"the machine config operator is at work": {
 			[]client.Object{pool("worker"), version(), operator("4.4.6", "True")},
-			engine.Wait("PoolsUpdating", "the machine config operator is at work: Working towards 4.4.6"),
+			engine.Wait("PoolsUpdating", "the machine config operator is progressing: Working towards 4.4.6"),
 		},
 	}
 	for name, tc := range cases {
@@ -255,7 +255,7 @@ func TestUpdated(t *testing.T) {
 			if err != nil || got != tc.want {
 				t.Errorf("got %s, %v; (-want +got):\n%s", got.Reason(), err, cmp.Diff(tc.want.Message(), got.Message()))
 			}
-			all, err := pools.AllUpdated(r)(t.Context())
+			all, err := pools.AllUpdated(r, r)(t.Context())
 			if err != nil || all != tc.want.Passed() {
 				t.Errorf("all updated: got %t, %v", all, err)
 			}
@@ -310,7 +310,7 @@ func TestPoolsThatCannotBeReadAreAnError(t *testing.T) {
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if all, err := pools.AllUpdated(r)(t.Context()); all || !errors.Is(err, broken) {
+			if all, err := pools.AllUpdated(r, r)(t.Context()); all || !errors.Is(err, broken) {
 				t.Errorf("all updated: got %t, %v", all, err)
 			}
 		})

@@ -1,0 +1,128 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Level is the severity of a finding.
+type Level int
+
+// The levels in ascending order.
+const (
+	LevelStatus Level = iota
+	LevelInfo
+	LevelWarning
+	LevelError
+	LevelCritical
+)
+
+// Blocks reports whether a finding of the level closes a health gate.
+func (l Level) Blocks() bool { return l >= LevelWarning }
+
+// Scope is the part of the cluster that a finding is about.
+type Scope string
+
+// The scopes.
+const (
+	ScopeControlPlane Scope = "ControlPlane"
+	ScopeWorkerPool   Scope = "WorkerPool"
+)
+
+// Type is the kind of impact of a finding on an update.
+type Type string
+
+// The types.
+const (
+	TypeUnknown             Type = "Unknown"
+	TypeAPIAvailability     Type = "API Availability"
+	TypeClusterCapacity     Type = "Cluster Capacity"
+	TypeApplicationOutage   Type = "Application Outage"
+	TypeUpdateSpeed         Type = "Update Speed"
+	TypeUpdateStalled       Type = "Update Stalled"
+	TypeClusterAvailability Type = "Cluster Availability"
+)
+
+// Resource identifies an object that a finding is about.
+type Resource struct {
+	Group, Kind, Namespace, Name string
+}
+
+// String returns the namespace and the name.
+func (r Resource) String() string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// Finding is what a check found.
+type Finding struct {
+	// Informer is the name of the check, which is the built-in informer for update status.
+	Informer string
+	// UID identifies the finding: check and object, never text, time, count, or index.
+	UID       string
+	Scope     Scope
+	Resources []Resource
+	Level     Level
+	Type      Type
+	// Reason is one CamelCase word.
+	Reason string
+	// Summary is one line about what is wrong with all objects of this reason, such as "nodes not
+	// ready". Messages list findings of one summary together.
+	Summary string
+	// Description is what the object reports about it, in one bounded line; it may be empty.
+	Description string
+	// Since is when it began; zero means that this is unknown.
+	Since time.Time
+	// Reference is an https URL with more about it; empty means none.
+	Reference string
+	// Remedy is what a person can do about it; empty means that none is known.
+	Remedy string
+	// CausedBy lists the UIDs of the findings that cause this one.
+	CausedBy []string
+}
+
+// item returns the object and its details, for a message that lists several findings.
+func (f Finding) item() string {
+	names := make([]string, 0, len(f.Resources))
+	for _, r := range f.Resources {
+		names = append(names, r.String())
+	}
+	details := f.Description
+	if details == "" {
+		details = text.FormatSince(f.Since)
+	}
+	if len(names) == 0 {
+		return details
+	}
+	return text.WithReason(strings.Join(names, " and "), details)
+}
+
+// Message names every finding that blocks, grouped by summary, in the order of the findings.
+func Message(findings []Finding) string {
+	var summaries, messages []string
+	items := map[string][]string{}
+	for _, f := range findings {
+		if !f.Level.Blocks() {
+			continue
+		}
+		if !slices.Contains(summaries, f.Summary) {
+			summaries = append(summaries, f.Summary)
+		}
+		items[f.Summary] = append(items[f.Summary], f.item())
+	}
+	for _, summary := range summaries {
+		if names := text.JoinNames(items[summary]); names != "" {
+			summary += ": " + names
+		}
+		messages = append(messages, summary)
+	}
+	return strings.Join(messages, "; ")
+}

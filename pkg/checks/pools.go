@@ -1,0 +1,48 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+var poolsCheck = Check{
+	Name:  "pools",
+	Doc:   "Machine config pools are degraded, or paused although they have machines.",
+	Reads: []client.Object{&mcfgv1.MachineConfigPool{}},
+	Find:  findPools,
+}
+
+// findPools includes paused pools because an upgrade would skip their machines.
+func findPools(ctx context.Context, in Input) ([]Finding, error) {
+	pools, err := clusterstate.ListPools(ctx, in.Reader)
+	if err != nil {
+		return nil, err
+	}
+	var degraded, paused []Finding
+	for _, pool := range pools {
+		if pool.Degraded.IsTrue() {
+			f := poolFinding("PoolDegraded", "machine config pools degraded", pool)
+			f.Description = pool.Degraded.MessageOrReason()
+			degraded = append(degraded, f)
+		}
+		if pool.Paused && !pool.Empty() {
+			f := poolFinding("PoolPaused", "machine config pools paused", pool)
+			f.Remedy = "Set spec.paused of the MachineConfigPool to false."
+			paused = append(paused, f)
+		}
+	}
+	return append(degraded, paused...), nil
+}
+
+func poolFinding(reason, summary string, pool clusterstate.Pool) Finding {
+	f := newFinding(reason, summary, Resource{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: pool.Name})
+	f.Scope = ScopeWorkerPool
+	return f
+}

@@ -1,0 +1,38 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+var queriesCheck = Check{
+	Name: "queries",
+	Doc:  "The result of a custom query has samples.",
+	Find: findQueries,
+}
+
+func findQueries(ctx context.Context, in Input) ([]Finding, error) {
+	var found []Finding
+	var errs []error
+	for _, expression := range in.Options.Queries {
+		samples, err := in.Sources.hasSamples(ctx, expression, func(outdated bool) bool { return in.urgent && !outdated })
+		if err != nil {
+			errs = append(errs, fmt.Errorf("custom query %s: %w", text.Excerpt(expression), err))
+			continue
+		}
+		in.retry.wait(retryAfter(samples, in.urgent, samples.value))
+		if samples.value {
+			f := newFinding("QueryHasSamples", "custom queries with samples")
+			f.UID += "/" + expression
+			f.Description = text.Excerpt(expression)
+			found = append(found, f)
+		}
+	}
+	return found, errors.Join(errs...)
+}

@@ -1,0 +1,193 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+var rolloutCheck = Check{
+	Name:  "rollout",
+	Doc:   "An update is still being installed, on the control plane or on the nodes of a pool.",
+	Reads: []client.Object{&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{}, &corev1.Node{}},
+	Find:  func(ctx context.Context, in Input) ([]Finding, error) { return Unsettled(ctx, in.Reader) },
+}
+
+// Unsettled returns what is still being installed, by the cluster version operator or, in the pools,
+// on the nodes; nothing means that the cluster is settled. It is the only answer to that question:
+// the health gates and the cleanup of an upgrade use it. A paused pool rolls out nothing.
+func Unsettled(ctx context.Context, r client.Reader) ([]Finding, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if f, updating := controlPlaneUpdating(version); updating {
+		return []Finding{f}, nil
+	}
+	rollout, err := GetRollout(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, p := range rollout.Pending {
+		if p.RollingOut() {
+			found = append(found, poolFinding("PoolUpdating", "machine config pools being updated", p.Pool))
+		}
+	}
+	if len(found) == 0 && rollout.OperatorBehind != "" {
+		f := newFinding("MachineConfigOperatorBehind", rollout.OperatorBehind)
+		f.UID = uid(f.Reason, machineConfigOperator)
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+var machineConfigOperator = Resource{Group: configv1.GroupName, Kind: "ClusterOperator", Name: clusterstate.MachineConfigOperator}
+
+func controlPlaneUpdating(version clusterstate.Version) (Finding, bool) {
+	f := newFinding("ControlPlaneUpdating", "the cluster version operator is installing an update")
+	f.UID = uid(f.Reason, clusterVersion)
+	release, updating := version.UpdatingTo()
+	switch {
+	case updating:
+		f.Summary = fmt.Sprintf("the cluster is being updated to %s", release)
+	case !version.Progressing.IsTrue():
+		return Finding{}, false
+	}
+	f.Description = version.Progressing.MessageOrReason()
+	return f, true
+}
+
+// Rollout is the state of the rollout of the installed release to the nodes.
+type Rollout struct {
+	// OperatorBehind is why the machine config operator may still change the pools; empty means that
+	// it will not.
+	OperatorBehind string
+	// Pools is the number of pools.
+	Pools int
+	// Pending are the pools that are not updated, or that may have been skipped: those that are
+	// degraded, and those that are paused although they have machines.
+	Pending []PendingPool
+}
+
+// PoolState is why a pool is pending.
+type PoolState string
+
+// The states, the most severe first.
+const (
+	PoolDegraded PoolState = "degraded"
+	PoolPaused   PoolState = "paused"
+	PoolUpdating PoolState = "updating"
+)
+
+// PendingPool is a pool that is not updated, with its nodes.
+type PendingPool struct {
+	State PoolState
+	Pool  clusterstate.Pool
+	Nodes []clusterstate.Node
+}
+
+// RollingOut reports whether nodes of the pool are still to be updated and nothing pauses that.
+func (p PendingPool) RollingOut() bool {
+	return !p.Pool.Paused && (!p.Pool.Updated || anyNodeOutdated(p.Nodes, p.Pool.Config))
+}
+
+// Complete reports whether the machines of every pool have the configuration of the installed
+// release.
+func (r Rollout) Complete() bool { return r.OperatorBehind == "" && len(r.Pending) == 0 }
+
+// GetRollout reads the state of the rollout.
+//
+// A pool that reports "updated" may not have begun yet, so it counts only once the machine config
+// operator reports the installed release and is not progressing. It reports a release only when it
+// has rendered that release's configurations and the pools that the control plane needs have theirs;
+// by then the others have their new spec.configuration. From then on a pool that is not updated
+// cannot hide: the observed generation or the configuration in its status is behind its spec, or a
+// node has another configuration. Therefore a node that joins meanwhile, with the old configuration,
+// counts although the pool has not counted it yet.
+func GetRollout(ctx context.Context, r client.Reader) (Rollout, error) {
+	behind, err := operatorBehind(ctx, r)
+	if err != nil {
+		return Rollout{}, err
+	}
+	pools, err := clusterstate.ListPools(ctx, r)
+	if err != nil {
+		return Rollout{}, err
+	}
+	if len(pools) == 0 {
+		return Rollout{}, errors.New("the cluster has no machine config pools, so the state of its nodes is unknown")
+	}
+	nodes, err := clusterstate.ListNodes(ctx, r)
+	if err != nil {
+		return Rollout{}, err
+	}
+	return Rollout{OperatorBehind: behind, Pools: len(pools), Pending: pendingPools(pools, nodes)}, nil
+}
+
+// IsInstalled reports whether the target is completely installed: on the control plane, and on the
+// nodes of every pool. It is the only answer to the question whether an upgrade has nothing to do.
+func IsInstalled(ctx context.Context, r client.Reader, target clusterstate.Target) (bool, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, r)
+	if err != nil || !version.Current.Matches(target) || !version.Completed {
+		return false, err
+	}
+	rollout, err := GetRollout(ctx, r)
+	return err == nil && rollout.Complete(), err
+}
+
+func operatorBehind(ctx context.Context, r client.Reader) (string, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	operator, err := clusterstate.GetClusterOperator(ctx, r, clusterstate.MachineConfigOperator)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case version.Current.Version == "" || operator.Version != version.Current.Version:
+		return fmt.Sprintf("the machine config operator is at %q, not at %s yet", operator.Version, version.Current), nil
+	case operator.Progressing.IsTrue():
+		return "the machine config operator is progressing: " + operator.Progressing.MessageOrReason(), nil
+	}
+	return "", nil
+}
+
+func pendingPools(pools []clusterstate.Pool, nodes []clusterstate.Node) []PendingPool {
+	var pending []PendingPool
+	members := clusterstate.NodesByPool(pools, nodes)
+	for _, pool := range pools {
+		p := PendingPool{Pool: pool, Nodes: members[pool.Name]}
+		switch {
+		case pool.Degraded.IsTrue():
+			p.State = PoolDegraded
+		case pool.Paused && pool.Empty() && len(p.Nodes) == 0:
+			continue
+		case pool.Paused:
+			p.State = PoolPaused
+		case pool.Updated && !anyNodeOutdated(p.Nodes, pool.Config):
+			continue
+		default:
+			p.State = PoolUpdating
+		}
+		pending = append(pending, p)
+	}
+	return pending
+}
+
+// anyNodeOutdated reports whether a node that the machine config operator manages does not have the
+// configuration.
+func anyNodeOutdated(nodes []clusterstate.Node, config string) bool {
+	return slices.ContainsFunc(nodes, func(n clusterstate.Node) bool { return n.DesiredConfig != "" && n.CurrentConfig != config })
+}

@@ -1,0 +1,34 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"context"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+var versionCheck = Check{
+	Name:  "version",
+	Doc:   "The cluster version operator is failing.",
+	Reads: []client.Object{&configv1.ClusterVersion{}},
+	Find:  findVersion,
+}
+
+// clusterVersion is the only ClusterVersion.
+var clusterVersion = Resource{Group: configv1.GroupName, Kind: "ClusterVersion", Name: "version"}
+
+// findVersion reads the condition Failing: a ClusterVersion has no condition Degraded.
+func findVersion(ctx context.Context, in Input) ([]Finding, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, in.Reader)
+	if err != nil || !version.Failing.IsTrue() {
+		return nil, err
+	}
+	f := newFinding("ClusterVersionFailing", "the cluster version operator is failing")
+	f.UID, f.Resources, f.Description = uid(f.Reason, clusterVersion), nil, version.Failing.MessageOrReason()
+	return []Finding{f}, nil
+}
