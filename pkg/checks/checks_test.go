@@ -1,0 +1,431 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func clusterVersion(changes ...func(*configv1.ClusterVersion)) *configv1.ClusterVersion {
+	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
+	v.Status.History = []configv1.UpdateHistory{{Version: "4.4.6", State: configv1.CompletedUpdate}}
+	for _, change := range changes {
+		change(v)
+	}
+	return v
+}
+
+func operator(name string, conditions ...configv1.ClusterStatusConditionType) *configv1.ClusterOperator {
+	o := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	o.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: "4.4.6"}}
+	for _, condition := range conditions {
+		status := configv1.ConditionFalse
+		if condition == configv1.OperatorAvailable {
+			status = configv1.ConditionTrue
+		}
+		o.Status.Conditions = append(o.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: condition, Status: status})
+	}
+	return o
+}
+
+func healthyOperator(name string) *configv1.ClusterOperator {
+	return operator(name, configv1.OperatorAvailable, configv1.OperatorDegraded)
+}
+
+func pool(name string, changes ...func(*mcfgv1.MachineConfigPool)) *mcfgv1.MachineConfigPool {
+	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Configuration.Name, p.Status.Configuration.Name = "rendered-2", "rendered-2"
+	p.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"role": name}}
+	p.Status.MachineCount, p.Status.UpdatedMachineCount = 1, 1
+	p.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionTrue}}
+	for _, change := range changes {
+		change(p)
+	}
+	return p
+}
+
+func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"role": "worker"}, Annotations: map[string]string{
+		"machineconfiguration.openshift.io/currentConfig": "rendered-2", "machineconfiguration.openshift.io/desiredConfig": "rendered-2",
+	}}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	for _, change := range changes {
+		change(n)
+	}
+	return n
+}
+
+func cordonedOf(machine string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Spec.Unschedulable = true
+		n.Annotations["machine.openshift.io/machine"] = "openshift-machine-api/" + machine
+	}
+}
+
+func machine(name string, deleting bool) *machinev1beta1.Machine {
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: name}}
+	if deleting {
+		m.Finalizers, m.DeletionTimestamp = []string{"machine.machine.openshift.io"}, new(metav1.NewTime(noon))
+	}
+	return m
+}
+
+func budget(name string, selector *metav1.LabelSelector) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: name, Generation: 1}}
+	b.Spec.Selector = selector
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, CurrentHealthy: 3, DisruptionsAllowed: 1}
+	return b
+}
+
+func selecting(labels ...string) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for _, label := range labels {
+		key, value, _ := strings.Cut(label, "=")
+		selector.MatchLabels[key] = value
+	}
+	return selector
+}
+
+func pod(name string, labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: name, Labels: labels}}
+}
+
+// healthyCluster returns the objects of a healthy cluster, some replaced by others of the same name.
+func healthyCluster(objects ...client.Object) []client.Object {
+	for _, healthy := range []client.Object{clusterVersion(), healthyOperator("machine-config"), pool("master"), pool("worker"), node("worker-0")} {
+		if !slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == healthy.GetName() }) {
+			objects = append(objects, healthy)
+		}
+	}
+	return objects
+}
+
+// prometheus is a source of alerts that counts its queries.
+type prometheus struct {
+	alerts  []checks.Alert
+	samples map[string]bool
+	err     error
+	queries int
+}
+
+func (p *prometheus) CriticalAlerts(context.Context) ([]checks.Alert, error) {
+	p.queries++
+	return p.alerts, p.err
+}
+
+func (p *prometheus) HasSamples(_ context.Context, expression string) (bool, error) {
+	return p.samples[expression], p.err
+}
+
+func sources(p *prometheus) *checks.Sources {
+	return &checks.Sources{Prometheus: p, Clock: testingclock.NewFakePassiveClock(noon), Interval: time.Minute}
+}
+
+// recordingReader records the kinds that are read.
+type recordingReader struct {
+	client.Reader
+	kinds map[string]bool
+}
+
+func (r recordingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	r.kinds[fmt.Sprintf("%T", object)] = true
+	return r.Reader.Get(ctx, key, object, opts...)
+}
+
+func (r recordingReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	kind := fmt.Sprintf("%T", list)
+	if partial, ok := list.(*metav1.PartialObjectMetadataList); ok {
+		kind = map[string]string{"PodList": "*v1.PodList", "MachineList": "*v1beta1.MachineList"}[partial.Kind]
+	}
+	r.kinds[strings.TrimSuffix(kind, "List")] = true
+	return r.Reader.List(ctx, list, opts...)
+}
+
+// The cache, the watches, and the permissions follow from what a check declares: a check that reads
+// another kind would fail in the operator, and one that reads fewer would cost memory.
+func TestEachCheckReadsTheKindsThatItDeclares(t *testing.T) {
+	t.Parallel()
+	both := map[string]string{"app": "etcd", "tier": "db"}
+	r := fakecluster.New(t, healthyCluster(
+		node("worker-1", cordonedOf("a")), machine("a", true), pod("etcd-0", both), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")),
+	)...)
+	for _, check := range checks.All() {
+		t.Run(check.Name, func(t *testing.T) {
+			t.Parallel()
+			cached, live := recordingReader{r, map[string]bool{}}, recordingReader{r, map[string]bool{}}
+			in := checks.Input{Reader: cached, Live: live, Sources: sources(&prometheus{}), Options: checks.Options{PDBNamespaces: []string{"*"}, Queries: []string{"up"}}}
+			if check.Name == "alerts" || check.Name == "queries" {
+				in.Sources = nil // they read nothing, and fail without a source
+			}
+			_, _ = check.Find(t.Context(), in)
+			declared := func(objects []client.Object) map[string]bool {
+				kinds := map[string]bool{}
+				for _, object := range objects {
+					kinds[fmt.Sprintf("%T", object)] = true
+				}
+				return kinds
+			}
+			if diff := cmp.Diff(declared(check.Reads), cached.kinds); diff != "" {
+				t.Errorf("from the cache (-declared +read):\n%s", diff)
+			}
+			if diff := cmp.Diff(declared(check.ReadsLive), live.kinds); diff != "" {
+				t.Errorf("from the API server (-declared +read):\n%s", diff)
+			}
+			if check.Doc == "" || !slices.Contains(checks.Names(), check.Name) {
+				t.Error("it has no Doc, or no name")
+			}
+		})
+	}
+	if n := len(checks.Reads()); n != 5 {
+		t.Errorf("all checks read %d kinds", n)
+	}
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	both := map[string]string{"app": "etcd", "tier": "db"}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		alerts  []checks.Alert
+		samples map[string]bool
+		options checks.Options
+		want    string
+		fails   string
+	}{
+		"a healthy cluster": {},
+		"an operator without Degraded": {
+			objects: []client.Object{operator("dns", configv1.OperatorAvailable), healthyOperator("etcd")},
+			fails:   "cluster operators do not report their state: dns (no condition Degraded)",
+		},
+		"an operator without any condition": {
+			objects: []client.Object{operator("dns")}, fails: "cluster operators do not report their state: dns (no conditions Available and Degraded)",
+		},
+		"an operator without Degraded that does not count": {
+			objects: []client.Object{operator("dns")}, options: checks.Options{ExcludeOperators: []string{"openshift-dns"}},
+		},
+		"a cluster without pools": {
+			objects: []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "master"}}, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "worker"}}},
+			fails:   "the cluster has no machine config pools",
+		},
+		"a pool that has not counted an outdated node": {
+			objects: []client.Object{node("worker-1", func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/currentConfig"] = "rendered-1" })},
+			want:    "machine config pools being updated: worker",
+		},
+		"a Windows node with another configuration": {
+			objects: []client.Object{node("worker-1", func(n *corev1.Node) {
+				n.Labels["kubernetes.io/os"] = "windows"
+				n.Annotations["machineconfiguration.openshift.io/currentConfig"] = "rendered-1"
+			})},
+		},
+		"a node whose Machine is being deleted": {
+			objects: []client.Object{node("worker-1", cordonedOf("a")), machine("a", true)},
+		},
+		"a cordoned node whose Machine is not being deleted": {
+			objects: []client.Object{node("worker-1", cordonedOf("a")), machine("a", false)}, want: "nodes cordoned by hand: worker-1",
+		},
+		"a cordoned node that does not count": {
+			objects: []client.Object{node("gpu-1", cordonedOf("a"))}, options: checks.Options{ExcludeNodes: []string{"gpu-*"}},
+		},
+		"two budgets with the same selector": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), budget("b", selecting("app=etcd"))},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/b",
+		},
+		"two budgets that a pod has in common": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), pod("etcd-0", both)},
+			want:    "PodDisruptionBudgets that guard the same pods: openshift-etcd/a and openshift-etcd/b",
+		},
+		"two budgets that no pod has in common": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), pod("etcd-0", map[string]string{"app": "etcd"}), pod("db-0", map[string]string{"tier": "db"})},
+		},
+		"two budgets with the same selector and no pods": {
+			objects: []client.Object{budget("a", selecting("app=etcd")), func() client.Object {
+				b := budget("b", selecting("app=etcd"))
+				b.Status.ExpectedPods, b.Status.CurrentHealthy = 0, 0
+				return b
+			}()},
+		},
+		"a budget that allows none by design": {
+			objects: []client.Object{func() client.Object {
+				b := budget("kubevirt-disruption-budget-x", selecting("app=vm"))
+				b.Status.DisruptionsAllowed = 0
+				return b
+			}()},
+			options: checks.Options{ExcludePDBs: []string{"*/kubevirt-disruption-budget-*"}},
+		},
+		"a critical alert": {
+			alerts: []checks.Alert{{Name: "etcdDown", Namespace: "openshift-etcd"}}, want: "critical alerts firing: openshift-etcd/etcdDown",
+		},
+		"an alert without a namespace and without a name": {alerts: []checks.Alert{{}}, want: "critical alerts firing: an alert without a name"},
+		"an alert of an application": {
+			alerts: []checks.Alert{{Name: "ShopDown", Namespace: "shop"}}, options: checks.Options{AlertNamespaces: []string{"default", "kube-*", "openshift-*"}},
+		},
+		"an alert without a namespace, while only the platform's count": {
+			alerts: []checks.Alert{{Name: "Watchfire"}}, options: checks.Options{AlertNamespaces: []string{"openshift-*"}}, want: "critical alerts firing: Watchfire",
+		},
+		"alerts that are excluded by patterns": {
+			alerts:  []checks.Alert{{Name: "ShopDown", Namespace: "shop-1"}, {Name: "KubeletDown", Namespace: "kube-system"}},
+			options: checks.Options{ExcludeNamespaces: []string{"shop-*"}, ExcludeAlerts: []string{"Kube*"}},
+		},
+		"our own alert":                     {alerts: []checks.Alert{{Name: "ManagedUpgradeStuck", Namespace: "openshift-x"}}},
+		"a pending alert before an upgrade": {alerts: []checks.Alert{{Name: "etcdDown", Pending: true}}},
+		"a pending alert after an upgrade": {
+			alerts: []checks.Alert{{Name: "etcdDown", Pending: true}}, options: checks.Options{PendingAlerts: true}, want: "critical alerts pending: etcdDown",
+		},
+		"a custom query with samples": {
+			samples: map[string]bool{"up == 0": true}, options: checks.Options{Queries: []string{"up == 0", "up == 2"}}, want: "custom queries with samples: up == 0",
+		},
+		"a check that is not run": {
+			alerts: []checks.Alert{{Name: "etcdDown"}}, options: checks.Options{SkipChecks: []string{"alerts"}},
+		},
+		"only one check is run": {
+			alerts: []checks.Alert{{Name: "etcdDown"}}, objects: []client.Object{operator("dns")}, options: checks.Options{Checks: []string{"nodes"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := fakecluster.New(t, healthyCluster(tc.objects...)...)
+			if tc.options.PDBNamespaces == nil {
+				tc.options.PDBNamespaces = []string{"openshift-*"}
+			}
+			report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: tc.alerts, samples: tc.samples}), Options: tc.options}.Run(t.Context(), noon)
+			if diff := cmp.Diff(tc.want, report.Message()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if err := report.Error(); (err == nil) != (tc.fails == "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
+				t.Errorf("got %v, want %s", err, tc.fails)
+			}
+			if healthy := tc.want == "" && tc.fails == ""; report.Healthy() != healthy {
+				t.Errorf("healthy: got %t", !healthy)
+			}
+		})
+	}
+}
+
+func TestAFindingIdentifiesCheckAndObject(t *testing.T) {
+	t.Parallel()
+	r := fakecluster.New(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
+	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "x"}}})}.Run(t.Context(), noon)
+	want := []checks.Finding{
+		{
+			Informer: "nodes", UID: "NodeCordoned/Node/worker-1", Scope: checks.ScopeWorkerPool, Resources: []checks.Resource{{Kind: "Node", Name: "worker-1"}},
+			Level: checks.LevelError, Type: checks.TypeClusterCapacity, Reason: "NodeCordoned", Summary: "nodes cordoned by hand", Remedy: "Uncordon the node: oc adm uncordon worker-1",
+		},
+		{
+			Informer: "alerts", UID: "AlertFiring/Alert/x/A", Scope: checks.ScopeControlPlane, Resources: []checks.Resource{{Group: "monitoring.coreos.com", Kind: "Alert", Namespace: "x", Name: "A"}},
+			Level: checks.LevelError, Type: checks.TypeUpdateStalled, Reason: "AlertFiring", Summary: "critical alerts firing", Remedy: "Resolve the cause of the alert, or exclude the alert from the health check.",
+		},
+	}
+	if diff := cmp.Diff(want, report.Findings, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAnUnusedExclusionIsReportedAndBlocksNothing(t *testing.T) {
+	t.Parallel()
+	r := fakecluster.New(t, healthyCluster(healthyOperator("dns"))...)
+	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.Options{ExcludeOperators: []string{"openshift-dns", "dsn"}}}.Run(t.Context(), noon)
+	if len(report.Findings) != 1 || report.Findings[0].Reason != "ExclusionUnused" || report.Findings[0].Description != "dsn" || !report.Healthy() {
+		t.Errorf("got %+v", report)
+	}
+}
+
+// All objects share one query an interval, and each filters its result.
+func TestObjectsShareQueries(t *testing.T) {
+	t.Parallel()
+	r := fakecluster.New(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
+	p := &prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "shop"}, {Name: "B", Namespace: "openshift-etcd"}}}
+	shared := sources(p)
+	for namespace, want := range map[string]string{"shop": "critical alerts firing: shop/A", "openshift-*": "critical alerts firing: openshift-etcd/B", "*": "critical alerts firing: openshift-etcd/B, shop/A"} {
+		report := checks.Runner{Reader: r, Live: r, Sources: shared, Options: checks.Options{AlertNamespaces: []string{namespace}}}.Run(t.Context(), noon)
+		if !strings.HasSuffix(report.Message(), want) {
+			t.Errorf("namespace %s: got %s", namespace, report.Message())
+		}
+	}
+	if p.queries != 1 {
+		t.Errorf("%d queries", p.queries)
+	}
+}
+
+// What is not cached is listed at most once an interval.
+func TestAQuietGateMakesNoRequest(t *testing.T) {
+	t.Parallel()
+	r := fakecluster.New(t, healthyCluster(
+		node("worker-1", cordonedOf("a")), machine("a", false), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), budget("c", selecting("app=dns")),
+	)...)
+	live := &countingLister{Reader: r}
+	shared := sources(&prometheus{})
+	for range 10 {
+		checks.Runner{Reader: r, Live: live, Sources: shared, Options: checks.Options{PDBNamespaces: []string{"*"}}}.Run(t.Context(), noon)
+	}
+	if live.lists != 3 { // Machines, pods of a and b, pods of b and c
+		t.Errorf("%d requests", live.lists)
+	}
+}
+
+type countingLister struct {
+	client.Reader
+	lists int
+}
+
+func (c *countingLister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.lists++
+	return c.Reader.List(ctx, list, opts...)
+}
+
+func TestIsInstalled(t *testing.T) {
+	t.Parallel()
+	target := clusterstate.Target{Version: "4.4.6"}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		want    bool
+	}{
+		"everywhere":           {nil, true},
+		"not on a node":        {[]client.Object{node("worker-1", func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/currentConfig"] = "rendered-1" })}, false},
+		"not in a pool":        {[]client.Object{pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Status.UpdatedMachineCount = 0 })}, false},
+		"not in a paused pool": {[]client.Object{pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true })}, false},
+		"not by the machine config operator": {[]client.Object{func() client.Object {
+			o := healthyOperator("machine-config")
+			o.Status.Versions[0].Version = "4.4.5"
+			return o
+		}()}, false},
+		"not completely on the control plane": {[]client.Object{clusterVersion(func(v *configv1.ClusterVersion) { v.Status.History[0].State = configv1.PartialUpdate })}, false},
+		"not at all":                          {[]client.Object{clusterVersion(func(v *configv1.ClusterVersion) { v.Status.History[0].Version = "4.4.5" })}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := fakecluster.New(t, healthyCluster(tc.objects...)...)
+			if got, err := checks.IsInstalled(t.Context(), r, target); err != nil || got != tc.want {
+				t.Errorf("got %t, %v", got, err)
+			}
+		})
+	}
+	broken := errors.New("the connection was refused")
+	r := fakecluster.WithReadErrors(fakecluster.New(t, healthyCluster()...), broken, func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is })
+	if got, err := checks.IsInstalled(t.Context(), r, target); !errors.Is(err, broken) || got {
+		t.Errorf("without pools: got %t, %v", got, err)
+	}
+}
