@@ -18,12 +18,14 @@ func TestBudgetChanged(t *testing.T) {
 		change func(*policyv1.PodDisruptionBudget)
 		want   bool
 	}{
-		"a pod more":                    {func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.CurrentHealthy = 4, 4 }, false},
-		"it lets one more go":           {func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 2 }, false},
-		"it lets none go":               {func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 0 }, true},
-		"it was changed":                {func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 }, true},
-		"it was changed and looked at":  {func(b *policyv1.PodDisruptionBudget) { b.Generation, b.Status.ObservedGeneration = 2, 2 }, false},
-		"it has no pods, and never had": {func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed, b.Status.ExpectedPods, b.Status.CurrentHealthy = 0, 0, 0 }, false},
+		"a pod more":                   {func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods, b.Status.CurrentHealthy = 4, 4 }, false},
+		"it lets one more go":          {func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 2 }, false},
+		"it lets none go":              {func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 0 }, true},
+		"it was changed":               {func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 }, true},
+		"it was changed and looked at": {func(b *policyv1.PodDisruptionBudget) { b.Generation, b.Status.ObservedGeneration = 2, 2 }, false},
+		"it has no pods, and never had": {func(b *policyv1.PodDisruptionBudget) {
+			b.Status.DisruptionsAllowed, b.Status.ExpectedPods, b.Status.CurrentHealthy = 0, 0, 0
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

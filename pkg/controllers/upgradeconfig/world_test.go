@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
@@ -145,7 +146,7 @@ func kindOf(obj any) string {
 func testScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, configv1.Install, mcfgv1.Install,
+		v1alpha1.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, configv1.Install, mcfgv1.Install, policyv1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}
