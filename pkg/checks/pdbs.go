@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -54,46 +56,105 @@ func findPDBs(ctx context.Context, in Input) ([]Finding, error) {
 	return append(append(append(blocking, failing...), unobserved...), overlapping...), err
 }
 
-// overlaps finds the pairs of budgets that guard the same pod. The pods are listed only if the
-// selectors do not decide that.
+// maxCompared bounds the number of budgets of a namespace whose selectors are compared in pairs.
+const maxCompared = 64
+
+// overlaps finds the pairs of budgets that guard the same pod.
 func (in Input) overlaps(ctx context.Context, pdbs []clusterstate.PDB) ([]Finding, error) {
 	var found []Finding
 	var errs []error
-	for i, a := range pdbs {
-		for _, b := range pdbs[i+1:] {
-			if b.Namespace != a.Namespace { // they are sorted
-				break
-			}
-			share, err := in.sharePods(ctx, a, b)
+	for _, guarding := range guardingByNamespace(pdbs) {
+		pairs, decided := comparePairs(guarding)
+		if !decided {
+			var err error
+			pairs, err = in.pairsWithPods(ctx, guarding)
 			errs = append(errs, err)
-			if share {
-				f := newFinding("PDBsOverlap", "PodDisruptionBudgets that guard the same pods", pdbResource(a), pdbResource(b))
-				f.Remedy = "Change the selectors so that at most one PodDisruptionBudget selects each pod."
-				found = append(found, f)
-			}
+		}
+		for _, pair := range pairs {
+			f := newFinding("PDBsOverlap", "PodDisruptionBudgets that guard the same pods", pdbResource(pair[0]), pdbResource(pair[1]))
+			f.Remedy = "Change the selectors so that at most one PodDisruptionBudget selects each pod."
+			found = append(found, f)
 		}
 	}
 	return found, errors.Join(errs...)
 }
 
-func (in Input) sharePods(ctx context.Context, a, b clusterstate.PDB) (bool, error) {
-	if !a.GuardsPods || !b.GuardsPods {
-		return false, nil
+// guardingByNamespace groups the budgets that guard pods. They are sorted by namespace.
+func guardingByNamespace(pdbs []clusterstate.PDB) [][]clusterstate.PDB {
+	var groups [][]clusterstate.PDB
+	for _, pdb := range pdbs {
+		switch last := len(groups) - 1; {
+		case !pdb.GuardsPods:
+		case last >= 0 && groups[last][0].Namespace == pdb.Namespace:
+			groups[last] = append(groups[last], pdb)
+		default:
+			groups = append(groups, []clusterstate.PDB{pdb})
+		}
 	}
-	switch a.CompareSelectors(b) {
-	case clusterstate.OverlapAlways:
-		return true, nil
-	case clusterstate.OverlapNever:
-		return false, nil
-	case clusterstate.OverlapUnknown:
+	return groups
+}
+
+type pdbPair [2]clusterstate.PDB
+
+// comparePairs returns the pairs that overlap by their selectors alone; false means that only the
+// pods can tell.
+func comparePairs(pdbs []clusterstate.PDB) (pairs []pdbPair, decided bool) {
+	if len(pdbs) > maxCompared {
+		return nil, false
 	}
+	for i, a := range pdbs {
+		for _, b := range pdbs[i+1:] {
+			switch a.CompareSelectors(b) {
+			case clusterstate.OverlapAlways:
+				pairs = append(pairs, pdbPair{a, b})
+			case clusterstate.OverlapUnknown:
+				return nil, false
+			case clusterstate.OverlapNever:
+			}
+		}
+	}
+	return pairs, true
+}
+
+// pairsWithPods returns the pairs that select a common pod. The pods are listed at most once an
+// interval, unless a budget is changed.
+func (in Input) pairsWithPods(ctx context.Context, pdbs []clusterstate.PDB) ([]pdbPair, error) {
+	namespace := pdbs[0].Namespace
 	if in.Live == nil {
-		return false, fmt.Errorf("determining whether PodDisruptionBudgets %s and %s in namespace %s guard the same pods: no access to the API server", a.Name, b.Name, a.Namespace)
+		return nil, fmt.Errorf("determining whether PodDisruptionBudgets in namespace %s overlap: no access to the API server", namespace)
 	}
-	key := a.Namespace + "/" + a.Name + "/" + b.Name + "/" + a.Selector() + "/" + b.Selector()
-	return in.Sources.sharePods(ctx, key, func(ctx context.Context) (bool, error) {
-		return clusterstate.SharePods(ctx, in.Live, a, b)
+	key := fnv.New64a()
+	for _, pdb := range pdbs {
+		_, _ = io.WriteString(key, pdb.Name+"\n"+pdb.Selector()+"\n")
+	}
+	return in.Sources.overlappingPDBs(ctx, fmt.Sprintf("%s/%x", namespace, key.Sum64()), func(ctx context.Context) ([]pdbPair, error) {
+		pods, err := clusterstate.ListPodsIn(ctx, in.Live, namespace)
+		if err != nil {
+			return nil, err
+		}
+		return pairsOf(pdbs, pods), nil
 	})
+}
+
+// pairsOf returns the pairs that select a common pod, each once. A pod that more than two budgets
+// select counts for the first two.
+func pairsOf(pdbs []clusterstate.PDB, pods []clusterstate.Pod) []pdbPair {
+	var pairs []pdbPair
+	seen := map[[2]string]bool{}
+	for _, pod := range pods {
+		var selecting []clusterstate.PDB
+		for _, pdb := range pdbs {
+			if pdb.Selects(pod) {
+				selecting = append(selecting, pdb)
+			}
+		}
+		if len(selecting) < 2 || seen[[2]string{selecting[0].Name, selecting[1].Name}] {
+			continue
+		}
+		seen[[2]string{selecting[0].Name, selecting[1].Name}] = true
+		pairs = append(pairs, pdbPair{selecting[0], selecting[1]})
+	}
+	return pairs
 }
 
 func pdbFinding(reason, summary string, pdb clusterstate.PDB) Finding {

@@ -49,7 +49,7 @@ type Sources struct {
 	alerts   limited[[]Alert]
 	queries  map[string]*limited[bool]
 	machines limited[map[string]bool]
-	overlaps map[string]*limited[bool]
+	overlaps map[string]*limited[[]pdbPair]
 }
 
 func (s *Sources) observe(check string, ok bool, at time.Time) {
@@ -95,8 +95,8 @@ func (s *Sources) deletingMachines(ctx context.Context, list func(context.Contex
 	return machines.value, err
 }
 
-// sharePods reports whether two budgets share a pod, determined at most once an interval.
-func (s *Sources) sharePods(ctx context.Context, key string, find func(context.Context) (bool, error)) (bool, error) {
+// overlappingPDBs returns the budgets that select common pods, determined at most once an interval.
+func (s *Sources) overlappingPDBs(ctx context.Context, key string, find func(context.Context) ([]pdbPair, error)) ([]pdbPair, error) {
 	if s == nil || s.Clock == nil {
 		return find(ctx)
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -96,22 +95,6 @@ func includes(all, some labels.Requirements) bool {
 		}
 	}
 	return true
-}
-
-// SharePods reports whether a pod exists that both budgets select. The Eviction API never evicts
-// such a pod. The reader must read from the API server: pods are not cached.
-func SharePods(ctx context.Context, live client.Reader, a, b PDB) (bool, error) {
-	both := a.selector
-	if requirements, selectable := b.selector.Requirements(); selectable {
-		both = both.Add(requirements...)
-	}
-	pods := metav1.PartialObjectMetadataList{}
-	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := live.List(ctx, &pods, client.InNamespace(a.Namespace), client.MatchingLabelsSelector{Selector: both}, client.Limit(1))
-	if err != nil {
-		return false, fmt.Errorf("listing the pods of PodDisruptionBudgets %s and %s in namespace %s: %w", a.Name, b.Name, a.Namespace, err)
-	}
-	return len(pods.Items) > 0, nil
 }
 
 // ListPDBs lists the PodDisruptionBudgets of a namespace, sorted by name.

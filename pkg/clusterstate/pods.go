@@ -44,14 +44,31 @@ const podPageSize = 250
 // ListPodsOnNode lists the metadata of the Pods on a node, page by page, and returns them sorted by
 // namespace and name. The reader must read from the API server: pods are not cached.
 func ListPodsOnNode(ctx context.Context, r client.Reader, node string) ([]Pod, error) {
+	pods, err := listPods(ctx, r, client.MatchingFields{"spec.nodeName": node})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods on node %s: %w", node, err)
+	}
+	return pods, nil
+}
+
+// ListPodsIn lists the metadata of the Pods in a namespace, as ListPodsOnNode does.
+func ListPodsIn(ctx context.Context, r client.Reader, namespace string) ([]Pod, error) {
+	pods, err := listPods(ctx, r, client.InNamespace(namespace))
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods in namespace %s: %w", namespace, err)
+	}
+	return pods, nil
+}
+
+func listPods(ctx context.Context, r client.Reader, selection client.ListOption) ([]Pod, error) {
 	var pods []Pod
 	page := metav1.PartialObjectMetadataList{}
 	for more := true; more; more = page.Continue != "" {
 		from := page.Continue
 		page = metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		if err := r.List(ctx, &page, client.MatchingFields{"spec.nodeName": node}, client.Limit(podPageSize), client.Continue(from)); err != nil {
-			return nil, fmt.Errorf("listing the pods on node %s: %w", node, err)
+		if err := r.List(ctx, &page, selection, client.Limit(podPageSize), client.Continue(from)); err != nil {
+			return nil, err
 		}
 		for i := range page.Items {
 			pods = append(pods, podOf(&page.Items[i]))
