@@ -61,7 +61,6 @@ func (o Options) blockingAlerts(alerts []Alert) []Finding {
 		f := newFinding("AlertFiring", "critical alerts firing", Resource{Group: "monitoring.coreos.com", Kind: "Alert", Namespace: text.Excerpt(alert.Namespace), Name: name})
 		if alert.Pending {
 			f.Reason, f.Summary = "AlertPending", "critical alerts pending"
-			f.UID = uid(f.Reason, f.Resources...)
 		}
 		f.Remedy = "Resolve the cause of the alert, or exclude the alert from the health check."
 		found = append(found, f)

@@ -6,7 +6,6 @@ package checks
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -79,19 +78,9 @@ func enabled(o Options) []Check {
 	})
 }
 
-// uid returns the identity of a finding: what is wrong, and with which objects.
-func uid(reason string, resources ...Resource) string {
-	parts := []string{reason}
-	for _, r := range resources {
-		parts = append(parts, r.Kind+"/"+r.String())
-	}
-	return strings.Join(parts, "/")
-}
-
 // newFinding returns an error-level finding about one object of the control plane.
 func newFinding(reason, summary string, resources ...Resource) Finding {
 	return Finding{
-		UID: uid(reason, resources...), Scope: ScopeControlPlane, Resources: resources, Level: LevelError,
-		Type: TypeUpdateStalled, Reason: reason, Summary: summary,
+		Scope: ScopeControlPlane, Resources: resources, Level: LevelError, Type: TypeUpdateStalled, Reason: reason, Summary: summary,
 	}
 }

@@ -331,16 +331,23 @@ func TestAFindingIdentifiesCheckAndObject(t *testing.T) {
 	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "x"}}})}.Run(t.Context(), noon)
 	want := []checks.Finding{
 		{
-			Informer: "nodes", UID: "NodeCordoned/Node/worker-1", Scope: checks.ScopeWorkerPool, Resources: []checks.Resource{{Kind: "Node", Name: "worker-1"}},
-			Level: checks.LevelError, Type: checks.TypeClusterCapacity, Reason: "NodeCordoned", Summary: "nodes cordoned by hand", Remedy: "Uncordon the node: oc adm uncordon worker-1",
+			Informer: "nodes", Scope: checks.ScopeWorkerPool, Resources: []checks.Resource{{Kind: "Node", Name: "worker-1"}},
+			Level: checks.LevelError, Type: checks.TypeClusterCapacity, Reason: "NodeCordoned", Summary: "nodes cordoned by hand", Remedy: "Uncordon the node.",
 		},
 		{
-			Informer: "alerts", UID: "AlertFiring/Alert/x/A", Scope: checks.ScopeControlPlane, Resources: []checks.Resource{{Group: "monitoring.coreos.com", Kind: "Alert", Namespace: "x", Name: "A"}},
+			Informer: "alerts", Scope: checks.ScopeControlPlane, Resources: []checks.Resource{{Group: "monitoring.coreos.com", Kind: "Alert", Namespace: "x", Name: "A"}},
 			Level: checks.LevelError, Type: checks.TypeUpdateStalled, Reason: "AlertFiring", Summary: "critical alerts firing", Remedy: "Resolve the cause of the alert, or exclude the alert from the health check.",
 		},
 	}
 	if diff := cmp.Diff(want, report.Findings, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var uids []string
+	for _, f := range report.Findings {
+		uids = append(uids, f.UID())
+	}
+	if diff := cmp.Diff([]string{"NodeCordoned/Node/worker-1", "AlertFiring/Alert/x/A"}, uids); diff != "" {
+		t.Errorf("UIDs (-want +got):\n%s", diff)
 	}
 }
 

@@ -66,8 +66,8 @@ func (r Resource) String() string {
 type Finding struct {
 	// Informer is the name of the check, which is the built-in informer for update status.
 	Informer string
-	// UID identifies the finding: check and object, never text, time, count, or index.
-	UID       string
+	// Key identifies what the finding is about if it has no resources.
+	Key       string
 	Scope     Scope
 	Resources []Resource
 	Level     Level
@@ -89,20 +89,33 @@ type Finding struct {
 	CausedBy []string
 }
 
+// UID identifies the finding by what is wrong and with which objects, never by text, time, count, or
+// index.
+func (f Finding) UID() string {
+	parts := []string{f.Reason}
+	if f.Key != "" {
+		parts = append(parts, f.Key)
+	}
+	for _, r := range f.Resources {
+		parts = append(parts, r.Kind+"/"+r.String())
+	}
+	return strings.Join(parts, "/")
+}
+
 // item returns the object and its details, for a message that lists several findings.
 func (f Finding) item() string {
-	names := make([]string, 0, len(f.Resources))
-	for _, r := range f.Resources {
-		names = append(names, r.String())
-	}
 	details := f.Description
 	if details == "" {
 		details = text.FormatSince(f.Since)
 	}
-	if len(names) == 0 {
+	if len(f.Resources) == 0 {
 		return details
 	}
-	return text.WithReason(strings.Join(names, " and "), details)
+	name := f.Resources[0].String()
+	for _, r := range f.Resources[1:] {
+		name += " and " + r.String()
+	}
+	return text.WithReason(name, details)
 }
 
 // Message names every finding that blocks, grouped by summary, in the order of the findings.

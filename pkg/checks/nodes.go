@@ -6,6 +6,7 @@ package checks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -29,33 +30,47 @@ func findNodes(ctx context.Context, in Input) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	var notReady, cordoned, pressed []Finding
+	nodes = slices.DeleteFunc(nodes, func(n clusterstate.Node) bool { return text.MatchesAny(n.Name, in.Options.ExcludeNodes) })
+	var found nodeFindings
 	for _, node := range nodes {
-		if text.MatchesAny(node.Name, in.Options.ExcludeNodes) {
-			continue
-		}
 		if !node.Ready {
-			f := nodeFinding("NodeNotReady", "nodes not ready", node)
-			f.Since = node.ReadySince
-			notReady = append(notReady, f)
-		}
-		if node.CordonedByHand() {
-			deleting, deletingErr := in.isBeingDeleted(ctx, node)
-			if deletingErr != nil {
-				err = fmt.Errorf("determining why node %s is cordoned: %w", node.Name, deletingErr)
-			} else if !deleting {
-				f := nodeFinding("NodeCordoned", "nodes cordoned by hand", node)
-				f.Since, f.Remedy = node.CordonedSince, "Uncordon the node: oc adm uncordon "+node.Name
-				cordoned = append(cordoned, f)
-			}
-		}
-		if len(node.Pressure) > 0 {
-			f := nodeFinding("NodePressure", "nodes under pressure", node)
-			f.Description = strings.Join(node.Pressure, " and ")
-			pressed = append(pressed, f)
+			found.add(nodes, node, Finding{Reason: "NodeNotReady", Summary: "nodes not ready", Since: node.ReadySince})
 		}
 	}
-	return append(append(notReady, cordoned...), pressed...), err
+	for _, node := range nodes {
+		if !node.CordonedByHand() {
+			continue
+		}
+		deleting, deletingErr := in.isBeingDeleted(ctx, node)
+		switch {
+		case deletingErr != nil:
+			err = fmt.Errorf("determining why node %s is cordoned: %w", node.Name, deletingErr)
+		case !deleting:
+			found.add(nodes, node, Finding{Reason: "NodeCordoned", Summary: "nodes cordoned by hand", Since: node.CordonedSince, Remedy: "Uncordon the node."})
+		}
+	}
+	for _, node := range nodes {
+		if len(node.Pressure) > 0 {
+			found.add(nodes, node, Finding{Reason: "NodePressure", Summary: "nodes under pressure", Description: strings.Join(node.Pressure, " and ")})
+		}
+	}
+	return found.all, err
+}
+
+// nodeFindings collects findings about nodes. There may be thousands, so their resources share memory.
+type nodeFindings struct {
+	all       []Finding
+	resources []Resource
+}
+
+func (n *nodeFindings) add(nodes []clusterstate.Node, node clusterstate.Node, f Finding) {
+	if len(n.resources) == cap(n.resources) { // what is full stays in use
+		n.resources = make([]Resource, 0, len(nodes))
+	}
+	n.resources = append(n.resources, Resource{Kind: "Node", Name: node.Name})
+	last := len(n.resources)
+	f.Scope, f.Level, f.Type, f.Resources = ScopeWorkerPool, LevelError, TypeClusterCapacity, n.resources[last-1:last:last]
+	n.all = append(n.all, f)
 }
 
 // isBeingDeleted reports whether the Machine of a cordoned node is being deleted. Without a Machine
@@ -68,10 +83,4 @@ func (in Input) isBeingDeleted(ctx context.Context, node clusterstate.Node) (boo
 		return clusterstate.ListDeletingMachines(ctx, in.Live)
 	})
 	return machines[node.Machine], err
-}
-
-func nodeFinding(reason, summary string, node clusterstate.Node) Finding {
-	f := newFinding(reason, summary, Resource{Kind: "Node", Name: node.Name})
-	f.Scope, f.Type = ScopeWorkerPool, TypeClusterCapacity
-	return f
 }

@@ -83,7 +83,7 @@ func (o Options) unusedOperatorPatterns(operators []clusterstate.ClusterOperator
 		}
 		if !used {
 			f := newFinding("ExclusionUnused", "exclusions that match no cluster operator")
-			f.Level, f.UID, f.Description = LevelInfo, f.UID+"/"+pattern, text.Excerpt(pattern)
+			f.Level, f.Key, f.Description = LevelInfo, pattern, text.Excerpt(pattern)
 			found = append(found, f)
 		}
 	}

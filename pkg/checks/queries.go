@@ -29,8 +29,7 @@ func findQueries(ctx context.Context, in Input) ([]Finding, error) {
 		in.retry.wait(retryAfter(samples, in.urgent, samples.value))
 		if samples.value {
 			f := newFinding("QueryHasSamples", "custom queries with samples")
-			f.UID += "/" + expression
-			f.Description = text.Excerpt(expression)
+			f.Key, f.Description = expression, text.Excerpt(expression)
 			found = append(found, f)
 		}
 	}

@@ -47,17 +47,15 @@ func Unsettled(ctx context.Context, r client.Reader) ([]Finding, error) {
 	}
 	if len(found) == 0 && rollout.OperatorBehind != "" {
 		f := newFinding("MachineConfigOperatorBehind", rollout.OperatorBehind)
-		f.UID = uid(f.Reason, machineConfigOperator)
+		f.Key = "ClusterOperator/" + clusterstate.MachineConfigOperator
 		found = append(found, f)
 	}
 	return found, nil
 }
 
-var machineConfigOperator = Resource{Group: configv1.GroupName, Kind: "ClusterOperator", Name: clusterstate.MachineConfigOperator}
-
 func controlPlaneUpdating(version clusterstate.Version) (Finding, bool) {
 	f := newFinding("ControlPlaneUpdating", "the cluster version operator is installing an update")
-	f.UID = uid(f.Reason, clusterVersion)
+	f.Key = keyClusterVersion
 	release, updating := version.UpdatingTo()
 	switch {
 	case updating:

@@ -68,7 +68,11 @@ func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 			found[i].Informer = check.Name
 		}
 		r.Sources.observe(check.Name, err == nil && Message(found) == "", observeAt)
-		report.Findings = append(report.Findings, found...)
+		if report.Findings == nil {
+			report.Findings = found
+		} else {
+			report.Findings = append(report.Findings, found...)
+		}
 		if err != nil {
 			errs = append(errs, err)
 		}

@@ -19,8 +19,8 @@ var versionCheck = Check{
 	Find:  findVersion,
 }
 
-// clusterVersion is the only ClusterVersion.
-var clusterVersion = Resource{Group: configv1.GroupName, Kind: "ClusterVersion", Name: "version"}
+// keyClusterVersion identifies findings about the only ClusterVersion.
+const keyClusterVersion = "ClusterVersion/version"
 
 // findVersion reads the condition Failing: a ClusterVersion has no condition Degraded.
 func findVersion(ctx context.Context, in Input) ([]Finding, error) {
@@ -29,6 +29,6 @@ func findVersion(ctx context.Context, in Input) ([]Finding, error) {
 		return nil, err
 	}
 	f := newFinding("ClusterVersionFailing", "the cluster version operator is failing")
-	f.UID, f.Resources, f.Description = uid(f.Reason, clusterVersion), nil, version.Failing.MessageOrReason()
+	f.Key, f.Description = keyClusterVersion, version.Failing.MessageOrReason()
 	return []Finding{f}, nil
 }
