@@ -9,6 +9,14 @@
 {{- end }}
 - [history](#history)
 
+## Permission to create objects
+
+The right to create an UpgradeConfig in a namespace that the operator watches allows a user to upgrade
+the cluster, which cannot be undone, to have pods deleted in spite of their PodDisruptionBudgets, to
+add nodes for the duration of an upgrade, and to silence alerts of the platform. Only administrators
+of the cluster should have it. By default the operator watches its own namespace only; the API server
+warns users who create an UpgradeConfig in another namespace, where it has no effect.
+
 {{ range $groupVersions }}
 {{ template "gvDetails" . }}
 {{ end }}

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
@@ -69,6 +70,7 @@ func newTerminal(t *testing.T, cluster *devcluster.Cluster, operator *devcluster
 	for _, replica := range operator.Replicas() {
 		logs = append(logs, replica.Log())
 	}
+	t.Cleanup(func() { auditedRequests(t, cluster) })
 	folder := t.TempDir()
 	script := fmt.Sprintf(`#!/usr/bin/env bash
 case "$*" in
@@ -328,6 +330,7 @@ func TestAlertPageOfABlockedDrain(t *testing.T) {
 	upgrade := upgradeTo("4.20.6")
 	upgrade.Spec.PDBForceDrainTimeout = new(int32(0))
 	applyUpgrade(t, userClient, upgrade)
+	predateCordon(t, userClient, "worker-0")
 	eventually(t, 4*time.Minute, "the drain is blocked", func(ctx context.Context) error {
 		var events corev1.EventList
 		if err := userClient.List(ctx, &events, client.InNamespace("default")); err != nil {
@@ -349,6 +352,33 @@ func TestAlertPageOfABlockedDrain(t *testing.T) {
 	if err := userClient.Update(t.Context(), &kept); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// predateCordon waits until a node is being drained, and moves the time of its cordon an hour back, as if a user had cordoned
+// it before the upgrade: nodekeeper records on the node when the drain itself began.
+func predateCordon(t *testing.T, userClient client.Client, name string) {
+	t.Helper()
+	node := &corev1.Node{}
+	eventually(t, 4*time.Minute, "node "+name+" is being drained", func(ctx context.Context) error {
+		if err := userClient.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+			return err
+		}
+		former := node.DeepCopy()
+		for i := range node.Spec.Taints {
+			if taint := &node.Spec.Taints[i]; taint.Key == corev1.TaintNodeUnschedulable && taint.TimeAdded != nil {
+				taint.TimeAdded = &metav1.Time{Time: taint.TimeAdded.Add(-time.Hour)}
+				return userClient.Patch(ctx, node, client.MergeFromWithOptions(former, client.MergeFromWithOptimisticLock{}))
+			}
+		}
+		return fmt.Errorf("its taints are %v", node.Spec.Taints)
+	})
+	eventually(t, time.Minute, "the start of the drain is recorded", func(ctx context.Context) error {
+		err := userClient.Get(ctx, client.ObjectKey{Name: name}, node)
+		if err == nil && node.Annotations[nodekeeper.AnnotationDrainFirstSeen] == "" {
+			err = errors.New("it is not")
+		}
+		return err
+	})
 }
 
 // Each page is followed by one of the tests above.

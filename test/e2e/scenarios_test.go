@@ -23,7 +23,7 @@ import (
 func alsoThroughTheBinary() []string {
 	return []string{
 		"healthy-z", "superseded", "operator-restarts", "capacity-reserved", "status-wiped", "deleted-before-commit",
-		"pool-degraded", "release-refused",
+		"post-upgrade-procedures", "release-refused",
 	}
 }
 
