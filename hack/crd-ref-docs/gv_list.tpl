@@ -44,7 +44,7 @@ The types of the records of upgrades. All API groups share them.
 {{- if $type.UnderlyingType -}}
 {{ template "history" (dict "type" $type.UnderlyingType "seen" $seen) }}
 {{- end -}}
-{{- if and (hasSuffix "/api/history" $type.Package) $type.Name (not (hasKey $seen $type.Name)) (or $type.Members $type.EnumValues) -}}
+{{- if and (hasSuffix "/api/history" $type.Package) $type.Name (not (hasKey $seen $type.Name)) (or $type.Members $type.EnumValues $type.IsAlias) -}}
 {{- $_ := set $seen $type.Name true -}}
 {{ template "type" $type }}
 {{ range $type.Members -}}
