@@ -73,15 +73,30 @@ type Record struct {
 	// +optional
 	RequestTime *metav1.Time `json:"requestTime,omitempty"`
 
-	// commenceTime is when the upgrade passed its point of no return.
+	// reason is the CamelCase reason for which the attempt has not started yet, or ended.
 	//
 	// +optional
-	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+
+	// message explains the reason.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
 
 	// startTime is when the first step began. Without it nothing was done yet.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// commenceTime is when the upgrade passed its point of no return: the cluster version operator
+	// had accepted the version.
+	//
+	// +optional
+	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
 
 	// completeTime is when the upgrade was over, its clean-up included.
 	//
@@ -105,6 +120,14 @@ type Record struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=64
 	Conditions []StepCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // A step's condition has times that a metav1.Condition lacks.
+
+	// previousAttempts summarizes the attempts at this version that ended before, newest first.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=3
+	PreviousAttempts []PreviousAttempt `json:"previousAttempts,omitempty"`
 }
 
 // StepCondition is what became of one step.

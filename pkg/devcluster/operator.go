@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// Namespace and ServiceAccount of the operator.
+// Where our operator is deployed.
 const (
 	OperatorNamespace      = "managed-upgrade-operator"
 	OperatorServiceAccount = "managed-upgrade-operator"
@@ -28,42 +28,36 @@ const (
 
 const operatorGrace = 10 * time.Second
 
-// restartDelay is the time from the unexpected end of a replica to its restart. A kubelet backs off
-// longer with each restart.
+// restartDelay is how long a replica stays down that ended by itself. A kubelet takes longer, the more often it happens.
 const restartDelay = 2 * time.Second
 
-// OperatorOptions configure an operator.
+// OperatorOptions say which operator to run, and how.
 type OperatorOptions struct {
-	// Program is the path of the executable; it defaults to operator in the folder of the programs.
+	// Program is the operator's executable; "operator" in the folder of the cluster's programs by default.
 	Program string
-	// Config is the text of the operator's configuration file. URLs that it leaves out default to
-	// the cluster's Prometheus, Alertmanager, and receiver of notifications, or to none if the
-	// cluster does not have them. Paths of CA and token files default to none, since the operator
-	// does not run in a pod.
+	// Config is the text of the operator's configuration file. Whom it does not name is who the cluster has: its Prometheus
+	// and its Alertmanager, or nobody if it has none, and its receiver of notifications. There are no files with authorities
+	// and tokens unless it names them: the operator is not in a pod.
 	Config string
-	// Replicas is the number of processes; it defaults to 1. Several elect a leader.
+	// Replicas is how many are run, 1 by default. Several elect a leader.
 	Replicas int
-	// Restart starts a replica again when it ends unexpectedly, as its Deployment does; for example
-	// after it lost its leadership.
+	// Restart starts a replica again that ends by itself, as its Deployment would. One that loses its leadership does.
 	Restart bool
-	// ServiceAccount has the permissions of the operator; it defaults to OperatorServiceAccount in
-	// OperatorNamespace.
+	// ServiceAccount is whose permissions it has; OperatorServiceAccount in OperatorNamespace by default.
 	ServiceAccount string
-	// APIServer is the address and the CA of a proxy in front of the API server; nil means no
-	// proxy.
+	// APIServer is the proxy by which it reaches the API server: where that is, and who vouches for it. Nil: there is none.
 	APIServer *rest.Config
 }
 
-// Operator is the operator, which runs outside of the cluster with the permissions of its
-// ServiceAccount. Its methods may be called from several goroutines.
+// Operator is our operator, running outside of the cluster with the permissions of its ServiceAccount. Its methods may
+// be called from several goroutines.
 type Operator struct {
 	replicas []*Replica
 	exitErr  chan error
 	config   configuration
 }
 
-// Replica is one process of the operator. Its ports and its log file stay the same when it is
-// started again.
+// Replica is one process of the operator, with ports and a log file of its own that it keeps when it is started again.
 type Replica struct {
 	program string
 	args    []string
@@ -75,10 +69,10 @@ type Replica struct {
 
 	mu        sync.Mutex
 	process   *controlplane.Process
-	shouldRun bool // Start was called after the last Stop or Kill
+	shouldRun bool // it was started, and nobody stopped it
 }
 
-// StartOperator starts the operator. Deploy must have been called.
+// StartOperator starts the operator. Deploy must have been called before.
 func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
 	o, err := c.PrepareOperator(ctx, options)
 	if err != nil {
@@ -87,7 +81,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 	return o, o.Start()
 }
 
-// PrepareOperator returns an operator that is not started.
+// PrepareOperator returns an operator that is not started yet.
 func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
 	if options.Program == "" {
 		options.Program = filepath.Join(c.BinDir(), "operator")
@@ -155,11 +149,11 @@ func newReplica(program string, args []string, log string) (*Replica, error) {
 func (o *Operator) reportExit(err error) {
 	select {
 	case o.exitErr <- err:
-	default: // only the first error is reported
+	default: // the first death is the one to tell of
 	}
 }
 
-// Exited receives an error if a replica ends unexpectedly and is not started again.
+// Exited receives an error if a replica ends that nobody stopped, and that is not started again.
 func (o *Operator) Exited() <-chan error { return o.exitErr }
 
 // Replicas returns the processes of the operator.
@@ -168,10 +162,10 @@ func (o *Operator) Replicas() []*Replica { return o.replicas }
 // Start starts all replicas that are not running.
 func (o *Operator) Start() error { return o.each((*Replica).Start) }
 
-// Stop terminates all replicas, and waits until they have ended.
+// Stop asks all replicas to end, and waits until they have.
 func (o *Operator) Stop() error { return o.each((*Replica).Stop) }
 
-// Kill ends all replicas at once, as a power failure of their nodes does.
+// Kill ends all replicas at once, as a node that loses power does.
 func (o *Operator) Kill() error { return o.each((*Replica).Kill) }
 
 // Restart kills all replicas and starts them again.
@@ -205,7 +199,7 @@ func (r *Replica) start() error {
 	return nil
 }
 
-// exited is called when the replica has ended unexpectedly.
+// exited is called when the replica has ended by itself.
 func (r *Replica) exited(err error) {
 	if !r.restart {
 		r.onExit(err)
@@ -223,7 +217,7 @@ func (r *Replica) exited(err error) {
 	})
 }
 
-// Stop terminates the replica, and kills it if it has not ended within 10 s.
+// Stop asks the replica to end, and kills it if it has not done so within 10 s.
 func (r *Replica) Stop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,14 +233,14 @@ func (r *Replica) Kill() error {
 	return r.process.Kill()
 }
 
-// Running reports whether the replica is running.
+// Running says whether the replica is.
 func (r *Replica) Running() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.process.Running()
 }
 
-// PID returns the process ID of the last start; 0 means that it was never started.
+// PID returns the id of the process that was started last; 0 if none was.
 func (r *Replica) PID() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,7 +253,7 @@ func (r *Replica) PID() int {
 // Log returns the path of the replica's log file.
 func (r *Replica) Log() string { return r.log }
 
-// Ready reports whether the readiness probe of the replica succeeds.
+// Ready says whether the replica's readiness probe succeeds.
 func (r *Replica) Ready(ctx context.Context) bool {
 	_, err := get(ctx, "http://"+r.probes+"/readyz")
 	return err == nil
@@ -270,8 +264,7 @@ func (r *Replica) Metrics(ctx context.Context) (string, error) {
 	return get(ctx, "http://"+r.metrics+"/metrics")
 }
 
-// IsLeader reports whether the replica is the elected leader according to its metrics. A single
-// replica is not elected.
+// IsLeader says whether the replica is the elected leader, by its own metrics. One that runs alone is not elected.
 func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	metrics, err := r.Metrics(ctx)
 	if err != nil {

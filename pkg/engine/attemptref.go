@@ -4,8 +4,8 @@
 package engine
 
 import (
+	"cmp"
 	"strconv"
-	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
@@ -30,8 +30,5 @@ func (a AttemptRef) ID() string { return a.Version + "/" + a.Key }
 // which a lost record would reset. A record without that time was written by an operator that made
 // one attempt for a version, or counted them.
 func AttemptKey(record history.Record) string {
-	if record.UpgradeAt == nil {
-		return strconv.Itoa(int(record.Attempt))
-	}
-	return record.UpgradeAt.UTC().Format(time.RFC3339)
+	return cmp.Or(record.Key(), strconv.Itoa(int(record.Attempt)))
 }

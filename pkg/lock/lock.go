@@ -1,17 +1,25 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lock lets one upgrade at a time run on a cluster. The lock is a Lease
-// that names its holder: kind, namespace, name and uid. It has no expiry; it is
-// broken if its holder no longer exists.
+// Package lock lets one upgrade at a time run on a cluster, whatever its kind. The lock is a Lease
+// that names its holder (group, kind, namespace, name, UID) and, in annotations, the attempt for
+// which it was acquired. It never expires: it is held while the holder's upgrade is in progress,
+// and any operator may break it afterwards.
 //
-// It does not know what an upgrade is, nor when one is over.
+// There is one lock per namespace: an operator that upgrades its own cluster uses its own
+// namespace, a hub uses the namespace of each cluster.
+//
+// The Lease is also evidence. Only operators may write it, so a Lease that names the UID of an
+// object proves that an attempt of that object was started, and for which target, even if the
+// object's status was lost. A finalizer proves nothing: whoever creates an object may preset it.
+//
+// The package does not know what an upgrade is, nor when one is finished; see Holders.
 package lock
 
 import (
 	"context"
 	"fmt"
-	"strings"
+	"maps"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,85 +31,96 @@ import (
 // Name is the name of the Lease.
 const Name = "cluster-upgrade"
 
-// Holder is the object that holds the lock.
-type Holder struct{ Kind, Namespace, Name, UID string }
+// The annotations of a held Lease.
+const (
+	annotationAttempt = "upgrade.managed.openshift.io/attempt"
+	annotationVersion = "upgrade.managed.openshift.io/version"
+	annotationType    = "upgrade.managed.openshift.io/type"
+)
 
-// String is how a person would name the holder.
-func (h Holder) String() string {
-	if h.Name == "" {
-		return fmt.Sprintf("%q, which is no object and holds the lease %s", h.Kind, Name)
-	}
-	return h.Kind + " " + h.Namespace + "/" + h.Name
+// Attempt identifies the attempt for which a holder acquired the lock. The zero Attempt means
+// that the Lease does not name one: it was written by an earlier release, or by another client.
+type Attempt struct {
+	// Key identifies the attempt among those of its object, for example the time of its start.
+	Key string
+	// Version is the version to which the attempt leads; empty if it leads to none.
+	Version string
+	// Type names the runbook.
+	Type string
 }
 
-func (h Holder) identity() string {
-	return strings.Join([]string{h.Kind, h.Namespace, h.Name, h.UID}, "/")
+func (a Attempt) annotations() map[string]string {
+	notes := map[string]string{annotationAttempt: a.Key, annotationVersion: a.Version, annotationType: a.Type}
+	maps.DeleteFunc(notes, func(_, value string) bool { return value == "" })
+	return notes
 }
 
-// parse reads an identity. Of a holder that was not written by us, that is all that is known.
-func parse(identity string) Holder {
-	parts := strings.SplitN(identity, "/", 4)
-	if len(parts) != 4 {
-		return Holder{Kind: identity}
-	}
-	return Holder{Kind: parts[0], Namespace: parts[1], Name: parts[2], UID: parts[3]}
-}
-
-// Lock is the lock of the cluster on which the operator runs.
+// Lock is the upgrade lock of one namespace.
 type Lock struct {
 	// Client reads the Lease from a cache and writes it.
 	Client client.Client
-	// Namespace is where the Lease is.
+	// Namespace is the namespace of the Lease.
 	Namespace string
-	// Clock tells when the lock was taken.
+	// Clock provides the time at which the lock is acquired.
 	Clock clock.PassiveClock
-	// HolderInProgress says whether a holder still exists.
-	HolderInProgress func(context.Context, Holder) (bool, error)
+	// InProgress reports whether the upgrade of a holder is still in progress. An error means that
+	// it is unknown: the holder then keeps the lock.
+	InProgress func(context.Context, Holder, Attempt) (bool, error)
 }
 
-// Acquire takes the lock for that holder. If another one has it, it returns
-// that one; if it returns nil, the lock is taken, or was before.
-func (l *Lock) Acquire(ctx context.Context, holder Holder) (*Holder, error) {
-	lease, err := l.read(ctx)
+// Acquire acquires the lock for an attempt of the holder. It returns the current holder if that is
+// another one, and nil if the lock is acquired or was held already.
+func (l *Lock) Acquire(ctx context.Context, holder Holder, attempt Attempt) (*Holder, error) {
+	lease, err := l.get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if lease == nil {
-		return nil, l.create(ctx, holder)
+		return nil, l.create(ctx, holder, attempt)
 	}
-	switch current := holderIdentity(lease); current {
-	case holder.identity():
-		return nil, nil
-	case "":
+	switch current := parseHolder(holderIdentity(lease)); {
+	case current == (Holder{}):
+	case current.Is(holder):
+		if attemptOf(lease) == attempt {
+			return nil, nil
+		}
 	default:
-		other := parse(current)
-		inProgress, err := l.HolderInProgress(ctx, other)
+		inProgress, err := l.InProgress(ctx, current, attemptOf(lease))
 		if err != nil {
-			return nil, fmt.Errorf("finding out whether %s, which holds the lease %s, still exists: %w", other, Name, err)
+			return nil, fmt.Errorf("checking whether the upgrade of %s, which holds the lease %s, is in progress: %w", current, Name, err)
 		}
 		if inProgress {
-			return &other, nil
+			return &current, nil
 		}
 	}
-	if err := l.transfer(ctx, lease, holder.identity()); err != nil {
-		return nil, fmt.Errorf("taking the lease %s: %w", Name, err)
+	if err := l.write(ctx, lease, &holder, attempt); err != nil {
+		return nil, fmt.Errorf("acquiring the lease %s: %w", Name, err)
 	}
 	return nil, nil
 }
 
-// Release gives the lock back, if that holder has it.
+// Held reports whether that holder holds the lock, and for which attempt.
+func (l *Lock) Held(ctx context.Context, holder Holder) (Attempt, bool, error) {
+	lease, err := l.get(ctx)
+	if err != nil || lease == nil || !parseHolder(holderIdentity(lease)).Is(holder) {
+		return Attempt{}, false, err
+	}
+	return attemptOf(lease), true, nil
+}
+
+// Release releases the lock if that holder holds it.
 func (l *Lock) Release(ctx context.Context, holder Holder) error {
-	lease, err := l.read(ctx)
-	if err != nil || lease == nil || holderIdentity(lease) != holder.identity() {
+	lease, err := l.get(ctx)
+	if err != nil || lease == nil || !parseHolder(holderIdentity(lease)).Is(holder) {
 		return err
 	}
-	if err := l.transfer(ctx, lease, ""); err != nil {
+	if err := l.write(ctx, lease, nil, Attempt{}); err != nil {
 		return fmt.Errorf("releasing the lease %s: %w", Name, err)
 	}
 	return nil
 }
 
-func (l *Lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
+func (l *Lock) get(ctx context.Context) (*coordinationv1.Lease, error) {
 	var lease coordinationv1.Lease
 	err := l.Client.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: Name}, &lease)
 	if apierrors.IsNotFound(err) {
@@ -113,10 +132,10 @@ func (l *Lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return &lease, nil
 }
 
-func (l *Lock) create(ctx context.Context, holder Holder) error {
+func (l *Lock) create(ctx context.Context, holder Holder, attempt Attempt) error {
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: Name},
-		Spec:       l.spec(holder.identity()),
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: Name, Annotations: attempt.annotations()},
+		Spec:       l.spec(&holder),
 	}
 	if err := l.Client.Create(ctx, lease); err != nil {
 		return fmt.Errorf("creating the lease %s: %w", Name, err)
@@ -124,18 +143,26 @@ func (l *Lock) create(ctx context.Context, holder Holder) error {
 	return nil
 }
 
-// transfer hands the lease over, unless somebody else was faster.
-func (l *Lock) transfer(ctx context.Context, lease *coordinationv1.Lease, identity string) error {
+// write changes the holder unless another client has changed the Lease since it was read.
+func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, holder *Holder, attempt Attempt) error {
 	changed := lease.DeepCopy()
-	changed.Spec = l.spec(identity)
+	changed.Spec = l.spec(holder)
+	maps.DeleteFunc(changed.Annotations, func(key, _ string) bool {
+		return key == annotationAttempt || key == annotationVersion || key == annotationType
+	})
+	for key, value := range attempt.annotations() {
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, key, value)
+	}
 	return l.Client.Patch(ctx, changed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}))
 }
 
-func (l *Lock) spec(identity string) coordinationv1.LeaseSpec {
-	if identity == "" {
+// spec returns the spec of a Lease that is held; nil means that it is free.
+func (l *Lock) spec(holder *Holder) coordinationv1.LeaseSpec {
+	if holder == nil {
 		return coordinationv1.LeaseSpec{}
 	}
 	now := metav1.NewMicroTime(l.Clock.Now())
+	identity := holder.identity()
 	return coordinationv1.LeaseSpec{HolderIdentity: &identity, AcquireTime: &now}
 }
 
@@ -144,4 +171,10 @@ func holderIdentity(lease *coordinationv1.Lease) string {
 		return ""
 	}
 	return *lease.Spec.HolderIdentity
+}
+
+func attemptOf(lease *coordinationv1.Lease) Attempt {
+	return Attempt{
+		Key: lease.Annotations[annotationAttempt], Version: lease.Annotations[annotationVersion], Type: lease.Annotations[annotationType],
+	}
 }

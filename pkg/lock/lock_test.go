@@ -22,11 +22,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-const namespace = "operator"
+const (
+	namespace = "operator"
+	group     = "upgrade.managed.openshift.io"
+)
 
 var (
-	me    = lock.Holder{Kind: "UpgradeConfig", Namespace: "a", Name: "mine", UID: "1"}
-	other = lock.Holder{Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "2"}
+	me    = lock.Holder{Group: group, Kind: "UpgradeConfig", Namespace: "a", Name: "mine", UID: "1"}
+	other = lock.Holder{Group: group, Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "2"}
 	noon  = time.Date(2020, 6, 20, 12, 0, 0, 0, time.UTC)
 
 	errDown = errors.New("no answer")
@@ -47,7 +50,7 @@ func newWorld(t *testing.T, identity *string, inProgress ...lock.Holder) *world 
 	}
 	w.Lock = lock.Lock{
 		Client: w.countingClient(interceptor.Funcs{}), Namespace: namespace, Clock: clocktesting.NewFakePassiveClock(noon),
-		HolderInProgress: func(_ context.Context, h lock.Holder) (bool, error) {
+		InProgress: func(_ context.Context, h lock.Holder, _ lock.Attempt) (bool, error) {
 			return slices.Contains(inProgress, h), nil
 		},
 	}
@@ -98,8 +101,8 @@ func (w *world) currentHolder(t *testing.T) string {
 }
 
 const (
-	mine   = "UpgradeConfig/a/mine/1"
-	theirs = "UpgradeConfig/b/theirs/2"
+	mine   = group + "/UpgradeConfig/a/mine/1"
+	theirs = group + "/UpgradeConfig/b/theirs/2"
 )
 
 func TestAcquire(t *testing.T) {
@@ -116,12 +119,13 @@ func TestAcquire(t *testing.T) {
 		"a lock that is mine stays mine, without a write":     {held: new(mine), after: mine},
 		"a lock that is held is refused, and its holder told": {held: new(theirs), there: []lock.Holder{other}, want: &other, after: theirs},
 		"a lock whose holder is gone is taken":                {held: new(theirs), after: mine, writes: 1},
-		"a lock whose holder was made anew is taken":          {held: new(theirs), there: []lock.Holder{{Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "3"}}, after: mine, writes: 1},
+		"a lock whose holder was made anew is taken":          {held: new(theirs), there: []lock.Holder{{Group: group, Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "3"}}, after: mine, writes: 1},
 		"a lock of my own former self is taken":               {held: new("UpgradeConfig/a/mine/0"), after: mine, writes: 1},
 		"a lock with a holder that cannot be read is taken":   {held: new("somebody"), after: mine, writes: 1},
 		"a lock with a holder that cannot be read is refused if that is there": {
 			held: new("somebody"), there: []lock.Holder{{Kind: "somebody"}}, want: &lock.Holder{Kind: "somebody"}, after: "somebody",
 		},
+		"a lock that I hold by an identity without a group stays mine": {held: new("UpgradeConfig/a/mine/1"), after: "UpgradeConfig/a/mine/1"},
 		"slashes after the name belong to the uid": {
 			held: new("Job/b/x/1/2"), there: []lock.Holder{{Kind: "Job", Namespace: "b", Name: "x", UID: "1/2"}},
 			want: &lock.Holder{Kind: "Job", Namespace: "b", Name: "x", UID: "1/2"}, after: "Job/b/x/1/2",
@@ -130,7 +134,7 @@ func TestAcquire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.held, tc.there...)
-			got, err := w.Acquire(t.Context(), me)
+			got, err := w.Acquire(t.Context(), me, lock.Attempt{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,8 +151,8 @@ func TestAcquire(t *testing.T) {
 func TestAHolderIsNamedSoThatPeopleFindIt(t *testing.T) {
 	t.Parallel()
 	for want, holder := range map[string]lock.Holder{
-		"UpgradeConfig b/theirs": other,
-		`"somebody", which is no object and holds the lease cluster-upgrade`: {Kind: "somebody"},
+		"UpgradeConfig b/theirs":                             other,
+		`unknown holder "somebody" of lease cluster-upgrade`: {Kind: "somebody"},
 	} {
 		if got := holder.String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -159,7 +163,7 @@ func TestAHolderIsNamedSoThatPeopleFindIt(t *testing.T) {
 func TestALockSaysSinceWhenItIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if _, err := w.Acquire(t.Context(), me); err != nil {
+	if _, err := w.Acquire(t.Context(), me, lock.Attempt{}); err != nil {
 		t.Fatal(err)
 	}
 	var l coordinationv1.Lease
@@ -226,11 +230,11 @@ func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, new(""), other)
 		before := read(w)
-		if _, err := w.Acquire(t.Context(), other); err != nil {
+		if _, err := w.Acquire(t.Context(), other, lock.Attempt{}); err != nil {
 			t.Fatal(err)
 		}
 		w.Client = w.countingClient(stale(before))
-		if _, err := w.Acquire(t.Context(), me); !apierrors.IsConflict(err) {
+		if _, err := w.Acquire(t.Context(), me, lock.Attempt{}); !apierrors.IsConflict(err) {
 			t.Errorf("got %v, want a conflict", err)
 		}
 		if held := w.currentHolder(t); held != theirs {
@@ -241,7 +245,7 @@ func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, new(theirs), other)
 		w.Client = w.countingClient(stale(nil))
-		if _, err := w.Acquire(t.Context(), me); !apierrors.IsAlreadyExists(err) {
+		if _, err := w.Acquire(t.Context(), me, lock.Attempt{}); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("got %v, want that it exists already", err)
 		}
 		if held := w.currentHolder(t); held != theirs {
@@ -255,7 +259,7 @@ func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
 		if err := w.Release(t.Context(), me); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Acquire(t.Context(), other); err != nil {
+		if _, err := w.Acquire(t.Context(), other, lock.Attempt{}); err != nil {
 			t.Fatal(err)
 		}
 		w.Client = w.countingClient(stale(before))
@@ -277,7 +281,7 @@ func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
 	patch := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 		return errDown
 	}}
-	acquire := func(ctx context.Context, w *world) error { _, err := w.Acquire(ctx, me); return err }
+	acquire := func(ctx context.Context, w *world) error { _, err := w.Acquire(ctx, me, lock.Attempt{}); return err }
 	release := func(ctx context.Context, w *world) error { return w.Release(ctx, me) }
 	for name, tc := range map[string]struct {
 		held  *string
@@ -288,8 +292,8 @@ func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
 		"reading before taking":       {new(""), get, acquire, "getting the lease cluster-upgrade: no answer"},
 		"reading before giving back":  {new(mine), get, release, "getting the lease cluster-upgrade: no answer"},
 		"making":                      {nil, create, acquire, "creating the lease cluster-upgrade: no answer"},
-		"taking":                      {new(""), patch, acquire, "taking the lease cluster-upgrade: no answer"},
-		"taking from one who is gone": {new(theirs), patch, acquire, "taking the lease cluster-upgrade: no answer"},
+		"taking":                      {new(""), patch, acquire, "acquiring the lease cluster-upgrade: no answer"},
+		"taking from one who is gone": {new(theirs), patch, acquire, "acquiring the lease cluster-upgrade: no answer"},
 		"giving back":                 {new(mine), patch, release, "releasing the lease cluster-upgrade: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,9 +319,9 @@ func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
 func TestWhileItCannotBeFoundOutWhetherTheHolderIsThereTheLockStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, new(theirs))
-	w.HolderInProgress = func(context.Context, lock.Holder) (bool, error) { return false, errDown }
-	got, err := w.Acquire(t.Context(), me)
-	const want = "finding out whether UpgradeConfig b/theirs, which holds the lease cluster-upgrade, still exists: no answer"
+	w.InProgress = func(context.Context, lock.Holder, lock.Attempt) (bool, error) { return false, errDown }
+	got, err := w.Acquire(t.Context(), me, lock.Attempt{})
+	const want = "checking whether the upgrade of UpgradeConfig b/theirs, which holds the lease cluster-upgrade, is in progress: no answer"
 	if got != nil || err == nil || err.Error() != want {
 		t.Errorf("got %v and %v, want an error: %s", got, err, want)
 	}

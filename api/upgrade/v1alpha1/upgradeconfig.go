@@ -9,31 +9,26 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Finalizer is on an UpgradeConfig while an attempt at its upgrade is under
-// way: from before the first step until its end was recorded and told.
-const Finalizer = "upgrade.managed.openshift.io/upgrade-under-way"
+// Finalizer is on an UpgradeConfig while an attempt of its upgrade is in progress: from before the
+// first step until its result is recorded and published.
+const Finalizer = "upgrade.managed.openshift.io/upgrade-in-progress"
 
-// The types of the conditions in the status of an UpgradeConfig.
+// HoldAnnotation on the ClusterVersion holds every upgrade of the cluster before its commit, of
+// whatever kind. Its value is the reason, for people.
+const HoldAnnotation = "upgrade.managed.openshift.io/hold"
+
+// The types of the conditions in the status of an UpgradeConfig. See package history.
 const (
-	// ConditionAccepted says whether the upgrade may run: its version and type
-	// are valid and no other upgrade is under way.
-	ConditionAccepted = "Accepted"
-	// ConditionProgressing says whether a step is being taken; its reason names it.
-	ConditionProgressing = "Progressing"
-	// ConditionSucceeded says how the upgrade ended. It is absent before.
-	ConditionSucceeded = "Succeeded"
-	// ConditionStalled says that a step takes longer than it should.
-	ConditionStalled = "Stalled"
-	// ConditionPreCheckPassed says, some time before the upgrade begins, whether
-	// anything would be in its way. It is absent at other times.
-	ConditionPreCheckPassed = "EarlyCheckPassed"
-	// ConditionDegraded says that the operator works by another configuration
-	// than the one that is written, which has an error. It is absent if not.
-	ConditionDegraded = "Degraded"
+	ConditionAccepted       = history.ConditionAccepted
+	ConditionProgressing    = history.ConditionProgressing
+	ConditionSucceeded      = history.ConditionSucceeded
+	ConditionStalled        = history.ConditionStalled
+	ConditionPreCheckPassed = history.ConditionPreCheckPassed
+	ConditionDegraded       = history.ConditionDegraded
 )
 
-// UpgradeConfig says to which version this cluster is upgraded, when, and by
-// which runbook. Deleting it before the upgrade has commenced cancels the upgrade.
+// UpgradeConfig requests an upgrade of this cluster: the version, the time, and the runbook.
+// Deleting it before the upgrade has commenced cancels the upgrade.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradeconfigs,shortName=upgrade
@@ -42,10 +37,12 @@ const (
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.history[0].phase`
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Progressing")].lastTransitionTime`
+// +kubebuilder:printcolumn:name="Commenced",type=date,JSONPath=`.status.history[0].commenceTime`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`
 // +kubebuilder:printcolumn:name="Upgrade At",type=string,priority=1,JSONPath=`.spec.upgradeAt`
 // +kubebuilder:printcolumn:name="Type",type=string,priority=1,JSONPath=`.spec.type`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.history) || !oldSelf.status.history.exists(h, has(h.startTime) && !has(h.completeTime)) || (self.spec.type == oldSelf.spec.type && self.spec.upgradeAt == oldSelf.spec.upgradeAt && self.spec.desired == oldSelf.spec.desired && (has(self.spec.capacityReservation) == has(oldSelf.spec.capacityReservation)) && (!has(self.spec.capacityReservation) || self.spec.capacityReservation == oldSelf.spec.capacityReservation))",fieldPath=".spec",message="the upgrade is under way: only paused and PDBForceDrainTimeout may change now; to cancel it before it has commenced, delete this UpgradeConfig"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.history) || !oldSelf.status.history.exists(h, has(h.startTime) && !has(h.completeTime)) || (self.spec.type == oldSelf.spec.type && self.spec.upgradeAt == oldSelf.spec.upgradeAt && self.spec.desired.version == oldSelf.spec.desired.version && (has(self.spec.capacityReservation) == has(oldSelf.spec.capacityReservation)) && (!has(self.spec.capacityReservation) || self.spec.capacityReservation == oldSelf.spec.capacityReservation))",fieldPath=".spec",message="the upgrade is in progress: only paused, PDBForceDrainTimeout, and, until it has commenced, desired.channel, desired.image, and desired.acceptedRisks may change; to cancel it before it has commenced, delete this UpgradeConfig"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.history) || !oldSelf.status.history.exists(h, has(h.commenceTime) && !has(h.completeTime)) || self.spec.desired == oldSelf.spec.desired",fieldPath=".spec.desired",message="the upgrade has commenced: desired cannot change until it is finished"
 type UpgradeConfig struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -54,31 +51,31 @@ type UpgradeConfig struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is asked for.
+	// spec is the requested upgrade.
 	//
 	// +required
 	Spec UpgradeConfigSpec `json:"spec,omitzero"`
 
-	// status is what was observed and done.
+	// status is what the operator observed and did.
 	//
 	// +optional
 	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator then finds out anew.
 }
 
-// UpgradeConfigSpec is what is asked for.
+// UpgradeConfigSpec is a requested upgrade.
 type UpgradeConfigSpec struct {
-	// type names the cluster upgrader, that is the runbook, that carries the
-	// upgrade out, e.g. OSD. A type that the operator does not know is shown in
-	// the condition Accepted.
+	// type names the cluster upgrader, and with it the runbook, for example OSD. If the operator
+	// does not know the type, the condition Accepted shows it.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Type string `json:"type,omitempty"`
 
-	// upgradeAt is the time from which the upgrade may commence (RFC 3339), for
-	// example 2020-05-01T12:00:00Z. It commences within the window that begins
-	// then (30 minutes unless configured otherwise), or not at all.
+	// upgradeAt is the time from which the upgrade may commence (RFC 3339), for example
+	// 2020-05-01T12:00:00Z. The upgrade commences within the window that starts then (30 minutes
+	// unless configured otherwise) or not at all. After a failure, another time starts another
+	// attempt.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -87,26 +84,26 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^.{4}-(02-3|(04|06|09|11)-31)') && (!self.matches('^[12][0-9]{3}-02-29') || (timestamp(self.substring(0, 4) + '-03-01T00:00:00Z') - duration('24h')).getDate() == 29)",message="must be a day that its month has, for example 2020-05-01T12:00:00Z"
 	UpgradeAt string `json:"upgradeAt,omitempty"`
 
-	// PDBForceDrainTimeout is for how many minutes the drain of a node may be
-	// blocked by a PodDisruptionBudget before it is forced, e.g. 120. With 0 it
-	// is forced as soon as it begins. It may change while the upgrade is under way.
+	// PDBForceDrainTimeout is how many minutes a PodDisruptionBudget may block the drain of a node
+	// before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
+	// It may change while the upgrade is in progress.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"
 	PDBForceDrainTimeout *int32 `json:"PDBForceDrainTimeout,omitempty"` //nolint:kubeapilinter // The field's name is given.
 
-	// desired is the release that is asked for.
+	// desired is the requested release.
 	//
 	// +required
 	Desired Update `json:"desired,omitzero"`
 
-	// capacityReservation adds a node to each worker MachineSet for the time of the upgrade.
+	// capacityReservation adds a node to each worker MachineSet for the duration of the upgrade.
 	//
 	// +optional
 	CapacityReservation *bool `json:"capacityReservation,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// paused holds the upgrade before it commences; its window goes on. Once
-	// the upgrade has commenced it is shown, and has no effect.
+	// paused holds the upgrade before it commences; its window still ends. Once the upgrade has
+	// commenced, paused is shown and has no effect.
 	//
 	// +optional
 	Paused *bool `json:"paused,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
@@ -114,7 +111,7 @@ type UpgradeConfigSpec struct {
 
 // Update is a release, and the channel that offers it.
 type Update struct {
-	// version is the release to upgrade to, e.g. 4.4.6.
+	// version is the release to upgrade to, for example 4.4.6.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -122,15 +119,17 @@ type Update struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.4.6"
 	Version string `json:"version,omitempty"`
 
-	// channel is the update channel that offers the version, e.g. fast-4.4.
+	// channel is the update channel that offers the version, for example fast-4.4. It may change until
+	// the upgrade has commenced.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$')",message="must be the name of a channel, for example fast-4.4"
 	Channel string `json:"channel,omitempty"`
 
-	// image is the pull spec of the release by digest, alongside the version.
-	// If it is given, the release that is offered must be this one.
+	// image is the pull spec of the release by digest. If it is set, the offered release must have
+	// this digest. It may change until the upgrade has commenced.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -138,9 +137,9 @@ type Update struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^@ ]+@sha256:[0-9a-f]{64}$')",message="must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits"
 	Image string `json:"image,omitempty"`
 
-	// acceptedRisks names the risks of a conditional update that are accepted.
-	// A release that is offered only conditionally is taken only if all its
-	// risks are named here.
+	// acceptedRisks names the risks of a conditional update that are accepted. A release that is
+	// offered only conditionally is installed only if all its risks are named here. They may change
+	// until the upgrade has commenced.
 	//
 	// +optional
 	// +listType=set
@@ -151,10 +150,10 @@ type Update struct {
 	AcceptedRisks []string `json:"acceptedRisks,omitempty"`
 }
 
-// UpgradeConfigStatus is what was observed and done.
+// UpgradeConfigStatus is what the operator observed and did.
 type UpgradeConfigStatus struct {
-	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled;
-	// before it, EarlyCheckPassed; and Degraded if the operator is.
+	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled; before it,
+	// PreCheckPassed; and Degraded if the operator is. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -163,19 +162,20 @@ type UpgradeConfigStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status reflects.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nextTime is when the next thing will happen on its own: the upgrade
-	// begins, its window closes, or a step is given up.
+	// nextTime is when the upgrade next changes by itself: it starts, its window closes, or its
+	// current step fails.
 	//
 	// +optional
 	NextTime *metav1.Time `json:"nextTime,omitempty"`
 
-	// history is what was done, newest first, one element for each version.
+	// history has one element per version: first that of the version which the spec requests, then
+	// the others, newest first.
 	//
 	// +optional
 	// +listType=map

@@ -46,16 +46,16 @@ func TestKubectlPrintsHowFarAnUpgradeIs(t *testing.T) {
 	object := upgradeConfig("printed")
 	create(t, object)
 	fresh := parseTable(runKubectl(t, "", "get", "upgrade", "printed"))
-	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "SINCE", "MESSAGE"}, {"printed", "4.4.6"}}
+	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "SINCE", "COMMENCED", "MESSAGE"}, {"printed", "4.4.6"}}
 	if diff := cmp.Diff(want, fresh); diff != "" {
 		t.Errorf("before anybody looked at it (-want +got):\n%s", diff)
 	}
 
 	since := time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339)
 	inProgress := summary(map[string]any{"type": "Progressing", "reason": "AllWorkerNodesUpgraded", "message": "worker: 2 of 3 nodes are updated", "lastTransitionTime": since})
-	inProgress["history"] = []any{historyRecord(nil), map[string]any{"version": "4.4.5", "phase": "Upgraded"}}
+	inProgress["history"] = []any{historyRecord(map[string]any{"commenceTime": since}), map[string]any{"version": "4.4.5", "phase": "Upgraded"}}
 	updateStatus(t, object, inProgress)
-	want[1] = []string{"printed", "4.4.6", "Upgrading", "AllWorkerNodesUpgraded", "3h", "worker: 2 of 3 nodes are updated"}
+	want[1] = []string{"printed", "4.4.6", "Upgrading", "AllWorkerNodesUpgraded", "3h", "3h", "worker: 2 of 3 nodes are updated"}
 	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", "get", "upgradeconfigs.upgrade.managed.openshift.io", "printed"))); diff != "" {
 		t.Errorf("while it runs (-want +got):\n%s", diff)
 	}
@@ -70,9 +70,9 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 	for field, want := range map[string]string{
 		"upgrade.spec.type":                               "names the cluster upgrader",
 		"upgrade.spec.upgradeAt":                          "for example 2020-05-01T12:00:00Z",
-		"upgrade.spec.PDBForceDrainTimeout":               "for how many minutes",
-		"upgrade.spec.desired.version":                    "e.g. 4.4.6",
-		"upgrade.spec.desired.channel":                    "e.g. fast-4.4",
+		"upgrade.spec.PDBForceDrainTimeout":               "how many minutes",
+		"upgrade.spec.desired.version":                    "for example 4.4.6",
+		"upgrade.spec.desired.channel":                    "for example fast-4.4",
 		"upgrade.spec.desired.image":                      "by digest",
 		"upgrade.spec.desired.acceptedRisks":              "risks of a conditional update",
 		"upgrade.spec.capacityReservation":                "adds a node",
@@ -82,7 +82,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 		"upgrade.status.history.conditions":               "in the order of the runbook",
 		"upgrade.status.history.conditions.reason":        "CamelCase",
 		"upgrade.status.conditions":                       "Accepted, Progressing, Succeeded, Stalled",
-		"upgrade.status.nextTime":                         "the next thing",
+		"upgrade.status.nextTime":                         "next changes by itself",
 		"upgrade.status.observedGeneration":               "generation of the spec",
 		"upgrade.status.history.conditions.lastProbeTime": "sign of life",
 	} {

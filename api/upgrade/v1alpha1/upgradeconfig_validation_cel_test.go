@@ -32,7 +32,9 @@ const (
 	invalidVersion    = `must be a semantic version without a leading v, for example 4.4.6`
 	invalidMinutes    = `must be a number of minutes from 0 to 525600, which is a year, for example 120`
 	invalidDigest     = `must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits`
-	upgradeInProgress = `the upgrade is under way: only paused and PDBForceDrainTimeout may change now; to cancel it before it has commenced, delete this UpgradeConfig`
+	upgradeInProgress = `the upgrade is in progress: only paused, PDBForceDrainTimeout, and, until it has commenced, desired.channel, desired.image, and desired.acceptedRisks may change; to cancel it before it has commenced, delete this UpgradeConfig`
+	upgradeCommenced  = `the upgrade has commenced: desired cannot change until it is finished`
+	invalidChannel    = `must be the name of a channel, for example fast-4.4`
 	digest            = `0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`
 	release           = `quay.io/openshift-release-dev/ocp-release`
 	startTime         = `2020-07-05T01:35:36Z`
@@ -141,6 +143,9 @@ var specCases = map[string]struct {
 	"a version of 129 characters is refused":           {edits: []edit{{"spec.desired.version", "4.4.6-" + strings.Repeat("a", 123)}}, want: []string{"spec.desired.version: may not be more than 128 bytes"}},
 	"a channel is required":                            {edits: []edit{{"spec.desired.channel", nil}}, want: []string{"spec.desired.channel: Required value"}},
 	"an empty channel is refused":                      {edits: []edit{{"spec.desired.channel", ""}}, want: []string{"spec.desired.channel: should be at least 1 chars long"}},
+	"a channel with a space is refused":                {edits: []edit{{"spec.desired.channel", "fast 4.4"}}, want: []string{"spec.desired.channel: " + invalidChannel}},
+	"a channel with an underscore is accepted":         {edits: []edit{{"spec.desired.channel", "eus_4.4-a.b"}}},
+	"a channel that ends with a hyphen is refused":     {edits: []edit{{"spec.desired.channel", "fast-4.4-"}}, want: []string{"spec.desired.channel: " + invalidChannel}},
 	"a channel of 128 characters is accepted":          {edits: []edit{{"spec.desired.channel", strings.Repeat("a", 128)}}},
 	"a channel of 129 characters is refused":           {edits: []edit{{"spec.desired.channel", strings.Repeat("a", 129)}}, want: []string{"spec.desired.channel: may not be more than 128 bytes"}},
 	"a release is required":                            {edits: []edit{{"spec.desired", nil}}, want: []string{"spec.desired: Required value"}},
@@ -246,7 +251,7 @@ func TestEveryRuleOfTheCRDIsTried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := []string{upgradeInProgress}
+	tried := []string{upgradeInProgress, upgradeCommenced}
 	for _, tc := range specCases {
 		for _, want := range tc.want {
 			_, message, _ := strings.Cut(want, ": ")
@@ -398,12 +403,14 @@ var wholeSpecChanged = []edit{
 	{"spec.paused", true},
 }
 
-func TestTheSpecWhileAnUpgradeIsUnderWay(t *testing.T) {
+func TestSpecWhileAnUpgradeIsInProgress(t *testing.T) {
 	t.Parallel()
 	rejected := []string{"spec: " + upgradeInProgress}
+	rejectedDesired := []string{"spec.desired: " + upgradeCommenced}
 	for name, tc := range map[string]struct {
-		edits []edit
-		want  []string
+		edits     []edit
+		want      []string
+		committed []string // also, once the upgrade has commenced
 	}{
 		"an upgrade may be paused":                    {edits: []edit{{"spec.paused", true}}},
 		"the time to drain may change":                {edits: []edit{{"spec.PDBForceDrainTimeout", int64(0)}}},
@@ -412,34 +419,39 @@ func TestTheSpecWhileAnUpgradeIsUnderWay(t *testing.T) {
 		"the risks may stand in another order":        {edits: []edit{{"spec.desired.acceptedRisks", []any{"Two", "One"}}}},
 		"the type may not change":                     {edits: []edit{{"spec.type", "ARO"}}, want: rejected},
 		"the time may not change":                     {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:01Z"}}, want: rejected},
-		"the version may not change":                  {edits: []edit{{"spec.desired.version", "4.4.7"}}, want: rejected},
-		"the channel may not change":                  {edits: []edit{{"spec.desired.channel", "stable-4.4"}}, want: rejected},
-		"an image may not come":                       {edits: []edit{{"spec.desired.image", release + "@sha256:" + digest}}, want: rejected},
-		"a risk may not be accepted any more":         {edits: []edit{{"spec.desired.acceptedRisks", []any{"One", "Two", "Three"}}}, want: rejected},
-		"the risks may not go":                        {edits: []edit{{"spec.desired.acceptedRisks", nil}}, want: rejected},
+		"the version may not change":                  {edits: []edit{{"spec.desired.version", "4.4.7"}}, want: rejected, committed: rejectedDesired},
+		"the channel may change until the commit":     {edits: []edit{{"spec.desired.channel", "stable-4.4"}}, committed: rejectedDesired},
+		"an image may come until the commit":          {edits: []edit{{"spec.desired.image", release + "@sha256:" + digest}}, committed: rejectedDesired},
+		"a risk may be accepted until the commit":     {edits: []edit{{"spec.desired.acceptedRisks", []any{"One", "Two", "Three"}}}, committed: rejectedDesired},
+		"the risks may go until the commit":           {edits: []edit{{"spec.desired.acceptedRisks", nil}}, committed: rejectedDesired},
 		"the reservation may not change":              {edits: []edit{{"spec.capacityReservation", false}}, want: rejected},
 		"the reservation may not go":                  {edits: []edit{{"spec.capacityReservation", nil}}, want: rejected},
-		"a pause does not smuggle in another version": {edits: []edit{{"spec.paused", true}, {"spec.desired.version", "4.4.7"}}, want: rejected},
+		"a pause does not smuggle in another version": {edits: []edit{{"spec.paused", true}, {"spec.desired.version", "4.4.7"}}, want: rejected, committed: rejectedDesired},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			object := upgradeConfig("under-way-" + strings.ReplaceAll(name, " ", "-"))
-			edit{"spec.desired.acceptedRisks", []any{"One", "Two"}}.apply(t, object.Object)
-			edit{"spec.capacityReservation", true}.apply(t, object.Object)
-			create(t, object)
-			updateStatus(t, object, status(
-				historyRecord(map[string]any{"version": "4.4.6"}),
-				historyRecord(map[string]any{"version": "4.4.5", "completeTime": startTime}),
-			))
-			for _, e := range tc.edits {
-				e.apply(t, object.Object)
-			}
-			compare(t, tc.want, server.Update(t.Context(), object))
-		})
+		for prefix, commenceTime := range map[string]any{"before-": nil, "after-": startTime} {
+			t.Run(prefix+name, func(t *testing.T) {
+				t.Parallel()
+				object := upgradeConfig(prefix + strings.ReplaceAll(name, " ", "-"))
+				edit{"spec.desired.acceptedRisks", []any{"One", "Two"}}.apply(t, object.Object)
+				edit{"spec.capacityReservation", true}.apply(t, object.Object)
+				create(t, object)
+				record := historyRecord(map[string]any{"version": "4.4.6"})
+				want := tc.want
+				if commenceTime != nil {
+					record["commenceTime"] = commenceTime
+					want = append(slices.Clone(want), tc.committed...)
+				}
+				updateStatus(t, object, status(record, historyRecord(map[string]any{"version": "4.4.5", "completeTime": startTime})))
+				for _, e := range tc.edits {
+					e.apply(t, object.Object)
+				}
+				compare(t, want, server.Update(t.Context(), object))
+			})
+		}
 	}
 }
 
-func TestAReservationMayNotComeWhileAnUpgradeIsUnderWay(t *testing.T) {
+func TestReservationCannotBeAddedWhileAnUpgradeIsInProgress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("reservation")
 	create(t, object)
@@ -448,7 +460,7 @@ func TestAReservationMayNotComeWhileAnUpgradeIsUnderWay(t *testing.T) {
 	compare(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
 }
 
-func TestTheSpecWhileNoUpgradeIsUnderWay(t *testing.T) {
+func TestSpecWhileNoUpgradeIsInProgress(t *testing.T) {
 	t.Parallel()
 	for name, recorded := range map[string]any{
 		"everything may change before there is a status": nil,
@@ -472,7 +484,7 @@ func TestTheSpecWhileNoUpgradeIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestWhileAnUpgradeIsUnderWayItsStatusMayChangeAndItMayBeDeleted(t *testing.T) {
+func TestStatusChangesAndDeletionWhileAnUpgradeIsInProgress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("goes-on")
 	create(t, object)

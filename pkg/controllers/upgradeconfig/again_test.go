@@ -69,7 +69,7 @@ func TestAnotherVersionAfterAnUpgradeIsAnotherUpgrade(t *testing.T) {
 	if c := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != reasonDowngrade {
 		t.Errorf("Accepted is %+v", c)
 	}
-	if got := cfg.Status.History; len(got) != 2 || got[0].Version != "4.4.7" || got[1].Phase != history.PhaseUpgraded {
+	if got := cfg.Status.History; len(got) != 2 || got[0].Version != desired || got[0].Phase != history.PhaseUpgraded || got[1].Version != "4.4.7" {
 		t.Errorf("the history is %+v", got)
 	}
 	if cfg.Status.ObservedGeneration != cfg.Generation {
@@ -132,7 +132,7 @@ func TestTwoUpgradesGoOneAfterTheOther(t *testing.T) {
 			}
 		}
 		c := apimeta.FindStatusCondition(w.get(second).Status.Conditions, v1alpha1.ConditionProgressing)
-		if w.record().StartTime != nil && !w.isFinished(upgrade) && (c.Reason != reasonClusterLocked || c.Message != "waiting for the upgrade of UpgradeConfig team-a/upgrade, one runs at a time") {
+		if w.record().StartTime != nil && !w.isFinished(upgrade) && (c.Reason != reasonClusterLocked || c.Message != "waiting for the upgrade of UpgradeConfig team-a/upgrade; only one runs at a time (until 2026-03-01T12:40:00Z)") {
 			t.Fatalf("the second says %+v", c)
 		}
 	}
@@ -207,7 +207,7 @@ func TestPausing(t *testing.T) {
 		if len(w.requestedVersions) > 0 {
 			t.Error("it went on")
 		}
-		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True VersionPinned", message: "spec.paused holds the upgrade"})
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True VersionPinned", message: "paused by spec.paused"})
 		w.updateSpec(upgrade, pause(false))
 		w.runToCompletion()
 	})
@@ -217,7 +217,7 @@ func TestPausing(t *testing.T) {
 		w.runUntilStep("ControlPlaneUpgraded")
 		w.updateSpec(upgrade, pause(true))
 		w.runFor(time.Second)
-		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", message: "spec.paused has no effect"})
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", message: "spec.paused: no effect"})
 		w.runToCompletion()
 	})
 }

@@ -163,7 +163,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"an operator that was down for the whole window": {
 			cluster: func(w *world) { w.clock.SetTime(tenPast.Add(window)) },
-			moments: []moment{{window + time.Second, failed("WindowMissed", "did not begin by 2026-03-01T12:40:00Z")}},
+			moments: []moment{{window + time.Second, failed("WindowMissed", "did not start by 2026-03-01T12:40:00Z")}},
 		},
 		"a lock that is never free": {
 			cluster: func(w *world) {
@@ -183,7 +183,7 @@ func TestOutcomes(t *testing.T) {
 			cluster: func(w *world) { w.cluster.controlPlaneDuration = 3 * time.Hour },
 			moments: []moment{
 				{time.Hour, outcome{phase: history.PhaseUpgrading, condition: "Stalled=False OnTime"}},
-				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Stalled=True ControlPlaneUpgraded", message: "takes longer"}},
+				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Stalled=True ControlPlaneUpgraded", message: "is slow"}},
 				{5 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Stalled=False OnTime", finished: true}},
 			},
 		},

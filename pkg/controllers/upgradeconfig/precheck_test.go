@@ -42,7 +42,7 @@ func (w *world) nodeReady(is corev1.ConditionStatus) {
 const (
 	channelNote    = `; VersionPinned: the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then it is known whether 4.4.6 is offered in it`
 	precheckFailed = "False " + "PreHealthCheck: " + "PreHealthCheck: nodes not ready: worker-0" + channelNote
-	precheckPassed = "True NothingFound: nothing would be in the way of the upgrade now" + channelNote
+	precheckPassed = "True NothingFound: nothing would block the upgrade now" + channelNote
 )
 
 func TestWhatWouldBeInTheWayIsShownTwoHoursAhead(t *testing.T) {
@@ -72,10 +72,10 @@ func TestWhatWouldBeInTheWayIsShownTwoHoursAhead(t *testing.T) {
 			moment.do()
 		}
 	}
-	if n := w.events("EarlyCheckFailed"); n != 1 {
+	if n := w.events("PreCheckFailed"); n != 1 {
 		t.Errorf("%d Events tell of the one thing that was in the way", n)
 	}
-	if n := w.events("EarlyCheckPassed"); n != 1 {
+	if n := w.events("PreCheckPassed"); n != 1 {
 		t.Errorf("%d Events tell that nothing is in the way", n)
 	}
 }
@@ -146,7 +146,7 @@ func TestWhatTheEarlyCheckHadFoundIsToldAlsoByTheNextLife(t *testing.T) {
 			}
 			w.runUntil(func() bool { return w.processes > 1 })
 			w.runFor(10 * time.Second)
-			if n := w.events("EarlyCheckFailed"); n != 1 {
+			if n := w.events("PreCheckFailed"); n != 1 {
 				t.Errorf("%d Events tell of what was in the way", n)
 			}
 		})
@@ -161,7 +161,7 @@ func TestWhatTheEarlyCheckHadFoundIsNotToldOfAnotherSpec(t *testing.T) {
 	w.nodeReady(corev1.ConditionTrue)
 	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" })
 	w.runFor(time.Second)
-	if n := w.events("EarlyCheckFailed"); n != 1 {
+	if n := w.events("PreCheckFailed"); n != 1 {
 		t.Errorf("%d Events tell of what was in the way of one version", n)
 	}
 }
@@ -178,35 +178,7 @@ func TestAChangedUpgradeConfigIsCheckedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheVerdictOfAnEarlyCheck(t *testing.T) {
-	t.Parallel()
-	unfit := engine.PreCheckResult{Step: "PreHealthCheck", Reason: "ClusterUnhealthy", Message: "a node is ill", Blocking: true}
-	lacking := engine.PreCheckResult{Step: "ClusterUpgradeable", Reason: "NotUpgradeable", Message: "it is not", Blocking: true}
-	later := engine.PreCheckResult{Step: "VersionPinned", Reason: "ChannelWillBeSet", Message: "who knows"}
-	idle := engine.PreCheckResult{Step: "ExternalDependenciesAvailable", Reason: "NotConfigured", Message: "there are none"}
-	const fine = "nothing would be in the way of the upgrade now"
-	for name, tc := range map[string]struct {
-		found []engine.PreCheckResult
-		want  condition
-	}{
-		"nothing is in the way":             {[]engine.PreCheckResult{idle}, condition{"True", "NothingFound", fine}},
-		"something can be known only later": {[]engine.PreCheckResult{later, idle}, condition{"True", "NothingFound", fine + "; VersionPinned: who knows"}},
-		"something is in the way":           {[]engine.PreCheckResult{unfit, idle}, condition{"False", "PreHealthCheck", "PreHealthCheck: a node is ill"}},
-		"so is something else, and who knows what": {
-			[]engine.PreCheckResult{later, lacking, unfit},
-			condition{"False", "ClusterUpgradeable,PreHealthCheck", "ClusterUpgradeable: it is not; PreHealthCheck: a node is ill; VersionPinned: who knows"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := precheckCondition(tc.found); got != tc.want {
-				t.Errorf("got %+v, want %+v", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestAConfigurationThatIsNotTakenIsShownWhileItIsAndNotAfterTheEnd(t *testing.T) {
+func TestAnInvalidConfigurationIsShownAlsoAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	degraded := func(w *world) string {
 		c := apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionDegraded)
@@ -215,7 +187,7 @@ func TestAConfigurationThatIsNotTakenIsShownWhileItIsAndNotAfterTheEnd(t *testin
 		}
 		return string(c.Status) + " " + c.Reason + ": " + c.Message
 	}
-	const kept = "True ConfigurationInvalid: the operator's configuration is not taken, and the last good one stays in force: "
+	const kept = "True ConfigurationInvalid: the operator configuration is invalid; using the last valid one: "
 	w := newWorld(t, upgradeConfig(upgrade))
 	for _, moment := range []struct {
 		trouble, want string
@@ -238,8 +210,14 @@ func TestAConfigurationThatIsNotTakenIsShownWhileItIsAndNotAfterTheEnd(t *testin
 		}
 	}
 	w.runToCompletion()
-	if got := degraded(w); got != "" {
+	if got := degraded(w); got != kept+"alerts.url: is wrong" {
 		t.Errorf("after the upgrade it shows %q", got)
+	}
+	w.snapshot.ConfigError = ""
+	w.queue(upgrade)
+	w.runFor(time.Second)
+	if got := degraded(w); got != "" {
+		t.Errorf("with a valid configuration it shows %q", got)
 	}
 }
 

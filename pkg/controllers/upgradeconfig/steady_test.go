@@ -128,29 +128,6 @@ func TestAnUpgradeMakesFewRequests(t *testing.T) {
 	}
 }
 
-func TestRest(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		next time.Time
-		want time.Duration
-	}{
-		"nothing is asked for":   {want: maxRequeue},
-		"soon":                   {next: noon.Add(20 * time.Millisecond), want: 20 * time.Millisecond},
-		"later than is good":     {next: noon.Add(time.Hour), want: maxRequeue},
-		"now":                    {next: noon, want: minRequeue},
-		"in the past":            {next: noon.Add(-time.Hour), want: minRequeue},
-		"a nanosecond ago":       {next: noon.Add(-1), want: minRequeue},
-		"exactly at the longest": {next: noon.Add(maxRequeue), want: maxRequeue},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := requeueAfter(c.next, noon); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
 func TestWhomAChangeInTheClusterConcerns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade), upgradeConfig(client.ObjectKey{Namespace: "team-b", Name: "tomorrow"},
@@ -159,7 +136,7 @@ func TestWhomAChangeInTheClusterConcerns(t *testing.T) {
 		}))
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	w.runFor(time.Second)
-	requests := w.reconciler.mapToActiveConfigs(t.Context(), nil)
+	requests := w.reconciler.active(t.Context(), nil)
 	if len(requests) != 1 || requests[0].Name != "tomorrow" {
 		t.Errorf("it concerns %v", requests)
 	}

@@ -415,7 +415,7 @@ func (w *world) sync() {
 		w.queue(changed...)
 	}
 	if others {
-		for _, request := range w.reconciler.mapToActiveConfigs(w.t.Context(), nil) {
+		for _, request := range w.reconciler.active(w.t.Context(), nil) {
 			w.queue(request.NamespacedName)
 		}
 	}
@@ -705,6 +705,16 @@ func (w *world) describe() string {
 		}
 	}
 	return text.String()
+}
+
+// getLease returns the Lease of the lock.
+func (w *world) getLease() *coordinationv1.Lease {
+	w.t.Helper()
+	var lease coordinationv1.Lease
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: lock.Name}, &lease); err != nil {
+		w.t.Fatal(err)
+	}
+	return &lease
 }
 
 // setLockHolder gives the lock to somebody, whoever has it; to nobody if the holder is zero.

@@ -47,7 +47,7 @@ func TestWhatIsWrongWithACommandIsSaid(t *testing.T) {
 		"a scenario that is broken":    {[]string{"scenario", broken}, []string{broken + ": expekt: there is no such field; there are"}},
 		"no scenario":                  {[]string{"scenario"}, []string{"there are 0 arguments, must be one: the name of a scenario", `"devcluster scenarios"`, "or a file"}},
 		"an argument too many":         {[]string{"up", "now"}, []string{`"now" is no flag, and there are no other arguments; "devcluster up --help" lists the flags`}},
-		"two logs":                     {[]string{"logs", "etcd", "simulators"}, []string{`"simulators" is no flag, and there are no other arguments`}},
+		"two logs":                     {[]string{"logs", "etcd", "players"}, []string{`"players" is no flag, and there are no other arguments`}},
 		"a flag that is not known":     {[]string{"up", "--nodes=3"}, []string{`unknown flag: --nodes; "devcluster up --help" lists the flags`}},
 		"a number that is none":        {[]string{"up", "--workers=many"}, []string{`--workers: is "many", must be a whole number`}},
 		"a speed that is none":         {[]string{"demo", "--speed=fast"}, []string{`--speed: is "fast", must be a number`}},

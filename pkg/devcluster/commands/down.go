@@ -18,13 +18,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// downTimeout bounds how long a cluster may take to end.
+// downTimeout is how long a cluster may take to end.
 const downTimeout = 30 * time.Second
 
 func down(opts *globalOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Stop the cluster of the state folder, and remove its state.",
+		Short: "End the cluster of the state folder, and remove what it left there.",
 		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(opts.dir)
@@ -58,7 +58,7 @@ func down(opts *globalOptions) *cobra.Command {
 	}
 }
 
-// clearState removes what a cluster leaves in its state folder, and the folder if it is empty then.
+// clearState removes what a cluster leaves in its state folder, and the folder if nothing else is in it.
 func clearState(dir string) error {
 	stateFiles := []string{"audit-policy.yaml", "audit.log", "cluster-version-operator", "controller-manager.kubeconfig", "etcd", "kubeconfig", "lock", "logs", "alertmanager", "prometheus", "operator.kubeconfig", "operator.yaml", "operator.yaml.next", "pki"}
 	entries, err := os.ReadDir(dir)

@@ -24,7 +24,7 @@ import (
 func status(opts *globalOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Show whether the cluster is running, and its state.",
+		Short: "Say whether the cluster runs, and how it is.",
 		Args:  commandline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(opts.dir)
@@ -64,7 +64,7 @@ func printStatus(ctx context.Context, out io.Writer, c client.Client) error {
 	var nodes corev1.NodeList
 	for _, list := range []client.ObjectList{&pools, &nodes} {
 		if err := c.List(ctx, list); err != nil {
-			return fmt.Errorf("listing pools and nodes: %w", err)
+			return fmt.Errorf("looking at pools and nodes: %w", err)
 		}
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

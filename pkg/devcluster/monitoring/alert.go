@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Spec describes the monitoring of a cluster.
+// Spec describes a monitoring.
 type Spec struct {
-	// Alerts fire from the start. As on OpenShift, Watchdog fires in addition.
+	// Alerts fire from the start. In addition there is always Watchdog, as on OpenShift.
 	Alerts []Alert `json:"alerts,omitempty"`
 }
 
@@ -21,17 +21,16 @@ type Spec struct {
 type Alert struct {
 	// Name is the label alertname.
 	Name string `json:"alert"`
-	// Labels are the other labels, such as severity and namespace. Prometheus expands them as
-	// templates.
+	// Labels are the others, such as severity and namespace. They are taken as templates, as in any rule.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// watchdog always fires. A client that does not see it knows that rules are not evaluated.
+// watchdog fires always. Who asks for alerts and does not see it knows that rules are not evaluated.
 func watchdog() Alert {
 	return Alert{Name: "Watchdog", Labels: map[string]string{"severity": "none", "namespace": "openshift-monitoring"}}
 }
 
-// Validate returns an error for each invalid field, with the valid values.
+// Validate says what is wrong with the description, and what would be right.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	for i, alert := range s.Alerts {
@@ -40,7 +39,7 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// Validate returns an error for each invalid field of the alert.
+// Validate says what is wrong with the alert, and what would be right.
 func (a Alert) Validate(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	if a.Name == "" {
@@ -60,7 +59,7 @@ func (a Alert) Validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// labels returns the labels that Prometheus reports.
+// labels are those that Prometheus shows.
 func (a Alert) labels() model.Metric {
 	all := model.Metric{model.AlertNameLabel: model.LabelValue(a.Name)}
 	for name, value := range a.Labels {

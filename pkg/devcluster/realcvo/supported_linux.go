@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// supported returns an error if a process cannot have its own root folder.
+// supported says why a process cannot be given a root folder of its own, if it cannot.
 func supported() error {
 	if user := os.Geteuid(); user != 0 {
 		return fmt.Errorf("this is user %d", user)

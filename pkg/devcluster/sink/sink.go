@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sink receives CloudEvents from a webhook in structured JSON mode, and keeps them. It can
-// be stopped and started, with its address and its events kept.
+// Package receiver plays somebody who is told of upgrades by a webhook: it takes CloudEvents in structured JSON mode and
+// keeps them. It can be stopped and started, and comes back with its address and with what it had.
 //
-// It does not interpret the events.
+// It knows nothing of upgrades: what an event says is up to whoever asks for the events.
 package sink
 
 import (
@@ -25,14 +25,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// maxEventBytes is the maximum size of an event: the size that every receiver must accept according
-// to the CloudEvents specification.
+// maxEventBytes is how long an event may be: as long as the specification of CloudEvents wants every receiver to take.
 const maxEventBytes = 64 << 10
 
-// Server is a receiver. Its methods may be called from several goroutines.
+// Server is somebody who is told. Its methods may be called from several goroutines.
 type Server struct {
 	address string
-	log     string // path of a file with an event in each line
+	log     string // the path of the file that each event is written to, one a line
 
 	mu       sync.Mutex // held while the server is started and stopped
 	server   *http.Server
@@ -40,14 +39,14 @@ type Server struct {
 	store    store
 }
 
-// store keeps what has arrived.
+// store is what has arrived.
 type store struct {
 	mu      sync.Mutex
 	events  []event.Event
 	refused []string
 }
 
-// New returns a receiver that is not started, and reserves its address.
+// New makes a receiver that is not started yet, with an address that it keeps.
 func New(log string) (*Server, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
@@ -56,7 +55,7 @@ func New(log string) (*Server, error) {
 	return &Server{address: fmt.Sprintf("127.0.0.1:%d", port), log: log}, nil
 }
 
-// URL returns the URL that events are posted to. It also answers GET requests.
+// URL is where events are to be posted to. Whoever only gets it is told that somebody is there.
 func (s *Server) URL() string { return "http://" + s.address }
 
 // Start starts the receiver. It does nothing if it is running.
@@ -94,29 +93,28 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Running reports whether the receiver is running.
+// Running says whether the receiver is.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.server != nil
 }
 
-// Events returns the received events in order, without repetitions, which have the same source and
-// ID.
+// Events are those that have arrived, in order. What arrived again, which its source and id tell, is not among them.
 func (s *Server) Events() []event.Event {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	return slices.Clone(s.store.events)
 }
 
-// Refused returns the errors of requests that were not valid events.
+// Refused says what was wrong with what was no event.
 func (s *Server) Refused() []string {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	return slices.Clone(s.store.refused)
 }
 
-// ServeHTTP receives an event.
+// ServeHTTP takes an event.
 func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.Method == http.MethodGet {
 		w.WriteHeader(http.StatusNoContent)
@@ -136,7 +134,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// read decodes and validates an event.
+// read reads an event, and checks that it is one.
 func read(request *http.Request) (event.Event, error) {
 	var one event.Event
 	if request.Method != http.MethodPost {
@@ -156,7 +154,7 @@ func read(request *http.Request) (event.Event, error) {
 	return one, one.Validate()
 }
 
-// add stores an event unless it is known.
+// add keeps an event, unless it was there before.
 func (s *Server) add(one event.Event) error {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

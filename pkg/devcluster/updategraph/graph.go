@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Graph is a response of the update service: the releases of a channel and the updates between
-// them. The format is
-// https://github.com/openshift/cincinnati/blob/master/docs/design/cincinnati.md.
+// Graph is what the update service answers: the releases of a channel and the updates between them.
+// The format is https://github.com/openshift/cincinnati/blob/master/docs/design/cincinnati.md.
 type Graph struct {
 	Nodes            []Node            `json:"nodes"`
 	Edges            [][2]int          `json:"edges"`
@@ -36,13 +35,13 @@ type ConditionalEdge struct {
 	Risks []GraphRisk `json:"risks"`
 }
 
-// Edge is an update between two versions.
+// Edge is an update by the versions that it leads from and to.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// GraphRisk is a risk in the format of the update service.
+// GraphRisk is a risk as it is served.
 type GraphRisk struct {
 	URL           string         `json:"url"`
 	Name          string         `json:"name"`
@@ -50,13 +49,13 @@ type GraphRisk struct {
 	MatchingRules []MatchingRule `json:"matchingRules"`
 }
 
-// MatchingRule determines whether a risk applies to a cluster.
+// MatchingRule says how a cluster finds out whether a risk applies to it.
 type MatchingRule struct {
 	Type   string  `json:"type"`
 	PromQL *PromQL `json:"promql,omitempty"`
 }
 
-// PromQL is a query that returns 1 on an exposed cluster.
+// PromQL is a query that returns 1 on a cluster that the risk applies to.
 type PromQL struct {
 	PromQL string `json:"promql"`
 }
@@ -104,7 +103,7 @@ func toGraphRisks(risks []Risk) []GraphRisk {
 	return graph
 }
 
-// query returns the PromQL query of the risk; without one, a query that returns Applies.
+// query asks for what is known already, unless there is something to ask.
 func (r Risk) query() string {
 	switch {
 	case r.PromQL != "":

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package upgradeconfig
+package lifecycle
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// uncachedClient is a client that reads from the API server, where a cache that is behind would mislead.
+// uncachedClient bypasses the cache for reads that must not be stale.
 type uncachedClient struct {
 	client.Client
 	live client.Reader
 }
 
-// Get asks the API server.
+// Get reads from the API server.
 func (c uncachedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return c.live.Get(ctx, key, obj, opts...)
 }

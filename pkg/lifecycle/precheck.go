@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package upgradeconfig
+package lifecycle
 
 import (
 	"context"
@@ -15,59 +15,57 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// precheckInterval is how long what the early check has found counts: the cluster
-// may change many times in it.
+// precheckInterval is how long the result of a pre-check is used, however much changes meanwhile.
 const precheckInterval = time.Minute
 
-// precheckResult is what the last early check has found.
+// precheckResult is the result of the last pre-check.
 type precheckResult struct {
 	at        time.Time
 	key       precheckKey
 	condition condition
 }
 
-// precheckKey is what an early check is about.
+// precheckKey identifies what a pre-check is about.
 type precheckKey struct {
 	uid        types.UID
-	attempt    int32
+	attempt    string
 	version    string
 	generation int64
 }
 
-// precheck says what would be in the way if the upgrade began now, so that it
-// can be put right by daylight, and when to ask that again. Until then it asks nobody.
-func (s *scope) precheck(ctx context.Context) (condition, time.Time) {
-	lead := s.snapshot.Config.PreChecks.LeadTime.Duration
+// precheck returns what would block the upgrade if it started now, so that it can be fixed during
+// business hours, and when the next pre-check is due. Until then no step is called.
+func (s *scope[T]) precheck(ctx context.Context) (condition, time.Time) {
+	lead := s.plan.PreCheckLead
 	if start := s.upgradeAt.Add(-lead); lead == 0 || s.now.Before(start) {
 		return condition{}, start
 	}
-	key := client.ObjectKeyFromObject(s.cfg)
-	wantKey := precheckKey{s.cfg.UID, s.record.Attempt, s.record.Version, s.cfg.Generation}
+	key := client.ObjectKeyFromObject(s.obj)
+	wantKey := precheckKey{s.obj.GetUID(), s.record.Key(), s.record.Version, s.obj.GetGeneration()}
 	cached := s.prechecks.get(key)
 	if age := s.now.Sub(cached.at); cached.key != wantKey || age < 0 || age >= precheckInterval {
 		run := engine.Run{Started: s.now, Since: s.now, Now: s.now}
-		cached = precheckResult{at: s.now, key: wantKey, condition: precheckCondition(engine.RunPreChecks(ctx, s.book, run))}
+		cached = precheckResult{at: s.now, key: wantKey, condition: precheckCondition(engine.RunPreChecks(ctx, s.plan.Book, run))}
 		s.prechecks.set(key, cached)
 	}
 	return cached.condition, cached.at.Add(precheckInterval)
 }
 
-// precheckCondition puts in a sentence what was found. The reason names the steps that
-// would be in the way. What can only be known later is said, but for steps that
-// have nothing to do.
+// precheckCondition returns the condition for the results. Its reason names the steps that would
+// block. What can be known only later is mentioned, except for steps that have nothing to do.
 func precheckCondition(results []engine.PreCheckResult) condition {
 	var steps, blockers, notes []string
-	for _, f := range results {
-		sentence := f.Step + ": " + f.Message
+	for _, result := range results {
+		sentence := result.Step + ": " + result.Message
 		switch {
-		case f.Blocking:
-			steps, blockers = append(steps, f.Step), append(blockers, sentence)
-		case f.Reason != reasonNotConfigured:
+		case result.Blocking:
+			steps, blockers = append(steps, result.Step), append(blockers, sentence)
+		case result.Reason != reasonNotConfigured:
 			notes = append(notes, sentence)
 		}
 	}
 	if len(steps) == 0 {
-		notes = append([]string{"nothing would be in the way of the upgrade now"}, notes...)
+		notes = append([]string{"nothing would block the upgrade now"}, notes...)
 		return condition{metav1.ConditionTrue, reasonNothingFound, strings.Join(notes, "; ")}
 	}
 	return condition{metav1.ConditionFalse, strings.Join(steps, ","), strings.Join(append(blockers, notes...), "; ")}

@@ -1,0 +1,120 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MaxPreviousAttempts is the number of earlier attempts that a record keeps.
+const MaxPreviousAttempts = 3
+
+// PreviousAttempt is the summary of an attempt that ended before the present one began.
+type PreviousAttempt struct {
+	// attempt is the number of the attempt at this version.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// upgradeAt is the time that was requested for the attempt.
+	//
+	// +optional
+	UpgradeAt *metav1.Time `json:"upgradeAt,omitempty"`
+
+	// phase is the phase in which the attempt ended.
+	//
+	// +optional
+	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The same phase as that of the record.
+
+	// reason is the CamelCase reason for which the attempt ended.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+
+	// message explains the reason.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+
+	// failedStep is the step that failed. It is absent if none did.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	FailedStep string `json:"failedStep,omitempty"`
+
+	// startTime is when the first step started.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// commenceTime is when the upgrade passed its point of no return.
+	//
+	// +optional
+	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
+
+	// completeTime is when the attempt ended, its cleanup included.
+	//
+	// +optional
+	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
+}
+
+// Key identifies the attempt among those at the same version: the requested time. It is empty for
+// a record of a release that did not record that time.
+func (r Record) Key() string { return key(r.UpgradeAt) }
+
+// Key identifies the attempt as Record.Key does.
+func (a PreviousAttempt) Key() string { return key(a.UpgradeAt) }
+
+func key(at *metav1.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// InProgress reports whether the attempt has started and is not finished.
+func (r Record) InProgress() bool { return r.StartTime != nil && !r.Finished() }
+
+// Finished reports whether the attempt has ended, its cleanup included. Releases that did not
+// record the requested time did not always record the end of a failed attempt either.
+func (r Record) Finished() bool {
+	return r.CompleteTime != nil ||
+		r.UpgradeAt == nil && (r.Phase == PhaseFailed || r.Phase == PhaseUpgraded)
+}
+
+// AttemptFinished reports whether the history shows that the attempt at a version is finished. An
+// attempt that it does not mention is not finished, as far as is known; an empty key means all
+// attempts.
+func AttemptFinished(records []Record, version, attemptKey string) bool {
+	if attemptKey == "" {
+		for i := range records {
+			if !records[i].Finished() {
+				return false
+			}
+		}
+		return len(records) > 0
+	}
+	for i := range records {
+		if records[i].Version != version {
+			continue
+		}
+		if records[i].Key() == attemptKey {
+			return records[i].Finished()
+		}
+		for _, previous := range records[i].PreviousAttempts {
+			if previous.Key() == attemptKey {
+				return true
+			}
+		}
+	}
+	return false
+}

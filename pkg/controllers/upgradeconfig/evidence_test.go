@@ -1,0 +1,498 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeconfig
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+// newTime requests another time.
+func newTime(at time.Time) func(*v1alpha1.UpgradeConfigSpec) {
+	return func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(at) }
+}
+
+// requestElsewhere sets desiredUpdate as another client does.
+func (w *world) requestElsewhere(version string) {
+	current := w.clusterVersion()
+	w.edit(current, func() {
+		current.Spec.DesiredUpdate = &configv1.Update{Version: version}
+		current.Generation++
+	})
+}
+
+// cordonWorker makes the cluster unhealthy, or healthy again.
+func (w *world) cordonWorker(cordoned bool) {
+	var node corev1.Node
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "worker-0"}, &node); err != nil {
+		w.t.Fatal(err)
+	}
+	w.edit(&node, func() { node.Spec.Unschedulable = cordoned })
+}
+
+// condition returns status, reason, and message of a condition; empty if it is absent.
+func (w *world) condition(name string) string {
+	for _, c := range w.get(upgrade).Status.Conditions {
+		if c.Type == name {
+			return string(c.Status) + " " + c.Reason + ": " + c.Message
+		}
+	}
+	return ""
+}
+
+func TestUpgradeStartedByAnotherClient(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T) *world {
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.cordonWorker(true)
+		w.runUntilStep("PreHealthCheck")
+		w.requestElsewhere(desired)
+		w.runFor(time.Minute)
+		return w
+	}
+	t.Run("it is adopted", func(t *testing.T) {
+		t.Parallel()
+		w := start(t)
+		w.cordonWorker(false)
+		w.runUntil(func() bool { return w.isFinished(upgrade) })
+		w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})
+		if n := w.events("UpgradeFailed"); n > 0 {
+			t.Errorf("%d notifications of a failure", n)
+		}
+	})
+	t.Run("it continues without the object", func(t *testing.T) {
+		t.Parallel()
+		w := start(t)
+		w.remove(upgrade)
+		w.runFor(10 * time.Second)
+		if w.exists(upgrade) || w.events("UpgradeContinues") != 1 {
+			t.Errorf("there: %t; %s", w.exists(upgrade), w.describe())
+		}
+	})
+}
+
+func TestNothingToDoIsAFactAboutThePoolsToo(t *testing.T) {
+	t.Parallel()
+	t.Run("re-created object", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.cluster.workersDuration = 3 * time.Hour
+		w.runUntilStep("AllWorkerNodesUpgraded")
+		w.remove(upgrade)
+		w.runUntil(func() bool { return !w.exists(upgrade) })
+		w.create(upgradeConfig(upgrade))
+		w.runFor(10 * time.Minute)
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True AllWorkerNodesUpgraded"})
+		w.runUntil(func() bool { return w.isFinished(upgrade) })
+		w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})
+	})
+	t.Run("retry after a failure behind the commit", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, upgradeConfig(upgrade))
+		w.after(25*time.Minute, func() { w.cordonWorker(true) })
+		w.runUntil(func() bool { return w.isFinished(upgrade) })
+		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False UnhealthyAfterUpgrade", finished: true})
+		failed := w.record()
+		w.updateSpec(upgrade, newTime(w.clock.Now().Add(time.Hour)))
+		w.runFor(10 * time.Minute)
+		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True PostClusterHealthCheck", message: "worker-0"})
+		w.cordonWorker(false)
+		w.runUntil(func() bool { return w.isFinished(upgrade) })
+		w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})
+		want := []history.PreviousAttempt{{
+			Attempt: 1, UpgradeAt: failed.UpgradeAt, Phase: history.PhaseFailed, Reason: "UnhealthyAfterUpgrade", Message: failed.Message,
+			FailedStep: "PostClusterHealthCheck", StartTime: failed.StartTime, CommenceTime: failed.CommenceTime, CompleteTime: failed.CompleteTime,
+		}}
+		if diff := cmp.Diff(want, w.record().PreviousAttempts); diff != "" || failed.CommenceTime == nil {
+			t.Errorf("previous attempts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRevertedSpecShowsTheFormerUpgradeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.runToCompletion()
+	before := w.get(upgrade).Status
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version, s.UpgradeAt = "4.4.7", "2026-03-02T12:00:00Z" })
+	w.runFor(time.Minute)
+	w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", message: "2026-03-02T12:00:00Z"})
+	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version, s.UpgradeAt = desired, formatTime(tenPast) })
+	w.runFor(time.Minute)
+	after := w.get(upgrade).Status
+	for _, status := range []*v1alpha1.UpgradeConfigStatus{&before, &after} {
+		status.ObservedGeneration = 0
+		for i := range status.Conditions {
+			status.Conditions[i].ObservedGeneration, status.Conditions[i].LastTransitionTime = 0, metav1.Time{}
+		}
+	}
+	byType := cmp.Transformer("byType", func(all []metav1.Condition) map[string]metav1.Condition {
+		m := map[string]metav1.Condition{}
+		for _, c := range all {
+			m[c.Type] = c
+		}
+		if c := m["Accepted"]; c.Reason == "Valid" { // whether another upgrade is in progress is no longer a question
+			c.Message = ""
+			m["Accepted"] = c
+		}
+		return m
+	})
+	if diff := cmp.Diff(before, after, byType); diff != "" {
+		t.Errorf("status (-before +after):\n%s", diff)
+	}
+}
+
+func TestLockOfAFinishedUpgradeIsBroken(t *testing.T) {
+	t.Parallel()
+	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
+	for name, identity := range map[string]string{
+		"identity of this release":     "upgrade.managed.openshift.io/UpgradeConfig/",
+		"identity of a former release": "UpgradeConfig/",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed }))
+			w.runUntil(func() bool { all := w.get(second).Status.History; return len(all) > 0 && isFinished(all[0]) })
+			w.createLock(lock.Holder{})
+			w.setIdentity(identity + second.String() + "/" + string(w.get(second).UID))
+			w.create(upgradeConfig(upgrade))
+			w.runTo(time.Minute)
+			w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded"})
+		})
+	}
+}
+
+// setIdentity writes the holder's identity into the Lease.
+func (w *world) setIdentity(identity string) {
+	w.setLockHolder(lock.Holder{Kind: "x", Namespace: "x", Name: "x", UID: "x"})
+	lease := w.getLease()
+	w.edit(lease, func() { lease.Spec.HolderIdentity = &identity })
+}
+
+func TestPresetFinalizerIsNoEvidence(t *testing.T) {
+	t.Parallel()
+	preset := func() *v1alpha1.UpgradeConfig {
+		cfg := upgradeConfig(upgrade)
+		cfg.Finalizers = []string{v1alpha1.Finalizer}
+		return cfg
+	}
+	for name, c := range map[string]struct {
+		do    func(*world)
+		check func(*world)
+	}{
+		"before its time": {
+			do: func(*world) {},
+			check: func(w *world) {
+				w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"})
+			},
+		},
+		"after its window": {
+			do: func(w *world) { w.clock.SetTime(tenPast.Add(time.Hour)) },
+			check: func(w *world) {
+				w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "did not start", finished: true})
+			},
+		},
+		"deleted": {
+			do: func(w *world) {
+				w.after(time.Second, func() { w.remove(upgrade) })
+			},
+			check: func(w *world) {
+				if w.exists(upgrade) {
+					w.t.Errorf("it is still there; %s", w.describe())
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.cluster.acceptDelay = 24 * time.Hour
+			w.requestElsewhere(desired) // by an administrator
+			c.do(w)
+			w.create(preset())
+			w.runFor(time.Minute)
+			c.check(w)
+			if update := w.clusterVersion().Spec.DesiredUpdate; update == nil || update.Version != desired {
+				t.Errorf("the request of the administrator was changed to %v", update)
+			}
+			for _, reason := range []string{"UpgradeStarted", "UpgradeFailed", "UpgradeCancelled", "UpgradeContinues", "CancellationAbandoned"} {
+				if n := w.events(reason); n > 0 {
+					t.Errorf("%d notifications %s of an upgrade that never started", n, reason)
+				}
+			}
+			if w.holder() != "" || w.exists(upgrade) && len(w.get(upgrade).Finalizers) > 0 {
+				t.Errorf("something is held; %s", w.describe())
+			}
+		})
+	}
+}
+
+func TestEachAttemptIsNotifiedAlsoIfItsNumberWasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.available = nil
+	for n := 1; n <= 3; n++ {
+		w.runUntil(func() bool { return w.isFinished(upgrade) && w.record().Key() == w.get(upgrade).Spec.UpgradeAt })
+		if got := w.events("UpgradeFailed"); got != n {
+			t.Errorf("%d notifications of %d failures", got, n)
+		}
+		w.clearStatus(upgrade)
+		w.updateSpec(upgrade, newTime(w.clock.Now().Add(time.Minute).Truncate(time.Second)))
+		w.runFor(time.Second)
+	}
+}
+
+func TestPauseWithdrawsWhatWasRequested(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ hold, release func(*world) }{
+		"spec.paused": {
+			hold:    (*world).pause,
+			release: func(w *world) { w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = nil }) },
+		},
+		"hold of the cluster": {
+			hold:    func(w *world) { w.hold("the storage is migrated") },
+			release: func(w *world) { w.hold("") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.cluster.acceptDelay = 5 * time.Minute
+			w.runUntilRequested()
+			c.hold(w)
+			w.runFor(10 * time.Minute)
+			if diff := cmp.Diff([]string{desired, ""}, w.requestedVersions); diff != "" {
+				t.Errorf("requests while it is held (-want +got):\n%s", diff)
+			}
+			c.release(w)
+			w.runUntil(func() bool { return w.isFinished(upgrade) })
+			w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})
+			if diff := cmp.Diff([]string{desired, "", desired}, w.requestedVersions); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// hold sets the annotation that holds every upgrade of the cluster, or removes it.
+func (w *world) hold(reason string) {
+	version := w.clusterVersion()
+	w.edit(version, func() {
+		delete(version.Annotations, v1alpha1.HoldAnnotation)
+		if reason != "" {
+			metav1.SetMetaDataAnnotation(&version.ObjectMeta, v1alpha1.HoldAnnotation, reason)
+		}
+	})
+}
+
+func TestHoldOfTheCluster(t *testing.T) {
+	t.Parallel()
+	const shown = "held by annotation upgrade.managed.openshift.io/hold of the ClusterVersion: the storage is migrated"
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.hold("the storage\n is migrated\x07")
+	w.runTo(-time.Minute)
+	w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", message: shown})
+	w.runTo(time.Minute)
+	w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Held", message: shown})
+	if n := w.events("UpgradeHeld"); n != 1 {
+		t.Errorf("%d notifications", n)
+	}
+	w.runTo(31 * time.Minute)
+	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "the storage is migrated", finished: true})
+
+	w.updateSpec(upgrade, newTime(w.clock.Now()))
+	w.hold("")
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.hold("too late")
+	w.runFor(time.Second)
+	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", message: "no effect once the upgrade has commenced"})
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
+	w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})
+}
+
+func TestDeletionReportsTheFailureThatIsBeingCleanedUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.runUntilStep("ControlPlaneUpgraded")
+	w.requestElsewhere("4.4.7")
+	w.runFor(time.Minute)
+	if got := w.condition("Succeeded"); !strings.HasPrefix(got, "False Superseded") {
+		t.Fatalf("Succeeded is %q; %s", got, w.describe())
+	}
+	w.remove(upgrade)
+	w.runFor(time.Minute)
+	if w.exists(upgrade) || w.events("UpgradeFailed") != 1 || w.events("UpgradeContinues") != 0 {
+		t.Errorf("there: %t, %d failures, %d continue", w.exists(upgrade), w.events("UpgradeFailed"), w.events("UpgradeContinues"))
+	}
+}
+
+func TestLostRecordOfAChangedSpecIsCleanedUpFirst(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*v1alpha1.UpgradeConfigSpec){
+		"another version": func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" },
+		"a later time":    newTime(tenPast.Add(24 * time.Hour)),
+		"an unknown type": func(s *v1alpha1.UpgradeConfigSpec) { s.Type = "ARO" },
+		"an invalid time": func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "tomorrow" },
+		"a downgrade":     func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.1" },
+		"all of it": func(s *v1alpha1.UpgradeConfigSpec) {
+			s.Type, s.Desired.Version, s.UpgradeAt = "ARO", "4.4.7", formatTime(tenPast.Add(24*time.Hour))
+		},
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, upgradeConfig(upgrade))
+				w.cluster.acceptDelay = 6 * time.Hour
+				w.runUntilRequested()
+				w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
+					s.Paused = new(true) // so that nothing else is started
+					change(s)
+				})
+				w.clearStatus(upgrade)
+				if restarted {
+					w.restart()
+				}
+				w.runFor(time.Minute)
+				if update := w.clusterVersion().Spec.DesiredUpdate; update != nil || w.holder() != "" || len(w.get(upgrade).Finalizers) > 0 {
+					t.Errorf("requested: %v; %s", update, w.describe())
+				}
+				if got := w.clusterVersion().Spec.Channel; got != "stable-4.4" && got != channel {
+					t.Errorf("the channel is %q", got)
+				}
+			})
+		}
+	}
+}
+
+func TestRecordOfAFormerReleaseIsNoNewAttempt(t *testing.T) {
+	t.Parallel()
+	at := toMetaTime(tenPast.Add(-24 * time.Hour))
+	for _, phase := range []history.Phase{history.PhaseFailed, history.PhaseUpgraded} {
+		t.Run(string(phase), func(t *testing.T) {
+			t.Parallel()
+			cfg := upgradeConfig(upgrade)
+			cfg.Status.History = []history.Record{{Version: desired, Phase: phase, StartTime: at}} // as the operator of today leaves it
+			w := newWorld(t, cfg)
+			w.runTo(time.Hour)
+			if record := w.record(); record.Phase != phase || record.CompleteTime == nil || record.Key() != cfg.Spec.UpgradeAt {
+				t.Errorf("the record is %+v", record)
+			}
+			if len(w.requestedVersions) > 0 {
+				t.Errorf("requests: %q", w.requestedVersions)
+			}
+			want := "False StepFailed"
+			if phase == history.PhaseUpgraded {
+				want = "True Upgraded"
+			}
+			if got := w.condition("Succeeded"); !strings.HasPrefix(got, want) {
+				t.Errorf("Succeeded is %q", got)
+			}
+			if got := w.condition("Accepted"); phase == history.PhaseUpgraded && !strings.HasPrefix(got, "False AlreadyUpgraded") {
+				t.Errorf("Accepted is %q", got)
+			}
+		})
+	}
+}
+
+func TestStalledUpgradeIsNotified(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.runTo(2*time.Hour + time.Minute)
+	if got := w.condition("Progressing"); !strings.HasPrefix(got, "True ControlPlaneUpgraded: stalled since 2026-03-01T14:10:2") {
+		t.Errorf("Progressing is %q", got)
+	}
+	if stalled, recovered := w.events("UpgradeStalled"), w.events("UpgradeRecovered"); stalled != 1 || recovered != 0 {
+		t.Errorf("%d notifications that it is stalled, %d that it recovered", stalled, recovered)
+	}
+	w.runToCompletion()
+	if stalled, recovered := w.events("UpgradeStalled"), w.events("UpgradeRecovered"); stalled != 1 || recovered != 1 {
+		t.Errorf("%d notifications that it was stalled, %d that it recovered", stalled, recovered)
+	}
+}
+
+func TestFirstScreen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cluster func(*world)
+		at      time.Duration
+		want    []string // reason and parts of the message, in order
+	}{
+		"a failed pre-check":    {func(w *world) { w.cordonWorker(true) }, -time.Minute, []string{"Scheduled", "pre-check failed: PreHealthCheck: ", "worker-0", "starts at 2026-03-01T12:10:00Z"}},
+		"a pause before":        {(*world).pause, -time.Minute, []string{"Scheduled", "paused by spec.paused", "2026-03-01T12:10:00Z"}},
+		"a pause in the window": {(*world).pause, time.Minute, []string{"Paused", "paused by spec.paused", "2026-03-01T12:40:00Z"}},
+		"a wait":                {func(w *world) { w.cordonWorker(true) }, time.Minute, []string{"PreHealthCheck", "worker-0", "(until 2026-03-01T12:40:00Z)"}},
+		"a failure":             {func(w *world) { w.cordonWorker(true) }, time.Hour, []string{"PreHealthCheck", "failed: ", "worker-0", "to try again, set spec.upgradeAt to another time"}},
+		"the lock": {
+			func(w *world) {
+				w.createLock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+			},
+			time.Minute,
+			[]string{"ClusterLocked", "waiting for the upgrade of UpgradeJob team-b/job", "(until 2026-03-01T12:40:00Z)"},
+		},
+		"a missed window":   {(*world).pause, time.Hour, []string{"WindowMissed", "did not start by 2026-03-01T12:40:00Z", "paused", "to try again"}},
+		"a retried failure": {func(w *world) { w.cordonWorker(true) }, time.Hour, []string{"PreHealthCheck", "failed: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			c.cluster(w)
+			w.runTo(c.at)
+			rest := w.condition("Progressing")
+			for _, part := range c.want {
+				_, after, found := strings.Cut(rest, part)
+				if !found {
+					t.Fatalf("%q is not in %q, which is all or the rest of Progressing", part, rest)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+func TestCommencedUpgradeRecordsFromWhereItDeparted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
+	w.cluster.available = []string{desired, "4.4.7"}
+	w.pools(func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true })
+	w.runUntilStep("PreHealthCheck")
+	if got := w.record(); got.PrecedingVersion != installed || got.CommenceTime != nil {
+		t.Errorf("preceding %q, commenced %v", got.PrecedingVersion, got.CommenceTime)
+	}
+	version := w.clusterVersion() // meanwhile another client upgrades to 4.4.6
+	w.edit(version, func() {
+		version.Status.History = append([]configv1.UpdateHistory{{Version: desired, State: configv1.CompletedUpdate}}, version.Status.History...)
+	})
+	var operator configv1.ClusterOperator
+	if err := w.api.Get(t.Context(), client.ObjectKey{Name: clusterstate.MachineConfigOperator}, &operator); err != nil {
+		t.Fatal(err)
+	}
+	w.edit(&operator, func() { operator.Status.Versions[0].Version = desired })
+	w.pools(func(p *mcfgv1.MachineConfigPool) {
+		p.Spec.Paused = false
+		rolled(p, desired)
+	})
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
+	got := w.record()
+	if got.PrecedingVersion != desired || got.CommenceTime == nil || got.CommenceTime.Before(got.StartTime) || got.CompleteTime.Before(got.CommenceTime) {
+		t.Errorf("preceding %q, started %v, commenced %v, completed %v", got.PrecedingVersion, got.StartTime, got.CommenceTime, got.CompleteTime)
+	}
+	if got.PrecedingChannel == nil || *got.PrecedingChannel != "stable-4.4" {
+		t.Errorf("the preceding channel is %v", got.PrecedingChannel)
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// abandonTimeout is how long removing what would be orphaned may take.
+const abandonTimeout = time.Minute
+
+// cancel ends the attempt of an object that is being deleted: before the commit by the cleanup,
+// afterwards at once, and never later than the timeout.
+func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
+	if !s.record.InProgress() && !s.claimed {
+		return time.Time{}, s.release(ctx)
+	}
+	last := s.obj.GetDeletionTimestamp().Add(s.plan.CancelTimeout)
+	expired := !s.now.Before(last)
+	var end ending
+	switch committed, err := engine.Committed(ctx, s.plan.Book, s.record); {
+	case !s.plan.Known:
+		end = ending{reason: "CancellationAbandoned", message: "the type is not known to this release of the operator, so nothing was cleaned up"}
+	case committed && s.failure() != nil:
+		end = ending{failed: true}
+	case committed:
+		end = ending{reason: "UpgradeContinues", message: "the upgrade to " + s.record.Version + " had commenced; it continues without this " + s.Kind.GroupVersionKind().Kind}
+	case expired:
+		end = ending{
+			reason: "CancellationAbandoned", message: "the cleanup did not end in time; check spec.desiredUpdate and spec.channel of the ClusterVersion",
+			failed: s.failure() != nil && s.failure().Reason != engine.ReasonCancelled,
+		}
+	case err != nil:
+		return time.Time{}, err
+	default:
+		next, err := s.startOrResume(ctx)
+		if next.IsZero() || next.After(last) {
+			next = last
+		}
+		return next, err
+	}
+	if err := s.abandon(ctx); err != nil {
+		if !expired {
+			return time.Time{}, err
+		}
+		s.log.Error(err, "resources of the upgrade are left behind")
+	}
+	if err := s.publishEnding(ctx, end); err != nil {
+		if !expired {
+			return time.Time{}, err
+		}
+		s.log.Error(err, "publishing the end of the upgrade")
+	}
+	return time.Time{}, s.release(ctx)
+}
+
+// ending is how a deletion ends an attempt that is not finished.
+type ending struct {
+	reason, message string // of a Warning Event; empty if there is none
+	failed          bool   // whether the attempt had failed, so that its failure has to be published
+}
+
+// publishEnding publishes the failure of the attempt, if it had failed, and what the deletion did.
+func (s *scope[T]) publishEnding(ctx context.Context, end ending) error {
+	if failure := s.failure(); end.failed && failure != nil {
+		message := fmt.Sprintf("the upgrade to %s has failed: %s: %s", s.record.Version, failure.Type, failure.Message)
+		if err := s.publish(ctx, corev1.EventTypeWarning, "UpgradeFailed", message); err != nil {
+			return err
+		}
+	}
+	if end.reason == "" {
+		return nil
+	}
+	return s.publish(ctx, corev1.EventTypeWarning, end.reason, end.message)
+}
+
+// abandon removes what nothing will remove once the attempt is no longer managed.
+func (s *scope[T]) abandon(ctx context.Context) error {
+	if s.plan.Book.Abandon == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
+	defer cancel()
+	if err := s.plan.Book.Abandon(ctx); err != nil {
+		return fmt.Errorf("abandoning the upgrade: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lifecycle runs upgrade objects of any kind through their life: it waits for the requested
+// time, acquires the cluster's lock, sets the finalizer, lets the engine run the steps of the
+// runbook, saves the record, publishes it, and finally releases the lock and removes the finalizer.
+// A kind describes what differs between kinds; see Kind.
+//
+// The rules that hold for every kind:
+//
+//   - Status is a function of the record, the spec, and the cluster, never of what was shown before.
+//   - An attempt is identified by its version and its key (the requested time), not by a counter.
+//   - Evidence that an attempt started is its record or the Lease that names the UID of the object
+//     and the attempt. Both can be written by operators only. A finalizer is no evidence.
+//   - If the record is lost, the attempt that the Lease names is resumed, or, if the spec requests
+//     another one by now, cleaned up before anything else happens.
+//   - A decision that ends an attempt is made on a cache that has caught up with the API server.
+//   - A pass in which nothing changed makes no request.
+//   - What is written next is always valid, whatever the status contained before; a status that is
+//     rejected all the same ends the attempt, so that it cannot hold the lock forever.
+//
+// # Further kinds
+//
+// An UpgradeJob implements Kind with a history that is keyed by attempt: Key is the start time and
+// the retry token, Version may be empty (hooks only: Plan returns a runbook whose steps skip what
+// concerns the version), the window is [startAfter, startBefore), and its lock is acquired by the
+// step LockAcquired instead of before the first step. A ClusterUpgradeRun is the same with the
+// managed cluster's namespace as LockNamespace and an engine without heartbeat.
+//
+// The package does not know what the steps do, nor which kinds there are.
+package lifecycle

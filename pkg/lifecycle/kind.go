@@ -1,0 +1,104 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// Kind describes a kind of upgrade objects. Its methods change nothing, and only those with a
+// context read objects.
+type Kind[T client.Object] interface {
+	// GroupVersionKind identifies the kind in the lock, in Events, and in metrics.
+	GroupVersionKind() schema.GroupVersionKind
+	// Finalizer returns the finalizer of objects whose attempt is in progress.
+	Finalizer() string
+	// New returns an empty object.
+	New() T
+	// List returns all objects.
+	List(ctx context.Context, r client.Reader) ([]T, error)
+	// Status returns access to the status of an object.
+	Status(obj T) Status
+	// MaxHistory returns the number of records that an object keeps.
+	MaxHistory() int
+	// LockNamespace returns the namespace of the lock.
+	LockNamespace(obj T) string
+
+	// Request returns the attempt that the spec requests.
+	Request(obj T) Request
+	// Plan returns how an attempt is carried out. Its runbook is that of runbookType.
+	Plan(obj T, record history.Record, runbookType string) Plan
+	// Hold returns why no attempt may commence on the cluster now, whatever its kind; empty if
+	// nothing holds it. An error means that it is unknown, so nothing may commence.
+	Hold(ctx context.Context) (string, error)
+	// Observe returns the facts that decide whether an attempt can start. An error means that they
+	// are unknown.
+	Observe(ctx context.Context, obj T, record history.Record) (Observation, error)
+	// CacheIsCurrent reports whether the cache holds the newest version of what Observe and the
+	// runbook's decisions are based on. It queries the API server.
+	CacheIsCurrent(ctx context.Context) (bool, error)
+}
+
+// Status points to the part of a status that the lifecycle maintains.
+type Status struct {
+	Conditions         *[]metav1.Condition
+	ObservedGeneration *int64
+	NextTime           **metav1.Time
+	History            *[]history.Record
+}
+
+// Request is the attempt that a spec requests.
+type Request struct {
+	// Version is the version to which the attempt leads.
+	Version string
+	// At is the time from which it may commence; zero if the spec contains no valid time.
+	At time.Time
+	// InvalidTime explains why At is zero.
+	InvalidTime string
+	// RunbookType names the runbook.
+	RunbookType string
+	// Paused explains which field of the spec pauses the attempt; empty if none does.
+	Paused string
+}
+
+// Plan is how an attempt is carried out, according to the present configuration.
+type Plan struct {
+	// Known reports whether the runbook's type is known; Unknown explains why it is not.
+	Known   bool
+	Unknown string
+	// Type is the runbook's type as the value of a metric label.
+	Type string
+	// Book is the runbook.
+	Book engine.Runbook
+	// Window is how long after the requested time the attempt may commence.
+	Window time.Duration
+	// PreCheckLead is how long before the requested time pre-checks run; 0 disables them.
+	PreCheckLead time.Duration
+	// CancelTimeout is how long a deletion waits for the cleanup.
+	CancelTimeout time.Duration
+	// ConfigError explains why the configuration in effect is not the current one; empty if it is.
+	ConfigError string
+	// Retry explains what starts another attempt after a failure.
+	Retry string
+}
+
+// Observation is what decides whether an attempt can start.
+type Observation struct {
+	// NothingToDo reports whether the cluster and its pools are at the version.
+	NothingToDo bool
+	// Reason and Message explain why the attempt could never succeed; empty if it could.
+	Reason, Message string
+	// Version is what is installed now.
+	Version string
+	// Channel is the channel that is set now; nil if it is the one that the upgrade sets.
+	Channel *string
+}

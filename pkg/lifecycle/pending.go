@@ -1,0 +1,186 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// pendingReason returns the status of an attempt that cannot start now, or nil if it should start
+// or resume.
+func (s *scope[T]) pendingReason(ctx context.Context) *summary {
+	if !s.plan.Known {
+		if s.claimed { // it may have commenced, and this release cannot tell
+			return s.unknownTypeStatus()
+		}
+		return s.rejectedStatus(reasonUnknownType, s.plan.Unknown)
+	}
+	seen, err := s.Kind.Observe(ctx, s.obj, s.record)
+	if err != nil {
+		return s.unreadableStatus(err)
+	}
+	if seen.NothingToDo && !s.claimed && !commencedBefore(s.record) {
+		return s.alreadyAtVersionStatus()
+	}
+	committed, err := s.commitObserved(ctx)
+	switch {
+	case err != nil:
+		return s.unreadableStatus(err)
+	case committed, s.claimed: // there is no record of it: the engine adopts what has commenced and cleans up after the window
+		return nil
+	case seen.Reason != "":
+		return s.rejectedStatus(seen.Reason, seen.Message)
+	}
+	return s.schedule(ctx)
+}
+
+// commitObserved reports whether the cache shows that the upgrade has commenced. It is called in each
+// pass, and engine.Committed may read more than the cache; confirm covers a cache that is behind.
+func (s *scope[T]) commitObserved(ctx context.Context) (bool, error) {
+	for i := range s.plan.Book.Steps {
+		step := &s.plan.Book.Steps[i]
+		if !step.Commits || step.Observe == nil {
+			continue
+		}
+		result, err := step.Observe(ctx, engine.Run{Started: s.now, Since: s.now, Now: s.now})
+		return err == nil && result.Passed(), err
+	}
+	return engine.Committed(ctx, s.plan.Book, s.record)
+}
+
+// schedule returns the status of a valid attempt outside of its window, or nil within it.
+func (s *scope[T]) schedule(ctx context.Context) *summary {
+	switch {
+	case s.upgradeAt.IsZero():
+		return s.rejectedStatus(reasonInvalidTime, s.request.InvalidTime)
+	case s.now.Before(s.upgradeAt):
+		return s.scheduledStatus(ctx)
+	case !s.now.Before(s.windowEnd()):
+		return s.windowMissedStatus()
+	case s.holdReason() != "":
+		reason := reasonPaused
+		if s.hold != "" {
+			reason = reasonHeld
+		}
+		return s.pendingStatus(reason, s.holdReason()+"; the window closes at "+formatTime(s.windowEnd()), s.windowEnd())
+	}
+	return nil
+}
+
+// scheduledStatus is that of an attempt whose time has not come. What would keep it from starting
+// then comes first.
+func (s *scope[T]) scheduledStatus(ctx context.Context) *summary {
+	precheck, recheckAt := s.precheck(ctx)
+	message := "the upgrade starts at " + formatTime(s.upgradeAt)
+	if precheck.status == metav1.ConditionFalse {
+		message = "pre-check failed: " + precheck.message + "; " + message
+	}
+	if hold := s.holdReason(); hold != "" {
+		message = hold + "; " + message + " unless it is still held then"
+	}
+	status := s.pendingStatus(reasonScheduled, message, s.upgradeAt)
+	status.precheck, status.recheckAt = precheck, recheckAt
+	return status
+}
+
+func (s *scope[T]) pendingStatus(reason, message string, next time.Time) *summary {
+	return &summary{
+		phase:          history.PhasePending,
+		accepted:       valid,
+		progressing:    condition{metav1.ConditionFalse, reason, message},
+		outcome:        outcome{reason, message},
+		nextTransition: next,
+	}
+}
+
+// rejectedStatus is that of an attempt that cannot run as it is specified. It can be corrected
+// until its window closes.
+func (s *scope[T]) rejectedStatus(reason, message string) *summary {
+	status := s.pendingStatus(reason, message, s.windowEnd())
+	status.accepted = condition{metav1.ConditionFalse, reason, message}
+	if !s.upgradeAt.IsZero() && !s.now.Before(s.windowEnd()) {
+		s.fail(status, reason, message)
+	}
+	return status
+}
+
+// lockedStatus is that of an attempt that waits for the lock, or that has lost it.
+func (s *scope[T]) lockedStatus(holder string) *summary {
+	message := "waiting for the upgrade of " + holder + "; only one runs at a time"
+	status := s.pendingStatus(reasonClusterLocked, message, time.Time{})
+	switch {
+	case s.record.InProgress():
+		status.phase, status.outcome = s.record.Phase, outcome{}
+	case s.now.Before(s.windowEnd()):
+		status.nextTransition = s.windowEnd()
+		status.progressing.message += " (until " + formatTime(s.windowEnd()) + ")"
+	}
+	status.accepted = condition{metav1.ConditionFalse, reasonClusterLocked, message}
+	return status
+}
+
+// windowMissedStatus is that of an attempt that did not start in its window. The record still has
+// the reason for which it was last waiting.
+func (s *scope[T]) windowMissedStatus() *summary {
+	message := "the upgrade did not start by " + formatTime(s.windowEnd()) + ", when its window closed"
+	status := s.pendingStatus(reasonWindowMissed, message, time.Time{})
+	switch s.record.Reason {
+	case reasonClusterLocked:
+		status.accepted = condition{metav1.ConditionFalse, reasonClusterLocked, s.record.Message}
+		message += "; it was " + s.record.Message
+	case reasonPaused, reasonHeld:
+		message += "; " + s.record.Message
+	}
+	s.fail(status, reasonWindowMissed, message)
+	return status
+}
+
+func (s *scope[T]) alreadyAtVersionStatus() *summary {
+	message := "the cluster is at " + s.record.Version + " already; there was nothing to do"
+	status := s.pendingStatus(reasonAlreadyAtVersion, message, time.Time{})
+	status.phase, status.finished = history.PhaseUpgraded, true
+	status.succeeded = condition{metav1.ConditionTrue, reasonAlreadyAtVersion, message}
+	return status
+}
+
+func (s *scope[T]) unreadableStatus(err error) *summary {
+	status := s.pendingStatus(reasonCannotObserve, err.Error(), time.Time{})
+	status.phase = history.PhaseUnknown
+	status.accepted = condition{metav1.ConditionUnknown, reasonCannotObserve, "the cluster cannot be read"}
+	status.progressing.status = metav1.ConditionUnknown
+	status.outcome = outcome{s.record.Reason, s.record.Message} // what it waited for is not answered by an error
+	return status
+}
+
+// unknownTypeStatus is that of an attempt in progress whose runbook is no longer known.
+func (s *scope[T]) unknownTypeStatus() *summary {
+	status := s.unreadableStatus(errors.New(s.plan.Unknown))
+	status.accepted = condition{metav1.ConditionFalse, reasonUnknownType, s.plan.Unknown}
+	return status
+}
+
+// fail ends an attempt that never started.
+func (s *scope[T]) fail(status *summary, reason, message string) {
+	status.phase, status.finished, status.nextTransition = history.PhaseFailed, true, time.Time{}
+	status.outcome = outcome{reason, message}
+	status.progressing = condition{metav1.ConditionFalse, reason, s.withRetry(message)}
+	status.succeeded = condition{metav1.ConditionFalse, reason, s.withRetry(message)}
+}
+
+// withRetry appends how to try again.
+func (s *scope[T]) withRetry(message string) string {
+	if s.plan.Retry == "" || s.deleted() {
+		return message
+	}
+	return message + "; to try again, " + s.plan.Retry
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,144 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+)
+
+// publishTimeout bounds how long publishing the result of an attempt is retried before the lock is
+// released without it.
+const publishTimeout = 5 * time.Minute
+
+// publishDeadline bounds how long an attempt waits while something about it is published.
+const publishDeadline = 10 * time.Second
+
+// publishSteps publishes what the record contains of the steps. What cannot be published now is
+// published by a later pass; nothing waits for it.
+func (s *scope[T]) publishSteps(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, publishDeadline)
+	defer cancel()
+	if err := s.Notifier.PublishSteps(ctx, s.objectReference(), s.record); err != nil {
+		s.log.Error(err, "publishing the steps, will be retried")
+	}
+}
+
+// publishResult publishes how the attempt ended: by its steps or, if none started, by its outcome.
+func (s *scope[T]) publishResult(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, publishDeadline)
+	defer cancel()
+	var err error
+	switch {
+	case len(s.record.Conditions) > 0:
+		err = s.Notifier.PublishSteps(ctx, s.objectReference(), s.record)
+	case s.record.Reason == "":
+	case s.record.Phase == history.PhaseUpgraded:
+		err = s.publish(ctx, corev1.EventTypeNormal, s.record.Reason, s.record.Message)
+	default:
+		err = s.publish(ctx, corev1.EventTypeWarning, s.record.Reason, s.record.Message)
+	}
+	return errors.Join(err, s.Notifier.PendingError(string(s.obj.GetUID())))
+}
+
+// publishStatus publishes what the stored status shows beside the steps.
+func (s *scope[T]) publishStatus(ctx context.Context) {
+	conditions := *s.Kind.Status(s.obj).Conditions
+	if c := meta.FindStatusCondition(conditions, history.ConditionDegraded); c != nil && !s.record.Finished() {
+		s.publishOnce(ctx, corev1.EventTypeWarning, c.Reason, c.Message, c.Message)
+	}
+	if c := meta.FindStatusCondition(conditions, history.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeStalled", c.Reason, c.Message)
+	}
+	if c := meta.FindStatusCondition(conditions, history.ConditionProgressing); c != nil && c.Reason == reasonHeld {
+		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeHeld", c.Message, c.Message)
+	}
+	for _, step := range s.recoveredSteps() {
+		s.publishOnce(ctx, corev1.EventTypeNormal, "UpgradeRecovered", step, step+" was slow and is done")
+	}
+}
+
+// recoveredSteps returns the steps that were stalled and are done, according to the record.
+func (s *scope[T]) recoveredSteps() []string {
+	var names []string
+	for i := range s.plan.Book.Steps {
+		step := &s.plan.Book.Steps[i]
+		for _, c := range s.record.Conditions {
+			if c.Type == step.Name && step.SlowAfter > 0 && c.Status == metav1.ConditionTrue &&
+				c.StartTime != nil && c.CompleteTime != nil && c.CompleteTime.Sub(c.StartTime.Time) > step.SlowAfter {
+				names = append(names, c.Type)
+			}
+		}
+	}
+	return names
+}
+
+// publishPrecheck publishes the result of the pre-check that the status shows: once for each set of
+// steps that would block.
+func (s *scope[T]) publishPrecheck(ctx context.Context) {
+	switch c := meta.FindStatusCondition(*s.Kind.Status(s.obj).Conditions, history.ConditionPreCheckPassed); {
+	case c == nil || c.ObservedGeneration != s.obj.GetGeneration(): // it is about another spec
+	case c.Status == metav1.ConditionTrue:
+		s.publishOnce(ctx, corev1.EventTypeNormal, "PreCheckPassed", c.Reason, c.Message)
+	default:
+		s.publishOnce(ctx, corev1.EventTypeWarning, "PreCheckFailed", c.Reason, c.Message)
+	}
+}
+
+// publishOnce publishes one notification per reason and key. If it fails, a later pass publishes it.
+func (s *scope[T]) publishOnce(ctx context.Context, eventType, reason, dedupKey, message string) {
+	ctx, cancel := context.WithTimeout(ctx, publishDeadline)
+	defer cancel()
+	if err := s.notify(ctx, eventType, reason, s.record.Version+" "+dedupKey, message); err != nil {
+		s.log.Error(err, "publishing a notification, will be retried", "reason", reason)
+	}
+}
+
+// publish publishes a notification about the attempt as a whole.
+func (s *scope[T]) publish(ctx context.Context, eventType, reason, message string) error {
+	return s.notify(ctx, eventType, reason, s.record.Version, message)
+}
+
+func (s *scope[T]) notify(ctx context.Context, eventType, reason, dedupKey, message string) error {
+	return s.Notifier.Publish(ctx, s.objectReference(), engine.Notification{
+		ID:      engine.NotificationID(string(s.obj.GetUID()), engine.AttemptKey(s.record), dedupKey, reason),
+		Version: s.record.Version, Attempt: s.record.Attempt,
+		Type: eventType, Reason: reason, Message: message,
+	})
+}
+
+// onTransition records a transition that the engine has saved.
+func (s *scope[T]) onTransition(t engine.Transition) {
+	s.Metrics.ObserveStep(s.Kind.GroupVersionKind().GroupKind(), s.plan.Type, t.To)
+	s.log.Info("step "+t.To.Type, "status", t.To.Status, "reason", t.To.Reason, "message", t.To.Message,
+		"finished", t.To.CompleteTime != nil, "version", s.record.Version)
+}
+
+// recordMetrics shows in the metrics what the pass has found and how it ended.
+func (s *scope[T]) recordMetrics(err error) {
+	conditions := *s.Kind.Status(s.obj).Conditions
+	s.Metrics.SetUpgrade(metrics.Snapshot{
+		Kind: s.Kind.GroupVersionKind().GroupKind(), Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(),
+		Record: s.record, Conditions: conditions,
+		Slow: meta.IsStatusConditionTrue(conditions, history.ConditionStalled),
+		Held: s.holdReason() != "" && s.record.CommenceTime == nil && !s.record.Finished(),
+		At:   s.Clock.Now(), Err: err,
+	})
+}
+
+func (s *scope[T]) objectReference() corev1.ObjectReference {
+	version, kind := s.Kind.GroupVersionKind().ToAPIVersionAndKind()
+	return corev1.ObjectReference{
+		APIVersion: version, Kind: kind, Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(), UID: s.obj.GetUID(),
+	}
+}

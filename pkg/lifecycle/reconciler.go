@@ -1,0 +1,147 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+)
+
+// The shortest and the longest time between two passes over an attempt that is not finished.
+const (
+	minRequeue = time.Second
+	maxRequeue = 5 * time.Minute
+)
+
+// Reconciler runs the objects of one kind through their life.
+type Reconciler[T client.Object] struct {
+	// Kind describes the objects.
+	Kind Kind[T]
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock provides the time.
+	Clock clock.PassiveClock
+	// Holders decides whether a lock may be broken. All kinds of a process share it.
+	Holders *lock.Holders
+	// Notifier publishes what happens to attempts, Metrics counts it.
+	Notifier notify.MultiPublisher
+	Metrics  *metrics.Upgrades
+
+	store     *store[T]
+	prechecks cache[precheckResult]
+}
+
+// Init prepares the reconciler and registers its kind with Holders. It must be called once before
+// the first pass.
+func (r *Reconciler[T]) Init() {
+	r.store = &store[T]{client: r.Client, live: r.Live, clock: r.Clock, newObj: r.Kind.New}
+	r.Holders.Register(r.Kind.GroupVersionKind().GroupKind(), r.holderInProgress)
+}
+
+// Reconcile makes one pass over one object.
+func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj, found, err := r.store.load(ctx, req.NamespacedName)
+	switch {
+	case errors.Is(err, errStaleCache):
+		return reconcile.Result{RequeueAfter: minRequeue}, nil // at the latest: the event usually comes first
+	case err != nil:
+		return reconcile.Result{}, err
+	case !found:
+		r.Metrics.DeleteUpgrade(r.Kind.GroupVersionKind().GroupKind(), req.Namespace, req.Name)
+		r.prechecks.delete(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+
+	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
+	next, err := s.reconcile(ctx)
+	s.recordMetrics(err)
+	switch {
+	case errors.Is(err, errStaleCache), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // the cache will follow
+		return reconcile.Result{RequeueAfter: minRequeue}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case s.record.Finished() || s.deleted() && next.IsZero():
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: requeueAfter(next, r.Clock.Now())}, nil
+}
+
+// requeueAfter returns how long to wait until the next pass. What fell due during this pass is
+// handled soon, but not at once, so that no object can keep a worker busy.
+func requeueAfter(next, now time.Time) time.Duration {
+	switch {
+	case next.IsZero():
+		return maxRequeue
+	case !next.After(now):
+		return minRequeue
+	}
+	return min(next.Sub(now), maxRequeue)
+}
+
+// Active returns a request for each object that is not finished. A change in the cluster may
+// concern any of them.
+func (r *Reconciler[T]) Active(ctx context.Context) []reconcile.Request {
+	return r.requests(ctx, func(obj T) bool {
+		records := *r.Kind.Status(obj).History
+		return len(obj.GetFinalizers()) > 0 || len(records) == 0 || !records[0].Finished()
+	})
+}
+
+// All returns a request for each object. A change of the configuration concerns all of them.
+func (r *Reconciler[T]) All(ctx context.Context) []reconcile.Request {
+	return r.requests(ctx, func(T) bool { return true })
+}
+
+func (r *Reconciler[T]) requests(ctx context.Context, concerned func(T) bool) []reconcile.Request {
+	all, err := r.Kind.List(ctx, r.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the objects that a change may concern")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, obj := range all {
+		if concerned(obj) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+	}
+	return requests
+}
+
+// holderInProgress reports whether the attempt of an object of this kind is in progress. The API
+// server is queried only if the cache says that it is not.
+func (r *Reconciler[T]) holderInProgress(ctx context.Context, h lock.Holder, attempt lock.Attempt) (bool, error) {
+	key := client.ObjectKey{Namespace: h.Namespace, Name: h.Name}
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		obj := r.Kind.New()
+		err := reader.Get(ctx, key, obj)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("getting %s: %w", h, err)
+		}
+		if err == nil && string(obj.GetUID()) == h.UID &&
+			!history.AttemptFinished(*r.Kind.Status(obj).History, attempt.Version, attempt.Key) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// lockOf returns the lock of an object's cluster, read through the given client.
+func (r *Reconciler[T]) lockOf(obj T, c client.Client) *lock.Lock {
+	return &lock.Lock{Client: c, Namespace: r.Kind.LockNamespace(obj), Clock: r.Clock, InProgress: r.Holders.InProgress}
+}

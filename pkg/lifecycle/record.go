@@ -1,0 +1,108 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+// currentRecord returns the record of the attempt in progress, whatever the spec requests by now,
+// or else that of the attempt that the spec requests, which may be new.
+func currentRecord(records []history.Record, request Request) history.Record {
+	if i := slices.IndexFunc(records, history.Record.InProgress); i >= 0 {
+		return *records[i].DeepCopy()
+	}
+	fresh := newRecord(request.Version, request.At)
+	i := slices.IndexFunc(records, func(r history.Record) bool { return r.Version == fresh.Version })
+	if i < 0 {
+		return fresh
+	}
+	previous := *records[i].DeepCopy()
+	switch {
+	case previous.Finished() && previous.UpgradeAt == nil && fresh.UpgradeAt != nil: // of a release that did not record the time
+		previous.UpgradeAt, previous.CompleteTime = fresh.UpgradeAt, cmp.Or(lastTime(previous), fresh.UpgradeAt)
+		return previous
+	case previous.Finished() && previous.Phase == history.PhaseFailed && previous.Key() != fresh.Key():
+		return nextAttempt(previous, fresh)
+	case !previous.Finished() && previous.Key() != fresh.Key():
+		fresh.Attempt, fresh.PreviousAttempts = max(previous.Attempt, 1), previous.PreviousAttempts
+		return fresh
+	}
+	return previous
+}
+
+// lastTime returns the time at which a finished attempt was last seen doing something; nil if the
+// record contains no time at all.
+func lastTime(record history.Record) *metav1.Time {
+	last := cmp.Or(record.CompleteTime, record.StartTime)
+	if record.CompleteTime != nil {
+		return last
+	}
+	for _, c := range record.Conditions {
+		if last == nil || c.CompleteTime != nil && last.Before(c.CompleteTime) {
+			last = c.CompleteTime
+		}
+	}
+	return last
+}
+
+func newRecord(version string, at time.Time) history.Record {
+	record := history.Record{Version: version, Phase: history.PhaseNew, Attempt: 1}
+	if !at.IsZero() {
+		record.UpgradeAt = toMetaTime(at)
+	}
+	return record
+}
+
+// nextAttempt returns the record of an attempt after one that failed.
+func nextAttempt(failed, fresh history.Record) history.Record {
+	fresh.Attempt = max(failed.Attempt, failed.Attempt+1) // it may be the greatest number already
+	summary := history.PreviousAttempt{
+		Attempt: failed.Attempt, UpgradeAt: failed.UpgradeAt, Phase: failed.Phase,
+		Reason: failed.Reason, Message: failed.Message, FailedStep: failedStep(failed),
+		StartTime: failed.StartTime, CommenceTime: failed.CommenceTime, CompleteTime: failed.CompleteTime,
+	}
+	all := append([]history.PreviousAttempt{summary}, failed.PreviousAttempts...)
+	fresh.PreviousAttempts = all[:min(len(all), history.MaxPreviousAttempts)]
+	return fresh
+}
+
+// failedStep returns the name of the step that failed the attempt; empty if none did.
+func failedStep(record history.Record) string {
+	for _, c := range record.Conditions {
+		if c.CompleteTime != nil && c.Status == metav1.ConditionFalse {
+			return c.Type
+		}
+	}
+	return ""
+}
+
+// lostRecord returns the record of an attempt that is known only from the Lease.
+func lostRecord(attempt lock.Attempt) history.Record {
+	at, _ := time.Parse(time.RFC3339, attempt.Key) // zero if the Lease does not name the time
+	return newRecord(attempt.Version, at)
+}
+
+// commencedBefore reports whether an earlier attempt at the same version had commenced.
+func commencedBefore(record history.Record) bool {
+	return slices.ContainsFunc(record.PreviousAttempts, func(a history.PreviousAttempt) bool { return a.CommenceTime != nil })
+}
+
+// upsertRecord returns the history with that record first. The records of attempts that never
+// started and that the spec no longer requests are dropped, and so are the oldest ones beyond the
+// limit.
+func upsertRecord(records []history.Record, record history.Record, limit int) []history.Record {
+	rest := slices.DeleteFunc(slices.Clone(records), func(r history.Record) bool {
+		return r.Version == record.Version || r.StartTime == nil && !r.Finished() && len(r.PreviousAttempts) == 0
+	})
+	records = append([]history.Record{record}, rest...)
+	return records[:min(len(records), limit)]
+}

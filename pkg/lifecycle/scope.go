@@ -1,0 +1,328 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+// scope is the state of one pass over one object.
+//
+// Lifecycle: acquire the lock and set the finalizer, run the steps, publish the result, release the
+// lock, remove the finalizer.
+type scope[T client.Object] struct {
+	*Reconciler[T]
+
+	obj         T              // as it is stored
+	record      history.Record // of the attempt that this pass is about
+	request     Request        // what the spec requests
+	runbookType string         // of the attempt
+	plan        Plan
+	upgradeAt   time.Time // of the attempt; zero if the spec contains no valid time
+	claimed     bool      // whether the Lease proves that this attempt started although the record does not
+	hold        string    // why no attempt may commence on the cluster; empty if nothing holds it
+	holdErr     error     // why that is unknown
+	obsolete    string    // why the attempt must be cleaned up although it may start; empty if it need not
+	now         time.Time
+	log         logr.Logger
+
+	lock     *lock.Lock // reads from the cache
+	liveLock *lock.Lock // reads from the API server
+}
+
+func (r *Reconciler[T]) newScope(obj T, log logr.Logger) *scope[T] {
+	s := &scope[T]{
+		Reconciler: r, obj: obj, request: r.Kind.Request(obj), now: r.Clock.Now(), log: log,
+		lock: r.lockOf(obj, r.Client), liveLock: r.lockOf(obj, uncachedClient{r.Client, r.Live}),
+	}
+	s.setAttempt(currentRecord(*r.Kind.Status(obj).History, s.request), s.request.RunbookType)
+	return s
+}
+
+// setAttempt makes the pass one about that attempt.
+func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
+	s.record, s.runbookType, s.upgradeAt = record, runbookType, s.request.At
+	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the seconds' fraction is that of the spec
+		s.upgradeAt = record.UpgradeAt.Time
+	}
+	s.plan = s.Kind.Plan(s.obj, record, runbookType)
+	if !record.Finished() {
+		s.record.Conditions = fitSteps(record.Conditions, s.plan.Book)
+	}
+}
+
+// reconcile does what can be done now and returns when the next pass is due; zero means never.
+func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
+	s.hold, s.holdErr = s.Kind.Hold(ctx)
+	if err := s.recoverClaim(ctx); err != nil {
+		return time.Time{}, err
+	}
+	switch {
+	case s.record.Finished():
+		if err := s.updateStatus(ctx, s.record, s.finishedSummary(ctx)); err != nil {
+			return time.Time{}, err
+		}
+		return time.Time{}, s.finish(ctx)
+	case s.deleted():
+		return s.cancel(ctx)
+	case !s.record.InProgress() && s.obsolete == "":
+		if status := s.pendingReason(ctx); status != nil {
+			return s.reportPending(ctx, *status)
+		}
+	}
+	return s.startOrResume(ctx)
+}
+
+// recoverClaim finds out whether the Lease proves that an attempt started of which there is no
+// record. The finalizer is only a reason to query the API server.
+func (s *scope[T]) recoverClaim(ctx context.Context) error {
+	if s.record.InProgress() {
+		return nil
+	}
+	attempt, held, err := s.lock.Held(ctx, s.holder())
+	if err != nil {
+		return err
+	}
+	if held != s.hasFinalizer() {
+		if attempt, held, err = s.liveLock.Held(ctx, s.holder()); err != nil {
+			return err
+		}
+	}
+	records := *s.Kind.Status(s.obj).History
+	switch {
+	case !held, attempt.Key != "" && history.AttemptFinished(records, attempt.Version, attempt.Key):
+		return nil
+	case attempt.Key == "", attempt == s.attempt():
+		s.claimed = !s.record.Finished()
+		return nil
+	}
+	s.claimed = true
+	s.obsolete = "the record of this attempt was lost, and the spec requests something else by now"
+	s.setAttempt(lostRecord(attempt), attempt.Type)
+	return nil
+}
+
+// reportPending shows why the attempt has not started, or that it never will.
+func (s *scope[T]) reportPending(ctx context.Context, status summary) (time.Time, error) {
+	if status.finished {
+		if err := s.confirm(ctx); err != nil {
+			return time.Time{}, err
+		}
+	}
+	s.publishPrecheck(ctx) // an earlier process may have saved it without publishing it
+	if err := s.updateStatus(ctx, s.record, status); err != nil {
+		return time.Time{}, err
+	}
+	s.publishPrecheck(ctx)
+	switch {
+	case status.finished:
+		return time.Time{}, s.finish(ctx)
+	case s.claimed: // it may have started: the lock stays
+		return status.requeueAt(), nil
+	}
+	return status.requeueAt(), s.release(ctx)
+}
+
+// confirm returns errStaleCache unless the cache has caught up with the API server: an attempt does
+// not end because of what the cluster looked like a while ago.
+func (s *scope[T]) confirm(ctx context.Context) error {
+	current, err := s.Kind.CacheIsCurrent(ctx)
+	if err != nil {
+		return err
+	}
+	if !current {
+		return errStaleCache
+	}
+	return nil
+}
+
+// startOrResume starts the attempt, or continues it.
+func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
+	if !s.plan.Known {
+		return time.Time{}, s.updateStatus(ctx, s.record, *s.unknownTypeStatus())
+	}
+	other, err := s.acquire(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if other != nil {
+		status := s.lockedStatus(other.String())
+		return status.nextTransition, s.updateStatus(ctx, s.record, *status)
+	}
+	if err := s.setFinalizer(ctx, true); err != nil {
+		return time.Time{}, err
+	}
+	return s.runEngine(ctx)
+}
+
+// acquire acquires the lock or returns its holder. An attempt starts only with a lock that the API
+// server has confirmed: the cache may still show one that was released.
+func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
+	if !s.claimed {
+		other, err := s.lock.Acquire(ctx, s.holder(), s.attempt())
+		if err != nil || other != nil || s.record.InProgress() {
+			return other, err
+		}
+	}
+	return s.liveLock.Acquire(ctx, s.holder(), s.attempt())
+}
+
+// runEngine runs the steps that are ready.
+func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
+	s.publishSteps(ctx) // an earlier process may have saved them without publishing them
+	start := s.observePreceding(ctx, s.record)
+	if s.claimed { // the record was lost: the update may have been requested
+		start.RequestTime = toMetaTime(s.now)
+	}
+	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition}
+	record, next, err := e.Pass(ctx, s.plan.Book, start, s.constraints())
+	if s.record.Finished() { // the status was rejected
+		return time.Time{}, s.finish(ctx)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	record.CompleteTime = s.record.CompleteTime // the engine does not maintain it
+	if err := s.updateStatus(ctx, record, s.summarize(record)); err != nil {
+		return time.Time{}, err
+	}
+	if s.record.Finished() {
+		return time.Time{}, s.finish(ctx)
+	}
+	return next, nil
+}
+
+// constraints returns the window, the hold, and the cancellation of this pass.
+func (s *scope[T]) constraints() engine.Constraints {
+	c := engine.Constraints{CommitBy: s.windowEnd(), Hold: s.holdReason()}
+	if s.holdErr != nil { // fail closed
+		c.Hold = "whether an upgrade may commence is unknown: " + s.holdErr.Error()
+	}
+	switch {
+	case s.deleted():
+		c.Cancel = "the " + s.Kind.GroupVersionKind().Kind + " was deleted before the upgrade had commenced"
+	case s.obsolete != "":
+		c.Cancel = s.obsolete
+	}
+	return c
+}
+
+// holdReason explains why the attempt must not commence now; empty if nothing holds it.
+func (s *scope[T]) holdReason() string {
+	if s.hold != "" {
+		return s.hold
+	}
+	return s.request.Paused
+}
+
+// save stores the record for the engine.
+func (s *scope[T]) save(ctx context.Context, record history.Record) error {
+	record = s.observePreceding(ctx, record)
+	if err := s.updateStatus(ctx, record, s.summarize(record)); err != nil {
+		return err
+	}
+	s.publishSteps(ctx)
+	return nil
+}
+
+// observePreceding records the version and the channel from which the upgrade departs, until it
+// commences. It keeps what was recorded if they cannot be read.
+func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) history.Record {
+	if record.CommenceTime != nil {
+		return record
+	}
+	seen, err := s.Kind.Observe(ctx, s.obj, record)
+	if err != nil {
+		return record
+	}
+	if seen.Version != "" && seen.Version != record.Version {
+		record.PrecedingVersion = seen.Version
+	}
+	if seen.Channel != nil {
+		record.PrecedingChannel = seen.Channel
+	}
+	return record
+}
+
+// finish ends an attempt: it publishes the result, releases the lock, and removes the finalizer. An
+// attempt that never started has no finalizer, so publishing its result is retried for
+// publishTimeout only.
+func (s *scope[T]) finish(ctx context.Context) error {
+	retryPublish := s.record.CompleteTime != nil && s.now.Before(s.record.CompleteTime.Add(publishTimeout))
+	if s.hasFinalizer() && s.record.StartTime != nil || s.record.StartTime == nil && retryPublish {
+		if err := s.publishResult(ctx); err != nil && retryPublish {
+			return err
+		}
+	}
+	return s.release(ctx)
+}
+
+// release releases the lock and removes the finalizer. If the object has the finalizer, the cache
+// may not show yet that it holds the lock.
+func (s *scope[T]) release(ctx context.Context) error {
+	if !s.hasFinalizer() {
+		return s.lock.Release(ctx, s.holder())
+	}
+	if err := s.liveLock.Release(ctx, s.holder()); err != nil {
+		return err
+	}
+	s.Notifier.Reset(string(s.obj.GetUID()))
+	return client.IgnoreNotFound(s.setFinalizer(ctx, false))
+}
+
+func (s *scope[T]) setFinalizer(ctx context.Context, want bool) error {
+	if s.hasFinalizer() == want || want && s.deleted() {
+		return nil
+	}
+	after := s.copy()
+	if want {
+		controllerutil.AddFinalizer(after, s.Kind.Finalizer())
+	} else {
+		controllerutil.RemoveFinalizer(after, s.Kind.Finalizer())
+	}
+	if err := s.store.patch(ctx, s.obj, after); err != nil {
+		return fmt.Errorf("changing the finalizers: %w", err)
+	}
+	s.obj = after
+	return nil
+}
+
+func (s *scope[T]) copy() T {
+	obj, _ := s.obj.DeepCopyObject().(T) // a copy has the type of its original
+	return obj
+}
+
+func (s *scope[T]) hasFinalizer() bool {
+	return controllerutil.ContainsFinalizer(s.obj, s.Kind.Finalizer())
+}
+
+func (s *scope[T]) deleted() bool { return !s.obj.GetDeletionTimestamp().IsZero() }
+
+// windowEnd returns the time by which the attempt must have commenced; zero means no limit.
+func (s *scope[T]) windowEnd() time.Time {
+	if s.upgradeAt.IsZero() {
+		return time.Time{}
+	}
+	return s.upgradeAt.Add(s.plan.Window)
+}
+
+func (s *scope[T]) holder() lock.Holder {
+	gvk := s.Kind.GroupVersionKind()
+	return lock.Holder{Group: gvk.Group, Kind: gvk.Kind, Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(), UID: string(s.obj.GetUID())}
+}
+
+// attempt returns what the Lease notes about the attempt.
+func (s *scope[T]) attempt() lock.Attempt {
+	return lock.Attempt{Key: s.record.Key(), Version: s.record.Version, Type: s.runbookType}
+}

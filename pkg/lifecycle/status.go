@@ -1,0 +1,379 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The reasons in the summary of an attempt, beside those of its steps.
+const (
+	reasonScheduled        = "Scheduled"
+	reasonPaused           = "Paused"
+	reasonHeld             = "Held"
+	reasonWindowMissed     = "WindowMissed"
+	reasonAlreadyAtVersion = "AlreadyAtVersion"
+	reasonCannotObserve    = "CannotObserve"
+	reasonUnknownType      = "UnknownType"
+	reasonInvalidTime      = "InvalidTime"
+	reasonClusterLocked    = "ClusterLocked"
+	reasonValid            = "Valid"
+	reasonUpgraded         = "Upgraded"
+	reasonOnTime           = "OnTime"
+	reasonNothingFound     = "NothingFound"
+	reasonNotConfigured    = "NotConfigured" // of a step that has nothing to do
+	reasonStatusInvalid    = "StatusInvalid"
+
+	reasonConfigurationInvalid = "ConfigurationInvalid"
+)
+
+// condition is a condition without its times. An empty status means that it is absent.
+type condition struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+// outcome is why an attempt has not started yet, or how it ended, as the record keeps it.
+type outcome struct{ reason, message string }
+
+// valid is the condition Accepted of an attempt that can run.
+var valid = condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid"}
+
+// summary is what a status shows of an attempt.
+type summary struct {
+	phase          history.Phase
+	accepted       condition
+	progressing    condition
+	succeeded      condition
+	stalled        condition
+	precheck       condition
+	outcome        outcome
+	nextTransition time.Time // when the attempt changes by itself; zero means not at all
+	recheckAt      time.Time // when a pass is due before that; zero means there is no need
+	finished       bool
+}
+
+// requeueAt returns when the next pass is due.
+func (s summary) requeueAt() time.Time {
+	if !s.recheckAt.IsZero() && (s.nextTransition.IsZero() || s.recheckAt.Before(s.nextTransition)) {
+		return s.recheckAt
+	}
+	return s.nextTransition
+}
+
+// summarize returns the summary of an attempt that has started.
+func (s *scope[T]) summarize(record history.Record) summary {
+	e := engine.Summarize(s.plan.Book, record, s.Clock.Now(), s.constraints())
+	result := summary{
+		phase:          history.PhaseUpgrading,
+		accepted:       condition{metav1.ConditionTrue, reasonValid, "the version and the type are valid, and no other upgrade is in progress"},
+		stalled:        condition{metav1.ConditionFalse, reasonOnTime, "no step is slow"},
+		nextTransition: e.Deadline,
+		finished:       e.Finished(),
+	}
+	switch e.Outcome {
+	case "": // open
+	case engine.OutcomeUpgraded:
+		result.phase = history.PhaseUpgraded
+		result.outcome = outcome{reasonUpgraded, "the cluster was upgraded to " + record.Version}
+		result.progressing = condition{metav1.ConditionFalse, reasonUpgraded, result.outcome.message}
+		result.succeeded = condition{metav1.ConditionTrue, reasonUpgraded, result.outcome.message}
+	case engine.OutcomeFailed, engine.OutcomeCancelled, engine.OutcomeSkipped:
+		s.summarizeFailure(&result, e)
+	}
+	if c := e.Current; c != nil {
+		s.summarizeStep(&result, e, *c)
+	}
+	return result
+}
+
+// summarizeFailure shows the step that failed and why.
+func (s *scope[T]) summarizeFailure(result *summary, e engine.Summary) {
+	cause := e.Failure.Type + ": " + e.Failure.Message
+	reason := sanitizeReason(e.Failure.Reason)
+	result.phase = history.PhaseFailed
+	result.outcome = outcome{reason, cause}
+	result.progressing = condition{metav1.ConditionFalse, sanitizeReason(e.Failure.Type), s.withRetry("failed: " + cause)}
+	result.succeeded = condition{metav1.ConditionFalse, reason, s.withRetry(cause)}
+}
+
+// summarizeStep shows the current step: whether it is stalled, what it waits for, and until when.
+func (s *scope[T]) summarizeStep(result *summary, e engine.Summary, c history.StepCondition) {
+	message := c.Message
+	if !e.Deadline.IsZero() {
+		message += " (until " + formatTime(e.Deadline) + ")"
+	}
+	if e.Committed && s.holdReason() != "" {
+		message += " (" + s.holdReason() + ": no effect once the upgrade has commenced)"
+	}
+	if e.Stalled {
+		stalled := fmt.Sprintf("%s started at %s and is slow: %s", c.Type, formatTime(c.StartTime.Time), c.Message)
+		result.stalled = condition{metav1.ConditionTrue, sanitizeReason(c.Type), stalled}
+		message = "stalled since " + formatTime(e.SlowAt) + ": " + message
+	}
+	if e.Failure != nil {
+		message = "failed: " + e.Failure.Type + ": " + e.Failure.Message + "; cleaning up: " + message
+	}
+	result.progressing = condition{metav1.ConditionTrue, sanitizeReason(c.Type), message}
+	if c.Status == metav1.ConditionUnknown {
+		result.progressing = condition{metav1.ConditionUnknown, reasonCannotObserve, c.Type + ": " + message}
+		if result.phase == history.PhaseUpgrading {
+			result.phase = history.PhaseUnknown
+		}
+	}
+}
+
+// finishedSummary returns the summary of an attempt that is finished, from its record alone. Only
+// whether the spec would do anything again depends on the cluster.
+func (s *scope[T]) finishedSummary(ctx context.Context) summary {
+	record := s.record
+	done := s.recordedOutcome(record)
+	result := summary{phase: record.Phase, finished: true, outcome: done, accepted: s.acceptedAfter(ctx)}
+	if record.StartTime != nil {
+		result.stalled = condition{metav1.ConditionFalse, reasonOnTime, "no step is slow"}
+	}
+	status, message := metav1.ConditionTrue, done.message
+	step := done.reason
+	if record.Phase == history.PhaseFailed {
+		status, message = metav1.ConditionFalse, s.withRetry(message)
+		if failed := failedStep(record); failed != "" {
+			step = sanitizeReason(failed)
+		}
+	}
+	result.succeeded = condition{status, done.reason, message}
+	if record.Phase == history.PhaseFailed && record.StartTime != nil {
+		message = "failed: " + message
+	}
+	if result.accepted.status == metav1.ConditionFalse && record.Phase == history.PhaseUpgraded {
+		message += "; " + result.accepted.message
+	}
+	result.progressing = condition{metav1.ConditionFalse, step, message}
+	return result
+}
+
+// recordedOutcome returns how a finished attempt ended. Earlier releases recorded only the steps.
+func (s *scope[T]) recordedOutcome(record history.Record) outcome {
+	if record.Reason != "" {
+		return outcome{sanitizeReason(record.Reason), record.Message}
+	}
+	if record.Phase == history.PhaseUpgraded {
+		return outcome{reasonUpgraded, "the cluster was upgraded to " + record.Version}
+	}
+	name := failedStep(record)
+	for _, c := range record.Conditions {
+		if c.Type == name {
+			return outcome{sanitizeReason(c.Reason), c.Type + ": " + c.Message}
+		}
+	}
+	return outcome{"StepFailed", "the upgrade to " + record.Version + " failed; its record does not show why"}
+}
+
+// acceptedAfter returns the condition Accepted of a finished attempt. It is evaluated when the spec
+// has changed: what the cluster does later does not make an old spec invalid.
+func (s *scope[T]) acceptedAfter(ctx context.Context) condition {
+	status := s.Kind.Status(s.obj)
+	old := meta.FindStatusCondition(*status.Conditions, history.ConditionAccepted)
+	if old != nil && (s.deleted() || old.ObservedGeneration == s.obj.GetGeneration()) {
+		return condition{old.Status, old.Reason, old.Message}
+	}
+	if !s.plan.Known {
+		return condition{metav1.ConditionFalse, reasonUnknownType, s.plan.Unknown}
+	}
+	seen, err := s.Kind.Observe(ctx, s.obj, s.record)
+	switch {
+	case err != nil:
+		return condition{metav1.ConditionUnknown, reasonCannotObserve, "the cluster cannot be read"}
+	case seen.Reason != "":
+		return condition{metav1.ConditionFalse, seen.Reason, seen.Message}
+	case s.record.Phase == history.PhaseUpgraded && seen.Version != "" && seen.Version != s.record.Version:
+		return condition{
+			metav1.ConditionFalse, "AlreadyUpgraded",
+			fmt.Sprintf("%s was reached before and %s is installed now; to upgrade again, delete and create the %s",
+				s.record.Version, seen.Version, s.Kind.GroupVersionKind().Kind),
+		}
+	}
+	return valid
+}
+
+// updateStatus writes the status if it differs. Afterwards the record is the stored one. A status
+// that the API server rejects as invalid ends the attempt.
+func (s *scope[T]) updateStatus(ctx context.Context, record history.Record, status summary) error {
+	s.publishStatus(ctx) // an earlier process may have saved it without publishing it
+	err := s.writeStatus(ctx, record, status)
+	if apierrors.IsInvalid(err) {
+		return s.endInvalid(ctx, err)
+	}
+	if err != nil {
+		return err
+	}
+	s.publishStatus(ctx)
+	return nil
+}
+
+func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, status summary) error {
+	after := s.copy()
+	s.buildStatus(s.Kind.Status(after), record, status)
+	if !equality.Semantic.DeepEqual(s.obj, after) {
+		if err := s.store.patchStatus(ctx, s.obj, after); err != nil {
+			return fmt.Errorf("saving the status: %w", err)
+		}
+	}
+	stored := *(*s.Kind.Status(after).History)[0].DeepCopy()
+	s.observeEnd(stored)
+	s.obj, s.record = after, stored
+	return nil
+}
+
+// observeEnd counts an attempt that has succeeded or failed, once.
+func (s *scope[T]) observeEnd(stored history.Record) {
+	if stored.Phase == s.record.Phase || stored.Phase != history.PhaseFailed && stored.Phase != history.PhaseUpgraded {
+		return
+	}
+	var took time.Duration
+	if stored.StartTime != nil {
+		took = s.Clock.Now().Sub(stored.StartTime.Time)
+	}
+	s.Metrics.ObserveEnd(s.Kind.GroupVersionKind().GroupKind(), s.plan.Type, stored.Phase == history.PhaseUpgraded, stored.Reason, took)
+}
+
+// endInvalid ends an attempt whose status cannot be saved, so that it does not hold the lock
+// forever. The error is that of a status without anything that this pass did not write itself.
+func (s *scope[T]) endInvalid(ctx context.Context, cause error) error {
+	if err := s.abandon(ctx); err != nil {
+		return err
+	}
+	minimal := newRecord(s.record.Version, s.upgradeAt)
+	minimal.StartTime, minimal.CompleteTime = clampTime(s.record.StartTime), toMetaTime(s.Clock.Now())
+	status := s.pendingStatus("", "", time.Time{})
+	s.fail(status, reasonStatusInvalid, fmt.Sprintf("the API server rejected the status, so the upgrade is no longer managed: %v", cause))
+	*s.Kind.Status(s.obj).History = nil
+	if err := s.writeStatus(ctx, minimal, *status); err != nil {
+		if releaseErr := s.release(ctx); releaseErr != nil {
+			return releaseErr
+		}
+		return err
+	}
+	return nil
+}
+
+// buildStatus writes the record and its summary into a status.
+func (s *scope[T]) buildStatus(status Status, record history.Record, sum summary) {
+	now := s.Clock.Now()
+	*status.ObservedGeneration = s.obj.GetGeneration()
+	*status.NextTime = nil
+	if !sum.nextTransition.IsZero() {
+		*status.NextTime = clampTime(toMetaTime(sum.nextTransition))
+	}
+	s.completeRecord(&record, sum, now)
+	*status.History = sanitizeHistory(upsertRecord(*status.History, record, s.Kind.MaxHistory()))
+
+	*status.Conditions = ownConditions(*status.Conditions)
+	for _, c := range []struct {
+		name string
+		condition
+	}{
+		{history.ConditionAccepted, sum.accepted},
+		{history.ConditionProgressing, sum.progressing},
+		{history.ConditionSucceeded, sum.succeeded},
+		{history.ConditionStalled, sum.stalled},
+		{history.ConditionPreCheckPassed, sum.precheck},
+		{history.ConditionDegraded, s.degraded()},
+	} {
+		setCondition(status.Conditions, c.name, c.condition, s.obj.GetGeneration(), now)
+	}
+}
+
+// completeRecord adds to the record what the engine does not maintain.
+func (s *scope[T]) completeRecord(record *history.Record, sum summary, now time.Time) {
+	if record.CompleteTime == nil || record.Reason == "" {
+		record.Reason, record.Message = sum.outcome.reason, text.Truncate(sum.outcome.message, maxRecordMessage)
+	}
+	record.Phase = sum.phase
+	if sum.finished && record.CompleteTime == nil {
+		record.CompleteTime = toMetaTime(now)
+	}
+	for _, c := range record.Conditions {
+		switch {
+		case c.Milestone == engine.MilestoneWorkersUpgraded:
+			record.WorkerStartTime, record.WorkerCompleteTime = c.StartTime, c.CompleteTime
+		case record.CommenceTime == nil && c.CompleteTime != nil && c.Status == metav1.ConditionTrue && c.Type == s.commitStep():
+			record.CommenceTime = c.CompleteTime
+		}
+	}
+}
+
+// commitStep returns the name of the step that commits; empty if the runbook is unknown.
+func (s *scope[T]) commitStep() string {
+	for i := range s.plan.Book.Steps {
+		if s.plan.Book.Steps[i].Commits {
+			return s.plan.Book.Steps[i].Name
+		}
+	}
+	return ""
+}
+
+// failure returns the step because of which the attempt was aborted; nil if it was not.
+func (s *scope[T]) failure() *history.StepCondition {
+	return engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Failure
+}
+
+// degraded returns the condition that shows that the operator uses another configuration than the
+// current one.
+func (s *scope[T]) degraded() condition {
+	if s.plan.ConfigError == "" {
+		return condition{}
+	}
+	return condition{metav1.ConditionTrue, reasonConfigurationInvalid, "the operator configuration is invalid; using the last valid one: " + s.plan.ConfigError}
+}
+
+// setCondition sets or removes a condition. Its last transition is that of the status and, for
+// Progressing, whose reason is the step, also that of the reason.
+func setCondition(all *[]metav1.Condition, name string, c condition, generation int64, now time.Time) {
+	if c.status == "" {
+		meta.RemoveStatusCondition(all, name)
+		return
+	}
+	set := metav1.Condition{
+		Type: name, Status: c.status, Reason: c.reason, Message: text.Truncate(strings.ToValidUTF8(c.message, "\uFFFD"), maxConditionMessage),
+		ObservedGeneration: generation, LastTransitionTime: *toMetaTime(now),
+	}
+	old := meta.FindStatusCondition(*all, name)
+	switch {
+	case old == nil:
+		*all = append(*all, set)
+		return
+	case clampTime(&old.LastTransitionTime) == nil: // the API server would reject it
+	case old.Status == set.Status && (name != history.ConditionProgressing || old.Reason == set.Reason):
+		set.LastTransitionTime = old.LastTransitionTime
+	}
+	*old = set
+}
+
+var reasonPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,255}$`)
+
+// sanitizeReason returns a reason that a condition may have.
+func sanitizeReason(reason string) string {
+	if reasonPattern.MatchString(reason) {
+		return reason
+	}
+	return "StepFailed"
+}
+
+func toMetaTime(t time.Time) *metav1.Time {
+	at := metav1.NewTime(t.Truncate(time.Second))
+	return &at
+}

@@ -1,0 +1,40 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+)
+
+func TestStoreNoticesARestoredBackupAfterAMinute(t *testing.T) {
+	t.Parallel()
+	obj := &corev1.ConfigMap{}
+	obj.Namespace, obj.Name = "a", "b"
+	cluster := fakecluster.New(t, obj)
+	clk := clocktesting.NewFakePassiveClock(noon)
+	s := &store[*corev1.ConfigMap]{client: cluster, live: cluster, clock: clk, newObj: func() *corev1.ConfigMap { return &corev1.ConfigMap{} }}
+	key := client.ObjectKeyFromObject(obj)
+	s.versions.set(key, "999999999") // written before etcd was restored from a backup
+	for _, at := range []time.Duration{0, time.Second, time.Minute} {
+		clk.SetTime(noon.Add(at))
+		if _, _, err := s.load(t.Context(), key); !errors.Is(err, errStaleCache) {
+			t.Fatalf("after %s: %v", at, err)
+		}
+	}
+	if _, found, err := s.load(t.Context(), key); err != nil || !found {
+		t.Errorf("after a minute: found %t, %v", found, err)
+	}
+	s.versions.set(key, "999999999")
+	if _, _, err := s.load(t.Context(), key); !errors.Is(err, errStaleCache) {
+		t.Errorf("a cache that falls behind again: %v", err)
+	}
+}

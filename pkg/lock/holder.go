@@ -1,0 +1,176 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// Holder is the object that holds the lock.
+type Holder struct{ Group, Kind, Namespace, Name, UID string }
+
+// String returns the name of the holder for messages.
+func (h Holder) String() string {
+	if h.Name == "" {
+		return fmt.Sprintf("unknown holder %q of lease %s", h.Kind, Name)
+	}
+	return h.Kind + " " + h.Namespace + "/" + h.Name
+}
+
+// Is reports whether both are the same object. An identity that was written by an earlier release
+// has no group.
+func (h Holder) Is(other Holder) bool {
+	if h.Group == "" || other.Group == "" {
+		h.Group, other.Group = "", ""
+	}
+	return h == other
+}
+
+func (h Holder) identity() string {
+	return strings.Join([]string{h.Group, h.Kind, h.Namespace, h.Name, h.UID}, "/")
+}
+
+// parseHolder parses an identity: group/kind/namespace/name/UID, or, as earlier releases wrote it,
+// kind/namespace/name/UID. A group contains a dot, a kind does not. Any other identity is kept as
+// the kind of a holder without a name; an empty one is the zero Holder.
+func parseHolder(identity string) Holder {
+	group, rest, _ := strings.Cut(identity, "/")
+	if !strings.Contains(group, ".") {
+		group, rest = "", identity
+	}
+	parts := strings.SplitN(rest, "/", 4)
+	if len(parts) != 4 {
+		return Holder{Kind: identity}
+	}
+	return Holder{Group: group, Kind: parts[0], Namespace: parts[1], Name: parts[2], UID: parts[3]}
+}
+
+// InProgress reports whether an attempt of a holder is in progress. The zero Attempt means any.
+type InProgress func(context.Context, Holder, Attempt) (bool, error)
+
+// Holders reports by kind whether the upgrade of a holder is in progress. It decides whether a lock
+// may be broken, so an answer is "no" only if it is certain.
+type Holders struct {
+	// Live reads from the API server.
+	Live client.Reader
+	// Mapper knows the versions of kinds that this operator does not manage.
+	Mapper meta.RESTMapper
+	// Clock limits how often the API server is queried.
+	Clock clock.PassiveClock
+
+	mu      sync.Mutex
+	byKind  map[schema.GroupKind]InProgress
+	checked check
+}
+
+// check is the last result for a holder of a kind that this operator does not manage.
+type check struct {
+	at      time.Time
+	holder  Holder
+	attempt Attempt
+	result  bool
+}
+
+// checkInterval is how long the result for a holder of a foreign kind is used.
+const checkInterval = time.Minute
+
+// Register adds a kind that this operator manages.
+func (h *Holders) Register(kind schema.GroupKind, inProgress InProgress) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byKind == nil {
+		h.byKind = map[schema.GroupKind]InProgress{}
+	}
+	h.byKind[kind] = inProgress
+}
+
+// InProgress reports whether the upgrade of the holder is in progress. A holder that cannot be
+// identified keeps the lock; only a person can delete the Lease then.
+func (h *Holders) InProgress(ctx context.Context, holder Holder, attempt Attempt) (bool, error) {
+	if holder.Name == "" {
+		return true, nil
+	}
+	if inProgress := h.registered(holder); inProgress != nil {
+		return inProgress(ctx, holder, attempt)
+	}
+	if holder.Group == "" {
+		return true, nil
+	}
+	h.mu.Lock()
+	last := h.checked
+	h.mu.Unlock()
+	now := h.Clock.Now()
+	if age := now.Sub(last.at); last.holder == holder && last.attempt == attempt && age >= 0 && age < checkInterval {
+		return last.result, nil
+	}
+	result, err := h.checkForeign(ctx, holder, attempt)
+	if err != nil {
+		return false, err
+	}
+	h.mu.Lock()
+	h.checked = check{now, holder, attempt, result}
+	h.mu.Unlock()
+	return result, nil
+}
+
+// registered returns the function of the holder's kind; nil means that this operator does not
+// manage it. An identity without a group belongs to the kind of that name, if there is only one.
+func (h *Holders) registered(holder Holder) InProgress {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if holder.Group != "" {
+		return h.byKind[schema.GroupKind{Group: holder.Group, Kind: holder.Kind}]
+	}
+	return h.byKind[schema.GroupKind{Group: formerGroup, Kind: holder.Kind}]
+}
+
+// formerGroup is the group of all holders that earlier releases wrote.
+const formerGroup = "upgrade.managed.openshift.io"
+
+// checkForeign reads a holder of a kind that this operator does not manage from the API server. All
+// kinds of upgrade objects have a status.history as package history defines it.
+func (h *Holders) checkForeign(ctx context.Context, holder Holder, attempt Attempt) (bool, error) {
+	mapping, err := h.Mapper.RESTMapping(schema.GroupKind{Group: holder.Group, Kind: holder.Kind})
+	if meta.IsNoMatchError(err) { // the kind was removed, and all its objects with it
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding the version of %s: %w", holder, err)
+	}
+	var obj unstructured.Unstructured
+	obj.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = h.Live.Get(ctx, client.ObjectKey{Namespace: holder.Namespace, Name: holder.Name}, &obj)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("getting %s: %w", holder, err)
+	}
+	if string(obj.GetUID()) != holder.UID {
+		return false, nil
+	}
+	var status struct {
+		Status struct {
+			History []history.Record `json:"history"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &status); err != nil {
+		return false, fmt.Errorf("reading the history of %s: %w", holder, err)
+	}
+	return !history.AttemptFinished(status.Status.History, attempt.Version, attempt.Key), nil
+}
