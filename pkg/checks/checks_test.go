@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -374,6 +375,22 @@ func TestObjectsShareQueries(t *testing.T) {
 	}
 	if p.queries != 1 {
 		t.Errorf("%d queries", p.queries)
+	}
+}
+
+// A confirmation reads from the API server, where the operator may get the ClusterVersion alone.
+func TestAConfirmationGetsNothingButTheClusterVersion(t *testing.T) {
+	t.Parallel()
+	r := fakecluster.New(t, healthyCluster()...)
+	live := interceptor.NewClient(r, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+		if _, ok := object.(*configv1.ClusterVersion); !ok {
+			return fmt.Errorf("forbidden: get %T", object)
+		}
+		return c.Get(ctx, key, object, opts...)
+	}})
+	runner := checks.Runner{Reader: live, Live: live, Sources: sources(&prometheus{}), Options: checks.Options{PDBNamespaces: []string{"*"}}}
+	if report := runner.Run(t.Context(), noon); !report.Healthy() {
+		t.Errorf("got %+v", report)
 	}
 }
 

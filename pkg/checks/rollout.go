@@ -149,10 +149,16 @@ func operatorBehind(ctx context.Context, r client.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	operator, err := clusterstate.GetClusterOperator(ctx, r, clusterstate.MachineConfigOperator)
+	// They are listed, because the operator may not get single ones from the API server.
+	operators, err := clusterstate.ListClusterOperators(ctx, r)
 	if err != nil {
 		return "", err
 	}
+	at := slices.IndexFunc(operators, func(o clusterstate.ClusterOperator) bool { return o.Name == clusterstate.MachineConfigOperator })
+	if at < 0 {
+		return "", fmt.Errorf("the cluster has no cluster operator %s, so the state of its nodes is unknown", clusterstate.MachineConfigOperator)
+	}
+	operator := operators[at]
 	switch {
 	case version.Current.Version == "" || operator.Version != version.Current.Version:
 		return fmt.Sprintf("the machine config operator is at %q, not at %s yet", operator.Version, version.Current), nil

@@ -39,15 +39,6 @@ func ListClusterOperators(ctx context.Context, r client.Reader) ([]ClusterOperat
 	return operators, nil
 }
 
-// GetClusterOperator gets one ClusterOperator.
-func GetClusterOperator(ctx context.Context, r client.Reader, name string) (ClusterOperator, error) {
-	var operator configv1.ClusterOperator
-	if err := r.Get(ctx, client.ObjectKey{Name: name}, &operator); err != nil {
-		return ClusterOperator{}, fmt.Errorf("getting cluster operator %s: %w", name, err)
-	}
-	return clusterOperatorOf(&operator), nil
-}
-
 func clusterOperatorOf(operator *configv1.ClusterOperator) ClusterOperator {
 	status := &operator.Status
 	facts := ClusterOperator{

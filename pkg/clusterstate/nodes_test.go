@@ -282,11 +282,4 @@ func TestReadOperators(t *testing.T) {
 	if diff := cmp.Diff([]clusterstate.ClusterOperator{{Name: "bare"}, want}, all); diff != "" {
 		t.Errorf("all (-want +got):\n%s", diff)
 	}
-	one, err := clusterstate.GetClusterOperator(t.Context(), r, clusterstate.MachineConfigOperator)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, one); diff != "" {
-		t.Errorf("one (-want +got):\n%s", diff)
-	}
 }

@@ -318,10 +318,6 @@ func TestReadsSayWhatTheyCannotRead(t *testing.T) {
 			_, err := clusterstate.ListClusterOperators(ctx, r)
 			return err
 		},
-		"getting cluster operator machine-config": func(ctx context.Context) error {
-			_, err := clusterstate.GetClusterOperator(ctx, r, clusterstate.MachineConfigOperator)
-			return err
-		},
 		"listing the machine config pools": func(ctx context.Context) error { _, err := clusterstate.ListPools(ctx, r); return err },
 		"listing the nodes":                func(ctx context.Context) error { _, err := clusterstate.ListNodes(ctx, r); return err },
 	} {

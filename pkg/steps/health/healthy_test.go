@@ -332,17 +332,14 @@ type cache struct {
 }
 
 func (c cache) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	switch object := object.(type) {
-	case *configv1.ClusterVersion:
-		*object = *c.version
-	case *configv1.ClusterOperator:
-		*object = *c.operator
-	}
+	*object.(*configv1.ClusterVersion) = *c.version
 	return nil
 }
 
 func (c cache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	switch list := list.(type) {
+	case *configv1.ClusterOperatorList:
+		list.Items = []configv1.ClusterOperator{*c.operator}
 	case *mcfgv1.MachineConfigPoolList:
 		list.Items = c.pools
 	case *corev1.NodeList:

@@ -298,10 +298,10 @@ func TestPoolsThatCannotBeReadAreAnError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection was refused")
 	for name, fails := range map[string]func(any) bool{
-		"the cluster version":             func(o any) bool { _, is := o.(*configv1.ClusterVersion); return is },
-		"cluster operator machine-config": func(o any) bool { _, is := o.(*configv1.ClusterOperator); return is },
-		"the machine config pools":        func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is },
-		"the nodes":                       func(o any) bool { _, is := o.(*corev1.NodeList); return is },
+		"the cluster version":      func(o any) bool { _, is := o.(*configv1.ClusterVersion); return is },
+		"cluster operators":        func(o any) bool { _, is := o.(*configv1.ClusterOperatorList); return is },
+		"the machine config pools": func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is },
+		"the nodes":                func(o any) bool { _, is := o.(*corev1.NodeList); return is },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
