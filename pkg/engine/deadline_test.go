@@ -35,6 +35,25 @@ var deadlines = map[string]struct {
 		s.CommitBy = noon.Add(time.Minute)
 		s.at("Last").FailAfter = 10 * time.Minute
 	}},
+	"the window, where the runbook names the reason": {"First", "Expired", func(_ *world, s *script) {
+		s.CommitBy, s.MissedAs = noon.Add(10*time.Minute), "Expired"
+	}},
+	"FailAfter, where the step names the reason": {"Last", "UnhealthyAfterUpgrade", func(_ *world, s *script) {
+		s.at("Last").FailAfter, s.at("Last").FailReason = 10*time.Minute, "UnhealthyAfterUpgrade"
+	}},
+	"FailBy, before the commit": {"First", "TimedOut", func(_ *world, s *script) {
+		s.at("First").FailBy = noon.Add(10 * time.Minute)
+	}},
+	"FailBy, after the commit, where the step names the reason": {"Last", "UnpausingPoolsExpired", func(_ *world, s *script) {
+		s.at("Last").FailBy, s.at("Last").FailReason = noon.Add(10*time.Minute), "UnpausingPoolsExpired"
+	}},
+	"FailBy, before FailAfter": {"Last", "TimedOut", func(_ *world, s *script) {
+		s.at("Last").FailBy, s.at("Last").FailAfter = noon.Add(10*time.Minute), time.Hour
+	}},
+	"FailAfter, in a final step": {"LastFinally", "TimedOut", func(_ *world, s *script) {
+		s.Finally = append(s.Finally, s.step("LastFinally"))
+		s.at("LastFinally").FailAfter = 10 * time.Minute
+	}},
 	"FailAfter, in the clean-up": {"FirstCleaned", "TimedOut", func(_ *world, s *script) {
 		s.setResult("First", engine.Fail("Broken", "it is broken"))
 		s.at("FirstCleaned").FailAfter = 10 * time.Minute

@@ -158,9 +158,11 @@ func (d *dice) table() engine.Runbook {
 	if commit.Reached == nil {
 		commit.Reached = always(false)
 	}
-	for range d.roll(3) {
-		if len(names) > 0 {
-			book.Cleanup = append(book.Cleanup, step())
+	for _, steps := range []*[]engine.Step{&book.Cleanup, &book.Finally} {
+		for range d.roll(3) {
+			if len(names) > 0 {
+				*steps = append(*steps, step())
+			}
 		}
 	}
 	return book

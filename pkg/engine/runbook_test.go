@@ -85,6 +85,50 @@ func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
 			func(s *script) { s.at("Commit").Reached = nil },
 			[]string{"step Commit commits, but has no Reached"},
 		},
+		"gates and keep-alives without a name or a function": {
+			func(s *script) {
+				check := recordCall(new([]string), "", engine.Result{}, nil)
+				s.at("First").Gates = []engine.Gate{{Name: "A", Check: check}, {Name: "A", Check: check}, {Name: "B"}, {Check: check}}
+				s.at("First").KeepAlive = []engine.KeepAlive{{Name: "A", Renew: check}, {Name: "b", Renew: check}, {Name: "C"}}
+			},
+			[]string{
+				"step First: gate name A is used twice",
+				"step First: gate B does nothing",
+				`step First: gate name "" is not one CamelCase word of at most 64 letters and digits`,
+				`step First: keep-alive name "b" is not one CamelCase word of at most 64 letters and digits`,
+				"step First: keep-alive C does nothing",
+			},
+		},
+		"Undo of a step that does not commit": {
+			func(s *script) { s.at("First").Undo = s.at("First").Do },
+			[]string{"step First has Undo, but does not commit"},
+		},
+		"reasons that are not one CamelCase word": {
+			func(s *script) {
+				s.at("First").FailReason, s.MissedAs, s.SkipReasons = "too late", "missed!", []string{"Fine", "not fine"}
+			},
+			[]string{
+				`step First: FailReason "too late" is not one CamelCase word`,
+				`reason "missed!" is not one CamelCase word`,
+				`reason "not fine" is not one CamelCase word`,
+			},
+		},
+		"a final step that commits": {
+			func(s *script) {
+				s.Finally = append(s.Finally, s.step("End"))
+				s.at("Commit").Commits, s.at("End").Commits = false, true
+			},
+			[]string{"step End commits, but is not one of the steps before the cleanup"},
+		},
+		"a step inserted next to one that does not exist": {
+			func(s *script) {
+				s.Runbook = s.InsertAfter("Frist", s.step("Added")).InsertBefore("Lats", s.step("AlsoAdded"))
+			},
+			[]string{
+				"step Added cannot be inserted next to step Frist, which does not exist",
+				"step AlsoAdded cannot be inserted next to step Lats, which does not exist",
+			},
+		},
 		"all at once": {
 			func(s *script) {
 				s.at("First").Do, s.at("First").Doc = nil, ""
@@ -118,6 +162,47 @@ func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
 				t.Errorf("what is wrong (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestRunbook_insert(t *testing.T) {
+	t.Parallel()
+	_, s := newScript(t, "First", "Commit", "Last")
+	s.Finally = []engine.Step{s.step("End")}
+	names := func(steps []engine.Step) (all []string) {
+		for _, step := range steps {
+			all = append(all, step.Name)
+		}
+		return all
+	}
+	before := names(s.Steps)
+	book := s.InsertAfter("First", s.step("A")).InsertBefore("First", s.step("B")).InsertAfter("Last", s.step("C")).
+		InsertBefore("LastCleaned", s.step("D")).InsertAfter("End", s.step("E"))
+	if err := book.Validate(); err != nil {
+		t.Error(err)
+	}
+	got := [][]string{names(book.Steps), names(book.Cleanup), names(book.Finally)}
+	want := [][]string{{"B", "First", "A", "Commit", "Last", "C"}, {"FirstCleaned", "D", "LastCleaned"}, {"End", "E"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, names(s.Steps)); diff != "" {
+		t.Errorf("the runbook that it was made from has changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestRunbook_with_commit_gates(t *testing.T) {
+	t.Parallel()
+	_, s := newScript(t, "First", "Commit", "Last")
+	check := recordCall(new([]string), "", engine.Result{}, nil)
+	s.at("Commit").Gates = []engine.Gate{{Name: "Slow", Check: check}}
+	book := s.WithCommitGates(engine.Gate{Name: "Freeze", Check: check})
+	var got []string
+	for _, gate := range book.Steps[1].Gates {
+		got = append(got, gate.Name)
+	}
+	if diff := cmp.Diff([]string{"Freeze", "Slow"}, got); diff != "" || len(s.at("Commit").Gates) != 1 {
+		t.Errorf("gates (-want +got):\n%s", diff)
 	}
 }
 

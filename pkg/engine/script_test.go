@@ -9,6 +9,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
+type ctx = context.Context
+
 // script is a table whose steps answer what the test tells them, and "done"
 // until it does. The step named Commit commits.
 type script struct {
@@ -56,7 +58,7 @@ func (s *script) step(name string) engine.Step {
 
 // at is the step of that name, to be changed.
 func (s *script) at(name string) *engine.Step {
-	for _, steps := range [][]engine.Step{s.Steps, s.Cleanup} {
+	for _, steps := range [][]engine.Step{s.Steps, s.Cleanup, s.Finally} {
 		for i := range steps {
 			if steps[i].Name == name {
 				return &steps[i]

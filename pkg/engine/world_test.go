@@ -185,12 +185,12 @@ func (w *world) pause(d time.Duration) {
 
 // instrument checks each call of each step, and lets the process crash in it.
 func (w *world) instrument(book engine.Runbook) engine.Runbook {
-	wrap := func(steps []engine.Step, cleanup bool) []engine.Step {
+	wrap := func(steps []engine.Step, part part) []engine.Step {
 		wrapped := make([]engine.Step, len(steps))
 		for i, step := range steps {
 			wrapped[i] = step
 			wrapped[i].Do = func(ctx context.Context, run engine.Run) (engine.Result, error) {
-				w.check(book, i, cleanup, run)
+				w.check(book, i, part, run)
 				w.calls = append(w.calls, step.Name)
 				crashes := w.atCall(len(w.calls))
 				if crashes == beforeActing {
@@ -206,19 +206,34 @@ func (w *world) instrument(book engine.Runbook) engine.Runbook {
 		return wrapped
 	}
 	all := book
-	all.Steps, all.Cleanup = wrap(book.Steps, false), wrap(book.Cleanup, true)
+	all.Steps, all.Cleanup, all.Finally = wrap(book.Steps, theSteps), wrap(book.Cleanup, theCleanup), wrap(book.Finally, theEnd)
 	return all
 }
 
+// part is a part of a runbook.
+type part int
+
+const (
+	theSteps part = iota
+	theCleanup
+	theEnd
+)
+
 // check is what the engine promises of every call of a step.
-func (w *world) check(book engine.Runbook, i int, cleanup bool, run engine.Run) {
+func (w *world) check(book engine.Runbook, i int, part part, run engine.Run) {
 	w.t.Helper()
 	if w.store.refused {
 		w.t.Error("a step is called although a save failed in this pass")
 	}
-	steps := book.Steps
-	if cleanup {
+	aborted := isAborted(book, w.store.load())
+	steps, cleanup, before := book.Steps, part == theCleanup, book.Steps[:0]
+	switch {
+	case cleanup:
 		steps = book.Cleanup
+	case part == theEnd && aborted:
+		steps, before = book.Finally, book.Cleanup
+	case part == theEnd:
+		steps, before = book.Finally, book.Steps
 	}
 	step, stored, now := steps[i], withCurrentNames(book, w.store.load()), w.clock.Now()
 
@@ -235,22 +250,22 @@ func (w *world) check(book engine.Runbook, i int, cleanup bool, run engine.Run) 
 	case !run.Now.Equal(now):
 		w.t.Errorf("%s is told that it is %s, the clock says %s", step.Name, run.Now, now)
 	}
-	for _, before := range steps[:i] {
+	for _, before := range slices.Concat(before, steps[:i]) {
 		if b := condition(stored, before.Name); b == nil || b.CompleteTime == nil {
 			w.t.Errorf("%s is called, and the store does not hold the end of %s", step.Name, before.Name)
 		}
 	}
-	if (run.Failure != nil) != cleanup {
-		w.t.Errorf("%s is told of the failure %v; clean-up: %t", step.Name, run.Failure, cleanup)
+	if (run.Failure != nil) != aborted {
+		w.t.Errorf("%s is told of the failure %v; given up: %t", step.Name, run.Failure, aborted)
 	}
-	if aborted := isAborted(book, stored); aborted != cleanup {
+	if aborted != cleanup && part != theEnd {
 		w.t.Errorf("%s is called; given up: %t, clean-up: %t", step.Name, aborted, cleanup)
 	}
 	if step.FailAfter > 0 && !now.Before(c.StartTime.Add(step.FailAfter)) {
 		w.t.Errorf("%s is called at %s, after its FailAfter", step.Name, now)
 	}
 	commit := indexOfCommit(book)
-	if committed := condition(stored, book.Steps[commit].Name); cleanup || i > commit || committed != nil && committed.CompleteTime != nil {
+	if committed := condition(stored, book.Steps[commit].Name); part != theSteps || i > commit || committed != nil && committed.CompleteTime != nil {
 		return
 	}
 	constraints := w.constraints()
@@ -273,7 +288,7 @@ func indexOfCommit(book engine.Runbook) int {
 
 func isAborted(book engine.Runbook, record history.Record) bool {
 	return slices.ContainsFunc(record.Conditions, func(c history.StepCondition) bool {
-		cleans := slices.ContainsFunc(book.Cleanup, func(s engine.Step) bool { return s.Name == c.Type })
+		cleans := slices.ContainsFunc(slices.Concat(book.Cleanup, book.Finally), func(s engine.Step) bool { return s.Name == c.Type })
 		return c.CompleteTime != nil && c.Status == metav1.ConditionFalse && !cleans
 	})
 }
@@ -292,7 +307,7 @@ func condition(record history.Record, name string) *history.StepCondition {
 
 // withCurrentNames is the record with the names that the steps have now.
 func withCurrentNames(book engine.Runbook, record history.Record) history.Record {
-	for _, step := range slices.Concat(book.Steps, book.Cleanup) {
+	for _, step := range slices.Concat(book.Steps, book.Cleanup, book.Finally) {
 		for _, formerName := range step.FormerNames {
 			if old := condition(record, formerName); old != nil && condition(record, step.Name) == nil {
 				old.Type = step.Name
