@@ -91,11 +91,11 @@ func (p *pass) adoptCommitted(ctx context.Context) error {
 	defer cancel()
 	now := p.engine.Clock.Now()
 	result, err := step.Observe(ctx, Run{Started: timeOf(p.record.StartTime), Since: now, Now: now})
-	if err != nil || result.outcome != done {
-		return nil // the step itself reports it in its turn
+	if err == nil && result.outcome == done {
+		_, err = p.adopt(ctx, Step{})
+		return err
 	}
-	_, err = p.adopt(ctx, Step{})
-	return err
+	return nil // an error is reported by the step itself in its turn
 }
 
 // adopt finishes all steps up to the committing one, and up to the milestone ControlPlaneUpgraded if

@@ -1,11 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine carries out runbooks: ordered tables of idempotent steps. It
-// decides which step is tried, records that it began and how it ended, and
-// says when to look again. What it promises is listed at Engine.Pass.
+// Package engine runs runbooks: ordered tables of idempotent steps. It decides which step runs, records
+// that it started and how it ended, and returns when to run again. What it guarantees is listed at
+// Engine.Pass.
 //
-// It knows no client, no logger, no cluster and no clock but the one it is
-// given; of the API it knows the record alone. What a step does is the step's
-// business, and where the record is kept is the caller's.
+// It uses no client and no logger, and the clock that it is given; of the API it knows the record
+// only. What a step does is up to the step, and where the record is stored is up to the caller.
 package engine

@@ -8,18 +8,17 @@ import (
 	"context"
 )
 
-// PreCheckResult is what a step says ahead of time.
+// PreCheckResult is what the pre-check of a step found.
 type PreCheckResult struct {
 	Step, Reason, Message string
-	// Blocking says that the upgrade would wait for it. If not, it is left out
-	// for now, and the message says why.
+	// Blocking reports whether the upgrade would wait for it. If not, the step is left out for now, and
+	// the message says why.
 	Blocking bool
 }
 
-// RunPreChecks asks each step up to the committing one that can be asked ahead of
-// time what it would wait for, and returns what those say that are not well, in
-// the order of the runbook. Nothing is changed. What could not be found out is in
-// the way too.
+// RunPreChecks runs the pre-checks of the steps up to the committing one, and returns what they would
+// wait for, in the order of the runbook. Nothing is changed. A state that cannot be determined is
+// blocking, too.
 func RunPreChecks(ctx context.Context, book Runbook, run Run) []PreCheckResult {
 	var found []PreCheckResult
 	for i := range book.Steps[:min(book.commitIndex()+1, len(book.Steps))] {

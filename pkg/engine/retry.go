@@ -3,11 +3,37 @@
 
 package engine
 
-import "time"
+import (
+	"context"
+	"strings"
+	"time"
+)
 
-// Retry returns when a step that has been tried for so long is to be tried again: after half as long
-// as it has been tried for. It returns false once the timeout is over.
-func (r Run) Retry(timeout time.Duration) (after time.Duration, ok bool) {
-	elapsed := r.Now.Sub(r.Since)
-	return min(max(elapsed/2, minRetry), timeout-elapsed), elapsed < timeout
+// Retry is how a step tries something whose failure is no reason to stop an upgrade.
+type Retry struct {
+	// Timeout is how long the step tries before it is skipped.
+	Timeout time.Duration
+	// Reason is the reason of the step while it fails, and of the skip.
+	Reason string
+	// Failing is what does not work, for the message, e.g. "the alerts are not silenced".
+	Failing string
+}
+
+// Step returns a step that calls do until it returns no error. After an error, do is called again
+// after half as long as the step has been running, and a last time when the timeout is over; then
+// the step is skipped. A step whose first call is later than that calls do once.
+func (r Retry) Step(do UpgradeStep) UpgradeStep {
+	return func(ctx context.Context, run Run) (Result, error) {
+		result, err := do(ctx, run)
+		if err == nil {
+			return result, nil
+		}
+		message := strings.ReplaceAll(err.Error(), "\n", "; ")
+		elapsed := run.Now.Sub(run.Since)
+		if elapsed >= r.Timeout {
+			return Skip(r.Reason, "%s within %s: %s", r.Failing, r.Timeout, message), nil
+		}
+		after := min(max(elapsed/2, minRetry), r.Timeout-elapsed)
+		return WaitFor(after, r.Reason, "%s yet: %s", r.Failing, message), nil
+	}
 }

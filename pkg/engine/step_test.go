@@ -4,6 +4,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -24,31 +26,127 @@ func TestAStepThatSaysNothingWaits(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsTriedAgainAfterHalfOfTheTimeUntilPatienceEnds(t *testing.T) {
+func TestRetry(t *testing.T) {
 	t.Parallel()
-	const patience = 2 * time.Minute
-	type told struct {
-		After time.Duration
-		GoOn  bool
+	retry := engine.Retry{Timeout: 2 * time.Minute, Reason: "NotSent", Failing: "not sent"}
+	wait := func(after time.Duration) engine.Result {
+		return engine.WaitFor(after, "NotSent", "not sent yet: no answer")
 	}
+	skip := engine.Skip("NotSent", "not sent within 2m0s: no answer")
 	for name, tc := range map[string]struct {
-		tried time.Duration
-		want  told
+		tried  time.Duration
+		result engine.Result
+		err    error
+		want   engine.Result
 	}{
-		"at once":                        {0, told{time.Second, true}},
-		"after a moment":                 {time.Second, told{time.Second, true}},
-		"after a while":                  {40 * time.Second, told{20 * time.Second, true}},
-		"never later than patience ends": {100 * time.Second, told{20 * time.Second, true}},
-		"a moment before patience ends":  {patience - time.Millisecond, told{time.Millisecond, true}},
-		"when patience ends":             {patience, told{0, false}},
+		"at once":                     {0, engine.Result{}, errNoAnswer, wait(time.Second)},
+		"after a moment":              {time.Second, engine.Result{}, errNoAnswer, wait(time.Second)},
+		"after a while":               {40 * time.Second, engine.Result{}, errNoAnswer, wait(20 * time.Second)},
+		"not later than the timeout":  {100 * time.Second, engine.Result{}, errNoAnswer, wait(20 * time.Second)},
+		"a moment before the timeout": {2*time.Minute - time.Millisecond, engine.Result{}, errNoAnswer, wait(time.Second)},
+		"at the timeout":              {2 * time.Minute, engine.Result{}, errNoAnswer, skip},
+		"long after it":               {time.Hour, engine.Result{}, errNoAnswer, skip},
+		"it works":                    {time.Hour, engine.Done("sent"), nil, engine.Done("sent")},
+		"it waits":                    {time.Hour, engine.Wait("NotYet", "a while"), nil, engine.Wait("NotYet", "a while")},
+		"several errors":              {time.Hour, engine.Result{}, errors.Join(errNoAnswer, errStore), engine.Skip("NotSent", "not sent within 2m0s: no answer; the store does not answer")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := engine.Run{Since: noon, Now: noon.Add(tc.tried)}
-			var got told
-			if got.After, got.GoOn = run.Retry(patience); cmp.Diff(tc.want, got) != "" {
-				t.Errorf("got %+v, want %+v", got, tc.want)
+			calls := 0
+			step := retry.Step(func(ctx, engine.Run) (engine.Result, error) {
+				calls++
+				return tc.result, tc.err
+			})
+			got, err := step(t.Context(), engine.Run{Since: noon, Now: noon.Add(tc.tried)})
+			if err != nil || got != tc.want || calls != 1 {
+				t.Errorf("got %+v, %v in %d calls, want %+v", got, err, calls, tc.want)
 			}
 		})
+	}
+}
+
+func TestThrottle(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		result   engine.Result
+		err      error
+		interval func(time.Duration) time.Duration
+		at       []time.Duration // when the step is called
+		want     []int           // calls until then
+	}{
+		"a waiting answer counts for the interval": {engine.Wait("NotYet", "a while"), nil, nil, []time.Duration{0, 59 * time.Second, time.Minute, 90 * time.Second}, []int{1, 1, 2, 2}},
+		"an error does, too":                       {engine.Result{}, errNoAnswer, nil, []time.Duration{0, 59 * time.Second, time.Minute}, []int{1, 1, 2}},
+		"the answer requests a time":               {engine.WaitFor(5*time.Second, "NotYet", "a while"), nil, nil, []time.Duration{0, 4 * time.Second, 5 * time.Second}, []int{1, 1, 2}},
+		"the interval grows":                       {engine.Wait("NotYet", "a while"), nil, func(elapsed time.Duration) time.Duration { return max(time.Second, elapsed/2) }, []time.Duration{0, time.Second, time.Minute, 89 * time.Second, 90 * time.Second}, []int{1, 2, 3, 3, 4}},
+		"a finished answer is not kept":            {engine.Done("so it is"), nil, nil, []time.Duration{0, time.Second}, []int{1, 2}},
+		"the clock jumps back":                     {engine.Wait("NotYet", "a while"), nil, nil, []time.Duration{0, -time.Second}, []int{1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			throttle, calls := &engine.Throttle{}, 0
+			step := throttle.Step("key", tc.interval, func(ctx, engine.Run) (engine.Result, error) {
+				calls++
+				return tc.result, tc.err
+			})
+			for i, at := range tc.at {
+				got, err := step(t.Context(), engine.Run{Since: noon, Now: noon.Add(at)})
+				if calls != tc.want[i] || got.Reason() != tc.result.Reason() || got.Message() != tc.result.Message() || !errors.Is(err, tc.err) {
+					t.Errorf("after %s: %+v, %v in %d calls, want %d", at, got, err, calls, tc.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestThrottle_keeps_answers_by_key(t *testing.T) {
+	t.Parallel()
+	throttle, calls := &engine.Throttle{}, 0
+	call := func(key string, at time.Duration) {
+		t.Helper()
+		step := throttle.Step(key, nil, func(ctx, engine.Run) (engine.Result, error) {
+			calls++
+			return engine.Wait("NotYet", "a while"), nil
+		})
+		if _, err := step(t.Context(), engine.Run{Since: noon, Now: noon.Add(at)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call("a/1", 0)
+	call("b/1", 0)
+	call("a/1", time.Second)
+	if calls != 2 {
+		t.Errorf("%d calls for two keys", calls)
+	}
+	throttle.Drop("a/")
+	call("a/1", 2*time.Second)
+	call("b/1", 2*time.Second)
+	if calls != 3 {
+		t.Errorf("%d calls after one key was dropped, want 3", calls)
+	}
+	throttle.Keep("c/1", noon, engine.WaitFor(10*time.Minute, "Silenced", "silenced"))
+	call("c/1", 9*time.Minute)
+	if calls != 3 {
+		t.Errorf("%d calls, and the answer was known", calls)
+	}
+	call("c/1", 10*time.Minute)
+	if calls != 4 {
+		t.Errorf("%d calls after the known answer was due", calls)
+	}
+}
+
+func TestThrottle_does_not_keep_an_answer_that_was_not_waited_for(t *testing.T) {
+	t.Parallel()
+	throttle, calls := &engine.Throttle{}, 0
+	step := throttle.Step("key", nil, func(ctx, engine.Run) (engine.Result, error) {
+		calls++
+		return engine.Result{}, errNoAnswer
+	})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []ctx{ended, t.Context()} {
+		_, _ = step(c, engine.Run{Since: noon, Now: noon})
+	}
+	if calls != 2 {
+		t.Errorf("%d calls", calls)
 	}
 }

@@ -1,16 +1,13 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capacity has the steps that add nodes for the time of an upgrade, one
-// to each MachineSet of workers, and remove them again.
+// Package capacity has the steps that add nodes for the duration of an upgrade, one for each MachineSet
+// of workers, and that remove them again.
 //
-// No MachineSet is scaled. Beside each an extra one is made, with one replica,
-// marked as ours, of a name that follows from the attempt and from the one it
-// stands beside. What there is gets compared with what there should be; what
-// lacks is made, what is too many is deleted. So whatever a crash has left half
-// done is put right by the next look, and to remove all of it takes no more than
-// the mark.
+// No MachineSet is scaled. An extra one is created for each, with one replica, a label of ours, and a
+// name that derives from the attempt and from the MachineSet. The desired and the actual MachineSets
+// are compared; missing ones are created, surplus ones deleted. So the next call repairs whatever a
+// crash has left half done, and the label suffices to remove all of them.
 //
-// It knows nothing of the upgrade but whose it is, and that missing nodes are
-// never a reason to hold one up.
+// Of the upgrade it knows only the object that requests it. Missing nodes never hold up an upgrade.
 package capacity

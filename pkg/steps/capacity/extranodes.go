@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,15 +17,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The names of extra MachineSets follow from those of the others, which nobody
-// knows when permissions are given: so these are for all in the namespace.
+// The names of extra MachineSets derive from those of the others, which are unknown when permissions
+// are granted: so these are for all MachineSets of the namespace.
 //
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,namespace=openshift-machine-api,verbs=list;create;patch;delete
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,namespace=openshift-machine-api,verbs=list
 
-// ExtraNodes adds nodes and removes them. It is made once and used for every
-// look: it remembers the last one, so that the API server is asked at a pace of
-// its own, however often it is looked.
+// ExtraNodes adds nodes and removes them. It is created once and used in every pass: it limits how
+// often the API server is read, however often a step is called.
 type ExtraNodes struct {
 	// Client reads nodes from the cache, and writes to the API server.
 	Client client.Client
@@ -34,44 +32,59 @@ type ExtraNodes struct {
 	// some minutes of an upgrade, so no cache keeps them up to date all year.
 	Live client.Reader
 
-	mutex sync.Mutex
-	cache cachedResult
+	throttle engine.Throttle
 }
 
 const (
-	reasonNotConfigured = "NotConfigured"        // nobody asks for extra nodes
-	reasonNothingToAdd  = "NothingToAdd"         // there is no MachineSet of workers
+	reasonNotConfigured = "NotConfigured"        // no extra nodes are requested
+	reasonNothingToAdd  = "NothingToAdd"         // no MachineSet of workers exists
 	reasonAdding        = "AddingNodes"          // they are not ready yet
-	reasonNotAvailable  = "CapacityNotAvailable" // some are not ready, and the upgrade goes on without them
+	reasonNotAvailable  = "CapacityNotAvailable" // some are not ready, and the upgrade continues without them
 	reasonRemoving      = "RemovingNodes"        // they are not gone yet
-	reasonNotRemoved    = "NotRemoved"           // some are not gone, and the clean-up goes on
+	reasonNotRemoved    = "NotRemoved"           // some are not gone, and the cleanup continues
 )
 
-// cleanupGrace is for how long after the timeout it is tried to take back what has not come.
+// cleanupGrace is how long after the timeout Add retries to delete what has not become ready.
 const cleanupGrace = time.Minute
 
-// Add waits until one extra node is ready for each MachineSet of workers. It
-// is skipped, as CapacityNotAvailable, if some are not within the timeout: then
-// those are taken back, since a node that is not ready would keep its pool from
-// being updated, and the others stay.
+// Add waits until one extra node is ready for each MachineSet of workers. It is skipped, as
+// CapacityNotAvailable, if some are not ready within the timeout. Those are then deleted, because a
+// node that is not ready would keep its pool from being updated; the others stay.
 func (e *ExtraNodes) Add(attempt engine.AttemptRef, enabled bool, timeout time.Duration) engine.UpgradeStep {
 	if !enabled {
 		return func(context.Context, engine.Run) (engine.Result, error) {
-			return engine.Skip(reasonNotConfigured, "spec.capacityReservation does not ask for extra nodes"), nil
+			return engine.Skip(reasonNotConfigured, "spec.capacityReservation does not request extra nodes"), nil
 		}
 	}
-	return e.rateLimited("added "+attempt.UID+" "+attempt.ID(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
+	return e.limit("add "+attempt.UID+" "+attempt.ID(), func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		elapsed := run.Now.Sub(run.Since)
 		result, err := e.add(ctx, attempt, elapsed < timeout)
 		if err != nil && elapsed >= timeout+cleanupGrace {
-			return engine.Skip(reasonNotAvailable, "not found out within %s: %v", timeout, err), nil
+			return engine.Skip(reasonNotAvailable, "not determined within %s: %v", timeout, err), nil
 		}
 		return result, err
 	})
 }
 
-// add takes a look, and makes and deletes what it takes. When it is too late,
-// nothing is made any more, and what is not ready is deleted.
+// The bounds of the time between two polls of a waiting step: a quarter of the time for which it has
+// been running.
+const (
+	minPollInterval = time.Second
+	maxPollInterval = 15 * time.Second
+)
+
+// limit limits how often poll is called, and keeps its answers by step.
+func (e *ExtraNodes) limit(step string, poll engine.UpgradeStep) engine.UpgradeStep {
+	interval := func(elapsed time.Duration) time.Duration {
+		return min(max(elapsed/4, minPollInterval), maxPollInterval)
+	}
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		return e.throttle.Step(step, interval, poll)(ctx, run)
+	}
+}
+
+// add creates the extra MachineSets that are missing and deletes those that are surplus. After the
+// timeout it creates none, and deletes those without a ready node.
 func (e *ExtraNodes) add(ctx context.Context, attempt engine.AttemptRef, withinTimeout bool) (engine.Result, error) {
 	all, err := e.machineSets(ctx)
 	if err != nil {
@@ -111,43 +124,42 @@ func (e *ExtraNodes) add(ctx context.Context, attempt engine.AttemptRef, withinT
 	if err := e.delete(ctx, idle...); err != nil {
 		return engine.Result{}, fmt.Errorf("%s: %w", message, err)
 	}
-	return engine.Skip(reasonNotAvailable, "%s; the upgrade goes on", message), nil
+	return engine.Skip(reasonNotAvailable, "%s; the upgrade continues", message), nil
 }
 
-// ensure says which node an extra MachineSet has, or why none is ready. A
-// MachineSet that lacks is made; when it is too late for that, the API server
-// is only asked why it could not be.
+// ensure returns the ready node of an extra MachineSet, or why it has none. It creates a MachineSet
+// that is missing; after the timeout, a dry run only determines why that could not be created.
 func (e *ExtraNodes) ensure(ctx context.Context, extra extra, state machineState, withinTimeout bool) (node, reason string) {
 	switch {
 	case extra.actual == nil && withinTimeout:
 		if err := e.apply(ctx, extra); err != nil {
 			return "", text.Reason(err.Error())
 		}
-		return "", "its extra one was made just now"
+		return "", "its extra one was just created"
 	case extra.actual == nil:
 		if err := e.apply(ctx, extra, client.DryRunAll); err != nil {
 			return "", text.Reason(err.Error())
 		}
-		return "", "its extra one was not made in time"
+		return "", "its extra one was not created in time"
 	case !extra.actual.isExtra():
-		return "", fmt.Sprintf("a MachineSet %s is there, and is not ours", extra.name)
+		return "", fmt.Sprintf("MachineSet %s exists and was not created by the operator", extra.name)
 	case extra.actual.deleting():
 		return "", fmt.Sprintf("its extra one, %s, is being deleted", extra.name)
 	}
 	return state.nodeOf(*extra.actual)
 }
 
-// Remove waits until no node is there that was added, for whatever upgrade.
+// Remove waits until all extra nodes of all upgrades are gone.
 func (e *ExtraNodes) Remove() engine.UpgradeStep {
-	return e.rateLimited("removed", func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	return e.limit("remove", func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		return e.remove(ctx)
 	})
 }
 
-// RemoveWithin is Removed for a clean-up: it is skipped, as NotRemoved, if it is
-// not over when patience is. What was deleted goes on being removed.
+// RemoveWithin is Remove for a cleanup: it is skipped, as NotRemoved, if nodes are left after the
+// timeout. Their removal continues.
 func (e *ExtraNodes) RemoveWithin(timeout time.Duration) engine.UpgradeStep {
-	return e.rateLimited("all removed", func(ctx context.Context, run engine.Run) (engine.Result, error) {
+	return e.limit("remove within", func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		result, err := e.remove(ctx)
 		switch timedOut := run.Now.Sub(run.Since) >= timeout; {
 		case timedOut && err != nil:
@@ -159,14 +171,14 @@ func (e *ExtraNodes) RemoveWithin(timeout time.Duration) engine.UpgradeStep {
 	})
 }
 
-// RemoveNow deletes all extra MachineSets, and does not wait until they are gone.
+// RemoveNow deletes all extra MachineSets. It does not wait until they are gone.
 func (e *ExtraNodes) RemoveNow(ctx context.Context) error {
 	_, err := e.remove(ctx)
 	return err
 }
 
-// remove deletes all extra MachineSets, and looks whether they and their nodes
-// are gone. A MachineSet is there for as long as its Machines are.
+// remove deletes all extra MachineSets, and reports whether they and their nodes are gone. A MachineSet
+// exists for as long as its Machines do.
 func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 	sets, err := e.machineSets(ctx, client.HasLabels{clusterstate.LabelExtraNodeOf})
 	if err != nil {
@@ -192,7 +204,7 @@ func (e *ExtraNodes) remove(ctx context.Context) (engine.Result, error) {
 	return engine.Done("no extra node is left"), nil
 }
 
-// drainStatus says since when a node is being drained; empty: it is not.
+// drainStatus returns since when a node is being drained; empty means that it is not.
 func drainStatus(node *corev1.Node) string {
 	drain := clusterstate.DrainState(node)
 	if !drain.Active {

@@ -151,7 +151,7 @@ func TestNobodyAsksForExtraNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	got := w.must(w.operator.Add(testAttempt, false, timeout), 0)
-	if got != engine.Skip("NotConfigured", "spec.capacityReservation does not ask for extra nodes") || w.requests != 0 {
+	if got != engine.Skip("NotConfigured", "spec.capacityReservation does not request extra nodes") || w.requests != 0 {
 		t.Errorf("%d requests, and %+v", w.requests, got)
 	}
 }
@@ -235,7 +235,7 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 		noQuota:   "(" + machine + "has no node: InsufficientResources: you have reached your quota)",
 		noNode:    "(" + machine + "is Provisioning and has no node)",
 		nameless:  "(" + machine + "is Provisioning and has no node)",
-		absent:    "(" + machine + "is Provisioning and has the node node-" + extra + ", which is not there)",
+		absent:    "(" + machine + "is Provisioning and has the node node-" + extra + ", which does not exist)",
 		notReady:  "(" + machine + "is Provisioning and has the node node-" + extra + ", which is not ready)",
 	} {
 		t.Run(string(what), func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 			if last.Reason() != "AddingNodes" || last.Message() != message {
 				t.Errorf("it waited for %s: %s", last.Reason(), last.Message())
 			}
-			if got != engine.Skip("CapacityNotAvailable", "%s", message+"; the upgrade goes on") {
+			if got != engine.Skip("CapacityNotAvailable", "%s", message+"; the upgrade continues") {
 				t.Errorf("got %s: %s", got.Reason(), got.Message())
 			}
 			if took := w.clock.Now().Sub(noon); took < timeout || took > timeout+15*time.Second {
@@ -394,7 +394,7 @@ func TestSomebodyElseHasAMachineSetOfThatName(t *testing.T) {
 	theirs := set("worker-a-extra-d582eebc", role("infra"))
 	w := newWorld(t, set("worker-a"), theirs)
 	got := w.must(w.add(), 0)
-	if !strings.HasSuffix(got.Message(), "worker-a (a MachineSet worker-a-extra-d582eebc is there, and is not ours)") {
+	if !strings.HasSuffix(got.Message(), "worker-a (MachineSet worker-a-extra-d582eebc exists and was not created by the operator)") {
 		t.Errorf("got %+v", got)
 	}
 	w.pass(timeout)
@@ -425,7 +425,7 @@ func TestOneOfThreeIsRefused(t *testing.T) {
 					return c.Apply(ctx, object, opts...)
 				},
 			})
-			const why = `MachineSets without one: worker-b (making MachineSet worker-b-extra-ec0d56e6: machinesets "x" is forbidden: exceeded quota)`
+			const why = `MachineSets without one: worker-b (creating MachineSet worker-b-extra-ec0d56e6: machinesets "x" is forbidden: exceeded quota)`
 			for range 60 {
 				w.must(w.add(), w.clock.Now().Sub(noon))
 				w.pass(time.Second)
@@ -435,7 +435,7 @@ func TestOneOfThreeIsRefused(t *testing.T) {
 			}
 			if !heals {
 				w.pass(timeout)
-				if got := w.must(w.add(), timeout); got != engine.Skip("CapacityNotAvailable", "%s", "2 of 3 extra nodes are ready; "+why+"; the upgrade goes on") {
+				if got := w.must(w.add(), timeout); got != engine.Skip("CapacityNotAvailable", "%s", "2 of 3 extra nodes are ready; "+why+"; the upgrade continues") {
 					t.Errorf("in the end: %+v", got)
 				}
 				return
@@ -452,7 +452,7 @@ func TestNothingIsMadeTooLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	got := w.must(w.add(), timeout)
-	if got != engine.Skip("CapacityNotAvailable", "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one was not made in time); the upgrade goes on") {
+	if got != engine.Skip("CapacityNotAvailable", "0 of 1 extra nodes are ready; MachineSets without one: worker-a (its extra one was not created in time); the upgrade continues") {
 		t.Errorf("got %+v", got)
 	}
 	if diff := cmp.Diff([]string{"worker-a"}, w.names()); diff != "" {
@@ -480,7 +480,7 @@ func TestTheUpgradeGoesOnIfTheMachineAPICannotBeAsked(t *testing.T) {
 	for tried, passed := range map[time.Duration]bool{0: false, time.Minute: false, timeout: false, timeout + time.Minute: true, time.Hour: true, -time.Hour: false} {
 		w.restart()
 		got, err := w.call(w.add(), tried)
-		if passed != (err == nil) || passed && got != engine.Skip("CapacityNotAvailable", "not found out within 15m0s: listing the MachineSets: the connection was refused") {
+		if passed != (err == nil) || passed && got != engine.Skip("CapacityNotAvailable", "not determined within 15m0s: listing the MachineSets: the connection was refused") {
 			t.Errorf("after %s: %+v, %v", tried, got, err)
 		}
 		if _, err := w.call(w.operator.Remove(), tried); !errors.Is(err, errLost) {
@@ -519,7 +519,7 @@ func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
 			w.requests = 0
 			w.restart()
 			got := w.must(w.add(), timeout+time.Minute)
-			if want := engine.Skip("CapacityNotAvailable", "not found out within 15m0s: %s: the connection was refused", doing); got != want {
+			if want := engine.Skip("CapacityNotAvailable", "not determined within 15m0s: %s: the connection was refused", doing); got != want {
 				t.Errorf("too late: %+v", got)
 			}
 		})

@@ -17,10 +17,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// machineState are what is known of the Machines of extra MachineSets.
+// machineState is the state of the Machines of extra MachineSets.
 type machineState struct {
 	machines []machinev1beta1.Machine
-	ready    map[string]bool // the nodes that there are, by name
+	ready    map[string]bool // by the name of the node
 }
 
 func (e *ExtraNodes) readMachineState(ctx context.Context, attempt engine.AttemptRef) (machineState, error) {
@@ -39,7 +39,7 @@ func (e *ExtraNodes) readMachineState(ctx context.Context, attempt engine.Attemp
 	return machineState{machines: machines.Items, ready: ready}, nil
 }
 
-// nodeOf says which ready node a MachineSet has, or why it has none.
+// nodeOf returns the ready node of a MachineSet, or why it has none.
 func (s machineState) nodeOf(set machineSet) (node, reason string) {
 	for i := range s.machines {
 		machine := &s.machines[i]
@@ -53,7 +53,7 @@ func (s machineState) nodeOf(set machineSet) (node, reason string) {
 	return "", cmp.Or(reason, set.errorMessage(), fmt.Sprintf("its extra one, %s, has no Machine yet", set.GetName()))
 }
 
-// notReadyReason says why a Machine has no node that is ready; empty: it has one.
+// notReadyReason returns why a Machine has no ready node; empty means that it has one.
 func (s machineState) notReadyReason(machine *machinev1beta1.Machine) string {
 	status := &machine.Status
 	state := "has no node"
@@ -65,7 +65,7 @@ func (s machineState) notReadyReason(machine *machinev1beta1.Machine) string {
 		case exists:
 			state = fmt.Sprintf("has the node %s, which is not ready", status.NodeRef.Name)
 		default:
-			state = fmt.Sprintf("has the node %s, which is not there", status.NodeRef.Name)
+			state = fmt.Sprintf("has the node %s, which does not exist", status.NodeRef.Name)
 		}
 	}
 	if reason := errorMessage(string(ptr.Deref(status.ErrorReason, "")), ptr.Deref(status.ErrorMessage, "")); reason != "" {
@@ -74,7 +74,8 @@ func (s machineState) notReadyReason(machine *machinev1beta1.Machine) string {
 	return fmt.Sprintf("Machine %s is %s and %s", machine.Name, text.Reason(cmp.Or(ptr.Deref(status.Phase, ""), "new")), state)
 }
 
-// errorMessage is what an object of the machine API reports as wrong, in one bounded line; empty: nothing.
+// errorMessage returns the error that an object of the machine API reports, in one bounded line; empty
+// means none.
 func errorMessage(reason, message string) string {
 	if reason == "" && message == "" {
 		return ""

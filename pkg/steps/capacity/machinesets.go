@@ -23,16 +23,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Namespace is where the machine API looks for MachineSets.
+// Namespace is the namespace of MachineSets.
 const Namespace = "openshift-machine-api"
 
-// The annotations that say to people why there is an extra MachineSet.
+// The annotations that explain to people why there is an extra MachineSet.
 const (
 	annotationUpgrade = "upgrade.managed.openshift.io/upgrade"
 	annotationSource  = "upgrade.managed.openshift.io/machineset"
 )
 
-// The labels of the machine API: what a Machine is for, and whose it is.
+// The labels of the machine API: the role of a Machine, and its MachineSet.
 const (
 	labelRole       = "machine.openshift.io/cluster-api-machine-role"
 	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
@@ -43,33 +43,33 @@ var machineSetKind = machinev1beta1.GroupVersion.WithKind("MachineSet")
 // fieldOwner is the field manager of extra MachineSets.
 const fieldOwner = client.FieldOwner("managed-upgrade-operator-capacity")
 
-// machineSet is one that there is. It is read as it is, with what a newer API
-// than ours knows of, so that an extra one is all like the one that it stands beside.
+// machineSet is an existing MachineSet. It is unstructured, so that an extra one also copies fields that
+// only a newer API has.
 type machineSet struct{ *unstructured.Unstructured }
 
 func (m machineSet) deleting() bool { return m.GetDeletionTimestamp() != nil }
 
-// isExtra says whether it is an extra one, of whatever upgrade.
+// isExtra reports whether it is an extra one, of any upgrade.
 func (m machineSet) isExtra() bool {
 	_, marked := m.GetLabels()[clusterstate.LabelExtraNodeOf]
 	return marked
 }
 
-// hasWorkers says whether it has machines for workers.
+// hasWorkers reports whether it has Machines of workers.
 func (m machineSet) hasWorkers() bool {
 	role, _, _ := unstructured.NestedString(m.Object, "spec", "template", "metadata", "labels", labelRole)
 	replicas, isSet, _ := unstructured.NestedInt64(m.Object, "spec", "replicas")
-	return role == "worker" && (replicas > 0 || !isSet) // unless it is said, there is one
+	return role == "worker" && (replicas > 0 || !isSet) // the default is one
 }
 
-// errorMessage is what it reports as wrong, in one bounded line; empty: nothing.
+// errorMessage returns the error that it reports, in one bounded line; empty means none.
 func (m machineSet) errorMessage() string {
 	reason, _, _ := unstructured.NestedString(m.Object, "status", "errorReason")
 	message, _, _ := unstructured.NestedString(m.Object, "status", "errorMessage")
 	return errorMessage(reason, message)
 }
 
-// machineSets lists those of the machine API. A cluster without one has none.
+// machineSets lists the MachineSets. A cluster without the machine API has none.
 func (e *ExtraNodes) machineSets(ctx context.Context, opts ...client.ListOption) ([]machineSet, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(machineSetKind)
@@ -87,16 +87,16 @@ func (e *ExtraNodes) machineSets(ctx context.Context, opts ...client.ListOption)
 	return sets, nil
 }
 
-// extra is a MachineSet that there should be.
+// extra is a desired extra MachineSet.
 type extra struct {
 	name    string
-	source  string                     // the name of the MachineSet that it is like
-	desired *unstructured.Unstructured // as it should be
-	actual  *machineSet                // as it is; nil: it is not there
+	source  string                     // the name of the MachineSet that it copies
+	desired *unstructured.Unstructured // the desired state
+	actual  *machineSet                // the actual state; nil means that it does not exist
 }
 
-// desired are the extra MachineSets of an attempt: one for each MachineSet that
-// has machines for workers and is not extra itself.
+// desired returns the extra MachineSets of an attempt: one for each MachineSet that has Machines of
+// workers and is not extra itself.
 func desired(all []machineSet, attempt engine.AttemptRef) []extra {
 	var extras []extra
 	for _, set := range all {
@@ -113,20 +113,20 @@ func desired(all []machineSet, attempt engine.AttemptRef) []extra {
 	return extras
 }
 
-// orphaned are the extra MachineSets that are not wanted: those of other attempts,
-// and those beside a MachineSet that is no more.
+// orphaned returns the surplus extra MachineSets: those of other attempts, and those whose original no
+// longer exists.
 func orphaned(all []machineSet, extras []extra) []machineSet {
 	return slices.DeleteFunc(slices.Clone(all), func(set machineSet) bool {
 		return !set.isExtra() || slices.ContainsFunc(extras, func(e extra) bool { return e.name == set.GetName() })
 	})
 }
 
-// maxNameLength is how long the name of a MachineSet may be, so that those of its
-// Machines, which have six characters more, are still good for a node.
+// maxNameLength bounds the name of a MachineSet. The names of its Machines have six more characters and
+// must be valid names of nodes.
 const maxNameLength = 63 - 6
 
-// nameOf is always the same for a MachineSet and an attempt, and another one for
-// any other. It begins like that of the MachineSet, so that people find it.
+// nameOf returns the name of the extra MachineSet of an attempt: always the same one, and unique. It
+// begins like that of the original, so that people find it.
 func nameOf(attempt engine.AttemptRef, source string) string {
 	hash := sha256.Sum256([]byte(strings.Join([]string{attempt.UID, attempt.ID(), source}, "\n")))
 	suffix := fmt.Sprintf("-extra-%x", hash[:4])
@@ -134,15 +134,15 @@ func nameOf(attempt engine.AttemptRef, source string) string {
 	return strings.TrimRight(prefix, "-.") + suffix
 }
 
-// copyOf makes a MachineSet of one machine that is like those of another. It has
-// a selector of its own: no machine of either is taken for one of the other.
+// copyOf returns a MachineSet of one Machine that copies another one. Its own selector keeps the Machines
+// of the two apart.
 func copyOf(source machineSet, name string, attempt engine.AttemptRef) *unstructured.Unstructured {
-	spec, _, _ := unstructured.NestedMap(source.Object, "spec") // a copy
+	spec, _, _ := unstructured.NestedMap(source.Object, "spec") // a deep copy
 	extraLabels := map[string]any{clusterstate.LabelExtraNodeOf: attempt.UID, labelMachineSet: name}
 	spec["replicas"] = int64(1)
 	spec["selector"] = map[string]any{"matchLabels": extraLabels}
 	addLabels(spec, extraLabels, "template", "metadata", "labels")
-	addLabels(spec, map[string]any{clusterstate.LabelExtraNodeOf: attempt.UID}, "template", "spec", "metadata", "labels") // the machine API hands them to the node
+	addLabels(spec, map[string]any{clusterstate.LabelExtraNodeOf: attempt.UID}, "template", "spec", "metadata", "labels") // the machine API copies them to the node
 
 	set := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	set.SetGroupVersionKind(machineSetKind)
@@ -156,27 +156,27 @@ func copyOf(source machineSet, name string, attempt engine.AttemptRef) *unstruct
 	return set
 }
 
-// addLabels adds labels to those at a path.
+// addLabels adds labels at a path.
 func addLabels(spec, labels map[string]any, path ...string) {
 	all, _, _ := unstructured.NestedMap(spec, path...)
 	if all == nil {
 		all = map[string]any{}
 	}
 	maps.Copy(all, labels)
-	_ = unstructured.SetNestedMap(spec, all, path...) // what is no mapping there, the API server has not let in
+	_ = unstructured.SetNestedMap(spec, all, path...) // the API server admits mappings only
 }
 
-// apply makes an extra MachineSet. It takes nothing from anybody who has made
-// one of that name meanwhile: that is a conflict.
+// apply creates an extra MachineSet. If another client has created one of that name, it returns a
+// conflict.
 func (e *ExtraNodes) apply(ctx context.Context, extra extra, opts ...client.ApplyOption) error {
 	err := e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(extra.desired), append(opts, fieldOwner)...)
 	if err != nil {
-		return fmt.Errorf("making MachineSet %s: %w", extra.name, err)
+		return fmt.Errorf("creating MachineSet %s: %w", extra.name, err)
 	}
 	return nil
 }
 
-// delete deletes MachineSets, each of them after its Machines. It tries all.
+// delete deletes MachineSets, each after its Machines. It tries all of them.
 func (e *ExtraNodes) delete(ctx context.Context, sets ...machineSet) error {
 	var errs []error
 	for _, set := range sets {

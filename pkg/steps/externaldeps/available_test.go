@@ -105,14 +105,14 @@ func TestOneDependency(t *testing.T) {
 				return
 			}
 			answers(404)(w, r)
-		}, want: "the answer is 404 Not Found", asked: 2},
-		"it redirects without an end":     {answer: http.RedirectHandler("/", http.StatusFound).ServeHTTP, want: "there are more than 5 redirects", asked: 18},
-		"what is asked for is not there":  {answer: answers(404), want: "the answer is 404 Not Found", asked: 1},
-		"it wants a password":             {answer: answers(401), want: "the answer is 401 Unauthorized", asked: 1},
-		"there are too many questions":    {answer: answers(429), want: "the answer is 429 Too Many Requests", asked: 3},
-		"it is down":                      {answer: answers(503), want: "the answer is 503 Service Unavailable", asked: 3},
-		"it does not answer":              {answer: hang, timeout: patience, want: "there is no answer within 300ms", asked: 3},
-		"its answer does not come to end": {answer: drip, timeout: patience, want: "there is no answer within 300ms", asked: 3},
+		}, want: "the status is 404 Not Found", asked: 2},
+		"it redirects without an end":     {answer: http.RedirectHandler("/", http.StatusFound).ServeHTTP, want: "more than 5 redirects", asked: 18},
+		"what is asked for is not there":  {answer: answers(404), want: "the status is 404 Not Found", asked: 1},
+		"it wants a password":             {answer: answers(401), want: "the status is 401 Unauthorized", asked: 1},
+		"there are too many questions":    {answer: answers(429), want: "the status is 429 Too Many Requests", asked: 3},
+		"it is down":                      {answer: answers(503), want: "the status is 503 Service Unavailable", asked: 3},
+		"it does not answer":              {answer: hang, timeout: patience, want: "no response within 300ms", asked: 3},
+		"its answer does not come to end": {answer: drip, timeout: patience, want: "no response within 300ms", asked: 3},
 		"its headers are huge": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 		}, want: "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted", asked: 3},
@@ -215,7 +215,7 @@ func TestThereIsOneRoundAMinuteAndAllThatIsMissingIsNamed(t *testing.T) {
 	}
 	waits := func(d time.Duration) engine.Result {
 		return engine.WaitFor(d, "DependenciesUnavailable", "external dependencies are not available: "+
-			"%[1]s/a (the answer is 404 Not Found), %[1]s/b (the answer is 404 Not Found), %[1]s/c (the answer is 404 Not Found) and 1 more", down)
+			"%[1]s/a (the status is 404 Not Found), %[1]s/b (the status is 404 Not Found), %[1]s/c (the status is 404 Not Found) and 1 more", down)
 	}
 	for _, tc := range []struct {
 		after time.Duration
@@ -316,7 +316,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"these are good":     {func(*externaldeps.Options) {}, ""},
 		"no timeout":         {func(o *externaldeps.Options) { o.Timeout = 0 }, "the timeout is 0s"},
 		"a timeout too long": {func(o *externaldeps.Options) { o.Timeout = 16 * time.Second }, "the timeout is 16s, must be positive and 15s at most"},
-		"too many":           {func(o *externaldeps.Options) { o.URLs = make([]string, 21) }, "there are 21, must be 20 at most"},
+		"too many":           {func(o *externaldeps.Options) { o.URLs = make([]string, 21) }, "21 URLs are configured, 20 are allowed"},
 		"an empty URL":       {func(o *externaldeps.Options) { o.URLs[1] = "" }, "the URL in place 2"},
 		"no URL":             {func(o *externaldeps.Options) { o.URLs[0] = "quay.io" }, "the URL in place 1"},
 		"another scheme":     {func(o *externaldeps.Options) { o.URLs[0] = "ftp://quay.io" }, "the URL in place 1"},

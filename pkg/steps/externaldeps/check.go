@@ -19,8 +19,8 @@ import (
 
 const maxRedirects = 5
 
-// checkAll asks all dependencies at the same time, and names those that are not
-// available with the reason.
+// checkAll makes requests to all dependencies at the same time. It returns those that are not
+// available, each with the reason.
 func (d *Dependencies) checkAll(ctx context.Context) []string {
 	found := make([]string, len(d.urls))
 	var wg sync.WaitGroup
@@ -41,8 +41,8 @@ func (d *Dependencies) checkAll(ctx context.Context) []string {
 	return failures
 }
 
-// failureReason says why a dependency is not available, trying several times if
-// it may be a matter of luck. Empty: it is.
+// failureReason returns why a dependency is not available; empty means that it is. What may be a
+// transient failure is tried several times.
 func (d *Dependencies) failureReason(ctx context.Context, at *url.URL) (failure string) {
 	for range tries {
 		code, err := d.request(ctx, at)
@@ -52,7 +52,7 @@ func (d *Dependencies) failureReason(ctx context.Context, at *url.URL) (failure 
 		case code < http.StatusBadRequest:
 			return ""
 		default:
-			failure = fmt.Sprintf("the answer is %d %s", code, http.StatusText(code))
+			failure = fmt.Sprintf("the status is %d %s", code, http.StatusText(code))
 		}
 		if err == nil && code < http.StatusInternalServerError && code != http.StatusTooManyRequests || ctx.Err() != nil {
 			break
@@ -61,7 +61,7 @@ func (d *Dependencies) failureReason(ctx context.Context, at *url.URL) (failure 
 	return failure
 }
 
-// request asks once. The answer's body is not read.
+// request makes one request and returns the status. It does not read the body.
 func (d *Dependencies) request(ctx context.Context, at *url.URL) (code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
@@ -76,15 +76,15 @@ func (d *Dependencies) request(ctx context.Context, at *url.URL) (code int, err 
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// sameHost follows a redirect only to the host that was asked for, and not out
-// of HTTPS. Otherwise the redirect is the answer: the host is there.
+// sameHost follows a redirect only to the host of the first request, and never from HTTPS to HTTP. Any
+// other redirect is the response that counts: the host can be reached.
 func sameHost(req *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
 	case req.URL.Host != first.Host || via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
 		return http.ErrUseLastResponse
 	case len(via) > maxRedirects:
-		return fmt.Errorf("there are more than %d redirects", maxRedirects)
+		return fmt.Errorf("more than %d redirects", maxRedirects)
 	}
 	return nil
 }
@@ -93,14 +93,14 @@ func tlsConfig(roots *x509.CertPool) *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-// name is how a dependency is shown: without the query, which may hold a secret.
+// name returns the URL without its query, which may hold a secret.
 func name(at *url.URL) string {
 	shown := url.URL{Scheme: at.Scheme, Host: at.Host, Path: at.Path}
 	return shown.String()
 }
 
-// reason says in one bounded line why there is no answer. What differs from one
-// try to the next, and the query, are left out.
+// reason returns in one bounded line why a request failed, without the query and without what differs
+// from one try to the next.
 func reason(err error, o Options) string {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
@@ -110,7 +110,7 @@ func reason(err error, o Options) string {
 	var opErr *net.OpError
 	switch {
 	case errors.As(err, &netErr) && netErr.Timeout():
-		return fmt.Sprintf("there is no answer within %s", o.Timeout)
+		return fmt.Sprintf("no response within %s", o.Timeout)
 	case errors.As(err, &opErr):
 		err = opErr.Err
 	}

@@ -10,53 +10,50 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// Bounds of a round of questions. All are asked at the same time, so it takes
-// tries times the timeout, which is less than a step may take.
+// The bounds of a round of requests. They are made at the same time, so a round takes tries times the
+// timeout at most, which is less than a step may take.
 const (
 	maxURLs    = 20
 	maxTimeout = 15 * time.Second
 	tries      = 3
 )
 
-// Options are what is asked, and how.
+// Options configure Dependencies.
 type Options struct {
-	// URLs are of HTTP or HTTPS, at most 20. A query is sent, but not shown.
+	// URLs are HTTP or HTTPS URLs, at most 20. A query is sent, but not shown.
 	URLs []string
-	// Timeout is how long each of three tries may take, at most 15 s.
+	// Timeout bounds each of three tries, at most 15 s.
 	Timeout time.Duration
-	// Interval is how long after a round in which something could not be
-	// reached the next one is.
+	// Interval is the time between a round that found a dependency unavailable and the next one.
 	Interval time.Duration
-	// Proxy is as in http.Transport. Nil: none.
+	// Proxy is as in http.Transport; nil means no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Roots are the authorities that are trusted. Nil: those of the system.
+	// Roots are the trusted CAs; nil means those of the system.
 	Roots *x509.CertPool
 }
 
-// Dependencies is what is asked, and what the last round found out. All passes
-// of an upgrade share one.
+// Dependencies are what must be reachable, with what the last round of requests found. All passes of
+// an upgrade share one.
 type Dependencies struct {
 	options Options
 	urls    []*url.URL
 	client  *http.Client
 
-	mutex       sync.Mutex
-	lastChecked time.Time
-	failures    []string
+	throttle engine.Throttle
 }
 
-// New checks the options, all of them. It asks nothing yet.
+// New validates the options. It makes no request.
 func New(o Options) (*Dependencies, error) {
 	d := &Dependencies{options: o, client: o.client()}
 	var errs []error
 	if len(o.URLs) > maxURLs {
-		errs = append(errs, fmt.Errorf("there are %d, must be %d at most", len(o.URLs), maxURLs))
+		errs = append(errs, fmt.Errorf("%d URLs are configured, %d are allowed", len(o.URLs), maxURLs))
 	}
 	if o.Timeout <= 0 || o.Timeout > maxTimeout {
 		errs = append(errs, fmt.Errorf("the timeout is %s, must be positive and %s at most", o.Timeout, maxTimeout))
@@ -78,7 +75,7 @@ func New(o Options) (*Dependencies, error) {
 	return d, nil
 }
 
-// client leaves no connection behind.
+// client returns a client that keeps no connections.
 func (o Options) client() *http.Client {
 	transport := &http.Transport{
 		Proxy:                  o.Proxy,

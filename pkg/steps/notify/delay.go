@@ -11,26 +11,24 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// DelayKeepAlive is a keeper: it tells once the upgrade has been under way for that
-// long. A step could only tell of a wait that is over, so the steps that may
-// wait for long before the commit keep this, all with the same ID, by which it
-// is told once. Until then it asks for nothing but to be called in time; that it
-// cannot be told holds up nobody.
+// DelayKeepAlive publishes the notification once the upgrade has been running for that long. A step
+// could only notify after its wait; so all steps that may wait long before the commit have this
+// keep-alive, with one ID, by which the notification is published once. A delivery that fails holds
+// up nothing.
 func DelayKeepAlive(notifier Notifier, after time.Duration, notification Notification) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if remaining := run.Started.Add(after).Sub(run.Now); remaining > 0 {
 			return engine.WaitFor(remaining, "NotDelayed", "not delayed yet"), nil
 		}
 		if err := notification.send(ctx, notifier); err != nil {
-			return engine.Result{}, fmt.Errorf("telling of the delay: %w", err)
+			return engine.Result{}, fmt.Errorf("sending the notification of the delay: %w", err)
 		}
-		return engine.Done("told: %s", notification.Message), nil
+		return engine.Done("%s", notification.Message), nil
 	}
 }
 
-// SendIfDelayed is the step behind the commit that has in the record what Delayed
-// has told, and tells it where that could not. It is skipped as NotDelayed if
-// the steps before it took less.
+// SendIfDelayed records what DelayKeepAlive has published, and publishes it where that could not. It
+// runs after the commit, and is skipped as NotDelayed if the steps before it took less time.
 func SendIfDelayed(notifier Notifier, after time.Duration, notification Notification) engine.UpgradeStep {
 	send := Send(notifier, notification)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {

@@ -1,9 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify has the step that tells people something and goes on.
+// Package notify has the steps that send notifications.
 //
-// It knows neither what is told nor how: whoever delivers it is given as a
-// Notifier. It promises one thing: a receiver that is down never stalls an
-// upgrade.
+// It knows neither what is sent nor how: a Notifier delivers it. A receiver that is down never stalls
+// an upgrade.
 package notify

@@ -16,13 +16,13 @@ const (
 	Warning = corev1.EventTypeWarning
 )
 
-// Notification is what is told, and about which object.
+// Notification is a notification with the object that it is about.
 type Notification struct {
 	Subject corev1.ObjectReference
 	engine.Notification
 }
 
-// ObjectReference is the object that a notification is about.
+// ObjectReference returns the reference to the object that a notification is about.
 func ObjectReference(apiVersion, kind string, obj metav1.Object) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: kind,

@@ -34,20 +34,20 @@ func TestSent(t *testing.T) {
 	down := errors.New("the connection was refused")
 	since := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	notYet := func(again time.Duration) engine.Result {
-		return engine.WaitFor(again, "NotDelivered", "not told yet: the connection was refused")
+		return engine.WaitFor(again, "NotDelivered", "not sent yet: the connection was refused")
 	}
 	cases := map[string]struct {
 		err   error
 		after time.Duration // since the step was first tried
 		want  engine.Result
 	}{
-		"it is told":                              {nil, 0, engine.Done("told: the upgrade has begun")},
-		"it is told at last":                      {nil, time.Hour, engine.Done("told: the upgrade has begun")},
+		"it is told":                              {nil, 0, engine.Done("the upgrade has begun")},
+		"it is told at last":                      {nil, time.Hour, engine.Done("the upgrade has begun")},
 		"the receiver is down":                    {down, 0, notYet(time.Second)},
 		"the receiver has been down for a while":  {down, time.Minute, notYet(30 * time.Second)},
 		"the last try is when patience ends":      {down, 4 * time.Minute, notYet(time.Minute)},
-		"it is left just then":                    {down, 5 * time.Minute, engine.Skip("NotDelivered", "not told in 5m0s of trying: the connection was refused")},
-		"it is left if nobody looked for a while": {down, time.Hour, engine.Skip("NotDelivered", "not told in 5m0s of trying: the connection was refused")},
+		"it is left just then":                    {down, 5 * time.Minute, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
+		"it is left if nobody looked for a while": {down, time.Hour, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
 		"the clock has jumped back":               {down, -time.Hour, notYet(time.Second)},
 	}
 	for name, tc := range cases {

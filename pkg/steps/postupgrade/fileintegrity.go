@@ -17,28 +17,26 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// fileIntegrities are the objects of the File Integrity Operator, and the
-// namespace is the one in which it looks at them.
+// fileIntegrities is the kind of the objects of the File Integrity Operator, which reads them in
+// fileIntegrityNamespace only.
 var fileIntegrities = schema.GroupVersionKind{Group: "fileintegrity.openshift.io", Version: "v1alpha1", Kind: "FileIntegrityList"}
 
 const fileIntegrityNamespace = "openshift-file-integrity"
 
 const (
-	// annotationReinit asks the File Integrity Operator to make its databases
-	// anew, of all nodes if it is empty. The operator takes it away again.
+	// annotationReinit requests new databases from the File Integrity Operator, of all nodes if it is
+	// empty. That operator removes it.
 	annotationReinit = "file-integrity.openshift.io/re-init"
-	// annotationReinitFor notes for which attempt it was asked last.
+	// annotationReinitFor is the attempt for which that was requested last.
 	annotationReinitFor = "upgrade.managed.openshift.io/re-init-for"
 )
 
-// On a cluster without the File Integrity Operator there is no such namespace
-// in which a Role could be.
+// A cluster without the File Integrity Operator lacks the namespace in which a Role could be.
 // +kubebuilder:rbac:groups=fileintegrity.openshift.io,resources=fileintegrities,verbs=list;patch
 
-// fileIntegrityReinit asks the File Integrity Operator for new databases: those
-// made before the upgrade know the files of the system as they were, so that
-// every check of an updated node would fail. That it was asked is noted in the
-// very write that asks, so that it is asked once, also after a crash.
+// fileIntegrityReinit requests new databases from the File Integrity Operator. Those made before the
+// upgrade hold the former files of the system, so every check of an updated node would fail. The
+// write that requests them also records the attempt, so they are requested once, even after a crash.
 func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (string, error) {
 	found := metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(fileIntegrities)
@@ -69,10 +67,10 @@ func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (strin
 	case len(requested) == 0:
 		return "nothing to do, there is no FileIntegrity in namespace " + fileIntegrityNamespace, nil
 	}
-	return "asked for new databases of " + text.JoinNames(requested), nil
+	return "requested new databases of " + text.JoinNames(requested), nil
 }
 
-// reinit asks for new databases, on condition that the object still is as it was read.
+// reinit requests new databases, on condition that the object has not changed since it was read.
 func reinit(ctx context.Context, w client.Writer, one *metav1.PartialObjectMetadata, attempt string) error {
 	updated := one.DeepCopy()
 	metav1.SetMetaDataAnnotation(&updated.ObjectMeta, annotationReinit, "")

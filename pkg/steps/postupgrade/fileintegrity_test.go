@@ -83,7 +83,7 @@ func TestFileIntegrityReinit(t *testing.T) {
 		"there is none": {want: "nothing to do, there is no FileIntegrity in namespace openshift-file-integrity"},
 		"all are asked for new databases": {
 			objects: []client.Object{integrity(namespace, "workers", nil), integrity(namespace, "masters", map[string]string{"a": "b"})},
-			want:    "asked for new databases of masters, workers",
+			want:    "requested new databases of masters, workers",
 			patches: map[string]string{"masters": asked(first), "workers": asked(first)},
 		},
 		"other namespaces are nobody's": {
@@ -92,17 +92,17 @@ func TestFileIntegrityReinit(t *testing.T) {
 		},
 		"one that was asked is not asked twice": {
 			objects: []client.Object{integrity(namespace, "workers", map[string]string{markKey: first})},
-			want:    "asked for new databases of workers",
+			want:    "requested new databases of workers",
 		},
 		"another attempt asks again": {
 			objects: []client.Object{integrity(namespace, "workers", map[string]string{markKey: first})},
 			attempt: second,
-			want:    "asked for new databases of workers",
+			want:    "requested new databases of workers",
 			patches: map[string]string{"workers": asked(second)},
 		},
 		"one that is asked for some nodes is asked for all": {
 			objects: []client.Object{integrity(namespace, "workers", map[string]string{reinitKey: "worker-1"})},
-			want:    "asked for new databases of workers",
+			want:    "requested new databases of workers",
 			patches: map[string]string{"workers": asked(first)},
 		},
 		"many are not all named": {
@@ -110,7 +110,7 @@ func TestFileIntegrityReinit(t *testing.T) {
 				integrity(namespace, "d", map[string]string{markKey: first}), integrity(namespace, "c", map[string]string{markKey: first}),
 				integrity(namespace, "b", map[string]string{markKey: first}), integrity(namespace, "a", map[string]string{markKey: first}),
 			},
-			want: "asked for new databases of a, b, c and 1 more",
+			want: "requested new databases of a, b, c and 1 more",
 		},
 		"one that is being deleted is left alone": {
 			objects: []client.Object{deleted(integrity(namespace, "workers", nil))},
@@ -224,7 +224,7 @@ func TestEachWriteFailedInTurnIsHealed(t *testing.T) {
 					t.Errorf("the first look: got %+v", got)
 				}
 				for range 2 {
-					if got, want := reinit(t, on, first), engine.Done("FileIntegrityReinit: asked for new databases of a, b, c"); got != want {
+					if got, want := reinit(t, on, first), engine.Done("FileIntegrityReinit: requested new databases of a, b, c"); got != want {
 						t.Errorf("a later look: got %+v", got)
 					}
 				}

@@ -31,7 +31,7 @@ func TestDone(t *testing.T) {
 	notYet := func(again time.Duration) engine.Result {
 		return engine.WaitFor(again, "NotDone", "not done yet: %s", trouble)
 	}
-	left := engine.Skip("NotDone", "not done in 10m0s of trying: %s", trouble)
+	left := engine.Skip("NotDone", "not done within 10m0s: %s", trouble)
 	reinit := []string{"FileIntegrityReinit"}
 	for name, tc := range map[string]struct {
 		names []string
@@ -48,8 +48,8 @@ func TestDone(t *testing.T) {
 		"it is left just then":                     {reinit, down, 10 * time.Minute, left},
 		"it is left if nobody looked for a while":  {reinit, down, time.Hour, left},
 		"the clock has jumped back":                {reinit, down, -time.Hour, notYet(time.Second)},
-		"one that does not exist keeps none":       {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: there is no such procedure")},
-		"each that cannot be done is named":        {[]string{"Dance", "FileIntegrityReinit"}, down, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: there is no such procedure; %s", trouble)},
+		"one that does not exist keeps none":       {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure")},
+		"each that cannot be done is named":        {[]string{"Dance", "FileIntegrityReinit"}, down, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure; %s", trouble)},
 		"what is done is named in the given order": {[]string{"FileIntegrityReinit", "FileIntegrityReinit"}, nil, 0, engine.Done(nothing + "; " + nothing)},
 	} {
 		t.Run(name, func(t *testing.T) {

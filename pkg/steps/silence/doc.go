@@ -1,15 +1,14 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maintenance has the steps that silence alerts while a part of the
-// cluster is upgraded, and the keeper that prolongs the silences meanwhile.
+// Package silence has the steps that silence alerts while a part of the cluster is upgraded, and the
+// keep-alive that extends the silences.
 //
-// A window is a wish: these alerts, for this attempt. The silences of ours that
-// Alertmanager has are compared with it; what lacks is made, what is about to
-// lapse is prolonged, what is too many is ended. So whatever a crash has left
-// half done is put right by the next look. Silences are leases: nobody has to
-// live on to end them.
+// A window is the desired state: these alerts, for this attempt. It is compared with the silences in
+// Alertmanager that the operator has created: missing ones are created, those about to lapse are
+// extended, surplus ones are ended. So the next call repairs whatever a crash has left half done.
+// Silences are leases: they end even if the operator is gone.
 //
-// It knows nothing of the upgrade but whose it is, and that a missing silence is
-// never a reason to hold one up.
+// Of the upgrade it knows only the object that requests it. A missing silence never holds up an
+// upgrade.
 package silence

@@ -12,20 +12,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
-// Scope says which alerts are silenced.
+// Scope selects the alerts that are silenced.
 type Scope struct {
-	// Severities are those of the alerts that are silenced; none: no alert is
-	// silenced for its severity.
+	// Severities are those of the alerts that are silenced; none means that no alert is silenced for
+	// its severity.
 	Severities []string
-	// Namespaces are where these alerts come from; an asterisk stands for any
-	// characters. Alerts of no namespace are always among them; none: all are.
+	// Namespaces are those of these alerts; an asterisk stands for any characters. Alerts without a
+	// namespace are always silenced. No namespaces means all.
 	Namespaces []string
-	// Alerts are names of alerts that are silenced whatever their severity and
-	// namespace.
+	// Alerts are names of alerts that are silenced whatever their severity and namespace.
 	Alerts []string
 }
 
-// String says which alerts for people.
+// String describes the alerts for people.
 func (s Scope) String() string {
 	var parts []string
 	if len(s.Severities) > 0 {
@@ -37,12 +36,12 @@ func (s Scope) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// OwnAlerts is how the names of the operator's own alerts begin. They are never
-// silenced: they say that the upgrade itself is in trouble.
+// OwnAlerts is the prefix of the names of the operator's own alerts. They are never silenced: they
+// report problems of the upgrade itself.
 const OwnAlerts = "ManagedUpgrade"
 
-// The labels that mark a silence as ours. No alert has them, so that each alert
-// matches a silence that wants them to be different; and one can ask for them.
+// The labels that mark a silence as created by the operator. No alert has them, so every alert
+// matches a matcher that requires another value; and silences can be queried by them.
 const (
 	labelUID     = "managed_upgrade_uid"
 	labelAttempt = "managed_upgrade_attempt"
@@ -53,7 +52,7 @@ func ownerMatcher(label, value string) alertmanager.Matcher {
 	return alertmanager.NotEqual(label, value)
 }
 
-// desired are the matchers of the silences that the window consists of.
+// desired returns the matchers of the silences that the window consists of.
 func (w Window) desired() [][]alertmanager.Matcher {
 	ownerMatchers := []alertmanager.Matcher{
 		alertmanager.NotMatches("alertname", OwnAlerts+".*"),
@@ -75,7 +74,7 @@ func (w Window) desired() [][]alertmanager.Matcher {
 	return all
 }
 
-// anyOf is a regular expression for one of the texts.
+// anyOf returns a regular expression that matches one of the texts.
 func anyOf(texts []string, quote func(string) string) string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {
@@ -85,7 +84,7 @@ func anyOf(texts []string, quote func(string) string) string {
 	return strings.Join(slices.Compact(quoted), "|")
 }
 
-// pattern is a regular expression for a text in which an asterisk stands for any characters.
+// pattern returns a regular expression for a text in which an asterisk stands for any characters.
 func pattern(text string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, ".*")
 }

@@ -15,28 +15,22 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
-// requestTimeout bounds one look, with all its requests.
+// requestTimeout bounds the requests of one call of a step.
 const requestTimeout = 20 * time.Second
 
-// createdBy is who makes the silences, for people.
+// createdBy is the creator of the silences.
 const createdBy = "managed-upgrade-operator"
 
-// ensure makes what Alertmanager has of this window what it should have, and
-// returns until when the alerts are silenced. What came of it is remembered.
+// ensure makes the silences of this window in Alertmanager what they should be. It returns until when
+// the alerts are silenced.
 func (w Window) ensure(ctx context.Context, now time.Time) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	until, err := w.reconcile(ctx, now)
-	if err != nil {
-		w.silencer.set(w, cacheEntry{at: now, due: now.Add(retryInterval), err: err})
-		return time.Time{}, err
-	}
-	w.silencer.set(w, cacheEntry{at: now, due: until.Add(-w.settings.Lease / 2)})
-	return until, nil
+	return w.reconcile(ctx, now)
 }
 
-// reconcile first makes and prolongs, and then ends: alerts are rather silenced
-// twice than not.
+// reconcile creates and extends silences before it ends others: silencing an alert twice is better
+// than not at all.
 func (w Window) reconcile(ctx context.Context, now time.Time) (time.Time, error) {
 	unclaimed, err := w.silencer.active(ctx, ownerMatcher(labelUID, w.attempt.UID), ownerMatcher(labelWindow, w.name))
 	if err != nil {
@@ -66,12 +60,12 @@ func (w Window) reconcile(ctx context.Context, now time.Time) (time.Time, error)
 	return until, w.silencer.expire(ctx, unclaimed)
 }
 
-// upsert makes or prolongs a silence. One that is to be made begins in the past:
-// Alertmanager takes that for now, whatever time its clock shows.
+// upsert creates or extends a silence. A new one starts in the past: Alertmanager takes that as now,
+// whatever time its clock shows.
 func (w Window) upsert(ctx context.Context, now time.Time, s alertmanager.Silence) error {
 	s.EndsAt = w.expiry(now)
 	s.CreatedBy = createdBy
-	s.Comment = fmt.Sprintf("Upgrade to %s at %s, %s %s/%s, %s: prolonged for as long as this lasts, ended with it.",
+	s.Comment = fmt.Sprintf("Upgrade to %s at %s, %s %s/%s, %s: extended for as long as this lasts, ended with it.",
 		w.attempt.Version, w.attempt.Key, w.attempt.Kind, w.attempt.Namespace, w.attempt.Name, w.name)
 	_, err := w.silencer.Alertmanager.Upsert(ctx, s)
 	return err
@@ -81,8 +75,7 @@ func (w Window) expiry(now time.Time) time.Time {
 	return now.Add(w.settings.Lease).Truncate(time.Second)
 }
 
-// active lists the silences which have the matchers and have not ended, that
-// which lasts longest first.
+// active lists the silences that have the matchers and have not ended, the one that ends last first.
 func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
 	found, err := s.Alertmanager.Silences(ctx, filter...)
 	if err != nil {
@@ -95,7 +88,7 @@ func (s *Silencer) active(ctx context.Context, filter ...alertmanager.Matcher) (
 	return found, nil
 }
 
-// closeMatching ends all silences which have the matchers, and says how many there were.
+// closeMatching ends all silences that have the matchers, and returns how many there were.
 func (s *Silencer) closeMatching(ctx context.Context, filter ...alertmanager.Matcher) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -106,7 +99,7 @@ func (s *Silencer) closeMatching(ctx context.Context, filter ...alertmanager.Mat
 	return len(found), s.expire(ctx, found)
 }
 
-// expire ends each of the silences that can be ended.
+// expire ends the silences. It tries all of them.
 func (s *Silencer) expire(ctx context.Context, all []alertmanager.Silence) error {
 	var errs []error
 	for _, one := range all {
@@ -115,7 +108,7 @@ func (s *Silencer) expire(ctx context.Context, all []alertmanager.Silence) error
 	return errors.Join(errs...)
 }
 
-// sameMatchers says whether the matchers are the same, in whatever order.
+// sameMatchers reports whether the matchers are the same, in any order.
 func sameMatchers(a, b []alertmanager.Matcher) bool {
 	return len(a) == len(b) && alertmanager.Silence{Matchers: a}.HasMatchers(b...) && alertmanager.Silence{Matchers: b}.HasMatchers(a...)
 }

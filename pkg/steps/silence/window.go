@@ -6,36 +6,34 @@ package silence
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
-// Alertmanager keeps silences. It is usually an *alertmanager.Client.
+// Alertmanager holds silences. It is usually an *alertmanager.Client.
 type Alertmanager interface {
 	Silences(ctx context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, error)
 	Upsert(ctx context.Context, s alertmanager.Silence) (id string, err error)
 	Expire(ctx context.Context, id string) error
 }
 
-// Silencer makes windows. It is made once and used for every look: it remembers
-// when a silence is to be prolonged, so that nothing is asked until then.
+// Silencer creates windows. It is created once and used in every pass: it knows when a silence is to
+// be extended, and makes no request before.
 type Silencer struct {
-	// Alertmanager is asked; nil: there is none, and the steps are skipped.
+	// Alertmanager holds the silences; nil means that none is configured, and the steps are skipped.
 	Alertmanager Alertmanager
 
-	mu    sync.Mutex
-	cache map[cacheKey]cacheEntry
+	throttle engine.Throttle
 }
 
-// Settings are how windows are kept.
+// Settings configure windows.
 type Settings struct {
-	// Lease is how long a silence lasts unless it is prolonged: so long do
-	// alerts stay silenced if the operator is gone.
+	// Lease is how long a silence lasts unless it is extended: alerts stay silenced for so long if the
+	// operator is gone.
 	Lease time.Duration
-	// Timeout is for how long a step tries before the upgrade goes on without.
+	// Timeout is how long a step retries before the upgrade continues without it.
 	Timeout time.Duration
 }
 
@@ -48,107 +46,106 @@ type Window struct {
 	settings Settings
 }
 
-// Window is the window of that name, which stands in the silences, as in ControlPlane.
+// Window returns the window of that name, e.g. ControlPlane. The silences hold the name.
 func (s *Silencer) Window(attempt engine.AttemptRef, name string, scope Scope, settings Settings) Window {
 	return Window{silencer: s, attempt: attempt, name: name, scope: scope, settings: settings}
 }
 
 const (
-	reasonNotConfigured = "NotConfigured" // nobody to ask, or nothing to silence
-	reasonNotSilenced   = "NotSilenced"   // alerts are told although they should not be
-	reasonNotEnded      = "NotEnded"      // alerts are not told although they should be
-	reasonNothingToEnd  = "NothingToEnd"  // the silences have lapsed, or were never made
+	reasonNotConfigured = "NotConfigured" // no Alertmanager, or nothing to silence
+	reasonNotSilenced   = "NotSilenced"   // alerts notify although they should not
+	reasonNotEnded      = "NotEnded"      // alerts do not notify although they should
+	reasonNothingToEnd  = "NothingToEnd"  // the silences have lapsed, or were never created
 )
 
-// Open silences the alerts. If that does not work for as long as patience
-// lasts, the step is skipped as NotSilenced; Kept goes on trying.
+// Open silences the alerts. If that fails until the timeout is over, the step is skipped as
+// NotSilenced; KeepAlive continues to try.
 func (w Window) Open() engine.UpgradeStep {
-	return w.silencer.retryUntil(w.settings.Timeout, reasonNotSilenced, "the alerts are not silenced",
-		func(ctx context.Context, now time.Time) (engine.Result, error) {
+	return w.silencer.retry(w.settings.Timeout, reasonNotSilenced, "the alerts are not silenced",
+		func(ctx context.Context, run engine.Run) (engine.Result, error) {
 			if len(w.desired()) == 0 {
 				return engine.Skip(reasonNotConfigured, "no alerts are to be silenced"), nil
 			}
-			until, err := w.ensure(ctx, now)
+			until, err := w.ensure(ctx, run.Now)
 			if err != nil {
 				return engine.Result{}, err
 			}
-			return engine.Done("silenced until %s, and longer where it takes longer: %s", until.UTC().Format(time.RFC3339), w.scope), nil
+			w.silencer.throttle.Keep(w.key(), run.Now, w.keptUntil(until, run.Now))
+			return engine.Done("silenced until %s, and longer if the upgrade takes longer: %s", until.UTC().Format(time.RFC3339), w.scope), nil
 		})
 }
 
-// KeepAlive is a keeper: it prolongs the silences at their half-life, and makes them
-// anew if they are gone. Until then it asks nobody. While that does not work,
-// it tries once a minute.
+// KeepAlive extends the silences when half of their time is over, and creates them again if they are
+// gone. Until then it makes no request. It retries errors once a minute.
 func (w Window) KeepAlive() engine.UpgradeStep {
+	extend := func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		until, err := w.ensure(ctx, run.Now)
+		if err != nil {
+			return engine.Result{}, fmt.Errorf("keeping the alerts silenced: %w", err)
+		}
+		return w.keptUntil(until, run.Now), nil
+	}
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if w.silencer.Alertmanager == nil || len(w.desired()) == 0 {
 			return engine.Result{}, nil
 		}
-		entry, ok := w.silencer.get(w, run.Now)
-		if !ok {
-			_, _ = w.ensure(ctx, run.Now) // what came of it is remembered
-			entry, _ = w.silencer.get(w, run.Now)
-		}
-		if entry.err != nil {
-			return engine.Result{}, fmt.Errorf("keeping the alerts silenced: %w", entry.err)
-		}
-		return engine.WaitFor(entry.due.Sub(run.Now), "Silenced", "the alerts are silenced"), nil
+		return w.silencer.throttle.Step(w.key(), nil, extend)(ctx, run)
 	}
 }
 
-// Close ends the silences. If there are none, it is skipped; and if that does
-// not work for as long as patience lasts, it is skipped as NotEnded: they lapse.
+// keptUntil is the answer about alerts that are silenced until then.
+func (w Window) keptUntil(until, now time.Time) engine.Result {
+	return engine.WaitFor(until.Add(-w.settings.Lease/2).Sub(now), "Silenced", "the alerts are silenced")
+}
+
+// key identifies the window among those of all upgrades. It begins with the UID of the object.
+func (w Window) key() string { return w.attempt.UID + "/" + w.attempt.ID() + "/" + w.name }
+
+// Close ends the silences. It is skipped if there are none. If ending them fails until the timeout is
+// over, it is skipped as NotEnded: they lapse.
 func (w Window) Close() engine.UpgradeStep {
 	return w.silencer.closeStep(w.attempt, w.settings, ownerMatcher(labelUID, w.attempt.UID), ownerMatcher(labelWindow, w.name))
 }
 
-// CloseAll ends every silence that was made for the UpgradeConfig, of whatever
-// window and attempt. It is skipped where Ended is.
+// CloseAll ends every silence that was created for the object, of all windows and attempts. It is
+// skipped where Close is.
 func (s *Silencer) CloseAll(attempt engine.AttemptRef, settings Settings) engine.UpgradeStep {
 	return s.closeStep(attempt, settings, ownerMatcher(labelUID, attempt.UID))
 }
 
-// CloseNow ends what AllEnded ends, if that works at the first try: nobody waits
-// for silences that lapse.
+// CloseNow ends what CloseAll ends. It tries once: silences lapse.
 func (s *Silencer) CloseNow(ctx context.Context, attempt engine.AttemptRef) {
 	if s.Alertmanager == nil {
 		return
 	}
-	s.invalidate(attempt.UID)
-	_, _ = s.closeMatching(ctx, ownerMatcher(labelUID, attempt.UID)) // else they lapse
+	s.throttle.Drop(attempt.UID + "/")
+	_, _ = s.closeMatching(ctx, ownerMatcher(labelUID, attempt.UID)) // those that are left lapse
 }
 
 func (s *Silencer) closeStep(attempt engine.AttemptRef, settings Settings, filter ...alertmanager.Matcher) engine.UpgradeStep {
 	failing := fmt.Sprintf("the silences are not ended, and lapse within %s", settings.Lease)
-	return s.retryUntil(settings.Timeout, reasonNotEnded, failing,
-		func(ctx context.Context, _ time.Time) (engine.Result, error) {
-			s.invalidate(attempt.UID)
+	return s.retry(settings.Timeout, reasonNotEnded, failing,
+		func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+			s.throttle.Drop(attempt.UID + "/")
 			switch n, err := s.closeMatching(ctx, filter...); {
 			case err != nil:
 				return engine.Result{}, err
 			case n == 0:
-				return engine.Skip(reasonNothingToEnd, "no silence of this upgrade is in force"), nil
+				return engine.Skip(reasonNothingToEnd, "no silence of this upgrade is in effect"), nil
 			default:
 				return engine.Done("silences ended: %d", n), nil
 			}
 		})
 }
 
-// retryUntil makes a step of what may be out of reach for a while. It tries
-// again each time after half as long as it has been trying for.
-func (s *Silencer) retryUntil(timeout time.Duration, reason, failing string, do func(context.Context, time.Time) (engine.Result, error)) engine.UpgradeStep {
+// retry makes a step of what may be unavailable for a while. It is skipped where no Alertmanager is
+// configured.
+func (s *Silencer) retry(timeout time.Duration, reason, failing string, do engine.UpgradeStep) engine.UpgradeStep {
+	retry := engine.Retry{Timeout: timeout, Reason: reason, Failing: failing}.Step(do)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if s.Alertmanager == nil {
-			return engine.Skip(reasonNotConfigured, "there is no Alertmanager to ask"), nil
+			return engine.Skip(reasonNotConfigured, "no Alertmanager is configured"), nil
 		}
-		result, err := do(ctx, run.Now)
-		if err == nil {
-			return result, nil
-		}
-		retryAfter, ok := run.Retry(timeout)
-		if !ok {
-			return engine.Skip(reason, "%s, after %s of trying: %v", failing, timeout, err), nil
-		}
-		return engine.WaitFor(retryAfter, reason, "%s yet: %v", failing, err), nil
+		return retry(ctx, run)
 	}
 }

@@ -23,14 +23,14 @@ func TestWhatIsSilenced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got := w.call(w.window(named).Open(), 0)
-	want := engine.Done("silenced until 2020-05-01T12:30:00Z, and longer where it takes longer: alerts of severity warning, info and 2 alerts by name")
+	want := engine.Done("silenced until 2020-05-01T12:30:00Z, and longer if the upgrade takes longer: alerts of severity warning, info and 2 alerts by name")
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	made := w.mustBeActive(2)
 	for _, s := range made {
 		if s.EndsAt != noon.Add(30*time.Minute) || s.State != alertmanager.Active || s.CreatedBy != "managed-upgrade-operator" ||
-			s.Comment != "Upgrade to 4.4.6 at 2026-03-01T12:00:00Z, UpgradeConfig ns/cluster, ControlPlane: prolonged for as long as this lasts, ended with it." {
+			s.Comment != "Upgrade to 4.4.6 at 2026-03-01T12:00:00Z, UpgradeConfig ns/cluster, ControlPlane: extended for as long as this lasts, ended with it." {
 			t.Errorf("made %+v", s)
 		}
 	}
@@ -220,8 +220,8 @@ func TestAlertmanagerIsDown(t *testing.T) {
 	for tried, want := range map[time.Duration]string{
 		0:                "the alerts are not silenced yet: ",
 		time.Minute:      "the alerts are not silenced yet: ",
-		2 * time.Minute:  "the alerts are not silenced, after 2m0s of trying: ",
-		20 * time.Minute: "the alerts are not silenced, after 2m0s of trying: ",
+		2 * time.Minute:  "the alerts are not silenced within 2m0s: ",
+		20 * time.Minute: "the alerts are not silenced within 2m0s: ",
 		-time.Hour:       "the alerts are not silenced yet: ",
 	} {
 		got := w.call(w.window(wide).Open(), tried)
@@ -291,10 +291,10 @@ func TestNothingIsAskedWhereThereIsNothingToDo(t *testing.T) {
 		step engine.UpgradeStep
 		want engine.Result
 	}{
-		"opened, nobody to ask":       {nobody.Window(testAttempt, "X", wide, settings).Open(), engine.Skip("NotConfigured", "there is no Alertmanager to ask")},
+		"opened, nobody to ask":       {nobody.Window(testAttempt, "X", wide, settings).Open(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
 		"kept, nobody to ask":         {nobody.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
-		"ended, nobody to ask":        {nobody.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "there is no Alertmanager to ask")},
-		"all ended, nobody to ask":    {nobody.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "there is no Alertmanager to ask")},
+		"ended, nobody to ask":        {nobody.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
+		"all ended, nobody to ask":    {nobody.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "no Alertmanager is configured")},
 		"opened, nothing to silence":  {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
 		"kept, nothing to keep":       {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
 		"namespaces alone are no one": {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
@@ -321,7 +321,7 @@ func TestTheCleanUpEndsAllThatWasMadeForTheUpgradeConfigAndNothingElse(t *testin
 		t.Errorf("got %+v", got)
 	}
 	w.mustBeActive(2)
-	if got := w.call(w.silencer().CloseAll(testAttempt, settings), 0); got != engine.Skip("NothingToEnd", "no silence of this upgrade is in force") {
+	if got := w.call(w.silencer().CloseAll(testAttempt, settings), 0); got != engine.Skip("NothingToEnd", "no silence of this upgrade is in effect") {
 		t.Errorf("again: %+v", got)
 	}
 }
