@@ -29,9 +29,14 @@ func runbook(name string, newUpgrader func(runbooks.Deps) upgrader) func() (stri
 		var page strings.Builder
 		fmt.Fprintf(&page, "# Runbook %s\n\nThe steps of an UpgradeConfig of type `%s`, in order. Each is a condition in the status history.\n"+
 			"Times are those of the [default configuration](../reference/configuration.md).\n\n", name, name)
+		page.WriteString("All gates of a step must pass in the pass in which it acts. Keep-alives are renewed while it waits.\n\n")
 		table(&page, book.Steps, commitIndex(book))
-		page.WriteString("\n## If it is given up\n\nThese are taken instead of the rest.\n\n")
+		page.WriteString("\n## Cleanup\n\nThese steps run instead of the remaining ones once a step has failed.\n\n")
 		table(&page, book.Cleanup, -1)
+		if len(book.Finally) > 0 {
+			page.WriteString("\n## Finally\n\nThese steps run last, whatever the outcome.\n\n")
+			table(&page, book.Finally, -1)
+		}
 		return page.String(), nil
 	}
 }
@@ -46,7 +51,7 @@ func commitIndex(book engine.Runbook) int {
 }
 
 func table(page *strings.Builder, steps []engine.Step, commit int) {
-	page.WriteString("| step | what it does | slow after | given up |\n| --- | --- | --- | --- |\n")
+	page.WriteString("| step | what it does | gates | keep-alives | slow after | fails |\n| --- | --- | --- | --- | --- | --- |\n")
 	for i, step := range steps {
 		doc := step.Doc
 		if step.Commits {
@@ -57,10 +62,25 @@ func table(page *strings.Builder, steps []engine.Step, commit int) {
 			ends = append(ends, "when the window closes")
 		}
 		if step.FailAfter > 0 {
-			ends = append(ends, "after "+formatDuration(step.FailAfter))
+			ends = append(ends, "after "+formatDuration(step.FailAfter)+reasonText(step.FailReason))
 		}
-		fmt.Fprintf(page, "| %s | %s | %s | %s |\n", step.Name, doc, orDash(formatDuration(step.SlowAfter)), orDash(strings.Join(ends, ", or ")))
+		var gates, keepAlives []string
+		for _, gate := range step.Gates {
+			gates = append(gates, gate.Name)
+		}
+		for _, keepAlive := range step.KeepAlive {
+			keepAlives = append(keepAlives, keepAlive.Name)
+		}
+		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s |\n", step.Name, doc, orDash(strings.Join(gates, ", ")), orDash(strings.Join(keepAlives, ", ")),
+			orDash(formatDuration(step.SlowAfter)), orDash(strings.Join(ends, ", or ")))
 	}
+}
+
+func reasonText(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " as " + reason
 }
 
 func formatDuration(d time.Duration) string {

@@ -9,12 +9,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
-// ARO upgrades clusters of Azure Red Hat OpenShift: as OSD does, but whether a
-// cluster may be taken to its next minor version is decided elsewhere, nobody
-// is told of a delay, and there are no procedures afterwards.
+// ARO upgrades clusters of Azure Red Hat OpenShift as OSD does, with three exceptions: whether a cluster
+// may be upgraded to its next minor version is decided elsewhere, a delay is not notified, and there
+// are no procedures after the upgrade.
 type ARO struct{ Deps }
 
-// Runbook is the table of the steps.
+// Runbook returns the table of the steps.
 func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 	s := newStepSet(a.Deps, cfg)
 	return engine.Runbook{

@@ -16,19 +16,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
 
-// target is the release that the UpgradeConfig asks for.
+// target returns the release that the UpgradeConfig requests.
 func target(cfg *v1alpha1.UpgradeConfig) clusterstate.Target {
 	desired := cfg.Spec.Desired
 	return clusterstate.Target{Version: desired.Version, Image: desired.Image, Channel: desired.Channel, AcceptedRisks: desired.AcceptedRisks}
 }
 
-// attempt makes notifications about one attempt.
+// attempt creates the notifications about one attempt.
 type attempt struct {
 	notifier       notify.Notifier
 	cfg            *v1alpha1.UpgradeConfig
 	number         int32
 	attemptKey     string
-	delayThreshold time.Duration // so long after its beginning an upgrade should have commenced
+	delayThreshold time.Duration // after which an upgrade that has not commenced is delayed
 }
 
 func (t Deps) newAttempt(cfg *v1alpha1.UpgradeConfig) attempt {
@@ -43,7 +43,7 @@ func (a attempt) notify(milestone engine.Milestone, reason, message string) engi
 	return a.notifyWithType(milestone, notify.Normal, reason, message)
 }
 
-// notifyFailure tells that the upgrade was given up, and why: it failed, or it was called off.
+// notifyFailure sends the notification that the upgrade has failed or was cancelled, with the reason.
 func (a attempt) notifyFailure(ctx context.Context, run engine.Run) (engine.Result, error) {
 	milestone, eventType, reason, message := engine.MilestoneFailed, notify.Warning, "UpgradeFailed", "the upgrade to %s has failed"
 	if run.Failure != nil {
@@ -55,9 +55,9 @@ func (a attempt) notifyFailure(ctx context.Context, run engine.Run) (engine.Resu
 	return a.notifyWithType(milestone, eventType, reason, message)(ctx, run)
 }
 
-// delayNotification is what is told of an upgrade that takes long to commence.
+// delayNotification returns the notification about an upgrade that takes long to commence.
 func (a attempt) delayNotification() notify.Notification {
-	return a.notification(engine.MilestoneDelayed, notify.Warning, "UpgradeDelayed", "the upgrade to %s did not commence within "+config.Duration{Duration: a.delayThreshold}.String()+" of its beginning")
+	return a.notification(engine.MilestoneDelayed, notify.Warning, "UpgradeDelayed", "the upgrade to %s has not commenced within "+config.Duration{Duration: a.delayThreshold}.String()+" of its start")
 }
 
 func (a attempt) notifyWithType(milestone engine.Milestone, eventType, reason, message string) engine.UpgradeStep {
@@ -76,12 +76,12 @@ func (a attempt) notification(milestone engine.Milestone, eventType, reason, mes
 	}
 }
 
-// wantsExtraNodes says whether extra nodes are asked for.
+// wantsExtraNodes reports whether extra nodes are requested.
 func (a attempt) wantsExtraNodes() bool {
 	return a.cfg.Spec.CapacityReservation != nil && *a.cfg.Spec.CapacityReservation
 }
 
-// ref is whose the silences and the extra nodes of this attempt are.
+// ref identifies the attempt that owns the silences and the extra nodes.
 func (a attempt) ref() engine.AttemptRef {
 	return engine.AttemptRef{
 		Group: v1alpha1.GroupVersion.Group, Kind: "UpgradeConfig",
@@ -90,7 +90,7 @@ func (a attempt) ref() engine.AttemptRef {
 	}
 }
 
-// key names this attempt among all upgrades of the cluster.
+// key identifies this attempt among all upgrades of the cluster.
 func (a attempt) key() string { return string(a.cfg.UID) + "/" + a.ref().ID() }
 
 // precedingChannel is the channel before the upgrade; nil means that it is not recorded.

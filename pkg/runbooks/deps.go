@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// Deps are what upgraders are made with.
+// Deps are the dependencies of upgraders.
 type Deps struct {
 	Client       client.Client // reads from the cache, writes to the API server
 	Live         client.Reader // reads from the API server

@@ -1,9 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runbooks holds the tables of the ways to upgrade a cluster: which
-// steps there are, in which order, and when people are told or the upgrade is
-// given up. To read how an upgrade goes, read its table from top to bottom.
+// Package runbooks has the tables of the ways to upgrade a cluster: which steps there are, in which
+// order, with which gates, keep-alives, and deadlines. To read how an upgrade runs, read its table
+// from top to bottom.
 //
-// It does not look at objects: whatever does is a step.
+// It does not read objects: code that does is a step.
 package runbooks

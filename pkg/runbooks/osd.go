@@ -12,7 +12,7 @@ import (
 // OSD upgrades clusters of OpenShift Dedicated.
 type OSD struct{ Deps }
 
-// Runbook is the table of the steps.
+// Runbook returns the table of the steps.
 func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 	s := newStepSet(o.Deps, cfg)
 	return engine.Runbook{

@@ -19,8 +19,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// stepSet are the lines of the tables of managed clusters, for one UpgradeConfig:
-// each method is one line, named for its step.
+// stepSet has the lines of the tables of managed clusters, for one UpgradeConfig. Each method returns
+// one line and is named for its step.
 type stepSet struct {
 	Deps
 
@@ -69,8 +69,8 @@ func (t Deps) postHealthChecks() checks.Runner {
 	return runner
 }
 
-// withDelayNotification has the steps up to the committing one tell, once, that the
-// upgrade takes long to commence.
+// withDelayNotification adds a keep-alive to the steps up to the committing one: it notifies once that
+// the upgrade takes long to commence.
 func (s stepSet) withDelayNotification(table ...engine.Step) []engine.Step {
 	for i := range table {
 		table[i].KeepAlive = append(table[i].KeepAlive, engine.KeepAlive{
@@ -87,14 +87,14 @@ func (s stepSet) withDelayNotification(table ...engine.Step) []engine.Step {
 func (s stepSet) StartedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "StartedNotificationSent",
-		Doc:  "Tells that the upgrade begins.",
-		Do:   s.attempt.notify(engine.MilestoneStarted, "UpgradeStarted", "the upgrade to %s begins"),
+		Doc:  "Sends the notification that the upgrade starts.",
+		Do:   s.attempt.notify(engine.MilestoneStarted, "UpgradeStarted", "the upgrade to %s starts"),
 
 		Milestone: engine.MilestoneStarted,
 	}
 }
 
-// VersionPinned makes the version one that is offered.
+// VersionPinned sets the channel that offers the version.
 func (s stepSet) VersionPinned() engine.Step {
 	return engine.Step{
 		Name:     "VersionPinned",
@@ -104,27 +104,27 @@ func (s stepSet) VersionPinned() engine.Step {
 	}
 }
 
-// ClusterUpgradeable asks whether the cluster may be upgraded.
+// ClusterUpgradeable checks whether the cluster may be upgraded.
 func (s stepSet) ClusterUpgradeable() engine.Step {
 	return engine.Step{
 		Name:     "ClusterUpgradeable",
-		Doc:      "Waits until no other update is in progress and the cluster says that it is upgradeable.",
+		Doc:      "Waits until no other update is in progress and the cluster is upgradeable.",
 		Do:       s.upgradeable,
 		PreCheck: s.upgradeable,
 	}
 }
 
-// PreHealthCheck asks whether the cluster is fit for an upgrade.
+// PreHealthCheck checks whether the cluster is healthy.
 func (s stepSet) PreHealthCheck() engine.Step {
 	return engine.Step{
 		Name:     "PreHealthCheck",
-		Doc:      "Waits until operators, machine config pools and nodes are healthy, no disruption budget of the platform blocks a drain and no critical alert fires.",
+		Doc:      "Waits until operators, machine config pools, and nodes are healthy, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
 		Do:       s.healthy,
 		PreCheck: health.PreCheckHealth(s.healthChecks(), "ClusterUnhealthy"),
 	}
 }
 
-// ExternalDependenciesAvailable asks for what the upgrade needs from elsewhere.
+// ExternalDependenciesAvailable checks what the upgrade needs outside of the cluster.
 func (s stepSet) ExternalDependenciesAvailable() engine.Step {
 	available := externaldeps.WaitUntilAvailable(s.Dependencies)
 	return engine.Step{
@@ -135,20 +135,20 @@ func (s stepSet) ExternalDependenciesAvailable() engine.Step {
 	}
 }
 
-// ScaleUpExtraNodes adds nodes, if that is asked for.
+// ScaleUpExtraNodes adds nodes if that is requested.
 func (s stepSet) ScaleUpExtraNodes() engine.Step {
 	return engine.Step{
 		Name: "ScaleUpExtraNodes",
-		Doc:  "Adds a node beside each MachineSet of workers, if spec.capacityReservation asks for it. It goes on without those that do not come in time.",
+		Doc:  "Adds a node for each MachineSet of workers if spec.capacityReservation requests it. Continues without those that are not ready in time.",
 		Do:   s.ExtraNodes.Add(s.attempt.ref(), s.attempt.wantsExtraNodes(), s.Config.Scale.Timeout.Duration),
 	}
 }
 
-// ControlPlaneMaintWindow opens the first maintenance window.
+// ControlPlaneMaintWindow opens the first silence window.
 func (s stepSet) ControlPlaneMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "ControlPlaneMaintWindow",
-		Doc:  "Silences the alerts that are noise while the control plane is upgraded. It goes on without if Alertmanager cannot be reached.",
+		Doc:  "Silences the alerts that are noise while the control plane is upgraded. Continues without silences if Alertmanager cannot be reached.",
 		Do:   s.controlPlane.Open(),
 	}
 }
@@ -160,7 +160,7 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 	decisions = append([]controlplane.Decision{controlplane.Available}, decisions...)
 	return engine.Step{
 		Name:    "CommenceUpgrade",
-		Doc:     "Asks the cluster version operator for the version and waits until it has begun.",
+		Doc:     "Requests the version from the cluster version operator and waits until it is accepted.",
 		Observe: controlplane.WaitUntilAccepted(s.Client, s.target),
 		Gates: []engine.Gate{
 			{Name: "UpdateAvailable", Check: s.updateAvailable},
@@ -178,11 +178,11 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 	}
 }
 
-// DelayedNotificationSent is whether people were told of a delay.
+// DelayedNotificationSent records whether a delay was notified.
 func (s stepSet) DelayedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "DelayedNotificationSent",
-		Doc:  "Tells, already while the steps above wait, that the upgrade takes long to commence.",
+		Doc:  "Sends the notification that the upgrade takes long to commence, already while the steps above wait.",
 		Do:   notify.SendIfDelayed(s.Notifier, s.attempt.delayThreshold, s.attempt.delayNotification()),
 
 		Milestone: engine.MilestoneDelayed,
@@ -202,7 +202,7 @@ func (s stepSet) ControlPlaneUpgraded() engine.Step {
 	}
 }
 
-// RemoveControlPlaneMaintWindow closes the first maintenance window.
+// RemoveControlPlaneMaintWindow closes the first silence window.
 func (s stepSet) RemoveControlPlaneMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "RemoveControlPlaneMaintWindow",
@@ -211,11 +211,11 @@ func (s stepSet) RemoveControlPlaneMaintWindow() engine.Step {
 	}
 }
 
-// WorkersMaintWindow opens the second maintenance window.
+// WorkersMaintWindow opens the second silence window.
 func (s stepSet) WorkersMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "WorkersMaintWindow",
-		Doc:  "Silences the alerts that are noise while the worker nodes are upgraded. It goes on without if Alertmanager cannot be reached.",
+		Doc:  "Silences the alerts that are noise while the worker nodes are upgraded. Continues without silences if Alertmanager cannot be reached.",
 		Do:   s.workers.Open(),
 	}
 }
@@ -245,7 +245,7 @@ func (s stepSet) RemoveExtraScaledNodes() engine.Step {
 	}
 }
 
-// RemoveMaintWindow closes the second maintenance window.
+// RemoveMaintWindow closes the second silence window.
 func (s stepSet) RemoveMaintWindow() engine.Step {
 	return engine.Step{
 		Name: "RemoveMaintWindow",
@@ -254,11 +254,11 @@ func (s stepSet) RemoveMaintWindow() engine.Step {
 	}
 }
 
-// PostClusterHealthCheck asks whether the upgrade did the cluster good.
+// PostClusterHealthCheck checks whether the cluster is healthy after the upgrade.
 func (s stepSet) PostClusterHealthCheck() engine.Step {
 	return engine.Step{
 		Name:       "PostClusterHealthCheck",
-		Doc:        "Waits until operators, machine config pools and nodes are healthy again, no disruption budget of the platform blocks a drain and no critical alert fires.",
+		Doc:        "Waits until operators, machine config pools, and nodes are healthy again, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
 		Do:         health.WaitUntilHealthy(s.postHealthChecks(), "UnhealthyAfterUpgrade"),
 		Gates:      []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		Reached:    health.IsHealthy(s.postHealthChecks()),
@@ -267,12 +267,12 @@ func (s stepSet) PostClusterHealthCheck() engine.Step {
 	}
 }
 
-// PostUpgradeProcedures is what is left to do.
+// PostUpgradeProcedures runs the configured procedures.
 func (s stepSet) PostUpgradeProcedures() engine.Step {
 	on := postupgrade.Cluster{Live: s.Live, Writer: s.Client}
 	return engine.Step{
 		Name: "PostUpgradeProcedures",
-		Doc:  "Carries out the procedures that are configured. It goes on without what cannot be done.",
+		Doc:  "Runs the configured procedures. Continues without those that fail.",
 		Do:   postupgrade.Run(on, s.attempt.key(), s.Config.PostUpgrade.Procedures),
 	}
 }
@@ -281,14 +281,14 @@ func (s stepSet) PostUpgradeProcedures() engine.Step {
 func (s stepSet) CompletedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "CompletedNotificationSent",
-		Doc:  "Tells that the upgrade is complete.",
+		Doc:  "Sends the notification that the upgrade is complete.",
 		Do:   s.attempt.notify(engine.MilestoneCompleted, "UpgradeCompleted", "the upgrade to %s is complete"),
 
 		Milestone: engine.MilestoneCompleted,
 	}
 }
 
-// ifRequested leaves out what withdraws a request that this upgrade has not made.
+// ifRequested skips the withdrawal if this upgrade has made no request.
 func ifRequested(withdraw engine.UpgradeStep) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if !run.Requested {
@@ -298,7 +298,7 @@ func ifRequested(withdraw engine.UpgradeStep) engine.UpgradeStep {
 	}
 }
 
-// cleanup is what is done instead of the rest once an upgrade is given up.
+// cleanup returns the steps that run instead of the rest once an upgrade has failed.
 func (s stepSet) cleanup() []engine.Step {
 	return []engine.Step{
 		{
@@ -313,23 +313,23 @@ func (s stepSet) cleanup() []engine.Step {
 		},
 		{
 			Name:      "ClusterSettled",
-			Doc:       "Waits until nothing is being installed any more, if the upgrade had commenced.",
+			Doc:       "Waits until nothing is being installed any more if the upgrade had commenced.",
 			Do:        controlplane.WaitUntilSettled(s.Client, s.target),
 			FailAfter: s.Config.Cleanup.SettleTimeout.Duration,
 		},
 		{
 			Name: "SilencesEnded",
-			Doc:  "Ends what is left of the upgrade's silences.",
+			Doc:  "Ends the silences of the upgrade that are left.",
 			Do:   s.Silencer.CloseAll(s.attempt.ref(), s.silenceSettings()),
 		},
 		{
 			Name: "ExtraNodesRemoved",
-			Doc:  "Removes the extra nodes. It goes on when that takes long; they are removed all the same.",
+			Doc:  "Removes the extra nodes. Continues if that takes long; they are removed nevertheless.",
 			Do:   s.ExtraNodes.RemoveWithin(s.Config.Scale.Timeout.Duration),
 		},
 		{
 			Name: "FailureNotificationSent",
-			Doc:  "Tells that the upgrade has failed or was cancelled, and why.",
+			Doc:  "Sends the notification that the upgrade has failed or was cancelled, with the reason.",
 			Do:   s.attempt.notifyFailure,
 
 			Milestone: engine.MilestoneFailed,
@@ -337,8 +337,8 @@ func (s stepSet) cleanup() []engine.Step {
 	}
 }
 
-// abandon takes back what would be left behind by an upgrade that is let go of:
-// nobody watches the cluster any more in place of those whom alerts wake.
+// abandon removes silences and extra nodes, because no controller will do so once the upgrade is
+// abandoned.
 func (s stepSet) abandon(ctx context.Context) error {
 	s.Silencer.CloseNow(ctx, s.attempt.ref())
 	return s.ExtraNodes.RemoveNow(ctx)
