@@ -130,15 +130,8 @@ func missed(c history.StepCondition, reason, message string) Result {
 // whileBlocked answers for a step that may not act: it is done if what it is named for holds
 // already, and it is passed if the upgrade is committed already.
 func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
-	if b.hold { // adoptCommitted has determined that the upgrade is not committed
-		observed, err := step.observed(ctx)
-		switch {
-		case err != nil:
-			return Result{}, err
-		case observed:
-			return Done("holds already"), nil
-		}
-		return p.undo(ctx, step, b.result, run)
+	if b.hold {
+		return p.whileHeld(ctx, step, b, run)
 	}
 	if beforeCommit(p.book, p.record.Conditions, step) && !step.Commits {
 		isCommitted, err := Committed(ctx, p.book, p.record)
@@ -157,6 +150,22 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 		return Done("holds already"), nil
 	}
 	return b.result, nil
+}
+
+// whileHeld is whileBlocked for a hold. It ends nothing, so that it reads no more than the cache where
+// the committing step has Observe.
+func (p *pass) whileHeld(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
+	commit := p.book.Steps[p.book.commitIndex()]
+	observed, err := commit.observed(ctx)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case observed && step.Commits:
+		return Done("holds already"), nil
+	case observed:
+		return p.adopt(ctx, step)
+	}
+	return p.undo(ctx, step, b.result, run)
 }
 
 // undo takes back what a held step did, for as long as the record holds that it acted.

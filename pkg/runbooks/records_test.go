@@ -43,7 +43,7 @@ func stub(book engine.Runbook, calls *[]string, committed bool) engine.Runbook {
 // and before conditions had milestones. Each is continued where it stood.
 func TestRecordOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
-	cleanup := []string{"TargetWithdrawn", "ClusterSettled", "SilencesEnded", "ExtraNodesRemoved", "FailureNotificationSent"}
+	cleanup := []string{"TargetWithdrawn", "ChannelRestored", "ClusterSettled", "SilencesEnded", "ExtraNodesRemoved", "FailureNotificationSent"}
 	afterWorkers := []string{"PostClusterHealthCheck", "PostUpgradeProcedures", "CompletedNotificationSent"}
 	afterCommit := append([]string{
 		"ControlPlaneUpgraded", "RemoveControlPlaneMaintWindow", "WorkersMaintWindow", "AllWorkerNodesUpgraded", "RemoveExtraScaledNodes", "RemoveMaintWindow",
