@@ -256,10 +256,7 @@ func TestAlertPages(t *testing.T) {
 		})
 	})
 	t.Run("the status may not be written", func(t *testing.T) {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: home}}
-		restore := changeRole(t, userClient, role, func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-			return slices.DeleteFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "upgradeconfigs/status") })
-		})
+		restore := revoke(t, userClient, "upgradeconfigs/status")
 		another := upgradeTo("4.20.6")
 		another.Name = "unwatched"
 		another = applyUpgrade(t, userClient, another)
@@ -294,21 +291,30 @@ func TestAlertPages(t *testing.T) {
 	})
 }
 
-// changeRole changes the rules of a ClusterRole, and returns a function that restores them.
-func changeRole(t *testing.T, userClient client.Client, role *rbacv1.ClusterRole, change func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) (restore func()) {
+// revoke removes the rules about a resource from the operator's roles, and returns a function that restores them.
+func revoke(t *testing.T, userClient client.Client, resource string) (restore func()) {
 	t.Helper()
-	set := func(rules []rbacv1.PolicyRule) {
-		role.Rules = rules
-		if err := userClient.Update(t.Context(), role); err != nil {
+	var clusterRole rbacv1.ClusterRole
+	var role rbacv1.Role
+	var former []client.Object
+	for o, rules := range map[client.Object]*[]rbacv1.PolicyRule{&clusterRole: &clusterRole.Rules, &role: &role.Rules} {
+		if err := userClient.Get(t.Context(), client.ObjectKey{Namespace: home, Name: home}, o); err != nil {
+			t.Fatal(err)
+		}
+		former = append(former, o.DeepCopyObject().(client.Object))
+		*rules = slices.DeleteFunc(*rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) })
+		if err := userClient.Update(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := userClient.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
-		t.Fatal(err)
+	return func() {
+		for _, o := range former {
+			o.SetResourceVersion("")
+			if err := userClient.Update(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	former := slices.Clone(role.Rules)
-	set(change(slices.Clone(role.Rules)))
-	return func() { set(former) }
 }
 
 // TestAlertPageOfABlockedDrain has a finalizer keep a pod on a node that is being drained.
