@@ -45,6 +45,7 @@ type Reconciler[T client.Object] struct {
 
 	store     *store[T]
 	prechecks cache[precheckResult]
+	rejected  cache[rejection]
 }
 
 // Init prepares the reconciler and registers its kind with Holders. It must be called once before
@@ -65,6 +66,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	case !found:
 		r.Metrics.DeleteUpgrade(r.Kind.GroupVersionKind().GroupKind(), req.Namespace, req.Name)
 		r.prechecks.delete(req.NamespacedName)
+		r.rejected.delete(req.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 

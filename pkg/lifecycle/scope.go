@@ -64,6 +64,9 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 
 // reconcile does what can be done now and returns when the next pass is due; zero means never.
 func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
+	if retry := s.rejectedUntil(); s.now.Before(retry) {
+		return retry, nil
+	}
 	s.hold, s.holdErr = s.Kind.Hold(ctx)
 	if err := s.recoverClaim(ctx); err != nil {
 		return time.Time{}, err

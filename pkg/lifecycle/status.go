@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -262,12 +265,27 @@ func (s *scope[T]) endInvalid(ctx context.Context, cause error) error {
 	s.fail(status, reasonStatusInvalid, fmt.Sprintf("the API server rejected the status, so the upgrade is no longer managed: %v", cause))
 	*s.Kind.Status(s.obj).History = nil
 	if err := s.writeStatus(ctx, minimal, *status); err != nil {
-		if releaseErr := s.release(ctx); releaseErr != nil {
-			return releaseErr
-		}
-		return err
+		s.rejected.set(client.ObjectKeyFromObject(s.obj), rejection{s.obj.GetUID(), s.obj.GetGeneration(), s.Clock.Now()})
+		return errors.Join(err, s.release(ctx))
 	}
 	return nil
+}
+
+// rejection is an object of which the API server accepts no status at all.
+type rejection struct {
+	uid        types.UID
+	generation int64
+	at         time.Time
+}
+
+// rejectedUntil returns when the next pass over an object makes sense whose status is rejected;
+// zero means now. It neither holds the lock nor does anything meanwhile.
+func (s *scope[T]) rejectedUntil() time.Time {
+	last := s.rejected.get(client.ObjectKeyFromObject(s.obj))
+	if last.uid != s.obj.GetUID() || last.generation != s.obj.GetGeneration() || s.deleted() {
+		return time.Time{}
+	}
+	return last.at.Add(maxRequeue)
 }
 
 // buildStatus writes the record and its summary into a status.

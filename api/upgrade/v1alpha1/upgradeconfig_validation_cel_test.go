@@ -142,7 +142,7 @@ var specCases = map[string]struct {
 	"a version of 128 characters is accepted":          {edits: []edit{{"spec.desired.version", "4.4.6-" + strings.Repeat("a", 122)}}},
 	"a version of 129 characters is refused":           {edits: []edit{{"spec.desired.version", "4.4.6-" + strings.Repeat("a", 123)}}, want: []string{"spec.desired.version: may not be more than 128 bytes"}},
 	"a channel is required":                            {edits: []edit{{"spec.desired.channel", nil}}, want: []string{"spec.desired.channel: Required value"}},
-	"an empty channel is refused":                      {edits: []edit{{"spec.desired.channel", ""}}, want: []string{"spec.desired.channel: should be at least 1 chars long"}},
+	"an empty channel is refused":                      {edits: []edit{{"spec.desired.channel", ""}}, want: []string{"spec.desired.channel: should be at least 1 chars long", "spec.desired.channel: " + invalidChannel}},
 	"a channel with a space is refused":                {edits: []edit{{"spec.desired.channel", "fast 4.4"}}, want: []string{"spec.desired.channel: " + invalidChannel}},
 	"a channel with an underscore is accepted":         {edits: []edit{{"spec.desired.channel", "eus_4.4-a.b"}}},
 	"a channel that ends with a hyphen is refused":     {edits: []edit{{"spec.desired.channel", "fast-4.4-"}}, want: []string{"spec.desired.channel: " + invalidChannel}},
@@ -285,8 +285,8 @@ func TestEveryRuleOfTheCRDIsTried(t *testing.T) {
 			walk(object.Object)
 		}
 	}
-	if rules != 6 {
-		t.Errorf("the CRD has %d rules, these tests know 6", rules)
+	if rules != 8 {
+		t.Errorf("the CRD has %d rules, these tests know 8", rules)
 	}
 }
 

@@ -4,6 +4,7 @@
 package upgradeconfig
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -494,5 +495,39 @@ func TestCommencedUpgradeRecordsFromWhereItDeparted(t *testing.T) {
 	}
 	if got.PrecedingChannel == nil || *got.PrecedingChannel != "stable-4.4" {
 		t.Errorf("the preceding channel is %v", got.PrecedingChannel)
+	}
+}
+
+func TestRejectedStatusEndsTheAttempt(t *testing.T) {
+	t.Parallel()
+	for name, times := range map[string]int{"once": 1, "always": 1 << 30} {
+		for _, step := range []string{"VersionPinned", "ControlPlaneUpgraded"} {
+			t.Run(step+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, upgradeConfig(upgrade))
+				abandoned := 0
+				w.snapshot.Upgraders = map[string]ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(context.Context) error {
+					abandoned++
+					return nil
+				}}}
+				w.runUntilStep(step)
+				rejected := 0
+				w.plan = func(_ int, what string) answer {
+					if what == "patch UpgradeConfig/status" && rejected < times {
+						rejected++
+						return invalid
+					}
+					return applied
+				}
+				w.pause()
+				w.runFor(20 * time.Minute)
+				if w.holder() != "" || len(w.get(upgrade).Finalizers) > 0 || abandoned == 0 {
+					t.Errorf("abandoned %d times; %s", abandoned, w.describe())
+				}
+				if times == 1 {
+					w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False StatusInvalid", message: "rejected the status", finished: true})
+				}
+			})
+		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// pdbChangedPredicate lets through PodDisruptionBudgets that come to block drains, or
-// cease to. Their counts change with every pod.
+// pdbChangedPredicate passes PodDisruptionBudgets that start or stop blocking drains. Their counts
+// change with every pod.
 type pdbChangedPredicate struct{ predicate.Funcs }
 
 // Update compares two states of a budget.

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// StripNode drops from a node what no step looks at, before it is cached:
-// above all the heartbeats, and the list of images, which is most of its size.
+// StripNode removes what no step reads before a node is cached: above all the heartbeats, and the
+// list of images, which is most of its size.
 func StripNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -28,7 +28,7 @@ func StripNode(obj any) (any, error) {
 	return node, nil
 }
 
-// nodeChangedPredicate lets through what has changed in a node other than its heartbeat.
+// nodeChangedPredicate passes changes of a node other than heartbeats.
 type nodeChangedPredicate struct{ predicate.Funcs }
 
 // Update compares two trimmed nodes.

@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -115,6 +116,7 @@ const (
 	applied answer = iota
 	refused
 	conflicting
+	invalid
 	answeredWithError // although it was applied
 	crashBefore
 	crashAfter
@@ -261,6 +263,8 @@ func (w *world) write(ctx context.Context, what string, obj client.Object, do fu
 		return apierrors.NewInternalError(errors.New("refused by this test"))
 	case conflicting:
 		return apierrors.NewConflict(schema.GroupResource{Resource: kind}, key.Name, errors.New("by this test"))
+	case invalid:
+		return apierrors.NewInvalid(schema.GroupKind{Kind: kind}, key.Name, field.ErrorList{field.Invalid(field.NewPath("status"), "x", "by this test")})
 	case crashBefore:
 		panic(crash{})
 	case applied, answeredWithError, crashAfter:
@@ -277,7 +281,7 @@ func (w *world) write(ctx context.Context, what string, obj client.Object, do fu
 		return apierrors.NewTimeoutError("answered so by this test", 1)
 	case crashAfter:
 		panic(crash{})
-	case applied, refused, conflicting, crashBefore:
+	case applied, refused, conflicting, invalid, crashBefore:
 	}
 	return err
 }
