@@ -31,7 +31,7 @@ import (
 
 // TestExamples runs the commands of README and of deploy/samples that create an UpgradeConfig. What they create is
 // accepted and scheduled soon, and nothing would block it.
-func TestExamples(t *testing.T) {
+func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of one name
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Speed: fast, Releases: []updategraph.Release{
 		{Version: "4.20.6", Channels: []string{channel}},
@@ -58,8 +58,8 @@ func TestExamples(t *testing.T) {
 		"upgradeconfig.sh":             {filepath.Join(samples, "upgradeconfig.sh") + " | oc apply --validate=strict -f -", "4.20.10", 0},
 		"upgradeconfig-conditional.sh": {filepath.Join(samples, "upgradeconfig-conditional.sh") + " | oc apply --validate=strict -f -", "4.20.11", 2},
 	} {
-		t.Run(name, func(t *testing.T) { // one after the other: all create an object of one name
-			if printed := term.run(t, "set -euo pipefail; "+tc.command); !strings.HasSuffix(printed, "/managed-upgrade-config created\n") || strings.Contains(printed, "Warning") {
+		t.Run(name, func(t *testing.T) {
+			if printed := term.run(t.Context(), t, "set -euo pipefail; "+tc.command); !strings.HasSuffix(printed, "/managed-upgrade-config created\n") || strings.Contains(printed, "Warning") {
 				t.Fatalf("it prints %s", printed)
 			}
 			created := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-config"}}
@@ -137,7 +137,7 @@ func TestSamplesWithoutAnUpdate(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	script := "#!/usr/bin/env bash\n[[ $* != *channel* ]] || echo -n stable-4.20\n"
-	if err := os.WriteFile(filepath.Join(folder, "oc"), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(filepath.Join(folder, "oc"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, sample := range []string{"upgradeconfig.sh", "upgradeconfig-conditional.sh"} {

@@ -79,20 +79,20 @@ case "$*" in
 *) exec %s --kubeconfig %s "$@" ;;
 esac
 `, strings.Join(logs, " "), filepath.Join(cluster.BinDir(), "kubectl"), kubeconfig)
-	if err := os.WriteFile(filepath.Join(folder, "oc"), []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(filepath.Join(folder, "oc"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return terminal{folder}
 }
 
 // run runs a command and returns what it prints. An exit code of 1 is an answer too, as that of "oc auth can-i".
-func (term terminal) run(t *testing.T, command string) string {
+func (term terminal) run(ctx context.Context, t *testing.T, command string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Env = append(os.Environ(), "PATH="+term.path+":"+os.Getenv("PATH"))
 	printed, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 		t.Errorf("%s: %v\n%s", command, err, printed)
 	}
 	return string(printed)
@@ -111,7 +111,7 @@ func (term terminal) follow(t *testing.T, alert string, placeholders map[string]
 			t.Errorf("%s: no test expects anything of %q", alert, command)
 			continue
 		}
-		if printed := term.run(t, command); !regexp.MustCompile(want[i].output).MatchString(printed) {
+		if printed := term.run(t.Context(), t, command); !regexp.MustCompile(want[i].output).MatchString(printed) {
 			t.Errorf("%s: %s\nprints\n%s\nwant a match of %s", alert, command, printed, want[i].output)
 		}
 	}
@@ -140,7 +140,7 @@ func named(config *v1alpha1.UpgradeConfig) map[string]string {
 
 // TestAlertPages brings a cluster into the states that the alert pages describe, one after the other, and runs the
 // commands of the pages there.
-func TestAlertPages(t *testing.T) {
+func TestAlertPages(t *testing.T) { //nolint:tparallel // one state follows the other
 	t.Parallel()
 	const refused = "the signature cannot be verified"
 	cluster := startCluster(t, devcluster.Spec{
@@ -220,8 +220,12 @@ func TestAlertPages(t *testing.T) {
 		config = applyUpgrade(t, userClient, config)
 		awaitStatus(t, userClient, config, v1alpha1.ConditionSucceeded, metav1.ConditionFalse, "TargetRefused")
 		term.follow(t, "ManagedUpgradeFailed", named(config), []expectation{
-			{"describe", `(?s)TargetRefused.*` + refused}, {"get events", "UpgradeFailed"}, {"get clusterversion", "availableUpdates"},
-			{"get clusteroperators", "network"}, {"get machineconfigpools", "worker"}, {"patch", "patched"},
+			{"describe", `(?s)TargetRefused.*` + refused},
+			{"get events", "UpgradeFailed"},
+			{"get clusterversion", "availableUpdates"},
+			{"get clusteroperators", "network"},
+			{"get machineconfigpools", "worker"},
+			{"patch", "patched"},
 		})
 		if err := userClient.Delete(t.Context(), config); err != nil {
 			t.Fatal(err)
@@ -234,9 +238,16 @@ func TestAlertPages(t *testing.T) {
 		awaitStatus(t, userClient, stuck, v1alpha1.ConditionStalled, metav1.ConditionTrue, "ControlPlaneUpgraded")
 		none := "No resources found"
 		term.follow(t, "ManagedUpgradeStuck", named(stuck), []expectation{
-			{"Stalled", "network|4.20.6"}, {"get clusterversion", "type: Progressing"}, {"get clusteroperators", "network"},
-			{"get machineconfigpools", "worker"}, {"get nodes -l", none}, {"get nodes", "worker-0"}, {"get poddisruptionbudgets", home},
-			{"get machinesets,machines", none}, {"get events", none}, {"logs", "log of another operator"},
+			{"Stalled", "network|4.20.6"},
+			{"get clusterversion", "type: Progressing"},
+			{"get clusteroperators", "network"},
+			{"get machineconfigpools", "worker"},
+			{"get nodes -l", none},
+			{"get nodes", "worker-0"},
+			{"get poddisruptionbudgets", home},
+			{"get machinesets,machines", none},
+			{"get events", none},
+			{"logs", "log of another operator"},
 		})
 	})
 	t.Run("another upgrade is invalid", func(t *testing.T) {
@@ -260,8 +271,8 @@ func TestAlertPages(t *testing.T) {
 		another := upgradeTo("4.20.6")
 		another.Name = "unwatched"
 		another = applyUpgrade(t, userClient, another)
-		eventually(t, time.Minute, "the operator logs the error", func(context.Context) error {
-			if !strings.Contains(term.run(t, commands(t, "ManagedUpgradeNotWatched")[0]), "forbidden") {
+		eventually(t, time.Minute, "the operator logs the error", func(ctx context.Context) error {
+			if !strings.Contains(term.run(ctx, t, commands(t, "ManagedUpgradeNotWatched")[0]), "forbidden") {
 				return errors.New("it does not")
 			}
 			return nil
@@ -285,8 +296,12 @@ func TestAlertPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		term.follow(t, "ManagedUpgradeOperatorDown", nil, []expectation{
-			{"get pods", pod.Name}, {"describe pods", pod.Name}, {"logs", `"level":`}, {"get lease", "renewTime"},
-			{"get endpointslices", "managed-upgrade-operator-metrics"}, {"get secret", "managed-upgrade-operator-metrics-tls"},
+			{"get pods", pod.Name},
+			{"describe pods", pod.Name},
+			{"logs", `"level":`},
+			{"get lease", "renewTime"},
+			{"get endpointslices", "managed-upgrade-operator-metrics"},
+			{"get secret", "managed-upgrade-operator-metrics-tls"},
 		})
 	})
 }

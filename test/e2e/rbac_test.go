@@ -234,8 +234,10 @@ func TestCachesOfAnAPIServerThatCannotStreamLists(t *testing.T) {
 	probes := freeAddress(t)
 	process, err := controlplane.StartProcess(controlplane.Command{
 		Path: "/usr/bin/env",
-		Args: []string{"KUBE_FEATURE_WatchListClient=false", program(t), "--kubeconfig=" + kubeconfig, "--leader-elect=false",
-			"--metrics-bind-address=0", "--health-probe-bind-address=" + probes},
+		Args: []string{
+			"KUBE_FEATURE_WatchListClient=false", program(t), "--kubeconfig=" + kubeconfig, "--leader-elect=false",
+			"--metrics-bind-address=0", "--health-probe-bind-address=" + probes,
+		},
 		Log: filepath.Join(t.TempDir(), "operator.log"),
 	})
 	if err != nil {
