@@ -16,6 +16,7 @@ test: unit e2e ## Run all tests: unit tests, API rules, scenarios.
 .PHONY: unit
 unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.
 	go test $(TEST_FLAGS) ./...
+	cd docs/examples/custom-upgrader && go test $(TEST_FLAGS) ./...
 
 .PHONY: race
 race: ## Run the unit tests under the race detector, which needs gcc.

@@ -1,11 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcluster is a cluster on a laptop that behaves like OpenShift where it matters to an upgrade: a real control
-// plane with OpenShift's CustomResourceDefinitions, and players of what would run on top of it. It also runs our
-// operator against that cluster, with the permissions of its ServiceAccount.
+// Package devcluster runs a cluster on a laptop that behaves like OpenShift where it matters to an
+// upgrade: a real control plane with the CustomResourceDefinitions of OpenShift, and simulators of
+// what runs on top of it. It also runs the operator against that cluster, with the permissions of
+// its ServiceAccount.
 //
-// It knows nothing of UpgradeConfigs: what is expected of an upgrade is up to the scenarios and tests that use it.
+// It does not know UpgradeConfigs: scenarios and tests define what they expect of an upgrade.
 package devcluster
 
 import (
@@ -39,7 +40,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// Options say where a cluster lives and what it is like.
+// Options configure a cluster.
 type Options struct {
 	// BinDir is the folder with the programs. Empty means the bin folder of the working directory's Go module.
 	BinDir string
@@ -52,30 +53,32 @@ type Options struct {
 type Cluster struct {
 	*controlplane.ControlPlane
 
-	// Client may do everything. It knows the kinds of Kubernetes and OpenShift, and any other as unstructured objects.
+	// Client has all permissions. It reads the kinds of Kubernetes and OpenShift as types, and
+	// other kinds as unstructured objects.
 	Client client.Client
-	// Catalog is the set of releases; changing it changes the update graph and what the played cluster version
-	// operator accepts.
+	// Catalog is the set of releases. A change affects the update graph and what the simulated
+	// cluster version operator accepts.
 	Catalog *updategraph.Catalog
 
-	// Kubelets play the nodes; their plugs can be pulled.
+	// Kubelets simulate the nodes, which can lose power.
 	Kubelets *kubelet.Kubelets
-	// MachineConfig plays the machine config operator.
+	// MachineConfig simulates the machine config operator.
 	MachineConfig *machineconfig.Simulator
-	// Monitoring is Prometheus and Alertmanager; nil unless the Spec wants them.
+	// Monitoring runs Prometheus and Alertmanager; nil means that the Spec has no monitoring.
 	Monitoring *monitoring.Monitoring
-	// Sink plays who is told of upgrades by the operator's webhook.
+	// Sink receives the notifications of the operator's webhook.
 	Sink *sink.Server
 
 	spec           Spec
 	graph          *updategraph.Server
-	realCVO        *realcvo.Operator // nil unless the Spec wants it
-	key            *realcvo.Key      // that releases are signed with; nil likewise
+	realCVO        *realcvo.Operator // nil means that it is simulated
+	key            *realcvo.Key      // signs releases; nil means no signatures
 	stopSimulators context.CancelFunc
 	simulators     chan error
 }
 
-// Scheme knows the kinds of Kubernetes and those of OpenShift that a dev cluster serves.
+// Scheme returns a scheme with the kinds of Kubernetes and those of OpenShift that a dev cluster
+// serves.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
@@ -87,8 +90,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// Start returns once the cluster is as an installed one: Available, not Progressing, nodes ready, pools updated, updates
-// retrieved. The context bounds the start alone; Stop ends what was started.
+// Start returns when the cluster looks newly installed: Available, not Progressing, nodes ready,
+// pools updated, updates retrieved. The context bounds the start alone; Stop ends what was started.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	if allErrs := options.Spec.Validate(nil); len(allErrs) > 0 {
 		return nil, fmt.Errorf("describing the cluster: %w", allErrs.ToAggregate())
@@ -109,7 +112,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// serveKinds has the API server serve the kinds of OpenShift.
+// serveKinds makes the API server serve the kinds of OpenShift.
 func serveKinds(ctx context.Context, access *rest.Config) error {
 	objects, err := manifests.Read(crds.Files)
 	if err != nil {
@@ -125,7 +128,7 @@ func serveKinds(ctx context.Context, access *rest.Config) error {
 	return nil
 }
 
-// Spec returns what the cluster was started with, with all defaults filled in.
+// Spec returns the description of the cluster with all defaults.
 func (c *Cluster) Spec() Spec { return c.spec }
 
 // Path returns the path of a file in the state folder.
@@ -133,10 +136,11 @@ func (c *Cluster) Path(elements ...string) string {
 	return filepath.Join(append([]string{c.Dir()}, elements...)...)
 }
 
-// Stop ends the players, the update graph, the receiver, the monitoring and the control plane. It may be called again.
+// Stop ends the simulators, the update graph, the receiver, the monitoring, and the control plane.
+// It may be called again.
 func (c *Cluster) Stop() error {
 	var errs []error
-	if c.realCVO != nil { // whose player may be waiting for it
+	if c.realCVO != nil { // a simulator may be waiting for it
 		errs = append(errs, c.realCVO.Stop())
 	}
 	if c.stopSimulators != nil {
@@ -157,7 +161,7 @@ func (c *Cluster) Stop() error {
 	return errors.Join(append(errs, c.ControlPlane.Stop())...)
 }
 
-// Apply applies the YAML files of a folder, but for the kinds named in skip.
+// Apply applies the YAML files of a folder, except objects of the kinds in skip.
 func (c *Cluster) Apply(ctx context.Context, files fs.FS, skip ...string) error {
 	objects, err := manifests.Read(files)
 	if err != nil {
@@ -214,7 +218,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.await(ctx)
 }
 
-// monitor starts the monitoring, if there is to be one.
+// monitor starts the monitoring if the Spec has one.
 func (c *Cluster) monitor(ctx context.Context) (err error) {
 	if c.spec.Monitoring == nil {
 		return nil
@@ -229,9 +233,9 @@ func (c *Cluster) cvoOptions() cvo.Options {
 	return cvo.Options{Speed: c.spec.Speed, Catalog: c.Catalog, Installed: c.spec.Version, Operators: c.spec.Operators}
 }
 
-// startSimulators starts the players. They run until Stop.
+// startSimulators starts the simulators, which run until Stop.
 func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) error {
-	log, closeLog, err := simulatorLog(c.Path("logs", "players.log"))
+	log, closeLog, err := simulatorLog(c.Path("logs", "simulators.log"))
 	if err != nil {
 		return err
 	}
@@ -242,7 +246,7 @@ func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) e
 		Logger:                 log,
 	})
 	if err != nil {
-		return fmt.Errorf("preparing the players: %w", err)
+		return fmt.Errorf("preparing the simulators: %w", err)
 	}
 	run, err := c.addCVO(ctx, mgr)
 	if err != nil {
@@ -260,13 +264,14 @@ func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) e
 	if err := machineapi.AddToManager(mgr, machineapi.Options{Speed: c.spec.Speed, Kubelets: kubelets}); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the start ends, the players go on
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the simulators outlive the start
 	c.stopSimulators, c.simulators = stop, make(chan error, 1)
 	go func() { c.simulators <- errors.Join(mgr.Start(ctx), closeLog()) }()
 	return nil
 }
 
-// addCVO has the manager play the cluster version operator, or run the real one, and returns what the kubelets are to run.
+// addCVO adds the simulated or the real cluster version operator to the manager. It returns the
+// function that runs the pods of the real one; nil means that there are none.
 func (c *Cluster) addCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run, error) {
 	if c.spec.CVO != Real {
 		return nil, cvo.AddToManager(mgr, c.cvoOptions())
@@ -290,7 +295,8 @@ func (c *Cluster) addCVO(ctx context.Context, mgr manager.Manager) (kubelet.Run,
 	return c.realCVO.Run, c.realCVO.AddToManager(mgr)
 }
 
-// signer signs releases if there is somebody who looks at signatures.
+// signer returns the key that signs releases; nil means no signatures, which only the real cluster
+// version operator verifies.
 func (c *Cluster) signer() updategraph.Signer {
 	if c.key == nil {
 		return nil

@@ -164,9 +164,15 @@ type replica struct {
 // startReplica starts an operator; it ends with the test, and must then end in peace.
 func startReplica(t *testing.T, kubeconfig string, flags ...string) *replica {
 	t.Helper()
+	return startProgram(t, program(t), kubeconfig, flags...)
+}
+
+// startProgram starts a program as an operator, as startReplica does.
+func startProgram(t *testing.T, path, kubeconfig string, flags ...string) *replica {
+	t.Helper()
 	r := &replica{log: filepath.Join(t.TempDir(), "operator.log"), probes: freeAddress(t), metric: freeAddress(t)}
 	process, err := controlplane.StartProcess(controlplane.Command{
-		Path: program(t),
+		Path: path,
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig, "--metrics-bind-address=" + r.metric, "--health-probe-bind-address=" + r.probes,
 		}, flags...),
