@@ -4,8 +4,6 @@
 package history
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -16,7 +14,7 @@ const MaxPreviousAttempts = 3
 type PreviousAttempt struct {
 	// attempt is the number of the attempt at this version.
 	//
-	// +optional
+	// +required
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
 
@@ -74,11 +72,14 @@ func (r Record) Key() string { return key(r.UpgradeAt) }
 // Key identifies the attempt as Record.Key does.
 func (a PreviousAttempt) Key() string { return key(a.UpgradeAt) }
 
+// rfc3339 is the layout of time.RFC3339.
+const rfc3339 = "2006-01-02T15:04:05Z07:00"
+
 func key(at *metav1.Time) string {
 	if at == nil {
 		return ""
 	}
-	return at.UTC().Format(time.RFC3339)
+	return at.UTC().Format(rfc3339)
 }
 
 // InProgress reports whether the attempt has started and is not finished.

@@ -66,7 +66,7 @@ func newRecord(version string, at time.Time) history.Record {
 func nextAttempt(failed, fresh history.Record) history.Record {
 	fresh.Attempt = max(failed.Attempt, failed.Attempt+1) // it may be the greatest number already
 	summary := history.PreviousAttempt{
-		Attempt: failed.Attempt, UpgradeAt: failed.UpgradeAt, Phase: failed.Phase,
+		Attempt: max(failed.Attempt, 1), UpgradeAt: failed.UpgradeAt, Phase: failed.Phase,
 		Reason: failed.Reason, Message: failed.Message, FailedStep: failedStep(failed),
 		StartTime: failed.StartTime, CommenceTime: failed.CommenceTime, CompleteTime: failed.CompleteTime,
 	}

@@ -38,12 +38,15 @@ func (stubKind) LockNamespace(*v1alpha1.UpgradeConfig) string { return "locks" }
 func (stubKind) List(context.Context, client.Reader) ([]*v1alpha1.UpgradeConfig, error) {
 	return nil, nil
 }
+
 func (stubKind) Status(obj *v1alpha1.UpgradeConfig) Status {
 	return Status{&obj.Status.Conditions, &obj.Status.ObservedGeneration, &obj.Status.NextTime, &obj.Status.History}
 }
+
 func (stubKind) Request(*v1alpha1.UpgradeConfig) Request {
 	return Request{Version: desired, At: tenPast}
 }
+
 func (stubKind) Plan(*v1alpha1.UpgradeConfig, history.Record, string) Plan {
 	return Plan{Known: true, Book: stubBook(), Window: 30 * time.Minute, Retry: "ask again"}
 }

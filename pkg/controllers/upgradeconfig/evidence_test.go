@@ -58,6 +58,7 @@ func (w *world) condition(name string) string {
 func TestUpgradeStartedByAnotherClient(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T) *world {
+		t.Helper()
 		w := newWorld(t, upgradeConfig(upgrade))
 		w.cordonWorker(true)
 		w.runUntilStep("PreHealthCheck")
