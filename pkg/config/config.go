@@ -1,18 +1,21 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config is the operator's configuration: one typed file with a version,
-// in which everything has a default. Each key is one line in a table that says
-// what it is for, what it is unless set, and what it may be.
+// Package config is the operator's configuration: one typed file with a version, in which every key
+// has a default. Each key is one line in a table (Settings) that documents the key, its default, and
+// its valid values.
 //
 // It does not know where the file comes from, nor what the settings are used for.
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config/strict"
 )
 
 // The version of the file.
@@ -34,7 +37,7 @@ type Config struct {
 	Cancellation    Cancellation    `json:"cancellation"`
 	Scale           Scale           `json:"scale"`
 
-	PreChecks            PreChecks            `json:"earlyCheck"`
+	PreChecks            PreChecks            `json:"preChecks"`
 	Alerts               Alerts               `json:"alerts"`
 	ExternalDependencies ExternalDependencies `json:"externalDependencies"`
 	Alertmanager         Alertmanager         `json:"alertmanager"`
@@ -46,37 +49,37 @@ type Config struct {
 	HealthCheck          HealthCheck          `json:"healthCheck"`
 }
 
-// SlowThreshold is how long a step may take before people are told.
+// SlowThreshold configures when a step counts as slow.
 type SlowThreshold struct {
 	SlowAfter Duration `json:"slowAfter"`
 }
 
-// PostHealthCheck is how long a cluster may take to be healthy after its upgrade.
+// PostHealthCheck configures the health check after an upgrade.
 type PostHealthCheck struct {
 	Timeout Duration `json:"timeout"`
 }
 
-// Cleanup is how long cleaning up after an upgrade that was given up may take.
+// Cleanup configures the cleanup after a failed upgrade.
 type Cleanup struct {
 	SettleTimeout Duration `json:"settleTimeout"`
 }
 
-// Cancellation is how long deleting an UpgradeConfig may take.
+// Cancellation configures the deletion of an UpgradeConfig.
 type Cancellation struct {
 	Timeout Duration `json:"timeout"`
 }
 
-// Scale is how long the extra nodes of an upgrade may take.
+// Scale configures the extra nodes of an upgrade.
 type Scale struct {
 	Timeout Duration `json:"timeout"`
 }
 
-// PreChecks is how long before an upgrade people are told what is in its way.
+// PreChecks configures the checks that run ahead of an upgrade.
 type PreChecks struct {
 	LeadTime Duration `json:"leadTime"`
 }
 
-// Alerts is where firing alerts are asked for, and which of them count.
+// Alerts configures the query for firing alerts, and which of them block an upgrade.
 type Alerts struct {
 	URL              string   `json:"url"`
 	CAFile           string   `json:"caFile"`
@@ -89,13 +92,13 @@ type Alerts struct {
 	IgnoreNamespaces []string `json:"ignoreNamespaces"`
 }
 
-// ExternalDependencies are what an upgrade needs outside of the cluster.
+// ExternalDependencies configures what an upgrade needs outside of the cluster.
 type ExternalDependencies struct {
 	URLs    []string `json:"urls"`
 	Timeout Duration `json:"timeout"`
 }
 
-// Alertmanager is where alerts are silenced.
+// Alertmanager configures the Alertmanager that silences alerts.
 type Alertmanager struct {
 	URL       string   `json:"url"`
 	CAFile    string   `json:"caFile"`
@@ -103,21 +106,21 @@ type Alertmanager struct {
 	Timeout   Duration `json:"timeout"`
 }
 
-// Maintenance is which alerts are silenced while a cluster is upgraded, and how.
+// Maintenance configures which alerts are silenced during an upgrade, and for how long.
 type Maintenance struct {
 	Lease              Duration `json:"lease"`
-	Timeout            Duration `json:"patience"`
+	Timeout            Duration `json:"timeout"`
 	Severities         []string `json:"severities"`
 	Namespaces         []string `json:"namespaces"`
 	ControlPlaneAlerts []string `json:"controlPlaneAlerts"`
 }
 
-// Notifications is when people are told of what takes long.
+// Notifications configures the notifications of slow upgrades.
 type Notifications struct {
 	DelayedAfter Duration `json:"delayedAfter"`
 }
 
-// Webhook is who is told of upgrades beside the cluster's Events.
+// Webhook configures the receiver of CloudEvents.
 type Webhook struct {
 	URL       string   `json:"url"`
 	CAFile    string   `json:"caFile"`
@@ -125,32 +128,32 @@ type Webhook struct {
 	Timeout   Duration `json:"timeout"`
 }
 
-// PostUpgrade is what is left to do once a cluster has been upgraded.
+// PostUpgrade configures what is done after an upgrade.
 type PostUpgrade struct {
 	Procedures []string `json:"procedures"`
 }
 
-// HealthCheck are settings of the health checks before and after an upgrade.
+// HealthCheck configures the health checks before and after an upgrade.
 type HealthCheck struct {
 	IgnoreNodes   []string `json:"ignoreNodes"`
 	PDBNamespaces []string `json:"pdbNamespaces"`
 	IgnorePDBs    []string `json:"ignorePDBs"`
 }
 
-// NodeDrain is when pods are forced off nodes that are being drained.
+// NodeDrain configures when pods are deleted from draining nodes by force.
 type NodeDrain struct {
 	TimeOut          Duration `json:"timeOut"`
 	IgnoreNamespaces []string `json:"ignoreNamespaces"`
 }
 
-// Setting is one key of the file.
+// Setting documents one key of the file and validates its value.
 type Setting struct {
-	Path  string // as in upgradeWindow or controlPlane.slowAfter
+	Path  string // for example upgradeWindow or controlPlane.slowAfter
 	Doc   string
 	Value Value
 }
 
-// Bounds of texts and lists, in bytes and items.
+// Bounds of strings and lists, in bytes and items.
 const (
 	maxURLLen  = 2048
 	maxPathLen = 4096
@@ -158,53 +161,59 @@ const (
 	maxNames   = 100
 )
 
-// Settings are all keys of the file, in its order.
+// Docs that several keys share.
+const (
+	caFileDoc    = "Path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB. Empty means the system CAs."
+	tokenFileDoc = "Path to the bearer token, a regular file of at most 64 KiB, sent over https only. Empty means no token. The token of a ServiceAccount is sent to services of the cluster only."
+)
+
+// Settings returns all keys of the file, in its order.
 func (c *Config) Settings() []Setting {
 	const day = 24 * time.Hour
 	return []Setting{
 		{"upgradeWindow", "How long after upgradeAt an upgrade may commence.", DurationSetting{&c.UpgradeWindow, 30 * time.Minute, time.Second, 7 * day}},
-		{"controlPlane.slowAfter", "How long the control plane may take before people are told.", DurationSetting{&c.ControlPlane.SlowAfter, 2 * time.Hour, time.Second, 7 * day}},
-		{"workers.slowAfter", "How long the worker nodes may take before people are told.", DurationSetting{&c.Workers.SlowAfter, 4 * time.Hour, time.Second, 14 * day}},
-		{"postHealthCheck.timeout", "How long the cluster may take to be healthy after its upgrade before the upgrade counts as failed.", DurationSetting{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
-		{"cleanup.settleTimeout", "For how long an upgrade that was given up after it had commenced keeps other upgrades waiting until the cluster has settled.", DurationSetting{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
-		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its clean-up.", DurationSetting{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
-		{"scale.timeout", "How long the extra nodes that spec.capacityReservation asks for may take to be ready before an upgrade goes on without, and to be gone before a clean-up does. It must be shorter than upgradeWindow; unless set, it is half of that at most.", DurationSetting{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
-		{"earlyCheck.leadTime", "How long before upgradeAt the cluster is checked and people are told what would be in the way. 0s: it is not.", DurationSetting{&c.PreChecks.LeadTime, 2 * time.Hour, 0, 7 * day}},
-		{"alerts.url", "Where the API of Prometheus is that is asked for firing alerts. Empty: alerts are not checked.", StringSetting{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", maxURLLen}},
-		{"alerts.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", StringSetting{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
-		{"alerts.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", StringSetting{&c.Alerts.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},
-		{"alerts.timeout", "How long its answer may take.", DurationSetting{&c.Alerts.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"alerts.interval", "How long it is not asked again.", DurationSetting{&c.Alerts.Interval, time.Minute, time.Second, 5 * time.Minute}},
-		{"alerts.watchdog", "An alert that always fires, without which an answer is not believed. Empty: there is none.", StringSetting{&c.Alerts.Watchdog, "Watchdog", maxNameLen}},
+		{"controlPlane.slowAfter", "How long the control plane upgrade may take before it is reported as slow.", DurationSetting{&c.ControlPlane.SlowAfter, 2 * time.Hour, time.Second, 7 * day}},
+		{"workers.slowAfter", "How long the worker upgrade may take before it is reported as slow.", DurationSetting{&c.Workers.SlowAfter, 4 * time.Hour, time.Second, 14 * day}},
+		{"postHealthCheck.timeout", "How long the cluster may take to become healthy after its upgrade before the upgrade fails.", DurationSetting{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
+		{"cleanup.settleTimeout", "How long a failed upgrade that had commenced blocks other upgrades while the cluster settles.", DurationSetting{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
+		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its cleanup.", DurationSetting{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
+		{"scale.timeout", "How long an upgrade waits for the extra nodes of spec.capacityReservation before it continues without them, and a cleanup for their removal. Must be shorter than upgradeWindow. The default is reduced to half of upgradeWindow if that is shorter.", DurationSetting{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
+		{"preChecks.leadTime", "How long before upgradeAt to run pre-checks and report blockers. 0s disables pre-checks.", DurationSetting{&c.PreChecks.LeadTime, 2 * time.Hour, 0, 7 * day}},
+		{"alerts.url", "URL of the Prometheus API that is queried for firing alerts. Empty disables the check of alerts.", StringSetting{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", maxURLLen}},
+		{"alerts.caFile", caFileDoc, StringSetting{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
+		{"alerts.tokenFile", tokenFileDoc, StringSetting{&c.Alerts.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},
+		{"alerts.timeout", "Timeout of one query.", DurationSetting{&c.Alerts.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"alerts.interval", "Minimum time between two queries.", DurationSetting{&c.Alerts.Interval, time.Minute, time.Second, 5 * time.Minute}},
+		{"alerts.watchdog", "Name of an alert that always fires; a result without it is not trusted. Empty means none.", StringSetting{&c.Alerts.Watchdog, "Watchdog", maxNameLen}},
 		{"alerts.namespaces", "Namespaces whose critical alerts block upgrades, beside alerts without a namespace; an asterisk matches any characters. Empty means all namespaces.", StringListSetting{&c.Alerts.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
 		{"alerts.ignoreAlerts", "Names of alerts that do not block upgrades; an asterisk matches any characters.", StringListSetting{&c.Alerts.IgnoreAlerts, nil, maxNames, maxNameLen}},
 		{"alerts.ignoreNamespaces", "Namespaces whose alerts do not block upgrades; an asterisk matches any characters.", StringListSetting{&c.Alerts.IgnoreNamespaces, nil, maxNames, maxNameLen}},
-		{"externalDependencies.urls", "What must answer before an upgrade commences, with a status below 400.", StringListSetting{&c.ExternalDependencies.URLs, nil, 20, maxURLLen}},
-		{"externalDependencies.timeout", "How long each of three tries to reach one may take.", DurationSetting{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
-		{"alertmanager.url", "Where the Alertmanager is that is asked to silence alerts. Empty: none are silenced.", StringSetting{&c.Alertmanager.URL, "https://alertmanager-main.openshift-monitoring.svc:9094", maxURLLen}},
-		{"alertmanager.caFile", "The file with the authorities that may vouch for it. Empty: those of the system.", StringSetting{&c.Alertmanager.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
-		{"alertmanager.tokenFile", "The file with the bearer token that it is asked with, over https only. Empty: none is sent.", StringSetting{&c.Alertmanager.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},
-		{"alertmanager.timeout", "How long its answer may take.", DurationSetting{&c.Alertmanager.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"maintenance.lease", "How long alerts stay silenced if the operator is gone. A silence is prolonged when half of it is over.", DurationSetting{&c.Maintenance.Lease, 30 * time.Minute, 2 * time.Minute, 4 * time.Hour}},
-		{"maintenance.patience", "For how long an upgrade waits for an Alertmanager that does not answer, before it goes on without.", DurationSetting{&c.Maintenance.Timeout, 2 * time.Minute, time.Second, 30 * time.Minute}},
-		{"maintenance.severities", "Severities of the alerts that are silenced while a cluster is upgraded.", StringListSetting{&c.Maintenance.Severities, []string{"info", "warning"}, maxNames, maxNameLen}},
-		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk stands for any characters. Empty: every one.", StringListSetting{&c.Maintenance.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
-		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced whatever their severity while the control plane is upgraded.", StringListSetting{&c.Maintenance.ControlPlaneAlerts, nil, maxNames, maxNameLen}},
-		{"notifications.delayedAfter", "How long after its beginning people are told that an upgrade has not commenced.", DurationSetting{&c.Notifications.DelayedAfter, 15 * time.Minute, time.Second, 7 * day}},
-		{"webhook.url", "Who is told of upgrades by CloudEvents. Empty: nobody is.", StringSetting{&c.Webhook.URL, "", maxURLLen}},
-		{"webhook.caFile", "The file with the authorities that may vouch for the receiver. Empty: those of the system.", StringSetting{&c.Webhook.CAFile, "", maxPathLen}},
-		{"webhook.tokenFile", "The file with the bearer token for the receiver, sent over https only. Empty: none is sent.", StringSetting{&c.Webhook.TokenFile, "", maxPathLen}},
-		{"webhook.timeout", "How long the receiver's answer may take.", DurationSetting{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"postUpgrade.procedures", "What is done once a cluster has been upgraded, in this order.", EnumListSetting{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
-		{"nodeDrain.timeOut", "How long after its drain has begun a node may keep pods that no disruption budget guards before they are forced. For others it is the UpgradeConfig that says how long.", DurationSetting{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
-		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never forced; an asterisk stands for any characters.", StringListSetting{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
+		{"externalDependencies.urls", "URLs that must respond with a status below 400 before an upgrade commences.", StringListSetting{&c.ExternalDependencies.URLs, nil, 20, maxURLLen}},
+		{"externalDependencies.timeout", "Timeout of each of three attempts to reach a URL.", DurationSetting{&c.ExternalDependencies.Timeout, 5 * time.Second, time.Second, 15 * time.Second}},
+		{"alertmanager.url", "URL of the Alertmanager that silences alerts. Empty disables silences.", StringSetting{&c.Alertmanager.URL, "https://alertmanager-main.openshift-monitoring.svc:9094", maxURLLen}},
+		{"alertmanager.caFile", caFileDoc, StringSetting{&c.Alertmanager.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
+		{"alertmanager.tokenFile", tokenFileDoc, StringSetting{&c.Alertmanager.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},
+		{"alertmanager.timeout", "Timeout of one request.", DurationSetting{&c.Alertmanager.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"maintenance.lease", "How long alerts stay silenced after the operator stops. Silences are renewed when half of it has passed.", DurationSetting{&c.Maintenance.Lease, 30 * time.Minute, 2 * time.Minute, 4 * time.Hour}},
+		{"maintenance.timeout", "How long an upgrade waits for an unavailable Alertmanager before it continues without silences.", DurationSetting{&c.Maintenance.Timeout, 2 * time.Minute, time.Second, 30 * time.Minute}},
+		{"maintenance.severities", "Severities of the alerts that are silenced during an upgrade.", StringListSetting{&c.Maintenance.Severities, []string{"info", "warning"}, maxNames, maxNameLen}},
+		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk matches any characters. Empty means all namespaces.", StringListSetting{&c.Maintenance.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
+		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced regardless of severity while the control plane is upgraded.", StringListSetting{&c.Maintenance.ControlPlaneAlerts, nil, maxNames, maxNameLen}},
+		{"notifications.delayedAfter", "How long after its start an upgrade that has not commenced is reported as delayed.", DurationSetting{&c.Notifications.DelayedAfter, 15 * time.Minute, time.Second, 7 * day}},
+		{"webhook.url", "URL of the receiver of CloudEvents. Empty disables the webhook.", StringSetting{&c.Webhook.URL, "", maxURLLen}},
+		{"webhook.caFile", caFileDoc, StringSetting{&c.Webhook.CAFile, "", maxPathLen}},
+		{"webhook.tokenFile", tokenFileDoc, StringSetting{&c.Webhook.TokenFile, "", maxPathLen}},
+		{"webhook.timeout", "Timeout of one request.", DurationSetting{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
+		{"postUpgrade.procedures", "Procedures that run after an upgrade, in this order.", EnumListSetting{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
+		{"nodeDrain.timeOut", "How long after the start of a drain pods without a PodDisruptionBudget are deleted by force. The UpgradeConfig sets the time for pods with one.", DurationSetting{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
+		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never deleted by force; an asterisk matches any characters.", StringListSetting{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
 		{"healthCheck.ignoreNodes", "Names of nodes whose state does not block upgrades; an asterisk matches any characters.", StringListSetting{&c.HealthCheck.IgnoreNodes, nil, maxNames, maxNameLen}},
 		{"healthCheck.pdbNamespaces", "Namespaces in which a PodDisruptionBudget that allows no disruption blocks upgrades; an asterisk matches any characters. Set it together with nodeDrain.ignoreNamespaces: in these namespaces drains are never forced.", StringListSetting{&c.HealthCheck.PDBNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
 		{"healthCheck.ignorePDBs", "PodDisruptionBudgets, as namespace/name, that do not block upgrades; an asterisk matches any characters. The defaults are budgets of operators that move their pods when a node is cordoned: KubeVirt and CloudNativePG.", StringListSetting{&c.HealthCheck.IgnorePDBs, []string{"*/kubevirt-disruption-budget-*", "*/*-primary"}, maxNames, maxNameLen}},
 	}
 }
 
-// Default is the configuration in which nothing is set.
+// Default returns the configuration in which nothing is set.
 func Default() Config {
 	c := Config{APIVersion: APIVersion, Kind: Kind}
 	for _, s := range c.Settings() {
@@ -213,95 +222,55 @@ func Default() Config {
 	return c
 }
 
-// maxErrors is how much is said of what is wrong with a file: whatever somebody
-// has put there is to be shown in a condition and in the log.
-const maxErrors = 10
-
-// Parse reads a configuration. Everything that is wrong with it is said, or the
-// first ten, each with the path of its key and what would be right.
+// Parse decodes a configuration file. The error names every unknown key and every invalid value, or
+// the first ten, each with its path; a syntax error or a value of another type may be reported alone.
 func Parse(data []byte) (Config, error) {
-	nodes, err := read(data)
-	if err != nil {
-		return Config{}, fmt.Errorf("reading the configuration: %w", err)
-	}
 	c := Default()
-	lines := map[string]int{}
-	var errs []error
-	for _, e := range nodes {
-		if len(errs) == maxErrors {
-			return Config{}, invalidConfig(append(errs, errors.New("and perhaps more")))
-		}
-		if first, twice := lines[e.path]; twice {
-			errs = append(errs, fmt.Errorf("%s: is in lines %d and %d, must be there once", e.path, first, e.line))
-			continue
-		}
-		lines[e.path] = e.line
-		if err := c.set(e); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", e.path, err))
-		}
+	c.APIVersion, c.Kind = "", ""
+	for _, s := range c.Settings() {
+		s.Value.clear()
 	}
-	if lines["apiVersion"] == 0 {
-		errs = append(errs, fmt.Errorf("apiVersion: is missing, must be %s", APIVersion))
+	errs, err := strict.Unmarshal(data, &c)
+	if err != nil {
+		return Config{}, fmt.Errorf("invalid configuration: %w", err)
 	}
-	if lines["kind"] == 0 {
-		errs = append(errs, fmt.Errorf("kind: is missing, must be %s", Kind))
+	scaleTimeoutUnset := c.Scale.Timeout.unset
+	for _, s := range c.Settings() {
+		s.Value.complete()
 	}
-	if err := c.validateScaleTimeout(lines["scale.timeout"] > 0); err != nil {
-		errs = append(errs, err)
+	errs = append(errs, c.validate()...)
+	if scaleTimeoutUnset {
+		c.Scale.Timeout.Duration = min(c.Scale.Timeout.Duration, c.UpgradeWindow.Duration/2)
+	} else if c.Scale.Timeout.Duration >= c.UpgradeWindow.Duration { // extra nodes are added within the window
+		errs = append(errs, field.Invalid(newPath("scale.timeout"), c.Scale.Timeout.String(), fmt.Sprintf("must be shorter than upgradeWindow, which is %s", c.UpgradeWindow)))
 	}
-	if len(errs) > 0 {
-		return Config{}, invalidConfig(errs)
+	if err := strict.Error(errs); err != nil {
+		return Config{}, fmt.Errorf("invalid configuration: %w", err)
 	}
 	return c, nil
 }
 
-func invalidConfig(errs []error) error {
-	return fmt.Errorf("checking the configuration: %w", errors.Join(errs...))
-}
-
-// validateScaleTimeout has extra nodes not take the whole window: they are waited for before
-// an upgrade commences.
-func (c *Config) validateScaleTimeout(set bool) error {
-	window, timeout := c.UpgradeWindow, &c.Scale.Timeout
-	if !set {
-		timeout.Duration = min(timeout.Duration, window.Duration/2)
-	}
-	if timeout.Duration >= window.Duration {
-		return fmt.Errorf("scale.timeout: is %s, must be shorter than upgradeWindow, which is %s", timeout, window)
-	}
-	return nil
-}
-
-// set sets what an entry sets.
-func (c *Config) set(e node) error {
-	switch e.path {
-	case "apiVersion":
-		return requireValue(e, APIVersion)
-	case "kind":
-		return requireValue(e, Kind)
-	}
-	section, paths := "", []string{"apiVersion", "kind"}
+// validate returns what is invalid, in the order of the file.
+func (c *Config) validate() field.ErrorList {
+	errs := requireValue("apiVersion", c.APIVersion, APIVersion)
+	errs = append(errs, requireValue("kind", c.Kind, Kind)...)
 	for _, s := range c.Settings() {
-		if s.Path == e.path {
-			return s.Value.read(e)
-		}
-		if strings.HasPrefix(s.Path, e.path+".") {
-			section = s.Path
-		}
-		paths = append(paths, s.Path)
+		errs = append(errs, s.Value.validate(newPath(s.Path))...)
 	}
-	switch {
-	case section == "":
-		return fmt.Errorf("there is no such key, must be one of %s", strings.Join(paths, ", "))
-	case !e.empty:
-		return fmt.Errorf("is %s, must hold keys, such as %s", e.quoted(), section)
-	}
-	return nil
+	return errs
 }
 
-func requireValue(e node, value string) error {
-	if e.text != value {
-		return fmt.Errorf("is %s, must be %s", e.quoted(), value)
+func newPath(path string) *field.Path {
+	keys := strings.Split(path, ".")
+	return field.NewPath(keys[0], keys[1:]...)
+}
+
+func requireValue(key, value, want string) field.ErrorList {
+	switch value {
+	case want:
+		return nil
+	case "":
+		return field.ErrorList{field.Required(field.NewPath(key), "must be "+want)}
 	}
-	return nil
+	return field.ErrorList{field.NotSupported(field.NewPath(key), strict.Sanitize(value), []string{want})}
 }

@@ -21,7 +21,7 @@ import (
 
 const head = "apiVersion: config.upgrade.managed.openshift.io/v1alpha1\nkind: OperatorConfig\n"
 
-// set is a file that sets one key.
+// set returns a file that sets one key.
 func set(path, value string) string {
 	section, key, nested := strings.Cut(path, ".")
 	if !nested {
@@ -30,7 +30,7 @@ func set(path, value string) string {
 	return head + section + ":\n  " + key + ": " + value + "\n"
 }
 
-func TestWhatIsNotSetHasItsDefault(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := config.Default()
 	for _, s := range want.Settings() {
@@ -52,13 +52,18 @@ func TestWhatIsNotSetHasItsDefault(t *testing.T) {
 			}
 		}
 	}
-	for name, text := range map[string]string{
+	files := map[string]string{
 		"nothing but the head":      head,
 		"empty sections":            head + "controlPlane:\nworkers: {}\ncleanup: null\n",
 		"comments":                  "# why\n" + head + "# controlPlane:\n#   slowAfter: 1h\n",
 		"a document with its marks": "---\n" + head + "...\n",
+		"a document of comments":    "# why\n---\n" + head,
 		"JSON":                      `{"apiVersion": "config.upgrade.managed.openshift.io/v1alpha1", "kind": "OperatorConfig"}`,
-	} {
+	}
+	for _, s := range want.Settings() {
+		files["null in "+s.Path] = set(s.Path, "null")
+	}
+	for name, text := range files {
 		got, err := config.Parse([]byte(text))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -69,15 +74,15 @@ func TestWhatIsNotSetHasItsDefault(t *testing.T) {
 	}
 }
 
-func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
+func TestDurationsAreBounded(t *testing.T) {
 	t.Parallel()
-	spans := 0
+	durations := 0
 	for i, setting := range new(config.Config).Settings() {
 		s, ok := setting.Value.(config.DurationSetting)
 		if !ok {
 			continue
 		}
-		spans++
+		durations++
 		for _, value := range []time.Duration{s.Min, s.Default + time.Second, s.Max} {
 			text, want := set(setting.Path, value.String()), config.Default()
 			want.Settings()[i].Value.(config.DurationSetting).Value.Duration = value
@@ -91,48 +96,48 @@ func TestEveryDurationIsTakenWithinItsBoundsAndRefusedBeyondThem(t *testing.T) {
 			checkParses(t, text, want)
 		}
 		bounds := fmt.Sprintf("must be between %s and %s", config.Duration{Duration: s.Min}, config.Duration{Duration: s.Max})
-		unit := "must be a duration with its unit, such as 90s, 30m or 2h30m"
+		unit := "must be a duration with its unit, for example 90s, 30m, or 2h30m"
 		for value, want := range map[string]string{
 			(s.Min - time.Nanosecond).String(): bounds,
 			(s.Max + time.Nanosecond).String(): bounds,
 			"-1h":                              bounds,
-			"0s":                               bounds,
-			"30":                               `is "30", ` + unit,
-			`"30"`:                             `is "30", ` + unit,
-			"0":                                bounds,
-			"1d":                               `is "1d", ` + unit,
-			"soon":                             `is "soon", ` + unit,
-			"true":                             `is "true", ` + unit,
-			"1h 30m":                           `is "1h 30m", ` + unit,
-			"99999999999999999h":               `is "99999999999999999h", ` + unit,
-			`""`:                               `is "", ` + unit,
-			"":                                 `is "", ` + unit,
-			"[1h]":                             `is "a list", ` + unit,
+			`"0"`:                              bounds,
+			"30":                               `Invalid value: "30": ` + unit,
+			`"30"`:                             `Invalid value: "30": ` + unit,
+			"1d":                               `Invalid value: "1d": ` + unit,
+			"soon":                             `Invalid value: "soon": ` + unit,
+			"true":                             `Invalid value: "true": ` + unit,
+			"1h 30m":                           `Invalid value: "1h 30m": ` + unit,
+			"99999999999999999h":               `Invalid value: "99999999999999999h": ` + unit,
+			`""`:                               `Invalid value: "": ` + unit,
+			"[1h]":                             unit,
+			"{minutes: 30}":                    unit,
 		} {
-			if s.Min == 0 && (value == "0" || value == "0s") {
+			if s.Min == 0 && value == `"0"` {
 				continue
 			}
 			_, err := config.Parse([]byte(set(setting.Path, value)))
 			checkRejected(t, err, setting.Path+": ", want)
 		}
 	}
-	if spans < 6 {
-		t.Fatalf("there are %d durations", spans)
+	if durations < 6 {
+		t.Fatalf("there are %d durations", durations)
 	}
 }
 
-func TestExtraNodesMayNotTakeTheWholeWindow(t *testing.T) {
+func TestScaleTimeoutIsShorterThanTheWindow(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"scale:\n  timeout: 29m\n":                       "29m",
-		"scale:\n  timeout: 30m\n":                       "scale.timeout: is 30m, must be shorter than upgradeWindow, which is 30m",
+		"scale:\n  timeout: 30m\n":                       `scale.timeout: Invalid value: "30m": must be shorter than upgradeWindow, which is 30m`,
 		"upgradeWindow: 1h\nscale:\n  timeout: 30m\n":    "30m",
 		"scale:\n  timeout: 30m\nupgradeWindow: 1h\n":    "30m",
-		"upgradeWindow: 15m\nscale:\n  timeout: 15m\n":   "scale.timeout: is 15m, must be shorter than upgradeWindow, which is 15m",
-		"scale:\n  timeout: 3h\nupgradeWindow: 2h30m\n":  "scale.timeout: is 3h, must be shorter than upgradeWindow, which is 2h30m",
+		"upgradeWindow: 15m\nscale:\n  timeout: 15m\n":   `scale.timeout: Invalid value: "15m": must be shorter than upgradeWindow, which is 15m`,
+		"scale:\n  timeout: 3h\nupgradeWindow: 2h30m\n":  `scale.timeout: Invalid value: "3h": must be shorter than upgradeWindow, which is 2h30m`,
 		"upgradeWindow: 10m\n":                           "5m",
 		"upgradeWindow: 2h\n":                            "15m",
 		"upgradeWindow: 10m\nscale:\n":                   "5m",
+		"upgradeWindow: 10m\nscale: {timeout: null}\n":   "5m",
 		"upgradeWindow: 10m\nscale:\n  timeout: 9m59s\n": "9m59s",
 	} {
 		got, err := config.Parse([]byte(head + text))
@@ -146,7 +151,7 @@ func TestExtraNodesMayNotTakeTheWholeWindow(t *testing.T) {
 	}
 }
 
-func TestEveryTextIsTakenIfItIsOneAndNotTooLong(t *testing.T) {
+func TestStringsAreBounded(t *testing.T) {
 	t.Parallel()
 	texts := 0
 	for i, setting := range new(config.Config).Settings() {
@@ -160,26 +165,23 @@ func TestEveryTextIsTakenIfItIsOneAndNotTooLong(t *testing.T) {
 			*want.Settings()[i].Value.(config.StringSetting).Value = value
 			checkParses(t, set(setting.Path, strconv.Quote(value)), want)
 		}
-		text := "must be a text, in quotes if it is empty or could be something else"
 		for value, want := range map[string]string{
-			strings.Repeat("x", s.MaxLen+1): fmt.Sprintf("has %d bytes, must have 0 to %d", s.MaxLen+1, s.MaxLen),
-			"":                              `is "", ` + text,
-			"null":                          `is "null", ` + text,
-			"{}":                            `is "", ` + text,
-			"30":                            `is "30", ` + text,
-			"true":                          `is "true", ` + text,
-			"[plain]":                       `is "a list", ` + text,
+			strings.Repeat("x", s.MaxLen+1): fmt.Sprintf("Too long: may not be more than %d bytes", s.MaxLen),
+			"{}":                            `Invalid value: "mapping": must be a string`,
+			"30":                            `Invalid value: "number": must be a string`,
+			"true":                          `Invalid value: "boolean": must be a string`,
+			"[plain]":                       `Invalid value: "list": must be a string`,
 		} {
 			_, err := config.Parse([]byte(set(setting.Path, value)))
 			checkRejected(t, err, setting.Path+": ", want)
 		}
 	}
 	if texts < 4 {
-		t.Fatalf("there are %d texts", texts)
+		t.Fatalf("there are %d strings", texts)
 	}
 }
 
-func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
+func TestListsAreBounded(t *testing.T) {
 	t.Parallel()
 	lists := 0
 	for i, setting := range new(config.Config).Settings() {
@@ -192,6 +194,7 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 			"[]":                        {},
 			"[one, another]":            {"one", "another"},
 			"\n    - one\n    - \"30\"": {"one", "30"},
+			"[&a one, *a]":              {"one", "one"},
 			"[" + strings.Repeat("x", s.MaxLen) + "]":    {strings.Repeat("x", s.MaxLen)},
 			"[" + strings.Repeat("x,", s.MaxItems) + "]": slices.Repeat([]string{"x"}, s.MaxItems),
 		} {
@@ -199,24 +202,19 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 			*want.Settings()[i].Value.(config.StringListSetting).Value = value
 			checkParses(t, set(setting.Path, text), want)
 		}
-		list, text := "must be a list, such as [] or [one, another]", "must be a text, in quotes"
 		for value, want := range map[string]string{
-			"":                    `is "", ` + list,
-			"null":                `is "null", ` + list,
-			"{}":                  `is "", ` + list,
-			"one":                 `is "one", ` + list,
-			"[one, 30]":           `item 2 is "30", ` + text,
-			"[{a: b, c: d}, one]": `item 1 is "keys", ` + text,
-			"[[one]]":             `item 1 is "a list", ` + text,
-			"[one, ~]":            `item 2 is "~", ` + text,
-			"[30, true]":          `or could be something else; item 2 is "true", ` + text,
-			`[one, ""]`:           fmt.Sprintf("item 2 has 0 bytes, must have 1 to %d", s.MaxLen),
-			"[&a one, *a]":        `item 2 is "*a", ` + text,
-			"[" + strings.Repeat("x", s.MaxLen+1) + "]":    fmt.Sprintf("item 1 has %d bytes, must have 1 to %d", s.MaxLen+1, s.MaxLen),
-			"[" + strings.Repeat("x,", s.MaxItems+1) + "]": fmt.Sprintf("has %d items, must have %d at most", s.MaxItems+1, s.MaxItems),
+			"{}":               `: Invalid value: "mapping": must be a list`,
+			"one":              `: Invalid value: "string": must be a list`,
+			"[one, 30]":        `: Invalid value: "number": must be a string`,
+			"[{a: b}]":         `: Invalid value: "mapping": must be a string`,
+			"[[one]]":          `: Invalid value: "list": must be a string`,
+			"[one, ~]":         "[1]: Required value: must not be empty",
+			`[one, "", a, ""]`: "[1]: Required value: must not be empty; " + setting.Path + "[3]: Required value",
+			"[" + strings.Repeat("x", s.MaxLen+1) + "]":    fmt.Sprintf("[0]: Too long: may not be more than %d bytes", s.MaxLen),
+			"[" + strings.Repeat("x,", s.MaxItems+1) + "]": fmt.Sprintf(": Too many: %d: must have at most %d items", s.MaxItems+1, s.MaxItems),
 		} {
 			_, err := config.Parse([]byte(set(setting.Path, value)))
-			checkRejected(t, err, setting.Path+": ", want)
+			checkRejected(t, err, setting.Path+want)
 		}
 	}
 	if lists < 3 {
@@ -224,33 +222,33 @@ func TestEveryListIsTakenIfItIsOneOfTextsAndNotTooLong(t *testing.T) {
 	}
 }
 
-func TestEveryChoiceIsTakenOutOfItsNamesAlone(t *testing.T) {
+func TestEnumsAreClosed(t *testing.T) {
 	t.Parallel()
-	choices := 0
+	enums := 0
 	for i, setting := range new(config.Config).Settings() {
 		s, ok := setting.Value.(config.EnumListSetting)
 		if !ok {
 			continue
 		}
-		choices++
+		enums++
 		for text, value := range map[string][]string{"[]": {}, "[" + strings.Join(s.Allowed, ", ") + "]": s.Allowed} {
 			want := config.Default()
 			*want.Settings()[i].Value.(config.EnumListSetting).Value = value
 			checkParses(t, set(setting.Path, text), want)
 		}
 		for value, want := range map[string]string{
-			"[Dance]": `item 1 is "Dance", must be one of ` + strings.Join(s.Allowed, ", "),
-			"[" + strings.ToLower(s.Allowed[0]) + "]": "must be one of " + strings.Join(s.Allowed, ", "),
-			s.Allowed[0]: "must be a list, such as",
-			"[30]":       `item 1 is "30", must be a text`,
-			"[" + strings.Repeat("x,", len(s.Allowed)+1) + "]": fmt.Sprintf("must have %d at most", len(s.Allowed)),
+			"[Dance]": `[0]: Unsupported value: "Dance": supported values: "` + s.Allowed[0] + `"`,
+			"[" + strings.ToLower(s.Allowed[0]) + "]": "[0]: Unsupported value: ",
+			s.Allowed[0]: `: Invalid value: "string": must be a list`,
+			"[30]":       `: Invalid value: "number": must be a string`,
+			"[" + strings.Repeat("x,", len(s.Allowed)+1) + "]": fmt.Sprintf(": Too many: %d: must have at most %d", len(s.Allowed)+1, len(s.Allowed)),
 		} {
 			_, err := config.Parse([]byte(set(setting.Path, value)))
-			checkRejected(t, err, setting.Path+": ", want)
+			checkRejected(t, err, setting.Path+want)
 		}
 	}
-	if choices < 1 {
-		t.Fatalf("there are %d choices", choices)
+	if enums < 1 {
+		t.Fatalf("there are %d enums", enums)
 	}
 }
 
@@ -258,7 +256,7 @@ func checkParses(t *testing.T, text string, want config.Config) {
 	t.Helper()
 	got, err := config.Parse([]byte(text))
 	if err != nil {
-		t.Errorf("%q is refused: %v", text, err)
+		t.Errorf("%q is rejected: %v", text, err)
 		return
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -269,77 +267,76 @@ func checkParses(t *testing.T, text string, want config.Config) {
 func checkRejected(t *testing.T, err error, wants ...string) {
 	t.Helper()
 	if err == nil {
-		t.Errorf("it is taken, want it refused because of %q", wants)
+		t.Errorf("it is accepted, want it rejected because of %q", wants)
 		return
 	}
 	for _, want := range wants {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the refusal does not say %q: %v", want, err)
+			t.Errorf("the error does not contain %q: %v", want, err)
 		}
 	}
 }
 
-func TestWhatIsSaidOfAFileIsShortAndShowsNoSecret(t *testing.T) {
+func TestErrorsAreBoundedAndShowNoSecret(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder
 	for i := range 50000 {
 		fmt.Fprintf(&many, "key%d: 1\n", i)
 	}
 	for name, tc := range map[string]struct{ text, want string }{
-		"many keys":            {head + many.String(), "and perhaps more"},
-		"a long value":         {set("upgradeWindow", strings.Repeat("9", 100_000)), `upgradeWindow: is "` + strings.Repeat("9", 64) + `…", must be a duration`},
-		"a long key":           {head + "? " + strings.Repeat("k", 100_000) + "\n: 1\n", `"` + strings.Repeat("k", 64) + `…": there is no such key`},
-		"a deep one":           {head + "a: " + strings.Repeat("{a: ", 3000) + "1" + strings.Repeat("}", 3000), "a.a.a: there is no such key"},
-		"a key for a terminal": {head + `"a\e[2J\nb": 1`, `"a\x1b[2J\nb": there is no such key`},
-		"a password":           {set("webhook", "https://me:secret@receiver"), `webhook: is "…", must hold keys`},
-		"a token":              {set("externalDependencies.urls", "https://there/?token=secret"), `externalDependencies.urls: is "…", must be a list`},
-		"a URL as a duration":  {set("webhook.timeout", "https://there/?token=secret"), `webhook.timeout: is "…", must be a duration`},
-		"a URL as a key":       {head + "https://me:secret@receiver: 1", `"…": there is no such key`},
+		"many keys":            {head + many.String(), "more"},
+		"a long value":         {set("upgradeWindow", strings.Repeat("9", 100_000)), "upgradeWindow: Invalid value: "},
+		"a long kind":          {"apiVersion: " + config.APIVersion + "\nkind: " + strings.Repeat("k", 100_000), `kind: Unsupported value: "` + strings.Repeat("k", 64) + `…"`},
+		"a long key":           {head + "? " + strings.Repeat("k", 100_000) + "\n: 1\n", strings.Repeat("k", 64) + "…: Invalid value: unknown field"},
+		"a deep one":           {head + "a: " + strings.Repeat("{a: ", 3000) + "1" + strings.Repeat("}", 3000), "a: Invalid value: unknown field"},
+		"a key for a terminal": {head + `"a\e[2J\nb": 1`, `a\x1b[2J\nb: Invalid value: unknown field`},
+		"a password":           {set("webhook", "https://me:secret@receiver"), `webhook: Invalid value: "string": must be a mapping`},
+		"a token":              {set("externalDependencies.urls", "https://there/?token=secret"), `externalDependencies.urls: Invalid value: "string": must be a list`},
+		"a URL as a duration":  {set("webhook.timeout", "https://there/?token=secret"), `webhook.timeout: Invalid value: "…": must be a duration`},
+		"a URL as a key":       {head + "https://me:secret@receiver: 1", "…: Invalid value: unknown field"},
+		"a URL as two keys":    {head + "https://me:secret@receiver: 1\nhttps://me:secret@receiver: 2", "…"},
+		"many keys twice":      {head + many.String() + many.String(), "already set"},
 	} {
 		_, err := config.Parse([]byte(tc.text))
 		checkRejected(t, err, tc.want)
-		switch message := strings.ReplaceAll(err.Error(), "\n", "; "); {
-		case len(message) > 16<<10:
-			t.Errorf("%s: %d bytes are said", name, len(message))
+		switch message := err.Error(); {
+		case len(message) > 4<<10:
+			t.Errorf("%s: the error has %d bytes", name, len(message))
 		case strings.Contains(message, "secret") || strings.ContainsFunc(message, unicode.IsControl):
-			t.Errorf("%s: it is said that %s", name, message)
+			t.Errorf("%s: the error is %s", name, message)
 		}
 	}
 }
 
-func TestWhatIsWrongIsSaidWithItsKeyAndWhatIsRight(t *testing.T) {
+func TestErrorsNameTheKeyAndWhatIsValid(t *testing.T) {
 	t.Parallel()
-	const keys = "must be one of apiVersion, kind, upgradeWindow, controlPlane.slowAfter, "
 	for name, tc := range map[string]struct {
 		text string
 		want []string
 	}{
-		"an empty file":                {"", []string{"apiVersion: is missing, must be config.upgrade.managed.openshift.io/v1alpha1", "kind: is missing, must be OperatorConfig"}},
-		"nothing but a comment":        {"# later\n", []string{"apiVersion: is missing", "kind: is missing"}},
-		"another version":              {"apiVersion: config.upgrade.managed.openshift.io/v2\nkind: OperatorConfig\n", []string{`apiVersion: is "config.upgrade.managed.openshift.io/v2", must be config.upgrade.managed.openshift.io/v1alpha1`}},
-		"another kind":                 {"apiVersion: config.upgrade.managed.openshift.io/v1alpha1\nkind: ConfigMap\n", []string{`kind: is "ConfigMap", must be OperatorConfig`}},
-		"an unknown key":               {head + "upgradeWindows: 1h\n", []string{"upgradeWindows: there is no such key, " + keys}},
-		"an unknown key in a section":  {head + "controlPlane:\n  slowafter: 1h\n", []string{"controlPlane.slowafter: there is no such key, " + keys}},
-		"a key in the wrong case":      {head + "UpgradeWindow: 1h\n", []string{"UpgradeWindow: there is no such key, " + keys}},
-		"an unknown section":           {head + "nodes:\n  drain:\n    timeout: 1h\n", []string{"nodes.drain.timeout: there is no such key, " + keys}},
-		"an unknown empty section":     {head + "nodes: {}\n", []string{"nodes: there is no such key, " + keys}},
-		"a path for a key":             {head + "workers.slowAfter: 1h\n", []string{`"workers.slowAfter": there is no such key, ` + keys}},
-		"keys below a setting":         {head + "upgradeWindow:\n  minutes: 30\n", []string{"upgradeWindow.minutes: there is no such key"}},
-		"a value instead of a section": {head + "controlPlane: 1h\n", []string{`controlPlane: is "1h", must hold keys, such as controlPlane.slowAfter`}},
-		"a list instead of a section":  {head + "controlPlane: [1h]\n", []string{`controlPlane: is "a list", must hold keys, such as controlPlane.slowAfter`}},
-		"a key that is there twice":    {head + "upgradeWindow: 1h\nupgradeWindow: 2h\n", []string{"upgradeWindow: is in lines 3 and 4, must be there once"}},
-		"a section that is there twice": {
-			head + "workers:\n  slowAfter: 1h\nworkers:\n  slowAfter: 2h\n", []string{"workers.slowAfter: is in lines 4 and 6, must be there once"},
-		},
-		"an alias":          {head + "upgradeWindow: &w 1h\nworkers:\n  slowAfter: *w\n", []string{`workers.slowAfter: is "*w", must be a duration`}},
-		"several documents": {head + "---\n" + head, []string{"there is more than one document, must be one"}},
-		"a list":            {"- upgradeWindow: 1h\n", []string{"must be keys and their values, such as upgradeWindow: 30m"}},
-		"a sentence":        {"thirty minutes", []string{"must be keys and their values, such as upgradeWindow: 30m"}},
-		"no YAML":           {head + "workers: [\n", []string{"reading the configuration: yaml: line"}},
-		"tabs":              {head + "workers:\n\tslowAfter: 1h\n", []string{"reading the configuration: yaml: line"}},
+		"an empty file":                {"", []string{"apiVersion: Required value: must be config.upgrade.managed.openshift.io/v1alpha1; kind: Required value: must be OperatorConfig"}},
+		"nothing but a comment":        {"# later\n", []string{"apiVersion: Required value", "kind: Required value"}},
+		"another version":              {"apiVersion: config.upgrade.managed.openshift.io/v2\nkind: OperatorConfig\n", []string{`apiVersion: Unsupported value: "config.upgrade.managed.openshift.io/v2": supported values: "config.upgrade.managed.openshift.io/v1alpha1"`}},
+		"another kind":                 {"apiVersion: config.upgrade.managed.openshift.io/v1alpha1\nkind: ConfigMap\n", []string{`kind: Unsupported value: "ConfigMap": supported values: "OperatorConfig"`}},
+		"an unknown key":               {head + "upgradeWindows: 1h\n", []string{"upgradeWindows: Invalid value: unknown field"}},
+		"an unknown key in a section":  {head + "controlPlane:\n  slowafter: 1h\n", []string{"controlPlane.slowafter: Invalid value: unknown field"}},
+		"a key in the wrong case":      {head + "UpgradeWindow: 1h\n", []string{"UpgradeWindow: Invalid value: unknown field"}},
+		"an unknown section":           {head + "nodes:\n  drain:\n    timeout: 1h\n", []string{"nodes: Invalid value: unknown field"}},
+		"a path for a key":             {head + "workers.slowAfter: 1h\n", []string{"workers.slowAfter: Invalid value: unknown field"}},
+		"a value instead of a section": {head + "controlPlane: 1h\n", []string{`controlPlane: Invalid value: "string": must be a mapping`}},
+		"a list instead of a section":  {head + "controlPlane: [1h]\n", []string{`controlPlane: Invalid value: "list": must be a mapping`}},
+		"keys that are there twice":    {head + "upgradeWindow: 1h\nworkers: {slowAfter: 1h, slowAfter: 2h}\nupgradeWindow: 2h\n", []string{`line 4: key "slowAfter" already set`, `line 5: key "upgradeWindow" already set`}},
+		"several documents":            {head + "---\n" + head, []string{"the file holds more than one document"}},
+		"a list":                       {"- upgradeWindow: 1h\n", []string{`Invalid value: "list": must be a mapping`}},
+		"a sentence":                   {"thirty minutes", []string{`Invalid value: "string": must be a mapping`}},
+		"no YAML":                      {head + "workers: [\n", []string{"invalid configuration: yaml: line"}},
+		"tabs":                         {head + "workers:\n\tslowAfter: 1h\n", []string{"invalid configuration: yaml: line"}},
 		"everything at once": {
-			"kind: Config\nworkers:\n  slowAfter: 0s\n  x: 1\nupgradeWindow: 5\n",
-			[]string{"apiVersion: is missing", "kind: is \"Config\"", "workers.slowAfter: is 0s", "workers.x: there is no such key", "upgradeWindow: is \"5\""},
+			"kind: Config\nworkers:\n  slowAfter: 0s\n  x: 1\nupgradeWindow: 5\nz: 1\npostUpgrade: {procedures: [Dance]}\n",
+			[]string{
+				"workers.x: Invalid value: unknown field; z: Invalid value: unknown field; apiVersion: Required value", `kind: Unsupported value: "Config"`,
+				`workers.slowAfter: Invalid value: "0s"`, `upgradeWindow: Invalid value: "5"`, `postUpgrade.procedures[0]: Unsupported value: "Dance"`,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +347,7 @@ func TestWhatIsWrongIsSaidWithItsKeyAndWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestAConfigurationIsWrittenAsItIsRead(t *testing.T) {
+func TestMarshalAndParseRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := config.Default()
 	want.UpgradeWindow.Duration, want.Scale.Timeout.Duration = 90*time.Second, 45*time.Second
@@ -365,11 +362,11 @@ func TestAConfigurationIsWrittenAsItIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("after writing and reading it (-want +got):\n%s", diff)
+		t.Errorf("after a round trip (-want +got):\n%s", diff)
 	}
 }
 
-func TestDurationsAreWrittenAsShortAsTheyCanBe(t *testing.T) {
+func TestDurationsAreMarshaledAsShortAsPossible(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0:                              "0s",
@@ -399,7 +396,7 @@ func FuzzParse(f *testing.F) {
 		c, err := config.Parse(data)
 		if err != nil {
 			if diff := cmp.Diff(config.Config{}, c); diff != "" {
-				t.Errorf("a refused file leaves something behind: %s", diff)
+				t.Errorf("a rejected file leaves something behind: %s", diff)
 			}
 			return
 		}
@@ -420,7 +417,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if c.APIVersion != config.APIVersion || c.Kind != config.Kind {
-			t.Errorf("taken although it is a %s %s", c.APIVersion, c.Kind)
+			t.Errorf("accepted although it is a %s %s", c.APIVersion, c.Kind)
 		}
 	})
 }

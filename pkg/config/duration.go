@@ -9,15 +9,41 @@ import (
 	"time"
 )
 
-// Duration is a length of time with its unit, as in 90s, 30m or 2h30m.
-type Duration struct{ time.Duration }
+// Duration is a length of time that is written with its unit, for example 90s, 30m, or 2h30m.
+type Duration struct {
+	time.Duration
 
-// MarshalJSON writes the duration with its unit, as short as it can be.
+	unset   bool   // the file does not hold the key
+	invalid string // what the file holds instead of a duration, as JSON; empty in a valid configuration
+}
+
+// UnmarshalJSON decodes a duration. It accepts anything, so that validation can report all values
+// that are not durations at once.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" { // as for every type: not set
+		return nil
+	}
+	*d = Duration{}
+	var text string
+	err := json.Unmarshal(data, &text)
+	if err == nil {
+		d.Duration, err = time.ParseDuration(text)
+	}
+	if err != nil {
+		d.invalid = string(data)
+	}
+	return nil
+}
+
+// Equal reports whether both are the same length of time.
+func (d Duration) Equal(other Duration) bool { return d == other }
+
+// MarshalJSON encodes the duration with its unit, as short as possible.
 func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.String())
 }
 
-// String is the duration with its unit, as in 30m.
+// String returns the duration with its unit, for example 30m.
 func (d Duration) String() string {
 	text := d.Duration.String()
 	if strings.HasSuffix(text, "m0s") {

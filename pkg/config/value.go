@@ -4,24 +4,32 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config/strict"
 )
 
-// Value is what a setting holds, what it holds unless set, and what it may hold.
+// Value is the value of a setting: its default and its valid values.
 type Value interface {
-	// DefaultText is the value unless set, as it would be written.
+	// DefaultText returns the default, as it would be written in the file.
 	DefaultText() string
-	// Range says what the value may be.
+	// Range describes the valid values.
 	Range() string
 
+	// reset sets the default.
 	reset()
-	// read takes what is written in a file, if it is within the bounds.
-	read(e node) error
+	// clear prepares for decoding, which would mix the items of a list with its defaults.
+	clear()
+	// complete sets the default if the file does not set the value or sets it to null.
+	complete()
+	// validate returns what is invalid.
+	validate(path *field.Path) field.ErrorList
 }
 
 // DurationSetting is a duration.
@@ -31,25 +39,31 @@ type DurationSetting struct {
 	Min, Max time.Duration
 }
 
-// DefaultText is the default.
-func (s DurationSetting) DefaultText() string { return Duration{s.Default}.String() }
+// DefaultText returns the default.
+func (s DurationSetting) DefaultText() string { return Duration{Duration: s.Default}.String() }
 
-// Range are both ends.
+// Range returns both ends.
 func (s DurationSetting) Range() string {
-	return fmt.Sprintf("%s to %s", Duration{s.Min}, Duration{s.Max})
+	return fmt.Sprintf("%s to %s", Duration{Duration: s.Min}, Duration{Duration: s.Max})
 }
 
-func (s DurationSetting) reset() { s.Value.Duration = s.Default }
+func (s DurationSetting) reset() { *s.Value = Duration{Duration: s.Default} }
 
-func (s DurationSetting) read(e node) error {
-	value, err := time.ParseDuration(e.text)
-	switch {
-	case err != nil:
-		return fmt.Errorf("is %s, must be a duration with its unit, such as 90s, 30m or 2h30m", e.quoted())
-	case value < s.Min || value > s.Max:
-		return fmt.Errorf("is %s, must be between %s and %s", e.text, Duration{s.Min}, Duration{s.Max})
+func (s DurationSetting) clear() { s.Value.unset = true }
+
+func (s DurationSetting) complete() {
+	if s.Value.unset {
+		s.reset()
 	}
-	s.Value.Duration = value
+}
+
+func (s DurationSetting) validate(path *field.Path) field.ErrorList {
+	switch value := s.Value; {
+	case value.invalid != "":
+		return field.ErrorList{field.Invalid(path, strict.Sanitize(strings.Trim(value.invalid, `"`)), "must be a duration with its unit, for example 90s, 30m, or 2h30m")}
+	case value.Duration < s.Min || value.Duration > s.Max:
+		return field.ErrorList{field.Invalid(path, value.String(), fmt.Sprintf("must be between %s and %s", Duration{Duration: s.Min}, Duration{Duration: s.Max}))}
+	}
 	return nil
 }
 
@@ -60,19 +74,22 @@ type StringSetting struct {
 	MaxLen  int // in bytes
 }
 
-// DefaultText is the default.
+// DefaultText returns the default.
 func (t StringSetting) DefaultText() string { return strconv.Quote(t.Default) }
 
-// Range are how long it may be.
+// Range returns the maximum length.
 func (t StringSetting) Range() string { return fmt.Sprintf("up to %d bytes", t.MaxLen) }
 
 func (t StringSetting) reset() { *t.Value = t.Default }
 
-func (t StringSetting) read(e node) error {
-	if err := e.validateLength(0, t.MaxLen); err != nil {
-		return err
+func (StringSetting) clear() {}
+
+func (StringSetting) complete() {}
+
+func (t StringSetting) validate(path *field.Path) field.ErrorList {
+	if len(*t.Value) > t.MaxLen {
+		return field.ErrorList{field.TooLong(path, field.OmitValueType{}, t.MaxLen)}
 	}
-	*t.Value = e.text
 	return nil
 }
 
@@ -80,81 +97,75 @@ func (t StringSetting) read(e node) error {
 type StringListSetting struct {
 	Value    *[]string
 	Default  []string
-	MaxItems int // items
-	MaxLen   int // in bytes, each
+	MaxItems int
+	MaxLen   int // of an item, in bytes
 }
 
-// DefaultText is the default.
+// DefaultText returns the default.
 func (l StringListSetting) DefaultText() string { return "[" + strings.Join(l.Default, ", ") + "]" }
 
-// Range are how many there may be, and how long.
+// Range returns the maximum number and length of the items.
 func (l StringListSetting) Range() string {
 	return fmt.Sprintf("up to %d, each of 1 to %d bytes", l.MaxItems, l.MaxLen)
 }
 
 func (l StringListSetting) reset() { *l.Value = append([]string{}, l.Default...) }
 
-func (l StringListSetting) read(e node) error {
-	switch {
-	case !e.isList:
-		return fmt.Errorf("is %s, must be a list, such as [] or [one, another]", e.quoted())
-	case len(e.items) > l.MaxItems:
-		return fmt.Errorf("has %d items, must have %d at most", len(e.items), l.MaxItems)
+func (l StringListSetting) clear() { *l.Value = nil }
+
+func (l StringListSetting) complete() {
+	if *l.Value == nil {
+		l.reset()
 	}
-	values := make([]string, 0, len(e.items))
-	var errs []string
-	for i, item := range e.items {
-		if err := item.validateLength(1, l.MaxLen); err != nil {
-			errs = append(errs, fmt.Sprintf("item %d %s", i+1, err))
-		}
-		values = append(values, item.text)
-	}
-	if len(errs) > 0 {
-		return errors.New(strings.Join(errs, "; "))
-	}
-	*l.Value = values
-	return nil
 }
 
-// EnumListSetting is a list of names out of a given set. Unset, it is empty.
+func (l StringListSetting) validate(path *field.Path) field.ErrorList {
+	if len(*l.Value) > l.MaxItems {
+		return field.ErrorList{field.TooMany(path, len(*l.Value), l.MaxItems)}
+	}
+	var errs field.ErrorList
+	for i, item := range *l.Value {
+		switch {
+		case item == "":
+			errs = append(errs, field.Required(path.Index(i), "must not be empty"))
+		case len(item) > l.MaxLen:
+			errs = append(errs, field.TooLong(path.Index(i), field.OmitValueType{}, l.MaxLen))
+		}
+	}
+	return errs
+}
+
+// EnumListSetting is a list of given names. The default is the empty list.
 type EnumListSetting struct {
 	Value   *[]string
 	Allowed []string
 }
 
-// DefaultText is the empty list.
+// DefaultText returns the empty list.
 func (EnumListSetting) DefaultText() string { return "[]" }
 
-// Range are the names.
+// Range returns the names.
 func (c EnumListSetting) Range() string { return "any of " + strings.Join(c.Allowed, ", ") }
 
 func (c EnumListSetting) reset() { *c.Value = []string{} }
 
-func (c EnumListSetting) read(e node) error {
-	var chosen []string
-	if err := (StringListSetting{Value: &chosen, MaxItems: len(c.Allowed), MaxLen: maxNameLen}).read(e); err != nil {
-		return err
+func (c EnumListSetting) clear() { *c.Value = nil }
+
+func (c EnumListSetting) complete() {
+	if *c.Value == nil {
+		c.reset()
 	}
-	var errs []string
-	for i, name := range chosen {
-		if !slices.Contains(c.Allowed, name) {
-			errs = append(errs, fmt.Sprintf("item %d is %q, must be one of %s", i+1, name, strings.Join(c.Allowed, ", ")))
-		}
-	}
-	if len(errs) > 0 {
-		return errors.New(strings.Join(errs, "; "))
-	}
-	*c.Value = chosen
-	return nil
 }
 
-// validateLength says whether a text is written there, of so many bytes.
-func (e node) validateLength(minLen, maxLen int) error {
-	switch {
-	case !e.isText:
-		return fmt.Errorf("is %s, must be a text, in quotes if it is empty or could be something else", e.quoted())
-	case len(e.text) < minLen || len(e.text) > maxLen:
-		return fmt.Errorf("has %d bytes, must have %d to %d", len(e.text), minLen, maxLen)
+func (c EnumListSetting) validate(path *field.Path) field.ErrorList {
+	if len(*c.Value) > len(c.Allowed) {
+		return field.ErrorList{field.TooMany(path, len(*c.Value), len(c.Allowed))}
 	}
-	return nil
+	var errs field.ErrorList
+	for i, name := range *c.Value {
+		if !slices.Contains(c.Allowed, name) {
+			errs = append(errs, field.NotSupported(path.Index(i), strict.Sanitize(name), c.Allowed))
+		}
+	}
+	return errs
 }

@@ -103,7 +103,7 @@ func TestHostileServers(t *testing.T) {
 	cluster := startCluster(t, devcluster.Spec{Speed: fast, Monitoring: &monitoring.Spec{}})
 	userClient := newUserClient(t, cluster)
 	prometheus, alertmanager, receiver := startHostile(t, misleadingHandlers()...), startHostile(t, misleadingHandlers()...), startHostile(t, failingHandlers()...)
-	const settings = "maintenance: {patience: 2s}\nalerts: {interval: 1s, timeout: 1s, url: %q}\nalertmanager: {timeout: 1s, url: %q}\nwebhook: {timeout: 1s, url: %q}\n"
+	const settings = "maintenance: {timeout: 2s}\nalerts: {interval: 1s, timeout: 1s, url: %q}\nalertmanager: {timeout: 1s, url: %q}\nwebhook: {timeout: 1s, url: %q}\n"
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Config: fmt.Sprintf(settings, prometheus.url, alertmanager.url, receiver.url)})
 	upgrade := applyUpgrade(t, userClient, upgradeTo("4.20.6"))
 

@@ -1,0 +1,173 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package strict decodes files that people write: YAML or JSON into a struct. It reports every
+// unknown field with its path. What it reports is bounded, on one line, and without values that may
+// hold a secret, since it ends up in conditions and logs.
+//
+// It does not know which values are valid; its callers add those errors to the same list.
+package strict
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Bounds of what is reported.
+const (
+	maxErrors     = 10
+	maxValueBytes = 64
+	maxTextBytes  = 400
+)
+
+// Unmarshal decodes one YAML or JSON document into the struct to which v points. Fields that the
+// document does not name keep their values; its lists must be empty, since a null item keeps the
+// value of the item that it replaces. The list has one error for each unknown field. A syntax error,
+// a repeated key, or a value of another type than its field is returned alone.
+func Unmarshal(data []byte, v any) (field.ErrorList, error) {
+	document, err := onlyDocument(data)
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	unknown, err := kjson.UnmarshalStrict(asJSON, v)
+	if err != nil {
+		return nil, typeError(err)
+	}
+	var errs field.ErrorList
+	for _, err := range unknown {
+		path := err.Error()
+		if at, ok := errors.AsType[kjson.FieldError](err); ok {
+			path = at.FieldPath()
+		}
+		errs = append(errs, field.Invalid(newPath(path), field.OmitValueType{}, "unknown field"))
+	}
+	return errs, nil
+}
+
+// onlyDocument returns the document of a file that has at most one. Documents that hold nothing but
+// comments do not count.
+func onlyDocument(data []byte) ([]byte, error) {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	var only []byte
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return only, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var content any
+		if err := yaml.Unmarshal(document, &content); err == nil && content == nil {
+			continue
+		}
+		if only != nil {
+			return nil, errors.New("the file holds more than one document")
+		}
+		only = document
+	}
+}
+
+func syntaxError(err error) error {
+	message := strings.Join(strings.Fields(err.Error()), " ")
+	for _, noise := range []string{"error converting YAML to JSON: ", "unmarshal errors: "} {
+		message = strings.ReplaceAll(message, noise, "")
+	}
+	return errors.New(bound(message, maxTextBytes))
+}
+
+// typeError names the value that is of another type than its field. Its text is not shown: the
+// field is known, and the text may be a secret in the wrong place.
+func typeError(err error) error {
+	mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return syntaxError(err)
+	}
+	found, _, _ := strings.Cut(mismatch.Value, " ")
+	invalid := field.TypeInvalid(newPath(mismatch.Field), plainType(found), "must be "+describe(mismatch.Type))
+	if mismatch.Field == "" {
+		return errors.New(invalid.ErrorBody())
+	}
+	return invalid
+}
+
+func plainType(jsonType string) string {
+	switch jsonType {
+	case "array":
+		return "list"
+	case "object":
+		return "mapping"
+	case "bool":
+		return "boolean"
+	}
+	return jsonType
+}
+
+func describe(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "a mapping"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a string, in quotes if it could be something else"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
+}
+
+// newPath returns the path of a field as the decoder names it. Its parts were keys of the file, so it
+// is bounded, and hidden if it may hold a secret.
+func newPath(path string) *field.Path {
+	quoted := fmt.Sprintf("%q", Sanitize(path))
+	return field.NewPath(quoted[1 : len(quoted)-1])
+}
+
+// Sanitize returns a value for an error message: bounded, and hidden if it may be a URL with a
+// secret.
+func Sanitize(value string) string {
+	return bound(value, maxValueBytes)
+}
+
+func bound(value string, most int) string {
+	if strings.ContainsAny(value, "@?#") {
+		return "…"
+	}
+	return text.Truncate(value, most)
+}
+
+// Error returns the errors of a list as one, on one line; nil for an empty list. It names the first
+// ten and the number of the others.
+func Error(list field.ErrorList) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, err := range list[:min(len(list), maxErrors)] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(list) - maxErrors; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
