@@ -17,21 +17,22 @@ import (
 	"time"
 )
 
-// Options say how a server is reached.
+// Options configure a Client.
 type Options struct {
-	// URL is where it is: http or https, a host and perhaps a path, no more.
+	// URL is the base of all requests: http or https, a host, and an optional path.
 	URL string
-	// CAFile has the certificates of the authorities that may vouch for it, in
-	// PEM; empty: those of the system. It is read anew when it changes.
+	// CAFile is the path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB; empty means
+	// the system CAs. A changed file is used for the next request.
 	CAFile string
-	// TokenFile has the bearer token, read for each request; empty: none is
-	// sent. A token goes over https only.
+	// TokenFile is the path to the bearer token, a regular file of at most 64 KiB that is read for each
+	// request; empty means no token. A token is sent over https only, and the token of the pod's
+	// ServiceAccount to services of the cluster only.
 	TokenFile string
-	// Timeout bounds one request and its answer to the last byte; 0 is 10 seconds.
+	// Timeout bounds a request and its response to the last byte; 0 means 10 seconds.
 	Timeout time.Duration
-	// MaxBodyBytes bounds the body of an answer, in bytes; 0 is 1 MiB.
+	// MaxBodyBytes bounds the body of a response; 0 means 1 MiB.
 	MaxBodyBytes int64
-	// Proxy is asked for the proxy of a request; nil: there is none.
+	// Proxy returns the proxy of a request; nil means no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
@@ -40,40 +41,43 @@ const (
 	defaultMaxBodyBytes = 1 << 20
 )
 
-// Client is a server that can be asked. It keeps at most one idle connection.
+// Client sends requests to one server. It keeps at most one idle connection.
 type Client struct {
-	options Options
-	base    *url.URL
+	options            Options
+	base               *url.URL
+	serviceAccountDirs []string
 
 	mu        sync.Mutex
 	ca        []byte
 	transport *http.Transport
 }
 
-// ValidPort says whether somebody could listen at the URL's port, if it has one.
+// ValidPort reports whether the port of the URL is valid. No port is valid.
 func ValidPort(u *url.URL) bool {
 	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// New makes an Endpoint, or says what is wrong with the options. It asks nobody
-// and reads no file.
+// New returns a client, or an error that tells what the URL must be. It sends no request and reads no
+// file.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	invalid := err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == ""
 	switch {
 	case invalid && strings.ContainsAny(o.URL, "@?#"): // it is not shown: there may be a secret in it
-		return nil, errors.New("must begin with https:// or http:// and a host, and be without user, query and fragment; a token belongs into its own file")
+		return nil, errors.New("must begin with https:// or http:// and a host, and be without user, query and fragment; a token belongs in a file of its own")
 	case err != nil:
 		return nil, fmt.Errorf("is %q, must be a URL: %w", o.URL, errors.Unwrap(err))
 	case invalid:
 		return nil, fmt.Errorf("is %q, must begin with https:// or http:// and a host", o.URL)
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
-		return nil, errors.New("must be a URL without user, query and fragment; a token belongs into its own file")
+		return nil, errors.New("must be a URL without user, query and fragment; a token belongs in a file of its own")
 	case !ValidPort(base):
 		return nil, fmt.Errorf("is %q, must have a port from 1 to 65535, or none", o.URL)
 	case o.TokenFile != "" && base.Scheme != "https":
 		return nil, fmt.Errorf("is %q, must begin with https://: a token is sent over https only", o.URL)
+	case isServiceAccountPath(o.TokenFile) && !isClusterService(base):
+		return nil, fmt.Errorf("is %q, %w", o.URL, errServiceAccountToken)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -81,29 +85,28 @@ func New(o Options) (*Client, error) {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = defaultMaxBodyBytes
 	}
-	return &Client{options: o, base: base}, nil
+	return &Client{options: o, base: base, serviceAccountDirs: serviceAccountDirs}, nil
 }
 
-// Request is what a server is asked.
+// Request is a request.
 type Request struct {
 	Method      string
-	Path        []string // below the endpoint's own, one element each
+	Path        []string // below that of the client's URL, one element each
 	Query       url.Values
 	ContentType string
 	Body        []byte
-	// StatusOnly says that it matters whether the answer is one of success, and
-	// not what else it says, nor whether that comes to its end.
+	// StatusOnly ignores the body of a successful response, also if it is cut off.
 	StatusOnly bool
 }
 
-// Do asks the server, and returns the body of its answer. An answer whose status
-// is not 2xx is a *StatusError; what is too long or late is an error, too.
+// Do sends a request and returns the body of the response. A status other than 2xx is a *StatusError;
+// a response that is too long or too late is an error, too.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	target := c.base.JoinPath(escapePath(r.Path)...)
 	target.RawQuery = r.Query.Encode()
 	body, err := c.roundTrip(ctx, target, r)
 	if err != nil {
-		return nil, fmt.Errorf("asking %s/%s: %w", c.base.Host, strings.TrimPrefix(target.Path, "/"), stableError(err))
+		return nil, fmt.Errorf("requesting %s/%s: %w", c.base.Host, strings.TrimPrefix(target.Path, "/"), stableError(err))
 	}
 	return body, nil
 }
@@ -130,11 +133,11 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]b
 	if err != nil {
 		return nil, err
 	}
-	response, err := transport.RoundTrip(request) // and not a client: it would follow redirects
+	response, err := transport.RoundTrip(request) // an http.Client would follow redirects
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // whatever is wrong with it was seen when it was read
+	defer func() { _ = response.Body.Close() }() // an error was seen when it was read
 	body, err := io.ReadAll(io.LimitReader(response.Body, c.options.MaxBodyBytes+1))
 	switch {
 	case response.StatusCode < 200 || response.StatusCode > 299:
@@ -142,9 +145,9 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]b
 	case r.StatusOnly:
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading the answer: %w", err)
+		return nil, fmt.Errorf("reading the response: %w", err)
 	case int64(len(body)) > c.options.MaxBodyBytes:
-		return nil, fmt.Errorf("the answer is longer than %d bytes", c.options.MaxBodyBytes)
+		return nil, fmt.Errorf("the response is longer than %d bytes", c.options.MaxBodyBytes)
 	}
 	return body, nil
 }

@@ -104,21 +104,21 @@ func TestEveryWayInWhichAServerCanMisbehaveIsAnError(t *testing.T) {
 		serve http.HandlerFunc
 		want  string
 	}{
-		"it is out of order":        {respondWith(500, "oh no\n\n\x1b[31mred\x07"), "answered 500 Internal Server Error: oh no [31mred"},
-		"it refuses":                {respondWith(401, "<html>who?</html>"), "answered 401 Unauthorized: <html>who?</html>"},
+		"it is out of order":        {respondWith(500, "oh no\n\n\x1b[31mred\x07"), "responded 500 Internal Server Error: oh no [31mred"},
+		"it refuses":                {respondWith(401, "<html>who?</html>"), "responded 401 Unauthorized: <html>who?</html>"},
 		"it refuses at length":      {respondWith(403, strings.Repeat("x", 1<<21)), "Forbidden: " + strings.Repeat("x", 200) + "…"},
-		"it has no words":           {respondWith(502, ""), "answered 502 Bad Gateway"},
-		"it has moved":              {redirect, "redirects are not followed; this one leads to /elsewhere"},
-		"it has not changed":        {respondWith(304, ""), "answered 304"},
+		"it has no words":           {respondWith(502, ""), "responded 502 Bad Gateway"},
+		"it has moved":              {redirect, "redirects are not followed; this one is to /elsewhere"},
+		"it has not changed":        {respondWith(304, ""), "responded 304"},
 		"it talks and talks":        {respondWith(200, strings.Repeat("x", 1001)), "longer than 1000 bytes"},
-		"it does not answer":        {silent, "no full answer in time: context deadline exceeded"},
-		"it answers drop by drop":   {drips, "no full answer in time: context deadline exceeded"},
-		"it breaks off":             {breaksOff, "reading the answer: unexpected EOF"},
+		"it does not answer":        {silent, "no complete response in time: context deadline exceeded"},
+		"it answers drop by drop":   {drips, "no complete response in time: context deadline exceeded"},
+		"it breaks off":             {breaksOff, "reading the response: unexpected EOF"},
 		"it hangs up":               {hangsUp, "EOF"},
 		"it does not speak HTTP":    {raw("SSH-2.0-x\r\n"), "malformed HTTP"},
 		"its header has no end":     {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), "header"},
 		"its length is a lie":       {raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"), "unexpected EOF"},
-		"it promises to come later": {tooManyRequests, "answered 429 Too Many Requests"},
+		"it promises to come later": {tooManyRequests, "responded 429 Too Many Requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,9 +148,9 @@ func TestIfOnlyTheStatusMattersNothingElseIsAnError(t *testing.T) {
 		"it talks and talks":      {respondWith(200, strings.Repeat("x", 1001)), ""},
 		"it answers drop by drop": {drips, ""},
 		"it breaks off":           {breaksOff, ""},
-		"it refuses at length":    {respondWith(503, strings.Repeat("x", 1<<21)), "answered 503 Service Unavailable"},
+		"it refuses at length":    {respondWith(503, strings.Repeat("x", 1<<21)), "responded 503 Service Unavailable"},
 		"it has moved":            {redirect, "redirects are not followed"},
-		"it does not answer":      {silent, "no full answer in time"},
+		"it does not answer":      {silent, "no complete response in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,9 +299,9 @@ func TestTheServerMustBeVouchedForByTheAuthorityThatTheFileNamesNow(t *testing.T
 	ca := writeTempFile(t, "nothing")
 	e := newClient(t, httpclient.Options{URL: server.URL, CAFile: ca})
 	for _, step := range []struct{ ca, want string }{
-		{"nothing", "no certificate in PEM"},
+		{"nothing", "does not hold a PEM certificate"},
 		{caPEM(server), ""},
-		{strings.Replace(caPEM(server), "BEGIN CERT", "BEGIN CERTX", 1), "no certificate in PEM"},
+		{strings.Replace(caPEM(server), "BEGIN CERT", "BEGIN CERTX", 1), "does not hold a PEM certificate"},
 		{caPEM(server), ""},
 	} {
 		rewrite(t, ca, step.ca)

@@ -579,7 +579,7 @@ func TestADeadReceiverHoldsUpNobodyAndIsSeen(t *testing.T) {
 		t.Errorf("to be told took %s", took)
 	}
 	w.eventually("it was tried", func() bool { return w.hook.LastError() != nil })
-	const want = "2 notifications are not delivered yet: asking %s/: answered 503 Service Unavailable: [31mmaintenance"
+	const want = "2 notifications are not delivered yet: requesting %s/: responded 503 Service Unavailable: [31mmaintenance"
 	if err := w.hook.PendingError("u-1"); err == nil || err.Error() != fmt.Sprintf(want, strings.TrimPrefix(w.url, "http://")) {
 		t.Errorf("got %v", err)
 	}

@@ -1,0 +1,99 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package httpclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// maxFileBytes bounds a file with CA certificates or a token.
+const maxFileBytes = 64 << 10
+
+// serviceAccountDirs are the directories in which a kubelet mounts the token of a pod's
+// ServiceAccount. The first one is a link to the second one in most images.
+var serviceAccountDirs = []string{"/var/run/secrets/kubernetes.io/serviceaccount", "/run/secrets/kubernetes.io/serviceaccount"}
+
+// readFile returns the content of a regular file of at most 64 KiB. Every other file, such as a pipe
+// or a device, is an error; it is never waited for.
+func readFile(name string) ([]byte, fs.FileInfo, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(data) > maxFileBytes {
+		return nil, nil, fmt.Errorf("%s is longer than %d bytes", name, maxFileBytes)
+	}
+	return data, info, nil
+}
+
+// token returns the token as the file holds it now: tokens of ServiceAccounts are replaced every
+// hour. It is empty if no file is configured.
+func (c *Client) token() (string, error) {
+	if c.options.TokenFile == "" {
+		return "", nil
+	}
+	data, info, err := readFile(c.options.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("reading the token: %w", err)
+	}
+	if !isClusterService(c.base) && isTokenIn(c.serviceAccountDirs, info) {
+		return "", errServiceAccountToken
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", errors.New("the token file does not hold a valid token") // which is not shown
+	}
+	return token, nil
+}
+
+var errServiceAccountToken = errors.New("must be a service of the cluster, for example https://name.namespace.svc:8443: " +
+	"the token of the pod's ServiceAccount is not sent elsewhere; another server takes another token file")
+
+// isClusterService reports whether the host of a URL is a service of the cluster.
+func isClusterService(u *url.URL) bool {
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	host = strings.TrimSuffix(host, ".cluster.local")
+	service, isService := strings.CutSuffix(host, ".svc")
+	return isService && strings.Count(service, ".") == 1 && !strings.HasPrefix(service, ".") && !strings.HasSuffix(service, ".")
+}
+
+// isServiceAccountPath reports whether a path is below a directory of the ServiceAccount.
+func isServiceAccountPath(path string) bool {
+	for _, dir := range serviceAccountDirs {
+		if below, err := filepath.Rel(dir, filepath.Clean(path)); err == nil && filepath.IsLocal(below) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTokenIn reports whether a file is the token of a directory, under another name perhaps.
+func isTokenIn(dirs []string, info fs.FileInfo) bool {
+	for _, dir := range dirs {
+		if token, err := os.Stat(filepath.Join(dir, "token")); err == nil && os.SameFile(info, token) {
+			return true
+		}
+	}
+	return false
+}
