@@ -18,9 +18,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 )
 
 func configuration() string {
@@ -28,7 +28,7 @@ func configuration() string {
 	var page strings.Builder
 	fmt.Fprintf(&page, "# Configuration\n\nThe file of the operator's flag `--config`: key `config.yaml` of the ConfigMap `managed-upgrade-operator-config`.\n"+
 		"Every key has a default. A duration has its unit, as in `90s`, `30m` or `2h30m`.\n\n```yaml\napiVersion: %s\nkind: %s\nupgradeWindow: 1h\ncontrolPlane:\n  slowAfter: 90m\n```\n\n", config.APIVersion, config.Kind)
-	page.WriteString("| key | what it says | default | may be |\n| --- | --- | --- | --- |\n")
+	page.WriteString("| key | description | default | valid values |\n| --- | --- | --- | --- |\n")
 	for _, s := range cfg.Settings() {
 		fmt.Fprintf(&page, "| `%s` | %s | `%s` | %s |\n", s.Path, s.Doc, s.Value.DefaultText(), s.Value.Range())
 	}
@@ -36,11 +36,11 @@ func configuration() string {
 }
 
 func flags() string {
-	var options operator.Options
+	var options manager.Options
 	set := pflag.NewFlagSet("operator", pflag.ContinueOnError)
 	options.Bind(set)
 	var page strings.Builder
-	page.WriteString("# The operator's flags\n\n| flag | default | what it says |\n| --- | --- | --- |\n")
+	page.WriteString("# Operator flags\n\n| flag | default | description |\n| --- | --- | --- |\n")
 	set.VisitAll(func(f *pflag.Flag) {
 		value := ""
 		if f.DefValue != "" {

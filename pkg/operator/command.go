@@ -7,23 +7,23 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Command is the command line of an operator that has these upgraders.
+// Command returns the command line of an operator with these upgraders.
 func Command(version string, upgraders Upgraders) *cobra.Command {
-	options := Options{Version: version}
+	options := manager.Options{Version: version}
 	cmd := &cobra.Command{
 		Use:           "operator",
-		Short:         "Carries out the UpgradeConfigs of the cluster on which it runs.",
+		Short:         "Upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request.",
 		Version:       version,
-		Args:          commandline.NoArgs,
+		Args:          manager.NoArgs,
 		SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return Main(cmd.Context(), options, clock.RealClock{}, upgraders)
 		},
 	}
 	options.Bind(cmd.Flags())
-	cmd.SetFlagErrorFunc(commandline.FlagError)
+	cmd.SetFlagErrorFunc(manager.FlagError)
 	return cmd
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
@@ -45,22 +46,28 @@ func commits(name string) engine.Step {
 	return s
 }
 
-// cluster is an API server that knows which kinds there are, and nothing else.
+// cluster is an API server that serves discovery of the kinds that the operator reads, and nothing else.
 func cluster(t *testing.T) *rest.Config {
 	t.Helper()
 	answers := map[string]string{
-		"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
-		"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "nodes", "kind": "Node"}]}`,
-		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "coordination.k8s.io",
-			"versions": [{"groupVersion": "coordination.k8s.io/v1", "version": "v1"}],
-			"preferredVersion": {"groupVersion": "coordination.k8s.io/v1", "version": "v1"}},
-			{"name": "policy", "versions": [{"groupVersion": "policy/v1", "version": "v1"}],
-			"preferredVersion": {"groupVersion": "policy/v1", "version": "v1"}}]}`,
-		"/apis/policy/v1": `{"kind": "APIResourceList", "groupVersion": "policy/v1",
-			"resources": [{"name": "poddisruptionbudgets", "kind": "PodDisruptionBudget", "namespaced": true}]}`,
-		"/apis/coordination.k8s.io/v1": `{"kind": "APIResourceList", "groupVersion": "coordination.k8s.io/v1",
-			"resources": [{"name": "leases", "kind": "Lease", "namespaced": true}]}`,
+		"/version": `{"major": "1", "minor": "36"}`,
+		"/api":     `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/api/v1":  `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "nodes", "kind": "Node"}]}`,
 	}
+	var groups []string
+	for groupVersion, resources := range map[string]string{
+		"coordination.k8s.io/v1":                `{"name": "leases", "kind": "Lease", "namespaced": true}`,
+		"policy/v1":                             `{"name": "poddisruptionbudgets", "kind": "PodDisruptionBudget", "namespaced": true}`,
+		"upgrade.managed.openshift.io/v1alpha1": `{"name": "upgradeconfigs", "kind": "UpgradeConfig", "namespaced": true}`,
+		"config.openshift.io/v1":                `{"name": "clusterversions", "kind": "ClusterVersion"}, {"name": "clusteroperators", "kind": "ClusterOperator"}`,
+		"machineconfiguration.openshift.io/v1":  `{"name": "machineconfigpools", "kind": "MachineConfigPool"}`,
+	} {
+		group, version, _ := strings.Cut(groupVersion, "/")
+		groups = append(groups, fmt.Sprintf(`{"name": %q, "versions": [{"groupVersion": %q, "version": %q}], "preferredVersion": {"groupVersion": %q, "version": %q}}`,
+			group, groupVersion, version, groupVersion, version))
+		answers["/apis/"+groupVersion] = fmt.Sprintf(`{"kind": "APIResourceList", "groupVersion": %q, "resources": [%s]}`, groupVersion, resources)
+	}
+	answers["/apis"] = `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [` + strings.Join(groups, ", ") + `]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := answers[r.URL.Path]
 		if !ok {
@@ -79,7 +86,7 @@ func cluster(t *testing.T) *rest.Config {
 func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	access := cluster(t)
-	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	twice := table{step("Ready"), step("Ready"), commits("Commence")}
 	for name, tc := range map[string]struct {
 		upgraders map[string]upgradeconfig.ClusterUpgrader
@@ -102,7 +109,7 @@ func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 			t.Parallel()
 			upgraders := func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
 			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, upgraders)
-			if err == nil || !strings.HasPrefix(err.Error(), "checking the upgraders: ") {
+			if err == nil || !strings.HasPrefix(err.Error(), "invalid upgraders: ") {
 				t.Fatalf("got %v, want a refusal of the upgraders", err)
 			}
 			for _, want := range tc.want {
@@ -116,7 +123,7 @@ func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 
 func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 	t.Parallel()
-	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	var got runbooks.Deps
 	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 		got = deps
@@ -145,22 +152,22 @@ func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 }
 
 // optionsWithConfig are options with a configuration file that has these lines.
-func optionsWithConfig(t *testing.T, lines string) operator.Options {
+func optionsWithConfig(t *testing.T, lines string) manager.Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return operator.Options{Namespace: "upgrades", ConfigFile: file, MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+	return manager.Options{Namespace: "upgrades", ConfigFile: file, MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 }
 
 func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
 	t.Parallel()
 	for lines, unchecked := range map[string]bool{
-		"":                                false,
-		"alerts: {interval: 2s}\n":        false,
-		"alerts: {url: \"\"}\n":           true,
-		"alerts: {url: 'https://here'}\n": false,
+		"":                         false,
+		"alerts: {interval: 2s}\n": false,
+		"alerts: {url: \"\"}\n":    true,
+		"alerts: {url: 'https://here.monitoring.svc'}\n": false,
 	} {
 		var got runbooks.Deps
 		upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
@@ -200,7 +207,7 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 		t.Error("the upgraders were made")
 		return map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("Commence")}}
 	}
-	right := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
+	right := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	loud, lost, badConfig := right, right, right
 	loud.LogLevel = "loud"
 	lost.Kubeconfig = "/nowhere/kubeconfig"
@@ -216,7 +223,7 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 	for want, run := range map[string]func() error{
 		"--log-level: is \"loud\"":               func() error { return operator.Main(t.Context(), loud, clock.RealClock{}, failIfCalled) },
 		"--kubeconfig \"/nowhere/kubeconfig\": ": func() error { return operator.Main(t.Context(), lost, clock.RealClock{}, failIfCalled) },
-		fmt.Sprintf("--kubeconfig %q: must be a kubeconfig, with", prose.Kubeconfig): func() error {
+		fmt.Sprintf("--kubeconfig %q: must be a kubeconfig with", prose.Kubeconfig): func() error {
 			return operator.Main(t.Context(), prose, clock.RealClock{}, failIfCalled)
 		},
 		fmt.Sprintf("--kubeconfig %q: read %s: is a directory", folder.Kubeconfig, folder.Kubeconfig): func() error {
@@ -228,10 +235,10 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 		"--config: stat /nowhere/config.yaml": func() error {
 			return operator.Run(t.Context(), badConfig, unreachable, logr.Discard(), clock.RealClock{}, failIfCalled)
 		},
-		"--config /dev/zero: must be a file": func() error {
+		"--config /dev/zero: must be a regular file": func() error {
 			return operator.Run(t.Context(), endless, unreachable, logr.Discard(), clock.RealClock{}, failIfCalled)
 		},
-		"asking the API server http://127.0.0.1": func() error {
+		"connecting to the API server http://127.0.0.1": func() error {
 			return operator.Run(t.Context(), right, unreachable, logr.Discard(), clock.RealClock{}, failIfCalled)
 		},
 	} {
@@ -248,9 +255,9 @@ func TestAnAddressThatIsTakenIsRefusedWithItsFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inUse.Close()
-	options := operator.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: inUse.Addr().String(), LogLevel: "info", LogFormat: "json"}
+	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: inUse.Addr().String(), LogLevel: "info", LogFormat: "json"}
 	err = operator.Run(t.Context(), options, cluster(t), logr.Discard(), clock.RealClock{}, nil)
-	want := "--health-probe-bind-address: must be an address that is free and of this machine, or 0 for none: listen tcp " + inUse.Addr().String()
+	want := "--health-probe-bind-address: must be a free address of this machine, or 0 for none: listen tcp " + inUse.Addr().String()
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want an error that begins with %s", err, want)
 	}

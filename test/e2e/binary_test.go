@@ -40,7 +40,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // program is the operator's executable.
@@ -96,19 +96,19 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 	}{
 		"a flag that is not known":          {[]string{"--nope"}, []string{"unknown flag: --nope", `"operator --help" lists the flags`}},
 		"a flag without its value":          {[]string{"--config"}, []string{"flag needs an argument: --config"}},
-		"an argument that is no flag":       {[]string{"start"}, []string{`"start" is no flag`, `"operator --help" lists the flags`}},
+		"an argument that is no flag":       {[]string{"start"}, []string{`unexpected argument "start"`, `"operator --help" lists the flags`}},
 		"a switch that is neither":          {[]string{"--leader-elect=maybe"}, []string{`--leader-elect: is "maybe", must be true or false`}},
 		"an address that is none":           {[]string{"--metrics-bind-address=here"}, []string{`--metrics-bind-address: "here" is not an address such as :8443`}},
-		"several flags at once":             {[]string{"--log-level=loud", "--log-format=prose"}, []string{`--log-level: is "loud", must be debug, info or error; --log-format: is "prose", must be json or console`}},
-		"certificates that are not there":   {[]string{"--metrics-cert-path=" + nowhere}, []string{"--metrics-cert-path: must name a folder with tls.crt and tls.key, or be left out"}},
-		"no access to a cluster":            {nil, []string{"--kubeconfig: there is no access to a cluster; name a file with it"}},
+		"several flags at once":             {[]string{"--log-level=loud", "--log-format=prose"}, []string{`--log-level: is "loud", must be debug, info, or error; --log-format: is "prose", must be json or console`}},
+		"certificates that are not there":   {[]string{"--metrics-cert-path=" + nowhere}, []string{"--metrics-cert-path: must be a directory with tls.crt and tls.key, or empty"}},
+		"no access to a cluster":            {nil, []string{"--kubeconfig: required outside of a pod"}},
 		"a kubeconfig that is not there":    {[]string{"--kubeconfig=" + nowhere}, []string{`--kubeconfig "` + nowhere + `"`, "no such file"}},
 		"a kubeconfig that is none":         {[]string{"--kubeconfig=" + file("prose", "once upon a time")}, []string{"--kubeconfig", "prose"}},
 		"an API server that is not there":   {[]string{"--kubeconfig=" + kubeconfig}, []string{"https://127.0.0.1:1", "connection refused"}},
 		"a configuration that is not there": {[]string{"--kubeconfig=" + kubeconfig, "--config=" + nowhere}, []string{"--config", nowhere, "no such file"}},
 		"a configuration that is wrong": {
 			[]string{"--kubeconfig=" + kubeconfig, "--config=" + file("wrong.yaml", head+"upgradeWindow: 30\nworkers:\n  fastAfter: 1h\n")},
-			[]string{"--config", "wrong.yaml", `upgradeWindow: is "30", must be a duration with its unit`, "workers.fastAfter: "},
+			[]string{"--config", "wrong.yaml", `upgradeWindow: Invalid value: "30": must be a duration with its unit`, "workers.fastAfter: Invalid value: unknown field"},
 		},
 		"a configuration that is not YAML": {[]string{"--kubeconfig=" + kubeconfig, "--config=" + file("bad.yaml", head+"workers: [\n")}, []string{"--config", "bad.yaml", "line"}},
 	} {
@@ -136,7 +136,7 @@ func TestTheOperatorSaysWhatItTakes(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Errorf("--help: exit code %d, stderr %q", code, stderr)
 	}
-	var options operator.Options
+	var options manager.Options
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
 	options.Bind(flags)
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -371,7 +371,7 @@ func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 		want  int
 	}{
 		"nobody is refused":                     {"", http.StatusUnauthorized},
-		"somebody with a false token is":        {"false", http.StatusInternalServerError}, // so answers controller-runtime
+		"somebody with a false token is":        {"false", http.StatusUnauthorized},
 		"somebody who may not is":               {stranger, http.StatusForbidden},
 		"the operator itself is":                {own, http.StatusForbidden},
 		"somebody who may read them reads them": {reader, http.StatusOK},

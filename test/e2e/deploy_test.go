@@ -37,7 +37,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 const (
@@ -316,7 +316,7 @@ func TestDeploymentFlagsAndConfigurationAreValid(t *testing.T) {
 		// Mounts exist in a pod only.
 		args = append(args, strings.NewReplacer("$(NAMESPACE)", home, "/etc/metrics-tls", t.TempDir()).Replace(arg))
 	}
-	var options operator.Options
+	var options manager.Options
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
 	options.Bind(flags)
 	if err := flags.Parse(args); err != nil {

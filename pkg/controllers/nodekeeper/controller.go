@@ -10,19 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
@@ -46,37 +45,47 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Config returns the configuration in effect.
 	Config func() config.NodeDrain
-	// Attempts lists the upgrades whose drains are kept moving, and Upgrades the kinds whose changes
-	// start and end them.
+	// Attempts lists the upgrades whose drains are kept moving, and Upgrades declares the kinds whose
+	// changes start and end them.
 	Attempts Attempts
-	Upgrades []client.Object
+	Upgrades []manager.Kind
 	Events   EventPublisher
 	Metrics  *metrics.Drains
 
 	drains nodeCache
 }
 
-// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=list;watch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;delete
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 
-// SetupWithManager adds the controller to the manager.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named("nodekeeper").
-		For(&corev1.Node{}, builder.WithPredicates(drainChangedPredicate{})).
-		Watches(&policyv1.PodDisruptionBudget{}, handler.Funcs{}). // they are read from the cache, and their changes cause no reconcile
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: maxConcurrentReconciles,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
-		})
-	for _, kind := range r.Upgrades {
-		b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.mapToDrainingNodes))
+// Controller declares the controller.
+func (r *Reconciler) Controller() manager.Controller {
+	reads := []manager.Kind{
+		{Object: &corev1.Node{}, ClusterScoped: true, Transform: clusterstate.StripNode, Requests: manager.Self, Predicates: []predicate.Predicate{drainChangedPredicate{}}},
+		{Object: &policyv1.PodDisruptionBudget{}, Transform: clusterstate.StripPDB},
 	}
-	return b.Complete(r)
+	for _, kind := range r.Upgrades {
+		kind.Requests = r.mapToDrainingNodes
+		reads = append(reads, kind)
+	}
+	return manager.Controller{
+		Name:        "nodekeeper",
+		AddToScheme: []func(*runtime.Scheme) error{corev1.AddToScheme, policyv1.AddToScheme},
+		Reads:       reads,
+		Bind: func(c manager.Clients) error {
+			r.Client, r.Live = c.Client, c.Live
+			return nil
+		},
+		Reconciler:              r,
+		MaxConcurrentReconciles: maxConcurrentReconciles,
+		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] {
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute)
+		},
+	}
 }
 
 // Reconcile reconciles one node. It makes no API request unless the node is being drained for an

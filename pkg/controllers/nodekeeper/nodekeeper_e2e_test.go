@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -35,9 +34,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
@@ -142,27 +141,25 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	}
 	access.QPS = -1
 	access.WrapTransport = k.requests.wrap
-	mgr, err := ctrl.NewManager(access, ctrl.Options{
-		Scheme: k.userClient.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
-		Cache: cache.Options{ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}: {Transform: upgradeconfig.StripNode}, &policyv1.PodDisruptionBudget{}: {Transform: nodekeeper.StripPDB},
-		}},
-	})
-	if err != nil {
-		k.tb.Fatal(err)
-	}
 	drainMetrics, err := metrics.NewDrains(k.registry)
 	if err != nil {
 		k.tb.Fatal(err)
 	}
 	reconciler := &nodekeeper.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: k.clock, Metrics: drainMetrics,
-		Events:   &notify.Events{Client: mgr.GetClient(), Clock: k.clock},
+		Clock: k.clock, Metrics: drainMetrics,
 		Config:   func() config.NodeDrain { return settings },
-		Attempts: k, Upgrades: []client.Object{&v1alpha1.UpgradeConfig{}},
+		Attempts: k, Upgrades: []manager.Kind{{Object: &v1alpha1.UpgradeConfig{}}},
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
+	controller := reconciler.Controller()
+	mgr, err := ctrl.NewManager(access, ctrl.Options{
+		Scheme: k.userClient.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, Cache: manager.CacheOptions(controller.Reads),
+	})
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	reconciler.Events = &notify.Events{Client: mgr.GetClient(), Clock: k.clock}
+	if err := manager.Add(mgr, controller); err != nil {
 		k.tb.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(k.tb.Context())

@@ -12,22 +12,21 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
@@ -62,6 +61,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Namespace is the namespace of the cluster's lock.
 	Namespace string
+	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled; empty means all.
+	WatchNamespaces []string
 	// Config returns what upgrades are carried out with now.
 	Config func() Snapshot
 	// ConfigChanged receives an event whenever Config returns another snapshot; nil means never.
@@ -75,11 +76,10 @@ type Reconciler struct {
 	lifecycle *lifecycle.Reconciler[*v1alpha1.UpgradeConfig]
 }
 
-// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs/status,verbs=patch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs/status,namespace=managed-upgrade-operator,verbs=patch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
-// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,verbs=get;list;watch
-// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=patch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
@@ -87,27 +87,44 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=cluster-upgrade,verbs=get;list;watch;patch
 
-// SetupWithManager adds the controller to the manager. Validate must accept the runbooks of the
-// upgraders.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.init()
-	enqueueActive := handler.EnqueueRequestsFromMapFunc(r.active)
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named("upgradeconfig").
-		For(&v1alpha1.UpgradeConfig{}).
-		Watches(&configv1.ClusterVersion{}, enqueueActive).
-		Watches(&configv1.ClusterOperator{}, enqueueActive).
-		Watches(&mcfgv1.MachineConfigPool{}, enqueueActive).
-		Watches(&corev1.Node{}, enqueueActive, builder.WithPredicates(nodeChangedPredicate{})).
-		Watches(&policyv1.PodDisruptionBudget{}, enqueueActive, builder.WithPredicates(pdbChangedPredicate{})).
-		Watches(&coordinationv1.Lease{}, enqueueActive).
-		WithOptions(controller.Options{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute),
-		})
-	if r.ConfigChanged != nil {
-		b.WatchesRawSource(source.Channel(r.ConfigChanged, handler.EnqueueRequestsFromMapFunc(r.all)))
+// Kind declares the UpgradeConfigs that are reconciled, for all controllers that read them.
+func (r *Reconciler) Kind() manager.Kind {
+	return manager.Kind{Object: &v1alpha1.UpgradeConfig{}, Namespaces: r.WatchNamespaces, Transform: clusterstate.StripMetadata}
+}
+
+// Controller declares the controller. The runbooks of the upgraders must be ones that Validate
+// accepts.
+func (r *Reconciler) Controller() manager.Controller {
+	upgradeConfigs := r.Kind()
+	upgradeConfigs.Requests = manager.Self
+	c := manager.Controller{
+		Name: "upgradeconfig",
+		AddToScheme: []func(*runtime.Scheme) error{
+			v1alpha1.AddToScheme, configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
+		},
+		Reads: []manager.Kind{
+			upgradeConfigs,
+			{Object: &configv1.ClusterVersion{}, ClusterScoped: true, Name: "version", Transform: clusterstate.StripClusterVersion, Requests: r.active},
+			{Object: &configv1.ClusterOperator{}, ClusterScoped: true, Transform: clusterstate.StripClusterOperator, Requests: r.active},
+			{Object: &mcfgv1.MachineConfigPool{}, ClusterScoped: true, Transform: clusterstate.StripPool, Requests: r.active},
+			{Object: &corev1.Node{}, ClusterScoped: true, Transform: clusterstate.StripNode, Requests: r.active, Predicates: []predicate.Predicate{nodeChangedPredicate{}}},
+			{Object: &policyv1.PodDisruptionBudget{}, Transform: clusterstate.StripPDB, Requests: r.active, Predicates: []predicate.Predicate{pdbChangedPredicate{}}},
+			{Object: &coordinationv1.Lease{}, Namespaces: []string{r.Namespace}, Name: lock.Name, Requests: r.active},
+		},
+		Bind: func(c manager.Clients) error {
+			r.Client, r.Live = c.Client, c.Live
+			r.init()
+			return nil
+		},
+		Reconciler: r,
+		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] {
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute)
+		},
 	}
-	return b.Complete(r)
+	if r.ConfigChanged != nil {
+		c.Channels = []manager.Channel{{Events: r.ConfigChanged, Requests: r.all}}
+	}
+	return c
 }
 
 func (r *Reconciler) init() {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // ErrUnexpected is returned when a story did not end as expected. What was not has been printed.
@@ -49,7 +49,7 @@ func New() *cobra.Command {
 		},
 	}
 	root.SetOut(os.Stdout)
-	root.SetFlagErrorFunc(commandline.FlagError)
+	root.SetFlagErrorFunc(manager.FlagError)
 	flags := root.PersistentFlags()
 	flags.StringVar(&opts.dir, "dir", ".devcluster", "state folder of the cluster")
 	flags.StringVar(&opts.bin, "bin-dir", "", "folder with etcd, kube-apiserver, kube-controller-manager, kubectl and operator (default: bin in the module of the working directory)")

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/binary"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
@@ -36,7 +36,7 @@ func demo(opts *globalOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Upgrade a cluster, print each step, and describe the result.",
-		Args:  commandline.NoArgs,
+		Args:  manager.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout(), opts) },
 	}
 	cmd.Flags().StringVar(&o.name, "scenario", "healthy-z", "name or file of the scenario")
@@ -84,7 +84,7 @@ func scenarioNames() *cobra.Command {
 	return &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the scenarios.",
-		Args:  commandline.NoArgs,
+		Args:  manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names, err := scenario.Names(scenarios.Files)
 			if err != nil {

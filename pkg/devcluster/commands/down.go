@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // downTimeout is how long a cluster may take to end.
@@ -24,8 +24,8 @@ const downTimeout = 30 * time.Second
 func down(opts *globalOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "End the cluster of the state folder, and remove what it left there.",
-		Args:  commandline.NoArgs,
+		Short: "Stop the cluster of the state folder, and remove its state.",
+		Args:  manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(opts.dir)
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 func logs(opts *globalOptions) *cobra.Command {
@@ -23,7 +23,7 @@ func logs(opts *globalOptions) *cobra.Command {
 		Use:   "logs [NAME]",
 		Short: "Print a log of the cluster, or the names of all.",
 		Args: func(cmd *cobra.Command, args []string) error {
-			return commandline.NoArgs(cmd, args[min(len(args), 1):]) // beside the name
+			return manager.NoArgs(cmd, args[min(len(args), 1):]) // beside the name
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			names, _ := logNames(opts.dir) // no cluster, no names

@@ -16,16 +16,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 func status(opts *globalOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the cluster runs, and how it is.",
-		Args:  commandline.NoArgs,
+		Short: "Show whether the cluster is running, and its state.",
+		Args:  manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			owner, err := controlplane.Owner(opts.dir)
 			if err != nil {

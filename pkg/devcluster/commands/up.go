@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/commandline"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // upOptions configure the command up.
@@ -30,7 +30,7 @@ func up(opts *globalOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a cluster and the operator; Ctrl-C ends both.",
-		Args:  commandline.NoArgs,
+		Args:  manager.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := opts.complete(); err != nil {
 				return err

@@ -306,7 +306,7 @@ func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
 		failure *history.StepCondition
 		want    string
 	}{
-		"it began":         {"StartedNotificationSent", nil, webhook.TypeStarted + " Normal UpgradeStarted: the upgrade to 4.4.6 begins"},
+		"it began":         {"StartedNotificationSent", nil, webhook.TypeStarted + " Normal UpgradeStarted: the upgrade to 4.4.6 starts"},
 		"it is complete":   {"CompletedNotificationSent", nil, webhook.TypeCompleted + " Normal UpgradeCompleted: the upgrade to 4.4.6 is complete"},
 		"it failed":        {"FailureNotificationSent", &failure, webhook.TypeFailed + " Warning UpgradeFailed: the upgrade to 4.4.6 has failed: VersionPinned: too late"},
 		"it was cancelled": {"FailureNotificationSent", &cancellation, webhook.TypeCancelled + " Normal UpgradeCancelled: the upgrade to 4.4.6 was cancelled: VersionPinned: it was deleted"},

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package operator
+package manager
 
 import (
 	"crypto/tls"
@@ -15,7 +15,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// writeCert writes a certificate for a name into a folder, as a kubelet would, and returns who vouches for it.
+// writeCert writes a certificate into a directory, as a kubelet does, and returns its CAs.
 func writeCert(t *testing.T, folder, name string) *x509.CertPool {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(name, nil, nil)
@@ -32,7 +32,7 @@ func writeCert(t *testing.T, folder, name string) *x509.CertPool {
 	return pool
 }
 
-func TestTheMetricsAreServedWithTheCertificateThatIsThere(t *testing.T) {
+func TestMetricsAreServedWithTheCurrentCertificate(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -40,7 +40,7 @@ func TestTheMetricsAreServedWithTheCertificateThatIsThere(t *testing.T) {
 	tlsOptions(folder)(server.TLS)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	// With the name under which Prometheus asks, as the last certificate that was made for it says.
+	// With the server name that Prometheus uses.
 	dial := func(trust *x509.CertPool) error {
 		t.Helper()
 		config := &tls.Config{RootCAs: trust, ServerName: "metrics.svc", InsecureSkipVerify: trust == nil}
@@ -72,7 +72,7 @@ func TestTheMetricsAreServedWithTheCertificateThatIsThere(t *testing.T) {
 	}
 }
 
-func TestWithoutAFolderTheCertificateIsSignedByItself(t *testing.T) {
+func TestWithoutACertificateItIsSelfSigned(t *testing.T) {
 	t.Parallel()
 	var config tls.Config
 	tlsOptions("")(&config)

@@ -1,11 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commandline has what the programs have in common in refusing what they
-// are called with: one line that says what is wrong and what would be right.
-//
-// It knows no command and no flag.
-package commandline
+package manager
 
 import (
 	"errors"
@@ -15,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagError says what would be right. It is for cobra.Command.SetFlagErrorFunc.
+// FlagError adds to an error what a valid flag would be. It is for cobra.Command.SetFlagErrorFunc.
 func FlagError(cmd *cobra.Command, err error) error {
 	kinds := map[string]string{"bool": "true or false", "int": "a whole number", "float64": "a number"}
 	var invalid *pflag.InvalidValueError
@@ -25,10 +21,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; %s", err, helpHint(cmd))
 }
 
-// NoArgs refuses arguments that are no flags. It is for cobra.Command.Args.
+// NoArgs rejects arguments that are not flags. It is for cobra.Command.Args.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%q is no flag, and there are no other arguments; %s", args[0], helpHint(cmd))
+		return fmt.Errorf("unexpected argument %q; %s", args[0], helpHint(cmd))
 	}
 	return nil
 }

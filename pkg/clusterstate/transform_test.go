@@ -1,0 +1,85 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+func TestStripNodeKeepsWhatIsRead(t *testing.T) {
+	t.Parallel()
+	beat := metav1.NewTime(time.Unix(1000, 0))
+	whole := func() *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "worker-0", ResourceVersion: "1", Labels: map[string]string{"role": "worker"},
+				Annotations: map[string]string{"machineconfiguration.openshift.io/state": "Done", "stranger": "x"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+			},
+			Spec: corev1.NodeSpec{ProviderID: "cloud://1"},
+			Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: beat, LastTransitionTime: beat}},
+				Images:     []corev1.ContainerImage{{Names: []string{"a"}, SizeBytes: 1}},
+				Capacity:   corev1.ResourceList{},
+			},
+		}
+	}
+	got, err := clusterstate.StripNode(whole())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := whole()
+	want.ManagedFields = nil
+	delete(want.Annotations, "stranger")
+	want.Status = corev1.NodeStatus{Conditions: want.Status.Conditions}
+	want.Status.Conditions[0].LastHeartbeatTime = metav1.Time{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("node (-want +got):\n%s", diff)
+	}
+	if got, err := clusterstate.StripNode("no node"); err != nil || got != "no node" {
+		t.Errorf("another object became %v, %v", got, err)
+	}
+}
+
+func TestStripPDBKeepsWhatIsRead(t *testing.T) {
+	t.Parallel()
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pod"}}
+	whole := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "a", ResourceVersion: "1", UID: "2", Generation: 3, Labels: map[string]string{"a": "b"},
+			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+		},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: selector, MaxUnavailable: new(intstr.FromInt32(0)), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1, DesiredHealthy: 1,
+			DisruptedPods: map[string]metav1.Time{"pod": {}}, Conditions: []metav1.Condition{
+				{Type: "Other"}, {Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no\ncontroller", ObservedGeneration: 3},
+			},
+		},
+	}
+	want := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "1", UID: "2", Generation: 3},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)},
+		Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1, Conditions: []metav1.Condition{
+			{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no controller"},
+		}},
+	}
+	got, err := clusterstate.StripPDB(whole)
+	if diff := cmp.Diff(any(want), got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := clusterstate.StripPDB("no budget"); err != nil || got != "no budget" {
+		t.Errorf("another object became %v, %v", got, err)
+	}
+}

@@ -1,0 +1,148 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Scheme returns a scheme of the kinds that the controllers read and write.
+func Scheme(controllers ...Controller) (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, c := range controllers {
+		for _, add := range c.AddToScheme {
+			if err := add(scheme); err != nil {
+				return nil, fmt.Errorf("registering the kinds of controller %s: %w", c.Name, err)
+			}
+		}
+	}
+	return scheme, nil
+}
+
+// Kinds returns the kinds that the controllers read from the cache, each once. Two controllers that
+// declare different selections or transforms of one kind are an error.
+func Kinds(controllers ...Controller) ([]Kind, error) {
+	var kinds []Kind
+	var errs []error
+	for _, c := range controllers {
+		for _, kind := range c.Reads {
+			same := func(k Kind) bool { return reflect.TypeOf(k.Object) == reflect.TypeOf(kind.Object) }
+			i := slices.IndexFunc(kinds, same)
+			switch {
+			case i < 0:
+				kinds = append(kinds, kind)
+			case !sameCache(kinds[i], kind):
+				errs = append(errs, fmt.Errorf("controller %s declares another selection or transform of %T than the one before", c.Name, kind.Object))
+			}
+		}
+	}
+	return kinds, errors.Join(errs...)
+}
+
+func sameCache(a, b Kind) bool {
+	return a.ClusterScoped == b.ClusterScoped && a.Name == b.Name && slices.Equal(a.Namespaces, b.Namespaces) &&
+		reflect.ValueOf(a.Transform).Pointer() == reflect.ValueOf(b.Transform).Pointer()
+}
+
+// CacheOptions returns the options of a cache that holds what these kinds declare. A read of any
+// other kind fails.
+func CacheOptions(kinds []Kind) cache.Options {
+	byObject := map[client.Object]cache.ByObject{}
+	for _, kind := range kinds {
+		var by cache.ByObject
+		by.Transform = kind.Transform
+		if kind.Name != "" {
+			by.Field = fields.OneTermEqualSelector("metadata.name", kind.Name)
+		}
+		for _, namespace := range kind.Namespaces {
+			if by.Namespaces == nil {
+				by.Namespaces = map[string]cache.Config{}
+			}
+			by.Namespaces[namespace] = cache.Config{}
+		}
+		byObject[kind.Object] = by
+	}
+	return cache.Options{
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject:                    byObject,
+	}
+}
+
+// mapperProvider returns the provider of a RESTMapper that knows the declared kinds without discovery.
+func mapperProvider(scheme *runtime.Scheme, kinds []Kind) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	return func(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
+		declared := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+		for _, kind := range kinds {
+			gvk, err := apiutil.GVKForObject(kind.Object, scheme)
+			if err != nil {
+				return nil, err
+			}
+			scope := meta.RESTScopeNamespace
+			if kind.ClusterScoped {
+				scope = meta.RESTScopeRoot
+			}
+			declared.Add(gvk, scope)
+		}
+		discovered, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+		if err != nil {
+			return nil, err
+		}
+		return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{declared, discovered}}, nil
+	}
+}
+
+// Add makes the controller part of a manager whose scheme and cache serve what it declares.
+func Add(mgr ctrl.Manager, c Controller) error {
+	if c.Bind != nil {
+		if err := c.Bind(Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}); err != nil {
+			return fmt.Errorf("setting up controller %s: %w", c.Name, err)
+		}
+	}
+	options := controller.Options{Reconciler: c.Reconciler, MaxConcurrentReconciles: c.MaxConcurrentReconciles, Logger: mgr.GetLogger()}
+	if c.RateLimiter != nil {
+		options.RateLimiter = c.RateLimiter()
+	}
+	added, err := controller.New(c.Name, mgr, options)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", c.Name, err)
+	}
+	for _, s := range c.sources(mgr.GetCache()) {
+		if err := added.Watch(s); err != nil {
+			return fmt.Errorf("watching for controller %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c Controller) sources(from cache.Cache) []source.Source {
+	var sources []source.Source
+	for _, kind := range c.Reads {
+		var requests handler.EventHandler = handler.Funcs{}
+		if kind.Requests != nil {
+			requests = handler.EnqueueRequestsFromMapFunc(kind.Requests)
+		}
+		sources = append(sources, source.Kind(from, kind.Object, requests, kind.Predicates...))
+	}
+	for _, channel := range c.Channels {
+		sources = append(sources, source.Channel(channel.Events, handler.EnqueueRequestsFromMapFunc(channel.Requests)))
+	}
+	return sources
+}

@@ -1,0 +1,114 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+func keep(obj any) (any, error) { return obj, nil }
+
+func drop(any) (any, error) { return nil, nil }
+
+func reads(name string, kinds ...manager.Kind) manager.Controller {
+	return manager.Controller{Name: name, Reads: kinds}
+}
+
+func TestKindsOfControllers(t *testing.T) {
+	t.Parallel()
+	node := manager.Kind{Object: &corev1.Node{}, Transform: keep}
+	lease := manager.Kind{Object: &coordinationv1.Lease{}, Namespaces: []string{"upgrades"}, Name: "lock"}
+	for name, tc := range map[string]struct {
+		controllers []manager.Controller
+		want        int
+		conflict    string
+	}{
+		"none":                    {},
+		"of one controller":       {controllers: []manager.Controller{reads("a", node, lease)}, want: 2},
+		"shared by two":           {controllers: []manager.Controller{reads("a", node), reads("b", node, lease)}, want: 2},
+		"with another transform":  {controllers: []manager.Controller{reads("a", node), reads("b", manager.Kind{Object: &corev1.Node{}, Transform: drop})}, conflict: "controller b"},
+		"without its transform":   {controllers: []manager.Controller{reads("a", node), reads("b", manager.Kind{Object: &corev1.Node{}})}, conflict: "*v1.Node"},
+		"in another namespace":    {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Name: "lock"})}, conflict: "*v1.Lease"},
+		"with another name":       {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Namespaces: []string{"upgrades"}})}, conflict: "*v1.Lease"},
+		"in the same declaration": {controllers: []manager.Controller{reads("a", node, manager.Kind{Object: &corev1.Node{}})}, conflict: "controller a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kinds, err := manager.Kinds(tc.controllers...)
+			switch {
+			case tc.conflict == "" && (err != nil || len(kinds) != tc.want):
+				t.Errorf("got %d kinds, want %d: %v", len(kinds), tc.want, err)
+			case tc.conflict != "" && (err == nil || !strings.Contains(err.Error(), tc.conflict)):
+				t.Errorf("got %v, want an error that names %s", err, tc.conflict)
+			}
+		})
+	}
+}
+
+func TestCacheHoldsOnlyWhatIsDeclared(t *testing.T) {
+	t.Parallel()
+	options := manager.CacheOptions([]manager.Kind{
+		{Object: &corev1.Node{}, Transform: keep},
+		{Object: &coordinationv1.Lease{}, Namespaces: []string{"upgrades"}, Name: "lock"},
+	})
+	if !options.ReaderFailOnMissingInformer {
+		t.Error("a read of a kind that no controller declares starts a watch")
+	}
+	by := map[string]cache.ByObject{}
+	for object, config := range options.ByObject {
+		by[nameOf(object)] = config
+	}
+	if len(by) != 2 || by["Node"].Transform == nil || by["Node"].Field != nil || len(by["Node"].Namespaces) != 0 {
+		t.Errorf("nodes are cached with %+v", by["Node"])
+	}
+	lease := by["Lease"]
+	if _, in := lease.Namespaces["upgrades"]; !in || len(lease.Namespaces) != 1 || lease.Field == nil || lease.Field.String() != "metadata.name=lock" {
+		t.Errorf("leases are cached with %+v", lease)
+	}
+}
+
+func nameOf(object client.Object) string {
+	switch object.(type) {
+	case *corev1.Node:
+		return "Node"
+	case *coordinationv1.Lease:
+		return "Lease"
+	}
+	return "another"
+}
+
+func TestSchemeHasTheKindsOfAllControllers(t *testing.T) {
+	t.Parallel()
+	scheme, err := manager.Scheme(
+		manager.Controller{Name: "a", AddToScheme: []func(*runtime.Scheme) error{corev1.AddToScheme}},
+		manager.Controller{Name: "b", AddToScheme: []func(*runtime.Scheme) error{coordinationv1.AddToScheme, corev1.AddToScheme}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []runtime.Object{&corev1.Node{}, &coordinationv1.Lease{}} {
+		if _, _, err := scheme.ObjectKinds(object); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestSelfRequestsTheObject(t *testing.T) {
+	t.Parallel()
+	lease := &coordinationv1.Lease{}
+	lease.Namespace, lease.Name = "upgrades", "lock"
+	got := manager.Self(t.Context(), lease)
+	if len(got) != 1 || got[0].NamespacedName != client.ObjectKeyFromObject(lease) {
+		t.Errorf("requested %v", got)
+	}
+}

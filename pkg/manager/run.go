@@ -1,0 +1,177 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Binary is what a binary runs: its controllers, and what they share.
+type Binary struct {
+	// LeaderLease is the name of the lease of the leader election.
+	LeaderLease string
+	// Controllers lists the controllers.
+	Controllers []Controller
+	// AddToScheme registers the kinds that are read or written beside those of the controllers.
+	AddToScheme []func(*runtime.Scheme) error
+	// Bind hands the clients to what the controllers share. It is called once, before the controllers
+	// are bound; nil means that they share nothing.
+	Bind func(Clients) error
+	// Metrics holds the metrics of the binary; nil means none.
+	Metrics prometheus.Collector
+	// Runnables run beside the controllers.
+	Runnables []ctrlmanager.Runnable
+	// Clock is the clock.
+	Clock clock.PassiveClock
+}
+
+// SetLoggers makes the log that of all libraries. It is called once in a process.
+func SetLoggers(log logr.Logger) {
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+}
+
+// Run runs a binary until the context ends. The options are validated before anything else.
+func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logger, b Binary) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	kinds, err := Kinds(b.Controllers...)
+	if err != nil {
+		return err
+	}
+	scheme, err := Scheme(append(b.Controllers, Controller{Name: "shared", AddToScheme: b.AddToScheme})...)
+	if err != nil {
+		return err
+	}
+	if err := checkConnection(restConfig); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(log, scheme, kinds, b))
+	if err != nil {
+		return wrapListenError("health-probe-bind-address", fmt.Errorf("setting up the manager: %w", err))
+	}
+	if err := b.addTo(mgr); err != nil {
+		return err
+	}
+	if err := addProbes(mgr, kinds); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return wrapListenError("metrics-bind-address", fmt.Errorf("running the manager: %w", err))
+	}
+	return nil
+}
+
+// checkConnection reads the version of the API server: a binary with a wrong address ends at once.
+func checkConnection(restConfig *rest.Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(restConfig)
+	if err == nil {
+		_, err = client.ServerVersion()
+	}
+	if err != nil {
+		return fmt.Errorf("connecting to the API server %s: %w", restConfig.Host, err)
+	}
+	return nil
+}
+
+func (b Binary) addTo(mgr ctrl.Manager) error {
+	if b.Bind != nil {
+		if err := b.Bind(Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}); err != nil {
+			return err
+		}
+	}
+	for _, c := range b.Controllers {
+		if err := Add(mgr, c); err != nil {
+			return err
+		}
+	}
+	for _, r := range b.Runnables {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("setting up the manager: %w", err)
+		}
+	}
+	if b.Metrics != nil {
+		if err := metrics.Registry.Register(b.Metrics); err != nil {
+			return fmt.Errorf("registering the metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// wrapListenError names the flag of an address at which the binary cannot listen.
+func wrapListenError(flag string, err error) error {
+	if opErr, ok := errors.AsType[*net.OpError](err); ok && opErr.Op == "listen" {
+		return fmt.Errorf("--%s: must be a free address of this machine, or 0 for none: %w", flag, opErr)
+	}
+	return err
+}
+
+// addProbes registers the liveness and readiness probes: the binary is ready once its caches are
+// synced, and logs which one is not.
+func addProbes(mgr ctrl.Manager, kinds []Kind) error {
+	log := mgr.GetLogger().WithName("readyz")
+	checkReady := func(req *http.Request) error {
+		err := checkCacheSync(req.Context(), mgr.GetCache(), kinds)
+		if err != nil {
+			log.Info("not ready", "reason", err.Error())
+		}
+		return err
+	}
+	return errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", checkReady))
+}
+
+// checkCacheSync returns an error that names a kind whose cache is not synced.
+func checkCacheSync(ctx context.Context, from cache.Cache, kinds []Kind) error {
+	for _, kind := range kinds {
+		informer, err := from.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", kind.Object, err)
+		}
+		if !informer.HasSynced() {
+			return fmt.Errorf("the cache of %T is not synced yet", kind.Object)
+		}
+	}
+	return nil
+}
+
+func (o *Options) managerOptions(log logr.Logger, scheme *runtime.Scheme, kinds []Kind, b Binary) ctrl.Options {
+	metricsOptions := metricsserver.Options{BindAddress: o.MetricsBind, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){tlsOptions(o.MetricsCerts)}}
+	if o.MetricsSecure {
+		metricsOptions.FilterProvider = newMetricsAccess(b.Clock)
+	}
+	return ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        log,
+		Metrics:                       metricsOptions,
+		MapperProvider:                mapperProvider(scheme, kinds),
+		Cache:                         CacheOptions(kinds),
+		Controller:                    ctrlconfig.Controller{EnableWarmup: new(true)},
+		HealthProbeBindAddress:        o.HealthBind,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              b.LeaderLease,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+	}
+}
