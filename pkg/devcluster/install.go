@@ -57,7 +57,7 @@ func (c *Cluster) install(ctx context.Context) error {
 			return fmt.Errorf("granting the cluster version operator its permissions: %w", err)
 		}
 	}
-	if err := machineconfig.Bootstrap(ctx, c.Client, c.spec.Pools, c.spec.Version); err != nil {
+	if err := machineconfig.Bootstrap(ctx, c.Client, time.Now(), c.spec.Pools, c.spec.Version); err != nil {
 		return err
 	}
 	if err := machineapi.Bootstrap(ctx, c.Client, c.spec.MachineSets, infrastructureName, c.workers()); err != nil {

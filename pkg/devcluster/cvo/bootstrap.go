@@ -25,7 +25,7 @@ func Bootstrap(ctx context.Context, c client.Client, options Options, channel, u
 		return fmt.Errorf("creating the release of the machine config operator: %w", err)
 	}
 	for _, operator := range options.Operators {
-		if err := bootstrapOperator(ctx, c, operator.Name, options.Installed); err != nil {
+		if err := bootstrapOperator(ctx, c, options.withDefaults().Clock.Now(), operator.Name, options.Installed); err != nil {
 			return err
 		}
 	}
@@ -41,12 +41,11 @@ func Bootstrap(ctx context.Context, c client.Client, options Options, channel, u
 	return nil
 }
 
-func bootstrapOperator(ctx context.Context, c client.Client, name, version string) error {
+func bootstrapOperator(ctx context.Context, c client.Client, now time.Time, name, version string) error {
 	operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := c.Create(ctx, operator); err != nil {
 		return fmt.Errorf("creating cluster operator %s: %w", name, err)
 	}
-	now := time.Now()
 	SetVersion(operator, version)
 	SetCondition(operator, configv1.OperatorAvailable, configv1.ConditionTrue, "AsExpected", "", now)
 	SetCondition(operator, configv1.OperatorProgressing, configv1.ConditionFalse, "AsExpected", "", now)

@@ -18,15 +18,15 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // Name is the name of the only ClusterVersion.
@@ -50,6 +50,22 @@ type Options struct {
 	Catalog   *updategraph.Catalog
 	Installed string     // the version that the cluster begins with; it is in the catalogue
 	Operators []Operator // in the order of their update
+	// Clock is the clock of the control plane; nil means the real one.
+	Clock clock.PassiveClock
+	// Graph transports the requests to the update service; nil means the default transport.
+	Graph http.RoundTripper
+	// ProgressInterval is how often progress is reported while an update is in progress; 0 means 1s.
+	ProgressInterval time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.ProgressInterval == 0 {
+		o.ProgressInterval = progressInterval
+	}
+	return o
 }
 
 // Operator is a ClusterOperator.
@@ -78,8 +94,8 @@ func DefaultOperators() []Operator {
 	}
 }
 
-// simulator is the operator. Only its reconciler touches it.
-type simulator struct {
+// Simulator is the operator. Only its reconciler touches it.
+type Simulator struct {
 	client  client.Client
 	web     *http.Client
 	options Options
@@ -91,26 +107,44 @@ type simulator struct {
 	degradedSince time.Time           // since when the operator that the update waits for is degraded
 }
 
-// AddToManager has the manager run the player.
-func AddToManager(mgr manager.Manager, options Options) error {
+// New returns a simulator of a cluster that is at the installed version.
+func New(options Options) (*Simulator, error) {
 	installed, found := options.Catalog.Version(options.Installed)
 	if !found {
-		return fmt.Errorf("playing the cluster version operator: nobody knows the installed release %q", options.Installed)
+		return nil, fmt.Errorf("simulating the cluster version operator: the catalog does not have the installed release %q", options.Installed)
 	}
-	s := &simulator{
-		client:  mgr.GetClient(),
-		web:     &http.Client{Timeout: 10 * time.Second},
-		options: options,
+	return &Simulator{
+		web:     &http.Client{Timeout: 10 * time.Second, Transport: options.Graph},
+		options: options.withDefaults(),
 		payload: installed,
-	}
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("cluster-version-operator").
-		For(&configv1.ClusterVersion{}).
-		Watches(&configv1.ClusterOperator{}, handler.EnqueueRequestsFromMapFunc(enqueueClusterVersion)).
-		WithOptions(stage.Options(1, 50*time.Millisecond)).
-		Complete(s)
+	}, nil
+}
+
+// Controllers declares the controller that simulates the operator.
+func (s *Simulator) Controllers() []manager.Controller {
+	return []manager.Controller{{
+		Name: "cluster-version-operator",
+		Reads: []manager.Kind{
+			{Object: &configv1.ClusterVersion{}, Requests: manager.Self},
+			{Object: &configv1.ClusterOperator{}, Requests: enqueueClusterVersion},
+		},
+		Bind: func(c manager.Clients) error {
+			s.client = c.Client
+			return nil
+		},
+		Reconciler:  s,
+		RateLimiter: stage.Retry(50 * time.Millisecond),
+	}}
+}
+
+// AddToManager has the manager run the simulator.
+func AddToManager(mgr ctrlmanager.Manager, options Options) error {
+	s, err := New(options)
 	if err != nil {
-		return fmt.Errorf("playing the cluster version operator: %w", err)
+		return err
+	}
+	if err := stage.Add(mgr, s.Controllers()...); err != nil {
+		return fmt.Errorf("simulating the cluster version operator: %w", err)
 	}
 	return nil
 }
@@ -120,7 +154,7 @@ func enqueueClusterVersion(context.Context, client.Object) []reconcile.Request {
 }
 
 // Reconcile looks at everything anew and reports it in the ClusterVersion's status.
-func (s *simulator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *Simulator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var version configv1.ClusterVersion
 	if err := s.client.Get(ctx, request.NamespacedName, &version); request.Name != Name || err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -129,7 +163,7 @@ func (s *simulator) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if err := s.client.List(ctx, &operators); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the cluster operators: %w", err)
 	}
-	now := time.Now()
+	now := s.options.Clock.Now()
 	before := version.Status.DeepCopy()
 
 	requeueAfter := s.syncUpdates(ctx, &version, now)

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // fast plays an hour in less than a millisecond.
@@ -25,14 +25,14 @@ type world struct {
 	t         *testing.T
 	client    client.Client
 	catalog   *updategraph.Catalog
-	simulator *simulator
+	simulator *Simulator
 }
 
 func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 	t.Helper()
 	w := &world{
 		t:       t,
-		client:  fakecluster.New(t),
+		client:  simulation.NewFakeClient(t),
 		catalog: updategraph.NewCatalog(append(releases, updategraph.Release{Version: "4.20.5", Channels: []string{"stable"}})...),
 	}
 	graph, err := updategraph.Serve(w.catalog, nil)
@@ -52,7 +52,7 @@ func newWorld(t *testing.T, releases ...updategraph.Release) *world {
 		t.Fatal(err)
 	}
 	installed, _ := w.catalog.Version("4.20.5")
-	w.simulator = &simulator{client: w.client, web: http.DefaultClient, options: options, payload: installed}
+	w.simulator = &Simulator{client: w.client, web: http.DefaultClient, options: options.withDefaults(), payload: installed}
 	w.reconcile(3)
 	return w
 }

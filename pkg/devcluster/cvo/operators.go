@@ -37,12 +37,12 @@ func (w *syncWork) next() {
 	w.since = time.Time{}
 }
 
-func (s *simulator) updateDuration(operator Operator) time.Duration {
+func (s *Simulator) updateDuration(operator Operator) time.Duration {
 	return s.options.Speed.Scale(cmp.Or(operator.Takes, defaultUpdateDuration))
 }
 
 // syncOperators brings the operators to the payload's version, one after the other, and returns when to look again.
-func (s *simulator) syncOperators(ctx context.Context, operators []configv1.ClusterOperator, now time.Time) (time.Duration, error) {
+func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.ClusterOperator, now time.Time) (time.Duration, error) {
 	if s.work == nil {
 		return 0, nil
 	}
@@ -50,7 +50,7 @@ func (s *simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 		operator := s.options.Operators[s.work.current]
 		status := findOperator(operators, operator.Name)
 		if status == nil { // somebody deleted it: like the real one, wait until it is back
-			return progressInterval, nil
+			return s.options.ProgressInterval, nil
 		}
 		if s.work.since.IsZero() {
 			if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
@@ -65,17 +65,20 @@ func (s *simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 			}
 		}
 		if VersionOf(status) != s.payload.Version || blockingReason(status) != "" {
-			return min(max(remaining, 10*time.Millisecond), progressInterval), nil
+			if remaining <= 0 { // an event brings us back
+				remaining = s.options.ProgressInterval
+			}
+			return min(remaining, s.options.ProgressInterval), nil
 		}
 	}
 	if s.blocking(operators) == nil {
 		s.work = nil
 	}
-	return progressInterval, nil
+	return s.options.ProgressInterval, nil
 }
 
 // startOperatorUpdate gives an operator the new release.
-func (s *simulator) startOperatorUpdate(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
+func (s *Simulator) startOperatorUpdate(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
 	if operator.External {
 		return PublishImages(ctx, s.client, s.payload)
 	}
@@ -87,7 +90,7 @@ func (s *simulator) startOperatorUpdate(ctx context.Context, operator Operator, 
 
 // finish reports an operator's new version. Its other conditions are left as they are: somebody may have made it
 // degraded.
-func (s *simulator) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
+func (s *Simulator) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
 	if VersionOf(status) == s.payload.Version {
 		return nil
 	}
@@ -97,7 +100,7 @@ func (s *simulator) finish(ctx context.Context, status *configv1.ClusterOperator
 	return s.patch(ctx, status, before)
 }
 
-func (s *simulator) patch(ctx context.Context, status, before *configv1.ClusterOperator) error {
+func (s *Simulator) patch(ctx context.Context, status, before *configv1.ClusterOperator) error {
 	if err := s.client.Status().Patch(ctx, status, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patching the status of cluster operator %s: %w", status.Name, err)
 	}
@@ -106,7 +109,7 @@ func (s *simulator) patch(ctx context.Context, status, before *configv1.ClusterO
 
 // blocking returns the operators that an update waits for: the one that is being updated, and those before it that are
 // in trouble.
-func (s *simulator) blocking(operators []configv1.ClusterOperator) []configv1.ClusterOperator {
+func (s *Simulator) blocking(operators []configv1.ClusterOperator) []configv1.ClusterOperator {
 	var waits []configv1.ClusterOperator
 	for i, operator := range s.options.Operators {
 		status := findOperator(operators, operator.Name)

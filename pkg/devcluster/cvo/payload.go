@@ -32,7 +32,7 @@ type payloadLoad struct {
 
 // desiredUpdate returns what the cluster was told to update to, with its image, or why that is nonsense. Nil means to stay with
 // the payload: then an update that has not begun never will, and one that has begun goes on.
-func (s *simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.Update, error) {
+func (s *Simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.Update, error) {
 	desired := version.Spec.DesiredUpdate
 	if desired == nil {
 		return nil, nil
@@ -80,7 +80,7 @@ func inHistory(version *configv1.ClusterVersion, desired string) bool {
 }
 
 // syncPayload loads the release that is wanted, and begins the update once it is accepted. It returns when to look again.
-func (s *simulator) syncPayload(version *configv1.ClusterVersion, desired *configv1.Update, now time.Time) time.Duration {
+func (s *Simulator) syncPayload(version *configv1.ClusterVersion, desired *configv1.Update, now time.Time) time.Duration {
 	if desired == nil {
 		s.load = nil
 		s.setReleaseAccepted(version, now)
@@ -111,16 +111,16 @@ func (s *simulator) syncPayload(version *configv1.ClusterVersion, desired *confi
 	s.work = &syncWork{startTime: now}
 	s.updates = nil // those of the old release
 	s.setReleaseAccepted(version, now)
-	return progressInterval
+	return s.options.ProgressInterval
 }
 
-func (s *simulator) setReleaseAccepted(version *configv1.ClusterVersion, now time.Time) {
+func (s *Simulator) setReleaseAccepted(version *configv1.ClusterVersion, now time.Time) {
 	set(version, releaseAccepted, configv1.ConditionTrue, "PayloadLoaded",
 		fmt.Sprintf("Payload loaded version=%q image=%q architecture=\"amd64\"", s.payload.Version, s.payload.Image()), now)
 }
 
 // retrieve returns the release, or the reason and the message of a refusal.
-func (s *simulator) retrieve(version *configv1.ClusterVersion, desired *configv1.Update) (updategraph.Release, string, error) {
+func (s *Simulator) retrieve(version *configv1.ClusterVersion, desired *configv1.Update) (updategraph.Release, string, error) {
 	release, found := s.options.Catalog.Image(desired.Image)
 	failure := release.Refused
 	switch {
@@ -144,7 +144,7 @@ func (s *simulator) retrieve(version *configv1.ClusterVersion, desired *configv1
 	return release, "", nil
 }
 
-func (s *simulator) checkPreconditions(version *configv1.ClusterVersion, release updategraph.Release) error {
+func (s *Simulator) checkPreconditions(version *configv1.ClusterVersion, release updategraph.Release) error {
 	from, to := semver.MustParse(s.payload.Version), semver.MustParse(release.Version)
 	if to.LT(from) {
 		return fmt.Errorf(`Precondition "ClusterVersionRollback" failed because of "LowDesiredVersion": %s is less than the current target %s, and rollbacks are not recommended`, to, from) //nolint:staticcheck // the real one's sentence

@@ -16,7 +16,7 @@ import (
 const manifests = 901
 
 // report brings the history and the conditions up to date.
-func (s *simulator) report(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, invalid error, now time.Time) {
+func (s *Simulator) report(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, invalid error, now time.Time) {
 	if s.load == nil { // otherwise what is being done is not what is asked for
 		version.Status.ObservedGeneration = version.Generation
 	}
@@ -63,7 +63,7 @@ func (s *simulator) report(version *configv1.ClusterVersion, operators []configv
 
 // progress returns how far the update is: as many manifests are done as operators are, and as the current operator has
 // used up of its time.
-func (s *simulator) progress(names []string, now time.Time) (reason, message string) {
+func (s *Simulator) progress(names []string, now time.Time) (reason, message string) {
 	count := len(s.options.Operators)
 	share := float64(s.work.current)
 	if s.work.current < count {
@@ -75,7 +75,7 @@ func (s *simulator) progress(names []string, now time.Time) (reason, message str
 	switch {
 	case done == 0:
 		return "", "Working towards " + s.payload.Version
-	case len(names) == 0 || now.Sub(s.work.since) < progressInterval:
+	case len(names) == 0 || now.Sub(s.work.since) < s.options.ProgressInterval:
 		return "", message
 	case s.degradedSince.IsZero():
 		return "ClusterOperatorUpdating", message + ", waiting on " + strings.Join(names, ", ")
@@ -86,7 +86,7 @@ func (s *simulator) progress(names []string, now time.Time) (reason, message str
 
 // problem returns what keeps the cluster from its desired state, if anything does: the reason, a sentence, and the names
 // of the operators that an update waits for.
-func (s *simulator) problem(operators []configv1.ClusterOperator, now time.Time) (reason, message string, names []string) {
+func (s *Simulator) problem(operators []configv1.ClusterOperator, now time.Time) (reason, message string, names []string) {
 	candidates := operators
 	if s.work != nil {
 		candidates = s.blocking(operators)
@@ -126,7 +126,7 @@ func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
 // reportHistory keeps an entry of the payload in front: Partial while work is under way, then Completed. An update that
 // was superseded stays Partial and has a completion time, like the real one's.
-func (s *simulator) reportHistory(version *configv1.ClusterVersion, now time.Time) {
+func (s *Simulator) reportHistory(version *configv1.ClusterVersion, now time.Time) {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	version.Status.Desired = configv1.Release{
 		Version: s.payload.Version, Image: s.payload.Image(), URL: configv1.URL(s.payload.URL()), Channels: s.payload.Channels,

@@ -34,7 +34,7 @@ type updates struct {
 type graphQuery struct{ upstream, channel, version, id string }
 
 // syncUpdates asks the update service, if it is time or the question has changed, and returns when to ask again.
-func (s *simulator) syncUpdates(ctx context.Context, version *configv1.ClusterVersion, now time.Time) time.Duration {
+func (s *Simulator) syncUpdates(ctx context.Context, version *configv1.ClusterVersion, now time.Time) time.Duration {
 	query := graphQuery{
 		upstream: string(version.Spec.Upstream), channel: version.Spec.Channel,
 		version: s.payload.Version, id: string(version.Spec.ClusterID),
@@ -51,7 +51,7 @@ func (s *simulator) syncUpdates(ctx context.Context, version *configv1.ClusterVe
 	return max(time.Millisecond, interval-now.Sub(s.updates.fetched))
 }
 
-func (s *simulator) fetch(ctx context.Context, query graphQuery) *updates {
+func (s *Simulator) fetch(ctx context.Context, query graphQuery) *updates {
 	answer := &updates{query: query}
 	failed := func(reason, message string) *updates {
 		answer.condition = configv1.ClusterOperatorStatusCondition{Status: configv1.ConditionFalse, Reason: reason, Message: message}
@@ -91,7 +91,7 @@ func (s *simulator) fetch(ctx context.Context, query graphQuery) *updates {
 	return answer
 }
 
-func (s *simulator) queryGraph(ctx context.Context, query graphQuery) (updategraph.Graph, string, error) {
+func (s *Simulator) queryGraph(ctx context.Context, query graphQuery) (updategraph.Graph, string, error) {
 	var graph updategraph.Graph
 	target, err := url.Parse(query.upstream)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *simulator) queryGraph(ctx context.Context, query graphQuery) (updategra
 }
 
 // addConditional adds an update with risks. It is an available one as well if no risk applies.
-func (s *simulator) addConditional(answer *updates, graph updategraph.Graph, to string, risks []updategraph.GraphRisk) {
+func (s *Simulator) addConditional(answer *updates, graph updategraph.Graph, to string, risks []updategraph.GraphRisk) {
 	there := slices.IndexFunc(graph.Nodes, func(node updategraph.Node) bool { return node.Version == to })
 	if there < 0 {
 		return
@@ -139,7 +139,7 @@ func (s *simulator) addConditional(answer *updates, graph updategraph.Graph, to 
 	answer.conditional = append(answer.conditional, update)
 }
 
-func (s *simulator) recommendedCondition(version string, risks []updategraph.GraphRisk) metav1.Condition {
+func (s *Simulator) recommendedCondition(version string, risks []updategraph.GraphRisk) metav1.Condition {
 	condition := metav1.Condition{
 		Type: "Recommended", Status: metav1.ConditionTrue, Reason: "NotExposedToRisks",
 		Message: "The update is recommended, because none of the conditional update risks apply to this cluster.",

@@ -15,22 +15,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // Kubelets play the kubelets of all nodes.
 type Kubelets struct {
-	client client.Client
-	wake   chan event.GenericEvent // nodes to look at again
-	run    Run
+	client  client.Client
+	clock   clock.PassiveClock
+	wake    chan event.GenericEvent // nodes to reconcile again
+	options Options
 
 	mu    sync.Mutex
 	nodes map[string]*machine // by the node's name
@@ -52,32 +52,66 @@ type machine struct {
 // farFuture is longer than a dev cluster lives, and can be added to a time.
 const farFuture = 365 * 24 * time.Hour
 
-// AddToManager has the manager run the kubelets of all nodes that exist now or later. What pods do is played but for what
-// run does; nil is nothing.
-func AddToManager(mgr manager.Manager, run Run) (*Kubelets, error) {
-	if run == nil {
-		run = func(context.Context, *corev1.Pod) error { return nil }
+// Options configure the kubelets.
+type Options struct {
+	// Clock is the clock of the nodes.
+	Clock clock.PassiveClock
+	// Run runs what is in a pod that ends by itself; nil runs nothing.
+	Run Run
+	// PodRetry is how long a pod waits for a node, or for the kubelet of its node; 0 means 2s.
+	PodRetry time.Duration
+	// StatusInterval is how often an unchanged status is posted; 0 means every 5m.
+	StatusInterval time.Duration
+}
+
+// New returns the kubelets of all nodes that exist now or later.
+func New(options Options) *Kubelets {
+	if options.Run == nil {
+		options.Run = func(context.Context, *corev1.Pod) error { return nil }
 	}
-	k := &Kubelets{client: mgr.GetClient(), run: run, wake: make(chan event.GenericEvent, 1024), nodes: map[string]*machine{}, scheduled: map[types.UID]string{}}
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("node-player").
-		For(&corev1.Node{}).
-		WatchesRawSource(source.Channel(k.wake, &handler.EnqueueRequestForObject{})).
-		WithOptions(stage.Options(1, 20*time.Millisecond)).
-		Complete(reconcile.Func(k.reconcileNode))
-	if err != nil {
-		return nil, fmt.Errorf("playing nodes: %w", err)
+	if options.PodRetry == 0 {
+		options.PodRetry = podRetryInterval
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
-		Named("pod-player").
-		For(&corev1.Pod{}).
-		WithOptions(stage.Options(8, 20*time.Millisecond)).
-		Complete(reconcile.Func(k.reconcilePod))
-	if err != nil {
-		return nil, fmt.Errorf("playing pods: %w", err)
+	if options.StatusInterval == 0 {
+		options.StatusInterval = statusInterval
 	}
-	if err := mgr.Add(manager.RunnableFunc(k.heartbeat)); err != nil {
-		return nil, fmt.Errorf("playing heartbeats: %w", err)
+	return &Kubelets{
+		clock: options.Clock, options: options, wake: make(chan event.GenericEvent, 1024),
+		nodes: map[string]*machine{}, scheduled: map[types.UID]string{},
+	}
+}
+
+// Controllers declares the controllers that simulate nodes and pods.
+func (k *Kubelets) Controllers() []manager.Controller {
+	bind := func(c manager.Clients) error {
+		k.client = c.Client
+		return nil
+	}
+	return []manager.Controller{{
+		Name:        "node-simulator",
+		Reads:       []manager.Kind{{Object: &corev1.Node{}, Requests: manager.Self}},
+		Channels:    []manager.Channel{{Events: k.wake, Requests: manager.Self}},
+		Bind:        bind,
+		Reconciler:  reconcile.Func(k.reconcileNode),
+		RateLimiter: stage.Retry(20 * time.Millisecond),
+	}, {
+		Name:                    "pod-simulator",
+		Reads:                   []manager.Kind{{Object: &corev1.Pod{}, Requests: manager.Self}, {Object: &corev1.Node{}}},
+		Bind:                    bind,
+		Reconciler:              reconcile.Func(k.reconcilePod),
+		MaxConcurrentReconciles: 8,
+		RateLimiter:             stage.Retry(20 * time.Millisecond),
+	}}
+}
+
+// AddToManager has the manager run the kubelets, with their heartbeats.
+func AddToManager(mgr ctrlmanager.Manager, run Run) (*Kubelets, error) {
+	k := New(Options{Clock: clock.RealClock{}, Run: run})
+	if err := stage.Add(mgr, k.Controllers()...); err != nil {
+		return nil, fmt.Errorf("simulating kubelets: %w", err)
+	}
+	if err := mgr.Add(ctrlmanager.RunnableFunc(k.heartbeat)); err != nil {
+		return nil, fmt.Errorf("simulating heartbeats: %w", err)
 	}
 	return k, nil
 }

@@ -29,7 +29,7 @@ const (
 
 // Register creates a node and its first status, as the kubelet of a machine that is already up. One that is not ready is
 // to be down, lest it be ready soon.
-func Register(ctx context.Context, c client.Client, name string, ready bool, labels, annotations map[string]string, taints ...corev1.Taint) error {
+func Register(ctx context.Context, c client.Client, now time.Time, name string, ready bool, labels, annotations map[string]string, taints ...corev1.Taint) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{
 		corev1.LabelHostname:   name,
 		corev1.LabelOSStable:   "linux",
@@ -39,7 +39,6 @@ func Register(ctx context.Context, c client.Client, name string, ready bool, lab
 	if err := c.Create(ctx, node); err != nil {
 		return fmt.Errorf("creating node %s: %w", name, err)
 	}
-	now := time.Now()
 	postStatus(node, ready, 0, now)
 	if err := c.Status().Update(ctx, node); err != nil {
 		return fmt.Errorf("creating the status of node %s: %w", name, err)
@@ -65,7 +64,7 @@ func (k *Kubelets) reconcileNode(ctx context.Context, request reconcile.Request)
 	if err := k.client.Get(ctx, request.NamespacedName, &node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	now := time.Now()
+	now := k.clock.Now()
 	up, boots, remaining := k.State(node.Name, now)
 	if err := k.syncStatus(ctx, &node, up, boots, now); err != nil {
 		return reconcile.Result{}, err
@@ -73,12 +72,12 @@ func (k *Kubelets) reconcileNode(ctx context.Context, request reconcile.Request)
 	if err := k.syncTaints(ctx, &node, now); err != nil {
 		return reconcile.Result{}, err
 	}
-	next := statusInterval
+	next := k.options.StatusInterval
 	if remaining > 0 {
 		next = min(next, remaining)
 	}
 	if ready := condition(&node, corev1.NodeReady); up && ready != nil {
-		next = min(next, max(time.Millisecond, statusInterval-now.Sub(ready.LastHeartbeatTime.Time)))
+		next = min(next, max(time.Millisecond, k.options.StatusInterval-now.Sub(ready.LastHeartbeatTime.Time)))
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
 }
@@ -86,7 +85,7 @@ func (k *Kubelets) reconcileNode(ctx context.Context, request reconcile.Request)
 func (k *Kubelets) syncStatus(ctx context.Context, node *corev1.Node, up bool, boots int, now time.Time) error {
 	before := node.DeepCopy()
 	ready := condition(node, corev1.NodeReady)
-	stale := ready == nil || now.Sub(ready.LastHeartbeatTime.Time) >= statusInterval
+	stale := ready == nil || now.Sub(ready.LastHeartbeatTime.Time) >= k.options.StatusInterval
 	rebooted := up && node.Status.NodeInfo.BootID != bootID(node, boots) // also if it was back before anybody looked
 	changed := ready != nil && (rebooted || (ready.Status == corev1.ConditionTrue) != up)
 	switch {

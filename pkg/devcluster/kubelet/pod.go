@@ -35,7 +35,7 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 	if err := k.client.Get(ctx, request.NamespacedName, &pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	now := time.Now()
+	now := k.clock.Now()
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return k.terminate(ctx, &pod, now)
@@ -43,7 +43,7 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 		return k.schedule(ctx, &pod)
 	}
 	if up, _, _ := k.State(pod.Spec.NodeName, now); !up {
-		return reconcile.Result{RequeueAfter: podRetryInterval}, nil // its kubelet is away
+		return reconcile.Result{RequeueAfter: k.options.PodRetry}, nil // its kubelet is away
 	}
 	switch pod.Status.Phase {
 	case corev1.PodPending, "":
@@ -77,7 +77,7 @@ func (k *Kubelets) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Res
 	}
 	candidates := slices.DeleteFunc(nodes.Items, func(node corev1.Node) bool { return !fits(pod, &node) })
 	if len(candidates) == 0 {
-		return reconcile.Result{RequeueAfter: podRetryInterval}, nil
+		return reconcile.Result{RequeueAfter: k.options.PodRetry}, nil
 	}
 	chosen := slices.MinFunc(candidates, func(a, b corev1.Node) int {
 		return cmp.Or(load[a.Name]-load[b.Name], cmp.Compare(a.Name, b.Name))
@@ -149,7 +149,7 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 	ended := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(now.Truncate(time.Second)), Reason: "Completed"}
 	pod.Status.Phase = corev1.PodSucceeded
 	if _, err := fmt.Sscanf(pod.Annotations[ExitCode], "%d", &ended.ExitCode); err != nil {
-		if err := k.run(ctx, pod); err != nil {
+		if err := k.options.Run(ctx, pod); err != nil {
 			ended.ExitCode, ended.Message = 1, err.Error()
 		}
 	}
@@ -169,7 +169,7 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	if pod.Spec.NodeName != "" {
 		if up, _, _ := k.State(pod.Spec.NodeName, now); !up {
-			return reconcile.Result{RequeueAfter: podRetryInterval}, nil
+			return reconcile.Result{RequeueAfter: k.options.PodRetry}, nil
 		}
 	}
 	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second

@@ -9,11 +9,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func TestWhereAPodFits(t *testing.T) {
@@ -80,9 +81,9 @@ func TestARebootEndsAndAPulledPlugDoesNot(t *testing.T) {
 
 func TestARebootThatNobodyLookedAtIsReportedAllTheSame(t *testing.T) {
 	t.Parallel()
-	c := fakecluster.New(t)
-	k := &Kubelets{client: c, wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}
-	if err := Register(t.Context(), c, "a", true, nil, nil); err != nil {
+	c := simulation.NewFakeClient(t)
+	k := &Kubelets{client: c, clock: clock.RealClock{}, options: Options{StatusInterval: time.Hour}, wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}
+	if err := Register(t.Context(), c, time.Now(), "a", true, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	k.Reboot("a", time.Millisecond, time.Now().Add(-time.Second)) // it is up again

@@ -21,7 +21,7 @@ import (
 )
 
 // reconcileMachine installs a Machine, or removes it, one thing after the other.
-func (s *simulator) reconcileMachine(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *Simulator) reconcileMachine(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var machine machinev1beta1.Machine
 	if err := s.client.Get(ctx, request.NamespacedName, &machine); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -42,7 +42,7 @@ func (s *simulator) reconcileMachine(ctx context.Context, request reconcile.Requ
 }
 
 // install has the cloud make an instance, which joins the cluster as a node in the end.
-func (s *simulator) install(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
+func (s *Simulator) install(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	provider, err := providerOf(machine)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -53,11 +53,11 @@ func (s *simulator) install(ctx context.Context, machine *machinev1beta1.Machine
 		reason, message := provider.refusal()
 		machine.Status.Phase = new(machinev1beta1.PhaseFailed)
 		machine.Status.ErrorReason, machine.Status.ErrorMessage = &reason, &message
-	} else if requeueAfter = s.options.Speed.Scale(cmp.Or(provider.InstallTakes, defaultInstallDuration)) - time.Since(machine.CreationTimestamp.Time); requeueAfter > 0 {
+	} else if requeueAfter = s.options.Speed.Scale(cmp.Or(provider.InstallTakes, defaultInstallDuration)) - s.options.Clock.Now().Sub(machine.CreationTimestamp.Time); requeueAfter > 0 {
 		machine.Status.Phase = new(machinev1beta1.PhaseProvisioning)
 	} else {
 		s.options.Kubelets.SetDown(machine.Name, provider.NotReady)
-		if err := machineconfig.AddNode(ctx, s.client, machine.Name, machine.Spec.Labels, machine.Spec.Taints, !provider.NotReady); err != nil {
+		if err := machineconfig.AddNode(ctx, s.client, s.options.Clock.Now(), machine.Name, machine.Spec.Labels, machine.Spec.Taints, !provider.NotReady); err != nil {
 			return reconcile.Result{}, err
 		}
 		setRunning(machine)
@@ -76,7 +76,7 @@ func providerOf(machine *machinev1beta1.Machine) (Provider, error) {
 }
 
 // remove drains the node of a deleted Machine as far as it can be, deletes it, and lets the Machine go.
-func (s *simulator) remove(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
+func (s *Simulator) remove(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, machinev1beta1.MachineFinalizer) {
 		return reconcile.Result{}, nil
 	}
@@ -92,7 +92,7 @@ func (s *simulator) remove(ctx context.Context, machine *machinev1beta1.Machine)
 	case err == nil:
 		drained, err := s.drain(ctx, &node)
 		if err != nil || !drained {
-			return reconcile.Result{RequeueAfter: drainRetry}, err
+			return reconcile.Result{RequeueAfter: s.options.DrainRetry}, err
 		}
 		if err := s.client.Delete(ctx, &node); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("deleting node %s: %w", node.Name, err)
@@ -107,7 +107,7 @@ func (s *simulator) remove(ctx context.Context, machine *machinev1beta1.Machine)
 }
 
 // drain cordons a node and evicts its pods; it is drained when none is left. Nothing runs on one that is not ready.
-func (s *simulator) drain(ctx context.Context, node *corev1.Node) (bool, error) {
+func (s *Simulator) drain(ctx context.Context, node *corev1.Node) (bool, error) {
 	if !node.Spec.Unschedulable {
 		before := node.DeepCopy()
 		node.Spec.Unschedulable = true
@@ -122,7 +122,7 @@ func (s *simulator) drain(ctx context.Context, node *corev1.Node) (bool, error) 
 	return left == "", err
 }
 
-func (s *simulator) patchStatus(ctx context.Context, machine, before *machinev1beta1.Machine) error {
+func (s *Simulator) patchStatus(ctx context.Context, machine, before *machinev1beta1.Machine) error {
 	if equality.Semantic.DeepEqual(before.Status, machine.Status) {
 		return nil
 	}

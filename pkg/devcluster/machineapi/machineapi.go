@@ -15,17 +15,18 @@ import (
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // Namespace is where MachineSets and Machines are.
@@ -75,37 +76,71 @@ func (p Provider) refusal() (reason machinev1beta1.MachineStatusError, message s
 type Options struct {
 	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
+	// Clock is the clock of the cloud; nil means the real one.
+	Clock clock.PassiveClock
+	// DrainRetry is how long a drain waits before it requests evictions again; 0 means 1s.
+	DrainRetry time.Duration
 }
 
-// simulator is the machine API, with its controllers.
-type simulator struct {
+// Simulator is the machine API, with its controllers.
+type Simulator struct {
 	client  client.Client
 	live    client.Reader // what was made a moment ago must not be made again
 	options Options
 }
 
-// AddToManager has the manager run the player.
-func AddToManager(mgr manager.Manager, options Options) error {
-	s := &simulator{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: options}
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("machineset-controller").
-		For(&machinev1beta1.MachineSet{}).
-		Owns(&machinev1beta1.Machine{}).
-		WithOptions(stage.Options(1, 20*time.Millisecond)).
-		Complete(reconcile.Func(s.reconcileMachineSet))
-	if err != nil {
-		return fmt.Errorf("playing the MachineSet controller: %w", err)
+// New returns a simulator.
+func New(options Options) *Simulator {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
-		Named("machine-controller").
-		For(&machinev1beta1.Machine{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOf)).
-		WithOptions(stage.Options(8, 20*time.Millisecond)).
-		Complete(reconcile.Func(s.reconcileMachine))
-	if err != nil {
-		return fmt.Errorf("playing the machine controller: %w", err)
+	if options.DrainRetry == 0 {
+		options.DrainRetry = drainRetry
+	}
+	return &Simulator{options: options}
+}
+
+// Controllers declares the controllers that simulate MachineSets and Machines.
+func (s *Simulator) Controllers() []manager.Controller {
+	bind := func(c manager.Clients) error {
+		s.client, s.live = c.Client, c.Live
+		return nil
+	}
+	return []manager.Controller{{
+		Name: "machineset-controller",
+		Reads: []manager.Kind{
+			{Object: &machinev1beta1.MachineSet{}, Requests: manager.Self},
+			{Object: &machinev1beta1.Machine{}, Requests: machineSetOf},
+			{Object: &corev1.Node{}},
+		},
+		Bind: bind, Reconciler: reconcile.Func(s.reconcileMachineSet), RateLimiter: stage.Retry(20 * time.Millisecond),
+	}, {
+		Name: "machine-controller",
+		Reads: []manager.Kind{
+			{Object: &machinev1beta1.Machine{}, Requests: manager.Self},
+			{Object: &corev1.Node{}, Requests: machineOf},
+			{Object: &mcfgv1.MachineConfigPool{}},
+			{Object: &corev1.Pod{}},
+		},
+		Bind: bind, Reconciler: reconcile.Func(s.reconcileMachine), MaxConcurrentReconciles: 8, RateLimiter: stage.Retry(20 * time.Millisecond),
+	}}
+}
+
+// AddToManager has the manager run the simulator.
+func AddToManager(mgr ctrlmanager.Manager, options Options) error {
+	if err := stage.Add(mgr, New(options).Controllers()...); err != nil {
+		return fmt.Errorf("simulating the machine API: %w", err)
 	}
 	return nil
+}
+
+// machineSetOf requests the reconcile of the MachineSet that controls a Machine.
+func machineSetOf(_ context.Context, machine client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(machine)
+	if owner == nil || owner.Kind != "MachineSet" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}}}
 }
 
 // machineOf returns the Machine of a node, which has its name.

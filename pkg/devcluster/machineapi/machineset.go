@@ -19,7 +19,7 @@ import (
 
 // reconcileMachineSet makes and deletes Machines, and counts. Those of a MachineSet that is deleted are deleted by the
 // garbage collector.
-func (s *simulator) reconcileMachineSet(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (s *Simulator) reconcileMachineSet(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var set machinev1beta1.MachineSet
 	if err := s.live.Get(ctx, request.NamespacedName, &set); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -39,7 +39,7 @@ func (s *simulator) reconcileMachineSet(ctx context.Context, request reconcile.R
 }
 
 // scale makes what lacks, or deletes the newest of what is too much.
-func (s *simulator) scale(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
+func (s *Simulator) scale(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
 	for range want - len(machines) {
 		if err := s.client.Create(ctx, machineFor(set)); err != nil {
@@ -58,7 +58,7 @@ func (s *simulator) scale(ctx context.Context, set *machinev1beta1.MachineSet, m
 }
 
 // syncStatus brings the status up to date.
-func (s *simulator) syncStatus(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
+func (s *Simulator) syncStatus(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
 	before := set.DeepCopy()
 	count := int32(len(machines))
 	set.Status.Replicas, set.Status.FullyLabeledReplicas, set.Status.ObservedGeneration = count, count, set.Generation

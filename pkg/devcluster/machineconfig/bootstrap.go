@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,13 +20,13 @@ import (
 )
 
 // Bootstrap creates the pools and nodes of a cluster that was installed with a release.
-func Bootstrap(ctx context.Context, c client.Client, pools []Pool, release string) error {
+func Bootstrap(ctx context.Context, c client.Client, now time.Time, pools []Pool, release string) error {
 	for _, pool := range pools {
 		if err := bootstrapPool(ctx, c, pool, release); err != nil {
 			return err
 		}
 		for i := range pool.Nodes {
-			if err := bootstrapNode(ctx, c, pool.Name, fmt.Sprintf("%s-%d", pool.Name, i), release); err != nil {
+			if err := bootstrapNode(ctx, c, now, pool.Name, fmt.Sprintf("%s-%d", pool.Name, i), release); err != nil {
 				return err
 			}
 		}
@@ -61,7 +62,7 @@ func bootstrapPool(ctx context.Context, c client.Client, pool Pool, release stri
 	return nil
 }
 
-func bootstrapNode(ctx context.Context, c client.Client, pool, name, release string) error {
+func bootstrapNode(ctx context.Context, c client.Client, now time.Time, pool, name, release string) error {
 	labels := map[string]string{rolePrefix + pool: ""}
 	var taints []corev1.Taint
 	switch pool {
@@ -72,7 +73,7 @@ func bootstrapNode(ctx context.Context, c client.Client, pool, name, release str
 	default:
 		labels[rolePrefix+Worker] = ""
 	}
-	return kubelet.Register(ctx, c, name, true, labels, configAnnotations(RenderedName(pool, release)), taints...)
+	return kubelet.Register(ctx, c, now, name, true, labels, configAnnotations(RenderedName(pool, release)), taints...)
 }
 
 // configAnnotations returns the annotations of a node that has a configuration.
@@ -85,7 +86,7 @@ func configAnnotations(config string) map[string]string {
 
 // AddNode creates the node of a worker that was just installed, unless it is there. It belongs to the pool that its labels
 // say, and has the configuration that all nodes of that pool had last.
-func AddNode(ctx context.Context, c client.Client, name string, labels map[string]string, taints []corev1.Taint, ready bool) error {
+func AddNode(ctx context.Context, c client.Client, now time.Time, name string, labels map[string]string, taints []corev1.Taint, ready bool) error {
 	labels = maps.Clone(labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -100,7 +101,7 @@ func AddNode(ctx context.Context, c client.Client, name string, labels map[strin
 	if at < 0 {
 		return fmt.Errorf("looking for the pool of node %s: there is no pool %q", name, pool)
 	}
-	err := kubelet.Register(ctx, c, name, ready, labels, configAnnotations(pools.Items[at].Status.Configuration.Name), taints...)
+	err := kubelet.Register(ctx, c, now, name, ready, labels, configAnnotations(pools.Items[at].Status.Configuration.Name), taints...)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

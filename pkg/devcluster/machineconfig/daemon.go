@@ -60,7 +60,7 @@ func (s *Simulator) reconcileNode(ctx context.Context, request reconcile.Request
 	if config == "" || node.Annotations[State] == StateDone && node.Annotations[CurrentConfig] == config {
 		return reconcile.Result{}, nil
 	}
-	now := time.Now()
+	now := s.options.Clock.Now()
 	daemon := s.daemon(node.Name, config, now)
 	before := node.DeepCopy()
 	drained, uncordoned := "drain-"+config, "uncordon-"+config
@@ -129,7 +129,7 @@ func (s *Simulator) brokenBy(node string) string {
 func (s *Simulator) drain(ctx context.Context, node *corev1.Node, drained string, start, now time.Time) (time.Duration, error) {
 	if !node.Spec.Unschedulable {
 		node.Spec.Unschedulable = true
-		return drainRetry, nil // evict when that is saved
+		return min(drainRetry, s.options.DrainRetry), nil // evict when that is saved
 	}
 	left, err := Evict(ctx, s.client, node.Name)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Simulator) drain(ctx context.Context, node *corev1.Node, drained string
 		annotate(node, State, StateDegraded)
 		annotate(node, Reason, fmt.Sprintf("failed to drain node: %s after 1 hour. Please see machine-config-controller logs for more information", node.Name))
 	}
-	return drainRetry, nil
+	return s.options.DrainRetry, nil
 }
 
 // Evict asks for the eviction of all pods of a node that can go elsewhere, and returns the names of those that are left.

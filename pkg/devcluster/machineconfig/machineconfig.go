@@ -19,16 +19,16 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/stage"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // How long the real ones take.
@@ -71,6 +71,10 @@ type Options struct {
 	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
 	Nodes    []Node // those that behave otherwise than others
+	// Clock is the clock of the nodes; nil means the real one.
+	Clock clock.PassiveClock
+	// DrainRetry is how long a drain waits before it requests evictions again; 0 means 1s.
+	DrainRetry time.Duration
 }
 
 // Simulator is the machine config operator, with its controller and its daemons.
@@ -84,39 +88,58 @@ type Simulator struct {
 	daemons map[string]*daemon            // by the node's name
 }
 
-// AddToManager has the manager run the player.
-func AddToManager(mgr manager.Manager, options Options) (*Simulator, error) {
-	s := &Simulator{client: mgr.GetClient(), options: options, reboots: map[string]timescale.Duration{}, broken: map[string]string{}, daemons: map[string]*daemon{}}
+// New returns a simulator.
+func New(options Options) *Simulator {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.DrainRetry == 0 {
+		options.DrainRetry = drainRetry
+	}
+	s := &Simulator{options: options, reboots: map[string]timescale.Duration{}, broken: map[string]string{}, daemons: map[string]*daemon{}}
 	for _, node := range options.Nodes {
 		s.SetNode(node)
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("machine-config-operator").
-		For(&configv1.ClusterOperator{}).
-		Watches(&mcfgv1.MachineConfigPool{}, handler.EnqueueRequestsFromMapFunc(enqueueMCO)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(enqueueMCO)).
-		WithOptions(stage.Options(1, 20*time.Millisecond)).
-		Complete(reconcile.Func(s.reconcileOperator))
-	if err != nil {
-		return nil, fmt.Errorf("playing the machine config operator: %w", err)
+	return s
+}
+
+// Controllers declares the controllers that simulate the operator, the pools, and the daemons.
+func (s *Simulator) Controllers() []manager.Controller {
+	bind := func(c manager.Clients) error {
+		s.client = c.Client
+		return nil
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
-		Named("machine-config-controller").
-		For(&mcfgv1.MachineConfigPool{}).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(s.enqueueAllPools)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(s.enqueueAllPools)).
-		WithOptions(stage.Options(1, 20*time.Millisecond)).
-		Complete(reconcile.Func(s.reconcilePool))
-	if err != nil {
-		return nil, fmt.Errorf("playing the machine config controller: %w", err)
-	}
-	err = ctrl.NewControllerManagedBy(mgr).
-		Named("machine-config-daemon").
-		For(&corev1.Node{}).
-		WithOptions(stage.Options(8, 20*time.Millisecond)).
-		Complete(reconcile.Func(s.reconcileNode))
-	if err != nil {
-		return nil, fmt.Errorf("playing the machine config daemons: %w", err)
+	return []manager.Controller{{
+		Name: "machine-config-operator",
+		Reads: []manager.Kind{
+			{Object: &configv1.ClusterOperator{}, Requests: manager.Self},
+			{Object: &mcfgv1.MachineConfigPool{}, Requests: enqueueMCO},
+			{Object: &corev1.ConfigMap{}, Requests: enqueueMCO},
+		},
+		Bind: bind, Reconciler: reconcile.Func(s.reconcileOperator), RateLimiter: stage.Retry(20 * time.Millisecond),
+	}, {
+		Name: "machine-config-controller",
+		Reads: []manager.Kind{
+			{Object: &mcfgv1.MachineConfigPool{}, Requests: manager.Self},
+			{Object: &corev1.Node{}, Requests: s.enqueueAllPools},
+			{Object: &corev1.ConfigMap{}, Requests: s.enqueueAllPools},
+		},
+		Bind: bind, Reconciler: reconcile.Func(s.reconcilePool), RateLimiter: stage.Retry(20 * time.Millisecond),
+	}, {
+		Name: "machine-config-daemon",
+		Reads: []manager.Kind{
+			{Object: &corev1.Node{}, Requests: manager.Self},
+			{Object: &corev1.Pod{}},
+		},
+		Bind: bind, Reconciler: reconcile.Func(s.reconcileNode), MaxConcurrentReconciles: 8, RateLimiter: stage.Retry(20 * time.Millisecond),
+	}}
+}
+
+// AddToManager has the manager run the simulator.
+func AddToManager(mgr ctrlmanager.Manager, options Options) (*Simulator, error) {
+	s := New(options)
+	if err := stage.Add(mgr, s.Controllers()...); err != nil {
+		return nil, fmt.Errorf("simulating the machine config operator: %w", err)
 	}
 	return s, nil
 }

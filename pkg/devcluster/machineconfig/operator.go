@@ -6,7 +6,6 @@ package machineconfig
 import (
 	"context"
 	"fmt"
-	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -33,7 +32,7 @@ func (s *Simulator) reconcileOperator(ctx context.Context, request reconcile.Req
 	if err := s.client.Get(ctx, client.ObjectKey{Name: Master}, &master); err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting the pool of the control plane: %w", err)
 	}
-	before, now := operator.DeepCopy(), time.Now()
+	before, now := operator.DeepCopy(), s.options.Clock.Now()
 	if master.Status.Configuration.Name == RenderedName(Master, release) {
 		cvo.SetVersion(&operator, release)
 		cvo.SetCondition(&operator, configv1.OperatorProgressing, configv1.ConditionFalse, "AsExpected", "Cluster version is "+release, now)

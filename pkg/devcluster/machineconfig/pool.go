@@ -56,7 +56,7 @@ func (s *Simulator) reconcilePool(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, err
 	}
 	before := pool.DeepCopy()
-	syncPoolStatus(&pool, nodes, time.Now())
+	syncPoolStatus(&pool, nodes, s.options.Clock.Now())
 	if equality.Semantic.DeepEqual(before.Status, pool.Status) {
 		return reconcile.Result{}, nil
 	}

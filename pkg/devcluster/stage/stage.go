@@ -1,25 +1,46 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage says how the controllers run that play OpenShift's in a dev cluster.
+// Package stage runs the simulators of a dev cluster as controllers of a manager.
 //
-// It knows nothing of what they play.
+// It does not know what they simulate.
 package stage
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Options are those of a controller with that many workers. What went wrong is tried again after that time at first, and
-// never later than in a second: nobody waits for a player.
-func Options(workers int, retry time.Duration) controller.Options {
+// Add makes the controllers part of a manager.
+func Add(mgr ctrlmanager.Manager, controllers ...manager.Controller) error {
+	for _, c := range controllers {
+		if err := manager.Add(mgr, c); err != nil {
+			return fmt.Errorf("adding a simulator: %w", err)
+		}
+	}
+	return nil
+}
+
+// Retry returns the backoff of a simulator: the given delay at first, and never more than a second,
+// because nobody waits for a simulator.
+func Retry(first time.Duration) func() workqueue.TypedRateLimiter[reconcile.Request] {
+	return func() workqueue.TypedRateLimiter[reconcile.Request] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](first, time.Second)
+	}
+}
+
+// Options returns the options of a controller that declares nothing.
+func Options(workers int, first time.Duration) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
-		SkipNameValidation:      new(true), // there may be several dev clusters in one process
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retry, time.Second),
+		SkipNameValidation:      new(true),
+		RateLimiter:             Retry(first)(),
 	}
 }
