@@ -26,7 +26,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -171,7 +171,7 @@ func (r recordingReader) List(ctx context.Context, list client.ObjectList, opts 
 func TestEachCheckReadsTheKindsThatItDeclares(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{"app": "etcd", "tier": "db"}
-	r := fakecluster.New(t, healthyCluster(
+	r := simulation.NewFakeClient(t, healthyCluster(
 		node("worker-1", cordonedOf("a")), machine("a", true), pod("etcd-0", both), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")),
 	)...)
 	for _, check := range checks.All() {
@@ -308,7 +308,7 @@ func TestFindings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := fakecluster.New(t, healthyCluster(tc.objects...)...)
+			r := simulation.NewFakeClient(t, healthyCluster(tc.objects...)...)
 			if tc.options.PDBNamespaces == nil {
 				tc.options.PDBNamespaces = []string{"openshift-*"}
 			}
@@ -328,7 +328,7 @@ func TestFindings(t *testing.T) {
 
 func TestAFindingIdentifiesCheckAndObject(t *testing.T) {
 	t.Parallel()
-	r := fakecluster.New(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
+	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
 	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "x"}}})}.Run(t.Context(), noon)
 	want := []checks.Finding{
 		{
@@ -354,7 +354,7 @@ func TestAFindingIdentifiesCheckAndObject(t *testing.T) {
 
 func TestAnUnusedExclusionIsReportedAndBlocksNothing(t *testing.T) {
 	t.Parallel()
-	r := fakecluster.New(t, healthyCluster(healthyOperator("dns"))...)
+	r := simulation.NewFakeClient(t, healthyCluster(healthyOperator("dns"))...)
 	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.Options{ExcludeOperators: []string{"openshift-dns", "dsn"}}}.Run(t.Context(), noon)
 	if len(report.Findings) != 1 || report.Findings[0].Reason != "ExclusionUnused" || report.Findings[0].Description != "dsn" || !report.Healthy() {
 		t.Errorf("got %+v", report)
@@ -364,7 +364,7 @@ func TestAnUnusedExclusionIsReportedAndBlocksNothing(t *testing.T) {
 // All objects share one query an interval, and each filters its result.
 func TestObjectsShareQueries(t *testing.T) {
 	t.Parallel()
-	r := fakecluster.New(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
+	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
 	p := &prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "shop"}, {Name: "B", Namespace: "openshift-etcd"}}}
 	shared := sources(p)
 	for namespace, want := range map[string]string{"shop": "critical alerts firing: shop/A", "openshift-*": "critical alerts firing: openshift-etcd/B", "*": "critical alerts firing: openshift-etcd/B, shop/A"} {
@@ -381,7 +381,7 @@ func TestObjectsShareQueries(t *testing.T) {
 // A confirmation reads from the API server, where the operator may get the ClusterVersion alone.
 func TestAConfirmationGetsNothingButTheClusterVersion(t *testing.T) {
 	t.Parallel()
-	r := fakecluster.New(t, healthyCluster()...)
+	r := simulation.NewFakeClient(t, healthyCluster()...)
 	live := interceptor.NewClient(r, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 		if _, ok := object.(*configv1.ClusterVersion); !ok {
 			return fmt.Errorf("forbidden: get %T", object)
@@ -397,7 +397,7 @@ func TestAConfirmationGetsNothingButTheClusterVersion(t *testing.T) {
 // What is not cached is listed at most once an interval.
 func TestAQuietGateMakesNoRequest(t *testing.T) {
 	t.Parallel()
-	r := fakecluster.New(t, healthyCluster(
+	r := simulation.NewFakeClient(t, healthyCluster(
 		node("worker-1", cordonedOf("a")), machine("a", false), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), budget("c", selecting("app=dns")),
 	)...)
 	live := &countingLister{Reader: r}
@@ -441,14 +441,14 @@ func TestIsInstalled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := fakecluster.New(t, healthyCluster(tc.objects...)...)
+			r := simulation.NewFakeClient(t, healthyCluster(tc.objects...)...)
 			if got, err := checks.IsInstalled(t.Context(), r, target); err != nil || got != tc.want {
 				t.Errorf("got %t, %v", got, err)
 			}
 		})
 	}
 	broken := errors.New("the connection was refused")
-	r := fakecluster.WithReadErrors(fakecluster.New(t, healthyCluster()...), broken, func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is })
+	r := simulation.WithReadErrors(simulation.NewFakeClient(t, healthyCluster()...), broken, func(o any) bool { _, is := o.(*mcfgv1.MachineConfigPoolList); return is })
 	if got, err := checks.IsInstalled(t.Context(), r, target); !errors.Is(err, broken) || got {
 		t.Errorf("without pools: got %t, %v", got, err)
 	}

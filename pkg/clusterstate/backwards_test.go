@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // backwards is a cluster that lists objects from the last to the first: a cache has them in any order.
 func backwards(t *testing.T, objects ...client.Object) client.Reader {
 	t.Helper()
-	return interceptor.NewClient(fakecluster.New(t, objects...), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	return interceptor.NewClient(simulation.NewFakeClient(t, objects...), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 		if err := c.List(ctx, list, opts...); err != nil {
 			return err
 		}

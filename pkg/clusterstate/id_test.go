@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func TestTheIDOfAClusterIsReadOrItIsSaidWhyNot(t *testing.T) {
@@ -29,7 +29,7 @@ func TestTheIDOfAClusterIsReadOrItIsSaidWhyNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := clusterstate.GetClusterID(t.Context(), fakecluster.New(t, tc.objects...))
+			got, err := clusterstate.GetClusterID(t.Context(), simulation.NewFakeClient(t, tc.objects...))
 			if got != tc.want || (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails {
 				t.Errorf("got %q, %v, want %q, %s", got, err, tc.want, tc.fails)
 			}

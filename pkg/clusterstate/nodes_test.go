@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // annotated is a cordoned node that the machine config operator has said this about.
@@ -60,7 +60,7 @@ func TestWhoCordonedANode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.node.Name = "a"
-			nodes, err := clusterstate.ListNodes(t.Context(), fakecluster.New(t, &tc.node))
+			nodes, err := clusterstate.ListNodes(t.Context(), simulation.NewFakeClient(t, &tc.node))
 			if err != nil || len(nodes) != 1 {
 				t.Fatalf("got %v, %v", nodes, err)
 			}
@@ -200,7 +200,7 @@ func TestReadPools(t *testing.T) {
 			t.Parallel()
 			pool := updated.DeepCopy()
 			tc.change(pool)
-			got, err := clusterstate.ListPools(t.Context(), fakecluster.New(t, pool))
+			got, err := clusterstate.ListPools(t.Context(), simulation.NewFakeClient(t, pool))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +235,7 @@ func TestMembers(t *testing.T) {
 		o.GetLabels()["kubernetes.io/os"] = "windows"
 		return o
 	}
-	r := fakecluster.New(t,
+	r := simulation.NewFakeClient(t,
 		pool("infra", role("infra")), pool("master", role("master")), pool("worker", role("worker")), pool("zone", role("zone")),
 		pool("without", nil), pool("wrong", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}),
 		node("m", "master"), node("m-infra", "infra", "master", "worker"), node("w-1", "worker"), node("w-2", "worker"),
@@ -268,7 +268,7 @@ func TestReadOperators(t *testing.T) {
 		{Type: "Degraded", Status: "True", Reason: "R", Message: "m"}, {Type: "Available", Status: "True"}, {Type: "Progressing", Status: "False"},
 	}
 	bare := configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}
-	r := fakecluster.New(t, &operator, &bare)
+	r := simulation.NewFakeClient(t, &operator, &bare)
 	want := clusterstate.ClusterOperator{
 		Name: "machine-config", Version: "4.4.6", Available: clusterstate.Condition{Status: "True"},
 		Degraded:    clusterstate.Condition{Status: "True", Reason: "R", Message: "m"},

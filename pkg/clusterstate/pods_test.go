@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // pages answers a request for pods with one page after the other.
 func pages(t *testing.T, all ...[]metav1.PartialObjectMetadata) client.Reader {
 	t.Helper()
-	return interceptor.NewClient(fakecluster.New(t), interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	return interceptor.NewClient(simulation.NewFakeClient(t), interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 		var options client.ListOptions
 		options.ApplyOptions(opts)
 		page, ok := list.(*metav1.PartialObjectMetadataList)
@@ -72,7 +72,7 @@ func TestThePodsOnANodeAreReadPageByPage(t *testing.T) {
 
 func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	t.Parallel()
-	unreadable := fakecluster.WithReadErrors(fakecluster.New(t), errors.New("no"), func(any) bool { return true })
+	unreadable := simulation.WithReadErrors(simulation.NewFakeClient(t), errors.New("no"), func(any) bool { return true })
 	if _, err := clusterstate.ListPodsOnNode(t.Context(), unreadable, "worker-0"); err == nil || err.Error() != "listing the pods on node worker-0: no" {
 		t.Errorf("got %v", err)
 	}
@@ -185,7 +185,7 @@ func TestWhichPodsABudgetGuards(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "budget"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: tc.selector},
 			}
 			beside := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "beside", Name: "budget"}}
-			budgets, err := clusterstate.ListPDBs(t.Context(), fakecluster.New(t, budget, beside), tc.namespace)
+			budgets, err := clusterstate.ListPDBs(t.Context(), simulation.NewFakeClient(t, budget, beside), tc.namespace)
 			if err != nil || len(budgets) != 1 {
 				t.Fatalf("got %v, %v", budgets, err)
 			}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 const (
@@ -311,7 +311,7 @@ func TestReleaseIsTarget(t *testing.T) {
 func TestReadsSayWhatTheyCannotRead(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection was refused")
-	r := fakecluster.WithReadErrors(fakecluster.New(t), broken, func(any) bool { return true })
+	r := simulation.WithReadErrors(simulation.NewFakeClient(t), broken, func(any) bool { return true })
 	for name, read := range map[string]func(context.Context) error{
 		"getting the cluster version": func(ctx context.Context) error { _, err := clusterstate.GetClusterVersion(ctx, r); return err },
 		"listing the cluster operators": func(ctx context.Context) error {

@@ -12,14 +12,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func TestStoreNoticesARestoredBackupAfterAMinute(t *testing.T) {
 	t.Parallel()
 	obj := &corev1.ConfigMap{}
 	obj.Namespace, obj.Name = "a", "b"
-	cluster := fakecluster.New(t, obj)
+	cluster := simulation.NewFakeClient(t, obj)
 	clk := clocktesting.NewFakePassiveClock(noon)
 	s := &store[*corev1.ConfigMap]{client: cluster, live: cluster, clock: clk, newObj: func() *corev1.ConfigMap { return &corev1.ConfigMap{} }}
 	key := client.ObjectKeyFromObject(obj)

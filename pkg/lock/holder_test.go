@@ -22,8 +22,8 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 var attempt = lock.Attempt{Key: "2020-06-20T12:00:00Z", Version: "4.4.6", Type: "OSD"}
@@ -102,9 +102,9 @@ func TestHolders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := fakecluster.New(t)
+			server := simulation.NewFakeClient(t)
 			if tc.object != nil {
-				server = fakecluster.New(t, tc.object)
+				server = simulation.NewFakeClient(t, tc.object)
 			}
 			reads := 0
 			clk := clocktesting.NewFakePassiveClock(noon)

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 const (
@@ -44,9 +44,9 @@ type world struct {
 
 func newWorld(t *testing.T, identity *string, inProgress ...lock.Holder) *world {
 	t.Helper()
-	w := &world{server: fakecluster.New(t)}
+	w := &world{server: simulation.NewFakeClient(t)}
 	if identity != nil {
-		w.server = fakecluster.New(t, lease(identity))
+		w.server = simulation.NewFakeClient(t, lease(identity))
 	}
 	w.Lock = lock.Lock{
 		Client: w.countingClient(interceptor.Funcs{}), Namespace: namespace, Clock: clocktesting.NewFakePassiveClock(noon),

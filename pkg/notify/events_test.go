@@ -21,8 +21,8 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 var (
@@ -45,7 +45,7 @@ type receiver struct {
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
 	r := &receiver{}
-	r.Client = interceptor.NewClient(fakecluster.New(t), interceptor.Funcs{
+	r.Client = interceptor.NewClient(simulation.NewFakeClient(t), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			r.tries++
 			event, ok := obj.(*corev1.Event)

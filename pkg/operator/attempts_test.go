@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func TestUpgradeConfigAttempts(t *testing.T) {
@@ -53,7 +53,7 @@ func TestUpgradeConfigAttempts(t *testing.T) {
 			}
 			tc.change(cfg)
 			attempts := &upgradeConfigAttempts{
-				client: fakecluster.New(t, cfg), clock: testingclock.NewFakePassiveClock(noon),
+				client: simulation.NewFakeClient(t, cfg), clock: testingclock.NewFakePassiveClock(noon),
 				runbook: func(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 					if cfg.Spec.Type != "OSD" {
 						return engine.Runbook{}

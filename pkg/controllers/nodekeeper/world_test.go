@@ -30,9 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // nodeName is the node that is being drained in these tests.
@@ -92,7 +92,7 @@ type death struct{}
 // the machine config operator has begun, at noon, to drain a node.
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	api := fakecluster.New(t, objects...)
+	api := simulation.NewFakeClient(t, objects...)
 	w := &world{
 		t: t, api: api, clock: testingclock.NewFakePassiveClock(noon), pods: map[string]*pod{},
 		config: config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}},

@@ -35,11 +35,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // wall is the real clock: deliveries are made by another goroutine.
@@ -386,7 +386,7 @@ func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
 	w.start()
 	steps := record
 	steps.Conditions = steps.Conditions[1:7]
-	c := fakecluster.New(t)
+	c := simulation.NewFakeClient(t)
 	events := &notify.Events{Client: c, Clock: w.clock}
 	both := notify.MultiPublisher{Events: events, Webhook: w.hook}
 	if err := both.PublishSteps(t.Context(), subject, steps); err != nil {

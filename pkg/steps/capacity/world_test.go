@@ -23,7 +23,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
 
@@ -105,7 +105,7 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, clock: testclock.NewFakePassiveClock(noon), failures: map[string]machineFailure{}}
-	w.inner = fakecluster.New(t, objects...)
+	w.inner = simulation.NewFakeClient(t, objects...)
 	w.outer = interceptor.NewClient(w.inner, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, cached := list.(*corev1.NodeList); cached {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
@@ -122,7 +122,7 @@ type recorder struct {
 func testCluster(t *testing.T, patchErr error, objects ...client.Object) *recorder {
 	t.Helper()
 	r := &recorder{}
-	r.Client = interceptor.NewClient(fakecluster.New(t, objects...), interceptor.Funcs{
+	r.Client = interceptor.NewClient(simulation.NewFakeClient(t, objects...), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			data, err := patch.Data(object)
 			if err != nil {

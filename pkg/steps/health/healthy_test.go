@@ -23,7 +23,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 )
 
@@ -58,7 +58,7 @@ func newCluster(t *testing.T, objects ...client.Object) client.WithWatch {
 			objects = append(objects, healthy)
 		}
 	}
-	return fakecluster.New(t, objects...)
+	return simulation.NewFakeClient(t, objects...)
 }
 
 // runner returns the checks of a platform with the default settings.
@@ -282,7 +282,7 @@ func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := fakecluster.WithReadErrors(newCluster(t, healthy...), broken, fails)
+			r := simulation.WithReadErrors(newCluster(t, healthy...), broken, fails)
 			result, err := health.WaitUntilHealthy(runner(r, disabledAlerts()), "ClusterUnhealthy")(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) || result != (engine.Result{}) {
 				t.Errorf("got %v, %v", result, err)

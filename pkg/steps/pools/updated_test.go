@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fakecluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
@@ -250,7 +250,7 @@ func TestUpdated(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := fakecluster.New(t, tc.objects...)
+			r := simulation.NewFakeClient(t, tc.objects...)
 			got, err := pools.WaitUntilUpdated(r)(t.Context(), engine.Run{})
 			if err != nil || got != tc.want {
 				t.Errorf("got %s, %v; (-want +got):\n%s", got.Reason(), err, cmp.Diff(tc.want.Message(), got.Message()))
@@ -279,7 +279,7 @@ func TestMessagesStayReadable(t *testing.T) {
 				node(name, fmt.Sprintf("%s-busy-%d", name, i), machineConfigState(nonsense, nonsense)))
 		}
 	}
-	got, err := pools.WaitUntilUpdated(fakecluster.New(t, all...))(t.Context(), engine.Run{})
+	got, err := pools.WaitUntilUpdated(simulation.NewFakeClient(t, all...))(t.Context(), engine.Run{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestPoolsThatCannotBeReadAreAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := fakecluster.WithReadErrors(fakecluster.New(t, version(), operator("4.4.6", "False"), pool("worker", updating)), broken, fails)
+			r := simulation.WithReadErrors(simulation.NewFakeClient(t, version(), operator("4.4.6", "False"), pool("worker", updating)), broken, fails)
 			result, err := pools.WaitUntilUpdated(r)(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, %v", result, err)

@@ -1,0 +1,283 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// Client returns a client of an actor: a person, another controller, a test. It reads from the API
+// server, and its requests never fail by a plan.
+func (w *World) Client(actor string) client.WithWatch { return w.client(actor, w.live(), nil) }
+
+// live answers reads from the API server.
+func (w *World) live() source {
+	return source{
+		scheme: w.scheme,
+		get: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+			gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+			return w.store.get(gvr, key), nil
+		},
+		list: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
+			gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+			return w.store.sorted(gvr, namespace), nil
+		},
+	}
+}
+
+// gate decides what becomes of a request; do serves it.
+type gate func(request Request, do func() error) error
+
+func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
+	if gate == nil {
+		gate = func(_ Request, do func() error) error { return do() }
+	}
+	write := func(verb, sub string, obj runtime.Object, do func() error) error {
+		request := w.request(verb, sub, obj)
+		return gate(request, func() error { return w.as(actor, do) })
+	}
+	return interceptor.NewClient(w.api, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			request := w.request("get", "", obj)
+			request.Key = key
+			return gate(request, func() error { return reads.Get(key, obj) })
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			return gate(w.request("list", "", list), func() error { return reads.List(list, opts...) })
+		},
+		Create: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return write("create", "", obj, func() error { return w.create(ctx, api, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return write("delete", "", obj, func() error { return w.delete(ctx, api, obj, opts...) })
+		},
+		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return write("update", "", obj, func() error { return api.Update(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, api client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return write("patch", "", obj, func() error { return api.Patch(ctx, obj, patch, opts...) })
+		},
+		Apply: func(ctx context.Context, api client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			request := applyRequest(config)
+			return gate(request, func() error {
+				return w.as(actor, func() error { return api.Apply(ctx, config, opts...) })
+			})
+		},
+		SubResourceCreate: func(ctx context.Context, api client.Client, sub string, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
+			return write("create", sub, obj, func() error { return w.createSub(ctx, api, sub, obj, body, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, api client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			return write("update", sub, obj, func() error { return api.SubResource(sub).Update(ctx, obj, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, api client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			return write("patch", sub, obj, func() error { return api.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+		},
+		SubResourceApply: func(ctx context.Context, api client.Client, sub string, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			request := applyRequest(config)
+			request.Subresource = sub
+			return gate(request, func() error {
+				return w.as(actor, func() error { return api.SubResource(sub).Apply(ctx, config, opts...) })
+			})
+		},
+	})
+}
+
+// request describes a request.
+func (w *World) request(verb, sub string, obj runtime.Object) Request {
+	request := Request{Verb: verb, Subresource: sub}
+	if gvk, err := apiutil.GVKForObject(obj, w.scheme); err == nil {
+		request.Kind = gvk.Kind
+	}
+	if object, ok := obj.(client.Object); ok {
+		request.Key = client.ObjectKeyFromObject(object)
+	}
+	return request
+}
+
+func applyRequest(config runtime.ApplyConfiguration) Request {
+	request := Request{Verb: "apply"}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return request
+	}
+	request.Kind, _ = content["kind"].(string)
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		request.Key.Name, _ = metadata["name"].(string)
+		request.Key.Namespace, _ = metadata["namespace"].(string)
+	}
+	return request
+}
+
+// create generates names that depend on nothing but the history.
+func (w *World) create(ctx context.Context, api client.Client, obj client.Object, opts ...client.CreateOption) error {
+	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
+	if generated {
+		w.sequence++
+		obj.SetName(fmt.Sprintf("%s%05d", obj.GetGenerateName(), w.sequence))
+	}
+	err := api.Create(ctx, obj, opts...)
+	if err != nil && generated {
+		obj.SetName("")
+	}
+	return err
+}
+
+// delete checks the preconditions, and gives pods that run their grace period.
+func (w *World) delete(ctx context.Context, api client.Client, obj client.Object, opts ...client.DeleteOption) error {
+	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	gvk, err := apiutil.GVKForObject(obj, w.scheme)
+	if err != nil {
+		return err
+	}
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	stored := w.store.get(gvr, client.ObjectKeyFromObject(obj))
+	if stored == nil {
+		return apierrors.NewNotFound(gvr.GroupResource(), obj.GetName())
+	}
+	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != stored.GetUID() {
+		return apierrors.NewConflict(gvr.GroupResource(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *p.UID, stored.GetUID()))
+	}
+	pod, ok := stored.(*corev1.Pod)
+	if !ok {
+		return api.Delete(ctx, obj, opts...)
+	}
+	return w.deletePod(pod.DeepCopy(), options.GracePeriodSeconds)
+}
+
+// deletePod begins the termination of a pod; its kubelet ends it.
+func (w *World) deletePod(pod *corev1.Pod, seconds *int64) error {
+	gvr := corev1.SchemeGroupVersion.WithResource("pods")
+	period := int64(30)
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		period = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	if seconds != nil {
+		period = *seconds
+	}
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		period = 0
+	}
+	if period == 0 && len(pod.Finalizers) == 0 {
+		return w.store.Delete(gvr, pod.Namespace, pod.Name)
+	}
+	if pod.DeletionTimestamp != nil {
+		return nil
+	}
+	pod.DeletionGracePeriodSeconds = &period
+	pod.DeletionTimestamp = new(metav1.NewTime(w.now))
+	return w.store.Update(gvr, pod, pod.Namespace)
+}
+
+// createSub serves the subresources of pods that the fake client does not.
+func (w *World) createSub(ctx context.Context, api client.Client, sub string, obj, body client.Object, opts ...client.SubResourceCreateOption) error {
+	gvr := corev1.SchemeGroupVersion.WithResource("pods")
+	pod, isPod := w.store.get(gvr, client.ObjectKeyFromObject(obj)).(*corev1.Pod)
+	switch {
+	case sub != "eviction" && sub != "binding":
+		return api.SubResource(sub).Create(ctx, obj, body, opts...)
+	case !isPod:
+		return apierrors.NewNotFound(gvr.GroupResource(), obj.GetName())
+	}
+	if binding, ok := body.(*corev1.Binding); ok {
+		bound := pod.DeepCopy()
+		bound.Spec.NodeName = binding.Target.Name
+		return w.store.Update(gvr, bound, bound.Namespace)
+	}
+	eviction, ok := body.(*policyv1.Eviction)
+	if !ok {
+		return apierrors.NewBadRequest(fmt.Sprintf("an eviction is expected, not %T", body))
+	}
+	return w.evict(pod, eviction)
+}
+
+// evict serves the Eviction API: a PodDisruptionBudget that allows no disruption refuses.
+func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
+	var seconds *int64
+	if o := eviction.DeleteOptions; o != nil {
+		seconds = o.GracePeriodSeconds
+		if o.Preconditions != nil && o.Preconditions.UID != nil && *o.Preconditions.UID != pod.UID {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, fmt.Errorf("the UID in the precondition does not match"))
+		}
+	}
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != "" {
+		return w.deletePod(pod.DeepCopy(), seconds)
+	}
+	budgets := w.budgetsOf(pod)
+	switch {
+	case len(budgets) > 1:
+		return apierrors.NewInternalError(fmt.Errorf("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
+	case len(budgets) == 1:
+		budget := budgets[0].DeepCopy()
+		if budget.Status.DisruptionsAllowed < 1 {
+			return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+		}
+		budget.Status.DisruptionsAllowed--
+		if err := w.store.Update(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), budget, budget.Namespace); err != nil {
+			return err
+		}
+	}
+	return w.deletePod(pod.DeepCopy(), seconds)
+}
+
+func (w *World) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
+	var budgets []*policyv1.PodDisruptionBudget
+	for _, object := range w.store.sorted(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), pod.Namespace) {
+		budget, ok := object.(*policyv1.PodDisruptionBudget)
+		if ok && budgetSelects(budget, pod) {
+			budgets = append(budgets, budget)
+		}
+	}
+	return budgets
+}
+
+func budgetSelects(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	return err == nil && budget.Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels))
+}
+
+// Request is a request of a process to the API server, or a read from its cache.
+type Request struct {
+	// Process is the name of the process, Life counts its lives from 1.
+	Process string
+	Life    int
+	// Number counts the requests of the process over its lives, from 1; Write counts its writes, 0
+	// for a read.
+	Number, Write int
+	// Verb is get, list, create, update, patch, apply, or delete.
+	Verb        string
+	Kind        string
+	Subresource string
+	Key         client.ObjectKey
+	// Cached reports that a read is answered by the cache.
+	Cached bool
+	// Time is the virtual time of the API server.
+	Time time.Time
+}
+
+// String returns the request as in "patch UpgradeConfig/status team-a/upgrade".
+func (r Request) String() string {
+	kind := r.Kind
+	if r.Subresource != "" {
+		kind += "/" + r.Subresource
+	}
+	return fmt.Sprintf("%s %s %s", r.Verb, kind, r.Key)
+}
+
+// IsWrite reports whether the request may change something.
+func (r Request) IsWrite() bool { return !slices.Contains([]string{"get", "list"}, r.Verb) }

@@ -1,0 +1,110 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openshift
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+)
+
+// Alerts simulates the store of alerts. It answers with what was set last.
+type Alerts struct {
+	// Firing names the critical alerts.
+	Firing []string
+	// Err is the answer if the store cannot be queried; nil means that it can.
+	Err error
+	// Queries counts the queries.
+	Queries int
+}
+
+// FiringAlerts returns the critical alerts that are firing.
+func (a *Alerts) FiringAlerts(context.Context) ([]string, error) {
+	a.Queries++
+	return slices.Clone(a.Firing), a.Err
+}
+
+// Alertmanager simulates Alertmanager: it keeps silences, by its own clock.
+type Alertmanager struct {
+	// Err is the answer to each request; nil means that requests are served.
+	Err error
+
+	clock    clock.PassiveClock
+	silences []alertmanager.Silence
+}
+
+// NewAlertmanager returns an Alertmanager without silences.
+func NewAlertmanager(now clock.PassiveClock) *Alertmanager { return &Alertmanager{clock: now} }
+
+// Silences returns the silences that have all of these matchers, expired ones included.
+func (a *Alertmanager) Silences(_ context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
+	if a.Err != nil {
+		return nil, a.Err
+	}
+	var found []alertmanager.Silence
+	for _, silence := range a.silences {
+		if silence.HasMatchers(having...) {
+			found = append(found, a.withState(silence))
+		}
+	}
+	return found, nil
+}
+
+// InEffect returns the silences that have not expired.
+func (a *Alertmanager) InEffect() []alertmanager.Silence {
+	var found []alertmanager.Silence
+	for _, silence := range a.silences {
+		if current := a.withState(silence); current.InEffect() {
+			found = append(found, current)
+		}
+	}
+	return found
+}
+
+func (a *Alertmanager) withState(silence alertmanager.Silence) alertmanager.Silence {
+	silence.Matchers = slices.Clone(silence.Matchers)
+	switch now := a.clock.Now(); {
+	case !silence.EndsAt.After(now):
+		silence.State = alertmanager.Expired
+	case silence.StartsAt.After(now):
+		silence.State = alertmanager.Pending
+	default:
+		silence.State = alertmanager.Active
+	}
+	return silence
+}
+
+// Upsert creates a silence, or changes the end of one.
+func (a *Alertmanager) Upsert(_ context.Context, silence alertmanager.Silence) (string, error) {
+	if a.Err != nil {
+		return "", a.Err
+	}
+	silence.Matchers = slices.Clone(silence.Matchers)
+	for i := range a.silences {
+		if a.silences[i].ID == silence.ID {
+			a.silences[i] = silence
+			return silence.ID, nil
+		}
+	}
+	silence.ID = fmt.Sprintf("silence-%d", len(a.silences)+1)
+	a.silences = append(a.silences, silence)
+	return silence.ID, nil
+}
+
+// Expire ends a silence.
+func (a *Alertmanager) Expire(_ context.Context, id string) error {
+	if a.Err != nil {
+		return a.Err
+	}
+	for i := range a.silences {
+		if a.silences[i].ID == id && a.silences[i].EndsAt.After(a.clock.Now()) {
+			a.silences[i].EndsAt = a.clock.Now()
+		}
+	}
+	return nil
+}

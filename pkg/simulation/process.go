@@ -1,0 +1,415 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+// Env is what a life of a program has to work with.
+type Env struct {
+	// Client reads from the caches of this life and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock is the clock of the machine that the program runs on.
+	Clock *Clock
+	// Log discards by default.
+	Log logr.Logger
+}
+
+// Program is a program that runs on a World, such as the operator. Each Start begins a life of it.
+type Program struct {
+	// Name is the actor of its requests.
+	Name string
+	// Controllers returns the controllers of one life, which begins with an empty memory.
+	Controllers func(Env) ([]manager.Controller, error)
+	// Plan decides what becomes of the requests; nil serves all.
+	Plan Plan
+	// Latency is how long a write takes.
+	Latency time.Duration
+	// Direct has the program read from the API server instead of from caches, as the simulators of
+	// other components do.
+	Direct bool
+	// OnCrash is called after a life has crashed, for example to start the next one after a time.
+	OnCrash func()
+
+	counters counters
+	lives    int
+}
+
+type counters struct{ requests, writes int }
+
+// Process is one life of a Program.
+type Process struct {
+	world    *World
+	name     string
+	life     int
+	plan     Plan
+	latency  time.Duration
+	direct   bool
+	onCrash  func()
+	counters *counters
+	clock    *Clock
+	dead     bool
+
+	informers   []*informer
+	controllers []*controllerRun
+	turn        int
+	stalled     []*call
+	current     *call
+}
+
+// controllerRun is a controller of a process.
+type controllerRun struct {
+	declaration manager.Controller
+	queue       *queue
+	running     int
+}
+
+// busy reports whether as many reconciles have begun as may run at a time.
+func (c *controllerRun) busy() bool {
+	return c.running >= max(1, c.declaration.MaxConcurrentReconciles)
+}
+
+// call is a reconcile that has begun.
+type call struct {
+	controller *controllerRun
+	request    reconcile.Request
+	result     reconcile.Result
+	err        error
+	resume     func() (time.Duration, bool)
+	stop       func()
+	yield      func(time.Duration) bool
+	goroutine  string
+	wakeAt     time.Time
+}
+
+// Start begins a life of a program: with an empty memory, and caches that hold what the API server
+// has.
+func (w *World) Start(program *Program) (*Process, error) {
+	program.lives++
+	p := &Process{
+		world: w, name: program.Name, life: program.lives, plan: program.Plan, latency: program.Latency,
+		direct: program.Direct, onCrash: program.OnCrash, counters: &program.counters, clock: w.Clock(),
+	}
+	live := w.client(p.name, w.live(), p.gate(false))
+	cached := live
+	if !p.direct {
+		cached = &cachedClient{WithWatch: live, reads: w.client(p.name, p.cachedSource(), p.gate(true))}
+	}
+	declarations, err := program.Controllers(Env{Client: cached, Live: live, Clock: p.clock, Log: logr.Discard()})
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	kinds, err := manager.Kinds(declarations...)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	for _, kind := range kinds {
+		i, err := newInformer(p, kind)
+		if err != nil {
+			return nil, fmt.Errorf("starting %s: %w", p.name, err)
+		}
+		p.informers = append(p.informers, i)
+	}
+	for _, d := range declarations {
+		if err := p.addController(d, manager.Clients{Client: cached, Live: live}); err != nil {
+			return nil, fmt.Errorf("starting %s: %w", p.name, err)
+		}
+	}
+	w.Logf("%s starts life %d", p.name, p.life)
+	w.processes = append(w.processes, p)
+	for _, i := range p.informers {
+		i.list()
+	}
+	return p, nil
+}
+
+func (p *Process) addController(d manager.Controller, clients manager.Clients) error {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, 1000*time.Second)
+	if d.RateLimiter != nil {
+		limiter = d.RateLimiter()
+	}
+	c := &controllerRun{declaration: d, queue: newQueue(p.world, limiter)}
+	p.controllers = append(p.controllers, c)
+	for _, kind := range d.Reads {
+		for _, i := range p.informers {
+			if fmt.Sprintf("%T", i.kind.Object) == fmt.Sprintf("%T", kind.Object) {
+				i.watches = append(i.watches, kindWatch{kind: kind, queue: c.queue})
+			}
+		}
+	}
+	if d.Bind == nil {
+		return nil
+	}
+	return d.Bind(clients)
+}
+
+// Clock returns the clock of the machine that the process runs on.
+func (p *Process) Clock() *Clock { return p.clock }
+
+// Alive reports whether the process is running.
+func (p *Process) Alive() bool { return !p.dead }
+
+// Lag keeps the changes of a kind from the caches of the process for d.
+func (p *Process) Lag(kind string, d time.Duration) {
+	for _, i := range p.informers {
+		if gvk, err := p.world.api.GroupVersionKindFor(i.kind.Object); err == nil && gvk.Kind == kind {
+			i.behindUntil = p.world.now.Add(d)
+		}
+	}
+	p.world.After(d, func() {}) // the changes are delivered then
+}
+
+// Kill ends the process at this moment, requests that stall included.
+func (p *Process) Kill() {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	p.world.Logf("%s ends life %d", p.name, p.life)
+	p.world.processes = slices.DeleteFunc(p.world.processes, func(other *Process) bool { return other == p })
+	for _, c := range p.stalled {
+		p.discard(c)
+	}
+	p.stalled = nil
+}
+
+// discard unwinds a reconcile that stalls.
+func (p *Process) discard(c *call) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(crash); !ok {
+				panic(r)
+			}
+		}
+	}()
+	p.current = c
+	c.stop()
+}
+
+func (p *Process) context() context.Context { return ctrl.LoggerInto(background(), logr.Discard()) }
+
+func (p *Process) deliver() {
+	for _, i := range p.informers {
+		i.deliver()
+	}
+	for _, c := range p.controllers {
+		for _, channel := range c.declaration.Channels {
+			p.poll(c, channel)
+		}
+	}
+}
+
+func (p *Process) poll(c *controllerRun, channel manager.Channel) {
+	for {
+		var received event.GenericEvent
+		select {
+		case received = <-channel.Events:
+		default:
+			return
+		}
+		for _, request := range channel.Requests(p.context(), received.Object) {
+			c.queue.add(request)
+		}
+	}
+}
+
+// position returns how many changes of a kind the process has consumed.
+func (p *Process) position(gvr schema.GroupVersionResource) int {
+	for _, i := range p.informers {
+		if i.gvr == gvr {
+			return i.position
+		}
+	}
+	return int(^uint(0) >> 1)
+}
+
+func (p *Process) ready() bool {
+	return slices.ContainsFunc(p.controllers, func(c *controllerRun) bool {
+		c.queue.release()
+		return len(c.queue.ready) > 0 && !c.busy()
+	}) || slices.ContainsFunc(p.stalled, func(c *call) bool { return !c.wakeAt.After(p.world.now) })
+}
+
+// next returns when the process has something to do; zero means never.
+func (p *Process) next() time.Time {
+	var next time.Time
+	consider := func(at time.Time) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	for _, c := range p.controllers {
+		if !c.busy() { // the end of a reconcile frees it
+			consider(c.queue.next())
+		}
+	}
+	for _, c := range p.stalled {
+		consider(c.wakeAt)
+	}
+	return next
+}
+
+// reconcileNext resumes a reconcile that has stalled, or begins the next one.
+func (p *Process) reconcileNext() bool {
+	for i, c := range p.stalled {
+		if !c.wakeAt.After(p.world.now) {
+			p.stalled = slices.Delete(p.stalled, i, i+1)
+			p.step(c)
+			return true
+		}
+	}
+	for range p.controllers {
+		p.turn = (p.turn + 1) % len(p.controllers)
+		c := p.controllers[p.turn]
+		if c.busy() {
+			continue
+		}
+		if request, ok := c.queue.get(); ok {
+			p.begin(c, request)
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Process) begin(controller *controllerRun, request reconcile.Request) {
+	controller.running++
+	c := &call{controller: controller, request: request}
+	c.resume, c.stop = iter.Pull(func(yield func(time.Duration) bool) {
+		c.yield, c.goroutine = yield, goroutine()
+		c.result, c.err = controller.declaration.Reconciler.Reconcile(p.context(), request)
+	})
+	p.step(c)
+}
+
+// step runs a reconcile until it ends or stalls.
+func (p *Process) step(c *call) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(crash); !ok {
+				panic(r)
+			}
+			p.crashed()
+		}
+	}()
+	p.current = c
+	d, stalls := c.resume()
+	p.current = nil
+	if stalls {
+		c.wakeAt = p.world.now.Add(d)
+		p.stalled = append(p.stalled, c)
+		return
+	}
+	c.controller.running--
+	p.finish(c)
+}
+
+func (p *Process) crashed() {
+	p.Kill()
+	if p.onCrash != nil {
+		p.onCrash()
+	}
+}
+
+// finish does with the result of a reconcile what controller-runtime does.
+func (p *Process) finish(c *call) {
+	q := c.controller.queue
+	switch {
+	case c.err != nil:
+		p.world.Logf("%s reconciles %s: %v", p.name, c.request, c.err)
+		q.addAfter(c.request, q.limiter.When(c.request))
+	case c.result.RequeueAfter > 0:
+		q.limiter.Forget(c.request)
+		q.addAfter(c.request, c.result.RequeueAfter)
+	default:
+		q.limiter.Forget(c.request)
+	}
+	q.done(c.request)
+}
+
+// stall suspends the reconcile that makes a request. A request that another goroutine makes cannot
+// be suspended: then the time passes at once.
+func (p *Process) stall(d time.Duration) {
+	c := p.current
+	if c == nil || c.goroutine != goroutine() {
+		p.world.Advance(d)
+		return
+	}
+	if !c.yield(d) || p.dead {
+		panic(crash{})
+	}
+	p.current = c
+}
+
+// goroutine returns the identity of the goroutine.
+func goroutine() string {
+	var buffer [64]byte
+	return string(bytes.Fields(buffer[:runtime.Stack(buffer[:], false)])[1])
+}
+
+// cachedSource answers reads from the caches. A read of a kind that no controller declares fails.
+func (p *Process) cachedSource() source {
+	find := func(gvk schema.GroupVersionKind) (*informer, error) {
+		gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+		for _, i := range p.informers {
+			if i.gvr == gvr {
+				return i, nil
+			}
+		}
+		return nil, fmt.Errorf("no controller of %s declares that it reads %s from the cache", p.name, gvk.Kind)
+	}
+	return source{
+		scheme: p.world.scheme,
+		get: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+			i, err := find(gvk)
+			if err != nil || i.objects[key] == nil {
+				return nil, err
+			}
+			return i.objects[key], nil
+		},
+		list: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
+			i, err := find(gvk)
+			if err != nil {
+				return nil, err
+			}
+			return i.sorted(namespace), nil
+		},
+	}
+}
+
+// cachedClient reads from caches and writes to the API server.
+type cachedClient struct {
+	client.WithWatch
+	reads client.Reader
+}
+
+// Get reads from the cache.
+func (c *cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.reads.Get(ctx, key, obj, opts...)
+}
+
+// List reads from the cache.
+func (c *cachedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.reads.List(ctx, list, opts...)
+}

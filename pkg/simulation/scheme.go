@@ -1,0 +1,39 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+)
+
+// NewScheme returns a scheme of the kinds of Kubernetes, OpenShift, and this project.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, configv1.Install, mcfgv1.Install, machinev1beta1.Install, v1alpha1.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
+
+// kindsWithStatus returns the kinds that an upgrade is about and whose status is a subresource.
+func kindsWithStatus() []client.Object {
+	return []client.Object{
+		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
+		&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}, &v1alpha1.UpgradeConfig{},
+		&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &batchv1.Job{},
+	}
+}

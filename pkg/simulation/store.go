@@ -1,0 +1,366 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// store holds the objects of the API server. It is the tracker of the fake client: what reaches it
+// is the complete object that a request leads to. It does what an API server does at that point:
+// defaults and validation by the CRD, UID, times, generation, and resource version. A write that
+// changes nothing does not count as one.
+type store struct {
+	world   *World
+	scheme  *runtime.Scheme
+	objects map[schema.GroupVersionResource]map[types.NamespacedName]client.Object
+	journal map[schema.GroupVersionResource][]Change // what caches have not consumed yet begins at offset
+	offset  map[schema.GroupVersionResource]int
+	status  map[schema.GroupVersionKind]bool // kinds whose status is a subresource
+	version uint64
+	seeding bool // objects are added as they are
+}
+
+// Change is a change of one object that the API server has stored.
+type Change struct {
+	// Time is the virtual time of the change.
+	Time time.Time
+	// Actor is the client that requested it.
+	Actor string
+	// Old is nil for a creation, New is nil for a deletion. They must not be modified.
+	Old, New client.Object
+	// Kind is the kind of the object.
+	Kind schema.GroupVersionKind
+}
+
+// Object returns the object after the change, or the last state of a deleted object.
+func (c Change) Object() client.Object {
+	if c.New != nil {
+		return c.New
+	}
+	return c.Old
+}
+
+func newStore(w *World, scheme *runtime.Scheme) *store {
+	return &store{
+		world: w, scheme: scheme,
+		objects: map[schema.GroupVersionResource]map[types.NamespacedName]client.Object{},
+		journal: map[schema.GroupVersionResource][]Change{},
+		offset:  map[schema.GroupVersionResource]int{},
+		status:  map[schema.GroupVersionKind]bool{},
+	}
+}
+
+func (s *store) nextVersion() string {
+	s.version++
+	return strconv.FormatUint(s.version, 10)
+}
+
+// record notes a change for the caches and reports it to the observers.
+func (s *store) record(gvr schema.GroupVersionResource, change Change) {
+	s.journal[gvr] = append(s.journal[gvr], change)
+	s.world.observe(change)
+}
+
+// get returns the stored object itself, or nil. It must not be modified.
+func (s *store) get(gvr schema.GroupVersionResource, key types.NamespacedName) client.Object {
+	return s.objects[gvr][key]
+}
+
+// sorted returns the stored objects of a kind in a namespace (empty means all) by name.
+func (s *store) sorted(gvr schema.GroupVersionResource, namespace string) []client.Object {
+	keys := slices.SortedFunc(maps.Keys(s.objects[gvr]), compareKeys)
+	var objects []client.Object
+	for _, key := range keys {
+		if namespace == "" || key.Namespace == namespace {
+			objects = append(objects, s.objects[gvr][key])
+		}
+	}
+	return objects
+}
+
+// kinds returns the kinds of which there were objects, by name.
+func (s *store) kinds() []schema.GroupVersionResource {
+	return slices.SortedFunc(maps.Keys(s.objects), func(a, b schema.GroupVersionResource) int {
+		return cmp.Compare(a.String(), b.String())
+	})
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// Add stores an object with its status.
+func (s *store) Add(obj runtime.Object) error {
+	object, ok := obj.(client.Object)
+	if !ok {
+		return fmt.Errorf("adding %T: it is no single object", obj)
+	}
+	gvk, err := apiutil.GVKForObject(object, s.scheme)
+	if err != nil {
+		return err
+	}
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	s.seeding = true
+	defer func() { s.seeding = false }()
+	return s.Create(gvr, object, object.GetNamespace())
+}
+
+// Create stores a new object.
+func (s *store) Create(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, _ ...metav1.CreateOptions) error {
+	object, gvk, err := s.object(obj)
+	if err != nil {
+		return err
+	}
+	key := types.NamespacedName{Namespace: namespace, Name: object.GetName()}
+	if s.get(gvr, key) != nil {
+		return apierrors.NewAlreadyExists(gvr.GroupResource(), key.Name)
+	}
+	if s.status[gvk] && !s.seeding {
+		if err := clearStatus(object); err != nil {
+			return err
+		}
+	}
+	if object.GetUID() == "" || !s.seeding {
+		object.SetUID(s.world.newUID())
+	}
+	if created := object.GetCreationTimestamp(); created.IsZero() || !s.seeding {
+		object.SetCreationTimestamp(metav1.NewTime(s.world.now.Truncate(time.Second)))
+	}
+	object.SetGeneration(max(1, object.GetGeneration()))
+	if err := s.world.admit(gvk, nil, object); err != nil {
+		return err
+	}
+	return s.put(gvr, gvk, nil, object)
+}
+
+// Update replaces an object.
+func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, _ ...metav1.UpdateOptions) error {
+	object, gvk, err := s.object(obj)
+	if err != nil {
+		return err
+	}
+	old := s.get(gvr, types.NamespacedName{Namespace: namespace, Name: object.GetName()})
+	if old == nil {
+		return apierrors.NewNotFound(gvr.GroupResource(), object.GetName())
+	}
+	object.SetUID(old.GetUID())
+	object.SetCreationTimestamp(old.GetCreationTimestamp())
+	object.SetGeneration(old.GetGeneration())
+	if old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil {
+		object.SetDeletionTimestamp(new(metav1.NewTime(s.world.now.Truncate(time.Second).Add(grace(object)))))
+		object.SetGeneration(old.GetGeneration() + 1)
+	} else {
+		object.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	}
+	if err := s.world.admit(gvk, old, object); err != nil {
+		return err
+	}
+	if specChanged(old, object) {
+		object.SetGeneration(object.GetGeneration() + 1)
+	}
+	object.SetResourceVersion(old.GetResourceVersion())
+	if same(old, object) {
+		return nil
+	}
+	return s.put(gvr, gvk, old, object)
+}
+
+func (s *store) put(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, old, object client.Object) error {
+	object.SetResourceVersion(s.nextVersion())
+	stored := object.DeepCopyObject().(client.Object)
+	if s.objects[gvr] == nil {
+		s.objects[gvr] = map[types.NamespacedName]client.Object{}
+	}
+	s.objects[gvr][client.ObjectKeyFromObject(object)] = stored
+	s.record(gvr, Change{Time: s.world.now, Actor: s.world.actor, Old: old, New: stored, Kind: gvk})
+	return nil
+}
+
+// Patch stores the object that a patch has led to.
+func (s *store) Patch(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, _ ...metav1.PatchOptions) error {
+	return s.Update(gvr, obj, namespace)
+}
+
+// Apply merges an applied configuration. Only fields that were applied are owned: a writer that
+// updates or patches owns nothing, so it never causes a conflict.
+func (s *store) Apply(gvr schema.GroupVersionResource, applied runtime.Object, namespace string, options ...metav1.PatchOptions) error {
+	config, ok := applied.(client.Object)
+	if !ok || len(options) != 1 {
+		return fmt.Errorf("applying %T: it is no single object", applied)
+	}
+	gvk, err := apiutil.GVKForObject(config, s.scheme)
+	if err != nil {
+		return err
+	}
+	old := s.get(gvr, types.NamespacedName{Namespace: namespace, Name: config.GetName()})
+	var live runtime.Object
+	if old == nil {
+		if live, err = s.scheme.New(gvk); err != nil {
+			return err
+		}
+	} else {
+		live = old.DeepCopyObject()
+	}
+	live.GetObjectKind().SetGroupVersionKind(gvk)
+	manager, err := managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), s.scheme, noDefaults{}, s.scheme, gvk, gvk.GroupVersion(), "", nil)
+	if err != nil {
+		return fmt.Errorf("applying %s: %w", gvk.Kind, err)
+	}
+	force := options[0].Force != nil && *options[0].Force
+	merged, err := manager.Apply(live, applied, options[0].FieldManager, force)
+	if err != nil {
+		return err
+	}
+	stampManagedFields(merged, s.world.now)
+	if old == nil {
+		return s.Create(gvr, merged, namespace)
+	}
+	return s.Update(gvr, merged, namespace)
+}
+
+// stampManagedFields replaces the real times.
+func stampManagedFields(obj runtime.Object, now time.Time) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return
+	}
+	fields := accessor.GetManagedFields()
+	for i := range fields {
+		fields[i].Time = new(metav1.NewTime(now.Truncate(time.Second)))
+	}
+	accessor.SetManagedFields(fields)
+}
+
+type noDefaults struct{}
+
+func (noDefaults) Default(runtime.Object) {}
+
+// Delete removes an object.
+func (s *store) Delete(gvr schema.GroupVersionResource, namespace, name string, _ ...metav1.DeleteOptions) error {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	old := s.get(gvr, key)
+	if old == nil {
+		return apierrors.NewNotFound(gvr.GroupResource(), name)
+	}
+	gvk, err := apiutil.GVKForObject(old, s.scheme)
+	if err != nil {
+		return err
+	}
+	delete(s.objects[gvr], key)
+	last := old.DeepCopyObject().(client.Object)
+	last.SetResourceVersion(s.nextVersion())
+	s.record(gvr, Change{Time: s.world.now, Actor: s.world.actor, Old: last, Kind: gvk})
+	return nil
+}
+
+// Get returns a copy of an object.
+func (s *store) Get(gvr schema.GroupVersionResource, namespace, name string, _ ...metav1.GetOptions) (runtime.Object, error) {
+	object := s.get(gvr, types.NamespacedName{Namespace: namespace, Name: name})
+	if object == nil {
+		return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
+	}
+	return object.DeepCopyObject(), nil
+}
+
+// List returns copies of the objects of a kind.
+func (s *store) List(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, namespace string, _ ...metav1.ListOptions) (runtime.Object, error) {
+	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+	list, err := s.scheme.New(listKind)
+	if err != nil {
+		list = &unstructured.UnstructuredList{}
+		list.GetObjectKind().SetGroupVersionKind(listKind)
+	}
+	var items []runtime.Object
+	for _, object := range s.sorted(gvr, namespace) {
+		items = append(items, object.DeepCopyObject())
+	}
+	return list, meta.SetList(list, items)
+}
+
+// Watch is not served: caches follow the journal.
+func (s *store) Watch(schema.GroupVersionResource, string, ...metav1.ListOptions) (watch.Interface, error) {
+	return nil, errors.New("a simulated API server has no watches: the caches of its processes follow it")
+}
+
+func (s *store) object(obj runtime.Object) (client.Object, schema.GroupVersionKind, error) {
+	object, ok := obj.(client.Object)
+	if !ok {
+		return nil, schema.GroupVersionKind{}, fmt.Errorf("storing %T: it is no single object", obj)
+	}
+	gvk, err := apiutil.GVKForObject(object, s.scheme)
+	return object, gvk, err
+}
+
+// grace returns how long a pod may take to end after its deletion.
+func grace(object client.Object) time.Duration {
+	if seconds := object.GetDeletionGracePeriodSeconds(); seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return 0
+}
+
+// clearStatus drops the status of an object that is created.
+func clearStatus(object client.Object) error {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		delete(u.Object, "status")
+		return nil
+	}
+	field := reflect.ValueOf(object).Elem().FieldByName("Status")
+	if !field.IsValid() {
+		return fmt.Errorf("%T has no status", object)
+	}
+	field.SetZero()
+	return nil
+}
+
+// specChanged reports whether anything but metadata and status differs.
+func specChanged(old, updated client.Object) bool {
+	a, b := specOf(old), specOf(updated)
+	return a != nil && b != nil && !equality.Semantic.DeepEqual(a, b)
+}
+
+func specOf(object client.Object) any {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		return u.Object["spec"]
+	}
+	if field := reflect.ValueOf(object).Elem().FieldByName("Spec"); field.IsValid() {
+		return field.Interface()
+	}
+	return nil
+}
+
+// same reports whether two states of an object differ in nothing that an API server stores.
+func same(a, b client.Object) bool {
+	x, y := a.DeepCopyObject(), b.DeepCopyObject()
+	for _, object := range []runtime.Object{x, y} {
+		if _, ok := object.(*unstructured.Unstructured); !ok {
+			object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		}
+		if accessor, err := meta.Accessor(object); err == nil {
+			accessor.SetManagedFields(nil)
+		}
+	}
+	return equality.Semantic.DeepEqual(x, y)
+}

@@ -1,0 +1,323 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// Start is the virtual time at which a World begins by default. It is not at a whole second.
+var Start = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
+
+// maxBurst is the number of reconciles at one moment above which a World assumes a busy loop.
+const maxBurst = 2000
+
+// Options configure a World.
+type Options struct {
+	// Scheme has all kinds of the world; nil means those of NewScheme. A world may add kinds, so
+	// worlds that run in parallel must not share one.
+	Scheme *runtime.Scheme
+	// Definitions default and validate the objects of their kinds. Kinds without one are not
+	// validated.
+	Definitions []*Definition
+	// Start is the virtual time at which the world begins; zero means Start.
+	Start time.Time
+	// Log receives one line for each stored change and each life of a process; nil means none.
+	Log func(line string)
+}
+
+// World is an API server, the processes that use it, and the virtual time. It must be used by one
+// goroutine. Nothing happens in it but in Run, RunFor, and RunUntil, and by its clients.
+type World struct {
+	options     Options
+	now         time.Time
+	api         client.WithWatch // the fake client
+	scheme      *runtime.Scheme
+	store       *store
+	definitions map[schema.GroupVersionKind]*Definition
+
+	processes []*Process
+	timers    []timer
+	sequence  int // of timers and UIDs
+	observers []func(Change)
+	deleters  []func(Change)
+	actor     string
+	burst     int
+	turn      int // the process whose turn it is
+	err       error
+}
+
+type timer struct {
+	at   time.Time
+	seq  int
+	fire func()
+}
+
+// New returns a world without objects and processes.
+func New(options Options) *World {
+	if options.Scheme == nil {
+		options.Scheme = NewScheme()
+	}
+	if options.Start.IsZero() {
+		options.Start = Start
+	}
+	w := &World{options: options, now: options.Start, scheme: options.Scheme, definitions: map[schema.GroupVersionKind]*Definition{}, actor: "test"}
+	w.store = newStore(w, options.Scheme)
+	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(w.scheme)).WithObjectTracker(w.store)
+	for _, object := range kindsWithStatus() {
+		builder.WithStatusSubresource(object)
+		if gvk, err := apiutil.GVKForObject(object, w.scheme); err == nil {
+			w.store.status[gvk] = true
+		}
+	}
+	for _, definition := range options.Definitions {
+		w.definitions[definition.kind] = definition
+	}
+	w.api = builder.Build()
+	return w
+}
+
+// Now returns the virtual time of the API server.
+func (w *World) Now() time.Time { return w.now }
+
+// Clock returns the clock of the API server.
+func (w *World) Clock() *Clock { return &Clock{world: w} }
+
+// Scheme returns the scheme of the world.
+func (w *World) Scheme() *runtime.Scheme { return w.scheme }
+
+// Observe adds a function that is called after each change that the API server has stored. It may
+// read, and must not write.
+func (w *World) Observe(observer func(Change)) { w.observers = append(w.observers, observer) }
+
+func (w *World) observe(change Change) {
+	if w.options.Log != nil {
+		w.Logf("%s %s", change.Actor, describeChange(change))
+	}
+	if w.store.seeding {
+		return
+	}
+	for _, observer := range w.observers {
+		observer(change)
+	}
+}
+
+// Logf writes a line with the virtual time to the log.
+func (w *World) Logf(format string, args ...any) {
+	if w.options.Log != nil {
+		w.options.Log(w.now.UTC().Format("15:04:05.000") + " " + fmt.Sprintf(format, args...))
+	}
+}
+
+func describeChange(change Change) string {
+	verb := "updates"
+	switch {
+	case change.Old == nil:
+		verb = "creates"
+	case change.New == nil:
+		verb = "deletes"
+	}
+	object := change.Object()
+	name := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	return fmt.Sprintf("%s %s %s at %s", verb, change.Kind.Kind, name, object.GetResourceVersion())
+}
+
+// newUID returns a UID that depends on nothing but the number of objects that were created before.
+func (w *World) newUID() types.UID {
+	w.sequence++
+	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", w.sequence))
+}
+
+func (w *World) admit(gvk schema.GroupVersionKind, old, object client.Object) error {
+	if definition := w.definitions[gvk]; definition != nil {
+		return definition.Admit(old, object)
+	}
+	return nil
+}
+
+// Add stores objects as they are, with their status.
+func (w *World) Add(objects ...client.Object) error {
+	for _, object := range objects {
+		if err := w.store.Add(object.DeepCopyObject()); err != nil {
+			return fmt.Errorf("adding %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// After calls a function once d has passed.
+func (w *World) After(d time.Duration, do func()) { w.at(w.now.Add(d), do) }
+
+func (w *World) at(t time.Time, do func()) {
+	w.sequence++
+	w.timers = append(w.timers, timer{at: t, seq: w.sequence, fire: do})
+}
+
+// Fail ends the run with an error; the first one counts.
+func (w *World) Fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// Err returns the error that has ended the run, or nil.
+func (w *World) Err() error { return w.err }
+
+// Advance lets the time pass without anything else: a request that takes long, for example.
+func (w *World) Advance(d time.Duration) { w.now = w.now.Add(d) }
+
+// RunFor lets d pass.
+func (w *World) RunFor(d time.Duration) error {
+	end := w.now.Add(d)
+	w.at(end, func() {}) // there is something to wait for until then
+	return w.run(func() bool { return !w.now.Before(end) && w.idle() }, end.Add(time.Hour))
+}
+
+// RunUntil lets time pass until the condition holds, at most for a limit. The condition is
+// evaluated whenever something has changed or the time has moved.
+func (w *World) RunUntil(limit time.Duration, done func() bool) error {
+	return w.run(done, w.now.Add(limit))
+}
+
+// errDeadline is the end of a run whose condition did not come to hold.
+var errDeadline = errors.New("the condition does not hold within the limit")
+
+// errQuiet is the end of a run in which nothing is going to happen any more.
+var errQuiet = errors.New("nothing is going to happen any more, and the condition does not hold")
+
+func (w *World) run(done func() bool, limit time.Time) error {
+	for {
+		w.deliver()
+		switch {
+		case w.err != nil:
+			return w.err
+		case done():
+			return nil
+		case w.now.After(limit):
+			return errDeadline
+		}
+		if w.reconcileNext() {
+			continue
+		}
+		if !w.advance() {
+			return errQuiet
+		}
+	}
+}
+
+// deliver hands the changes to the caches.
+func (w *World) deliver() {
+	for _, p := range w.processes {
+		p.deliver()
+	}
+	for gvr, changes := range w.store.journal {
+		consumed := w.store.offset[gvr] + len(changes)
+		for _, p := range w.processes {
+			consumed = min(consumed, p.position(gvr))
+		}
+		if n := consumed - w.store.offset[gvr]; n > 0 {
+			w.store.journal[gvr] = slices.Clone(changes[n:])
+			w.store.offset[gvr] = consumed
+		}
+	}
+}
+
+// reconcileNext runs one reconcile, of the process whose turn it is and that has one to run.
+func (w *World) reconcileNext() bool {
+	for range w.processes {
+		w.turn = (w.turn + 1) % len(w.processes)
+		if w.processes[w.turn].reconcileNext() {
+			if w.burst++; w.burst > maxBurst {
+				w.Fail(fmt.Errorf("process %s: more than %d reconciles at %s: a busy loop", w.processes[w.turn].name, maxBurst, w.now))
+			}
+			return true
+		}
+	}
+	return false
+}
+
+func (w *World) idle() bool {
+	return !slices.ContainsFunc(w.processes, (*Process).ready)
+}
+
+// advance moves the time to the next timer.
+func (w *World) advance() bool {
+	var next time.Time
+	consider := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	for _, t := range w.timers {
+		consider(t.at)
+	}
+	for _, p := range w.processes {
+		if at := p.next(); !at.IsZero() {
+			consider(at)
+		}
+	}
+	if next.IsZero() {
+		return false
+	}
+	if next.After(w.now) {
+		w.now, w.burst = next, 0
+	} else if w.burst++; w.burst > maxBurst {
+		w.Fail(fmt.Errorf("more than %d timers at %s: a busy loop", maxBurst, w.now))
+	}
+	due, rest := []timer{}, []timer{}
+	for _, t := range w.timers {
+		if t.at.After(w.now) {
+			rest = append(rest, t)
+		} else {
+			due = append(due, t)
+		}
+	}
+	w.timers = rest
+	slices.SortFunc(due, func(a, b timer) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return a.seq - b.seq
+	})
+	for _, t := range due {
+		t.fire()
+	}
+	return true
+}
+
+// as makes requests in the name of an actor.
+func (w *World) as(actor string, do func() error) error {
+	before := w.actor
+	w.actor = actor
+	defer func() { w.actor = before }()
+	return do()
+}
+
+// Quiet reports whether no process has anything to do at this moment.
+func (w *World) Quiet() bool { return w.idle() }
+
+// Processes returns the processes that are running, by name.
+func (w *World) Processes() []string {
+	names := map[string]bool{}
+	for _, p := range w.processes {
+		names[p.name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func background() context.Context { return context.Background() }
