@@ -11,7 +11,17 @@ E2E_CLUSTERS ?= 3
 E2E_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: test
-test: unit e2e ## Run all tests: unit tests, API rules, scenarios.
+test: unit histories e2e ## Run all tests: unit tests, random histories, API rules, scenarios.
+
+.PHONY: histories
+histories: ## Run random histories of upgrades with fixed seeds.
+	go test ./pkg/simulation/histories -count 1 -run TestFixedSeeds -fixed
+
+SOAK ?= 60s
+
+.PHONY: soak
+soak: ## Run random histories of upgrades with fresh seeds for SOAK, such as SOAK=10m.
+	go test ./pkg/simulation/histories -count 1 -run TestSoak -soak $(SOAK) -timeout 0 -v
 
 .PHONY: unit
 unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.

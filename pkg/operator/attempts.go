@@ -26,6 +26,12 @@ type upgradeConfigAttempts struct {
 	runbook func(*v1alpha1.UpgradeConfig) engine.Runbook
 }
 
+// NewAttempts returns the attempts of UpgradeConfigs as the operator lists them. The reader is the
+// cache; runbook returns an empty table if the type of an upgrade is unknown.
+func NewAttempts(r client.Reader, clk clock.PassiveClock, runbook func(*v1alpha1.UpgradeConfig) engine.Runbook) nodekeeper.Attempts {
+	return &upgradeConfigAttempts{client: r, clock: clk, runbook: runbook}
+}
+
 // Active implements nodekeeper.Attempts.
 func (a *upgradeConfigAttempts) Active(ctx context.Context) ([]nodekeeper.Attempt, error) {
 	var list v1alpha1.UpgradeConfigList

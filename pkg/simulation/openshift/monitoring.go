@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
@@ -23,10 +24,20 @@ type Alerts struct {
 	Queries int
 }
 
-// FiringAlerts returns the critical alerts that are firing.
-func (a *Alerts) FiringAlerts(context.Context) ([]string, error) {
+// CriticalAlerts returns the critical alerts that are firing, as alerts of the platform.
+func (a *Alerts) CriticalAlerts(context.Context) ([]checks.Alert, error) {
 	a.Queries++
-	return slices.Clone(a.Firing), a.Err
+	var alerts []checks.Alert
+	for _, name := range a.Firing {
+		alerts = append(alerts, checks.Alert{Name: name, Namespace: "openshift-monitoring"})
+	}
+	return alerts, a.Err
+}
+
+// HasSamples reports whether an expression has a result: as if some alert fired.
+func (a *Alerts) HasSamples(context.Context, string) (bool, error) {
+	a.Queries++
+	return len(a.Firing) > 0, a.Err
 }
 
 // Alertmanager simulates Alertmanager: it keeps silences, by its own clock.

@@ -1,0 +1,336 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
+)
+
+// action is something that happens to an upgrade.
+type action struct {
+	name   string
+	weight int
+	do     func(*runner)
+}
+
+func actions() []action {
+	return []action{
+		{"edit the schedule", 3, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() }) }},
+		{"postpone", 1, func(h *runner) {
+			at := h.world.Now().Add(time.Hour + h.upTo(time.Hour)).UTC().Format(time.RFC3339)
+			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = at })
+		}},
+		{"edit the version", 2, func(h *runner) {
+			version := []string{"4.20.6", "4.20.7", "4.21.0", "4.20.4", "4.20.9"}[h.random.IntN(5)]
+			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = version })
+		}},
+		{"edit the channel", 1, func(h *runner) {
+			name := []string{channel, "fast-4.20", "typo-4.20"}[h.random.IntN(3)]
+			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Channel = name })
+		}},
+		{"edit the type", 1, func(h *runner) {
+			kind := []string{"OSD", "ARO", "Unknown"}[h.random.IntN(3)]
+			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Type = kind })
+		}},
+		{"edit the drain timeout", 1, func(h *runner) {
+			h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.PDBForceDrainTimeout = new(int32(h.random.IntN(30))) })
+		}},
+		{"pause", 3, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }) }},
+		{"resume", 5, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = nil }) }},
+		{"delete the upgrade", 4, (*runner).deleteUpgrade},
+		{"create an upgrade", 8, (*runner).createUpgrade},
+		{"start the target elsewhere", 2, func(h *runner) { h.moveClusterVersion("4.20.6") }},
+		{"start another target", 1, func(h *runner) { h.moveClusterVersion("4.20.7") }},
+		{"withdraw the target", 1, func(h *runner) { h.moveClusterVersion("") }},
+		{"change the cluster's channel", 1, func(h *runner) {
+			edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) { v.Spec.Channel = "fast-4.20" })
+		}},
+		{"cordon a node", 2, func(h *runner) { h.cordon(true) }},
+		{"uncordon the nodes", 3, func(h *runner) { h.cordon(false) }},
+		{"pause the worker pool", 1, func(h *runner) { h.pausePool(true) }},
+		{"resume the worker pool", 2, func(h *runner) { h.pausePool(false) }},
+		{"degrade an operator", 2, func(h *runner) { h.degrade(true) }},
+		{"repair the operators", 4, func(h *runner) { h.degrade(false) }},
+		{"an alert fires", 2, func(h *runner) { h.cluster.Alerts.Firing = []string{"etcdMembersDown"} }},
+		{"no alert fires", 4, func(h *runner) { h.cluster.Alerts.Firing, h.cluster.Alerts.Err = nil, nil }},
+		{"alerts cannot be queried", 1, func(h *runner) { h.cluster.Alerts.Err = errors.New("connection refused") }},
+		{"Alertmanager fails", 1, func(h *runner) { h.cluster.Alertmanager.Err = errors.New("connection refused") }},
+		{"Alertmanager works", 2, func(h *runner) { h.cluster.Alertmanager.Err = nil }},
+		{"wipe the status", 2, func(h *runner) {
+			h.writeStatus(func(s *v1alpha1.UpgradeConfigStatus) { *s = v1alpha1.UpgradeConfigStatus{} })
+		}},
+		{"forge a finished status", 1, (*runner).forgeFinished},
+		{"forge a started status", 1, (*runner).forgeStarted},
+		{"preset the finalizer", 1, (*runner).presetFinalizer},
+		{"delete the lock", 1, (*runner).deleteLock},
+		{"kill the operator", 4, (*runner).kill},
+		{"two leaders", 2, (*runner).twoLeaders},
+		{"step the clock", 1, (*runner).stepClock},
+		{"requests fail", 6, (*runner).failRequests},
+		{"a cache lags", 3, (*runner).lag},
+		{"delete right before a write", 1, func(h *runner) { h.before((*runner).deleteUpgrade) }},
+		{"pause once the target is requested", 3, func(h *runner) {
+			h.once.requested = func() {
+				h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
+			}
+		}},
+		{"delete once the target is requested", 1, func(h *runner) { h.once.requested = h.deleteUpgrade }},
+		{"start another target once the upgrade has commenced", 2, func(h *runner) { h.once.commenced = func() { h.moveClusterVersion("4.20.7") } }},
+		{"delete once the upgrade fails", 2, func(h *runner) { h.once.failed = h.deleteUpgrade }},
+		{"the upgrade ends before its lock is seen", 2, func(h *runner) {
+			h.once.locked = func() {
+				if leader := h.leader(); leader != nil {
+					leader.Lag("Lease", 4*time.Minute)
+				}
+				h.forgeFinished()
+			}
+		}},
+		{"start the target right before a write", 1, func(h *runner) { h.before(func(h *runner) { h.moveClusterVersion("4.20.6") }) }},
+	}
+}
+
+func (h *runner) choose() action {
+	all, sum := actions(), 0
+	for _, a := range all {
+		sum += a.weight
+	}
+	n := h.random.IntN(sum)
+	for _, a := range all {
+		if n -= a.weight; n < 0 {
+			return a
+		}
+	}
+	return all[0]
+}
+
+// keys are the upgrades that there may be.
+func keys() []client.ObjectKey {
+	return []client.ObjectKey{{Namespace: Namespace, Name: "upgrade"}, {Namespace: Namespace, Name: "other"}}
+}
+
+// anyUpgrade returns the upgrade that an action is about, mostly the first one.
+func (h *runner) anyUpgrade() client.ObjectKey {
+	if h.random.IntN(6) == 0 {
+		return keys()[1]
+	}
+	return keys()[0]
+}
+
+func (h *runner) createUpgrade() {
+	cfg := h.upgradeConfig(h.anyUpgrade())
+	if h.random.IntN(5) == 0 {
+		cfg.Spec.Desired.Version = "4.20.7"
+	}
+	if err := h.cluster.Client.Create(context.Background(), cfg); err != nil {
+		h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { *s = cfg.Spec }) // as GitOps does
+	}
+}
+
+func (h *runner) deleteUpgrade() {
+	cfg := h.upgradeConfig(h.anyUpgrade())
+	if err := h.cluster.Client.Delete(context.Background(), cfg); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) editSpec(change func(*v1alpha1.UpgradeConfigSpec)) {
+	edit(h, &v1alpha1.UpgradeConfig{}, h.anyUpgrade(), func(cfg *v1alpha1.UpgradeConfig) { change(&cfg.Spec) })
+}
+
+func (h *runner) writeStatus(change func(*v1alpha1.UpgradeConfigStatus)) {
+	var cfg v1alpha1.UpgradeConfig
+	if err := h.cluster.Client.Get(context.Background(), h.anyUpgrade(), &cfg); err != nil {
+		return
+	}
+	change(&cfg.Status)
+	if err := h.cluster.Client.Status().Update(context.Background(), &cfg); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) forgeFinished() {
+	now := metav1.NewTime(h.world.Now().Truncate(time.Second))
+	h.writeStatus(func(s *v1alpha1.UpgradeConfigStatus) {
+		s.History = []record.Record{{Version: "4.20.6", Phase: record.PhaseUpgraded, Attempt: 1, StartTime: &now, CompleteTime: &now}}
+	})
+}
+
+func (h *runner) forgeStarted() {
+	now := metav1.NewTime(h.world.Now().Truncate(time.Second))
+	h.writeStatus(func(s *v1alpha1.UpgradeConfigStatus) {
+		s.History = []record.Record{{Version: "4.20.6", Phase: record.PhaseUpgrading, Attempt: 1, StartTime: &now}}
+	})
+}
+
+func (h *runner) presetFinalizer() {
+	cfg := h.upgradeConfig(h.anyUpgrade())
+	cfg.Finalizers = []string{v1alpha1.Finalizer}
+	if err := h.cluster.Client.Create(context.Background(), cfg); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) moveClusterVersion(version string) {
+	edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) {
+		v.Spec.DesiredUpdate = nil
+		if version != "" {
+			release, _ := h.cluster.Catalog.Version(version)
+			v.Spec.DesiredUpdate = &configv1.Update{Version: version, Image: release.Image()}
+		}
+	})
+}
+
+func (h *runner) cordon(cordon bool) {
+	var nodes corev1.NodeList
+	if err := h.cluster.Client.List(context.Background(), &nodes); err != nil {
+		return
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if node.Spec.Unschedulable == cordon || cordon && h.random.IntN(len(nodes.Items)) > 0 {
+			continue
+		}
+		edit(h, &corev1.Node{}, client.ObjectKeyFromObject(node), func(n *corev1.Node) { n.Spec.Unschedulable = cordon })
+	}
+}
+
+func (h *runner) pausePool(paused bool) {
+	edit(h, &mcfgv1.MachineConfigPool{}, client.ObjectKey{Name: "worker"}, func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = paused })
+}
+
+func (h *runner) degrade(degraded bool) {
+	var operators configv1.ClusterOperatorList
+	if err := h.cluster.Client.List(context.Background(), &operators); err != nil {
+		return
+	}
+	status := configv1.ConditionFalse
+	if degraded {
+		status = configv1.ConditionTrue
+	}
+	for i := range operators.Items {
+		if degraded && i > 0 {
+			return
+		}
+		cvo.SetCondition(&operators.Items[i], configv1.OperatorDegraded, status, "Simulated", "", h.world.Now())
+		if err := h.cluster.Client.Status().Update(context.Background(), &operators.Items[i]); err != nil {
+			h.world.Logf("rejected: %s", firstLine(err))
+		}
+	}
+}
+
+func (h *runner) deleteLock() {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "cluster-upgrade"}}
+	if err := h.cluster.Client.Delete(context.Background(), lease); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) kill() {
+	for _, leader := range h.leaders {
+		leader.Kill()
+	}
+	h.restartAfter(h.upTo(2 * time.Minute))
+}
+
+// twoLeaders starts a second process. The first one acts on for a time.
+func (h *runner) twoLeaders() {
+	first := h.leader()
+	if first == nil {
+		return
+	}
+	if err := h.startLeader(); err != nil {
+		h.violate("second leader: %v", err)
+		return
+	}
+	h.world.After(h.upTo(5*time.Minute), func() {
+		first.Kill()
+		h.restartAfter(0)
+	})
+}
+
+func (h *runner) stepClock() {
+	leader := h.leader()
+	if leader == nil {
+		return
+	}
+	d := []time.Duration{time.Second, time.Minute, 25 * time.Minute, 24 * time.Hour}[h.random.IntN(4)]
+	if h.random.IntN(2) == 0 {
+		d = -d
+	}
+	h.checker.clockStepped = true
+	leader.Clock().Step(d)
+	h.world.After(h.upTo(10*time.Minute), func() { leader.Clock().Step(-d) })
+}
+
+func (h *runner) failRequests() {
+	h.faultRate = []float64{0.02, 0.1, 0.3, 0.9}[h.random.IntN(4)]
+	h.faultUntil = h.world.Now().Add(h.upTo(6 * time.Minute))
+	h.checker.disturbedUntil(h.faultUntil.Add(2 * time.Minute))
+}
+
+func (h *runner) lag() {
+	leader := h.leader()
+	if leader == nil {
+		return
+	}
+	kinds := []string{"UpgradeConfig", "ClusterVersion", "Lease", "Node", "MachineConfigPool", "ClusterOperator"}
+	d := h.upTo(3 * time.Minute)
+	leader.Lag(kinds[h.random.IntN(len(kinds))], d)
+	h.checker.disturbedUntil(h.world.Now().Add(d))
+}
+
+// before has an action come between a read of the operator and one of its next writes.
+func (h *runner) before(do func(*runner)) {
+	h.trigger = &trigger{write: 1 + h.random.IntN(6), do: func() { do(h) }}
+}
+
+// calmDown ends all that fails or is in the way, as people do in the end.
+func (h *runner) calmDown() {
+	h.calm, h.trigger = true, nil
+	h.cluster.Alerts.Firing, h.cluster.Alerts.Err, h.cluster.Alertmanager.Err = nil, nil, nil
+	h.pausePool(false)
+	h.cordon(false)
+	h.degrade(false)
+	for _, key := range keys() {
+		edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
+	}
+	if h.leader() == nil || len(h.checker.alive()) > 1 || h.random.IntN(2) == 0 {
+		h.kill()
+	}
+}
+
+// addWorkloads adds pods, some of them held by budgets.
+func (h *runner) addWorkloads() error {
+	ctx := context.Background()
+	for _, name := range []string{"shop", "cart"} {
+		labels := map[string]string{"app": name}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}
+		if err := h.cluster.Client.Create(ctx, pod); err != nil {
+			return err
+		}
+		if h.random.IntN(3) > 0 {
+			continue
+		}
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+		if err := h.cluster.Client.Create(ctx, budget); err != nil {
+			return err
+		}
+	}
+	return nil
+}

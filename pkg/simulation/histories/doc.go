@@ -1,0 +1,13 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package histories runs random histories of upgrades: seeded sequences of what people, other
+// clients, and failures do to an upgrade, with the real controllers and runbooks on a simulated
+// cluster. After each stored change it checks what must hold. The checks read the objects of the
+// API server alone; they share no code with what they check.
+//
+// A seed has one history: the same actions, the same writes, the same log, byte by byte. To replay
+// one:
+//
+//	go test ./pkg/simulation/histories -run TestSoak -seed=SEED -v
+package histories

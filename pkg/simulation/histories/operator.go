@@ -1,0 +1,79 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+)
+
+// Namespace is the namespace of the operator.
+const Namespace = "managed-upgrade-operator"
+
+// Operator returns the operator as a program of a simulated cluster: its real controllers with the
+// runbooks OSD and ARO, and the simulated monitoring.
+func Operator(cluster *openshift.Cluster, cfg config.Config) *simulation.Program {
+	return &simulation.Program{
+		Name: "operator", Latency: 5 * time.Millisecond,
+		Controllers: func(env simulation.Env) ([]manager.Controller, error) { return controllers(cluster, cfg, env) },
+	}
+}
+
+func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.Env) ([]manager.Controller, error) {
+	registry := prometheus.NewRegistry()
+	upgrades, err := metrics.NewUpgrades(registry)
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	drains, err := metrics.NewDrains(registry)
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	external, err := externaldeps.New(externaldeps.Options{Timeout: time.Second})
+	if err != nil {
+		return nil, fmt.Errorf("external dependencies: %w", err)
+	}
+	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgrades.IncEventFailures}
+	deps := runbooks.Deps{
+		Client: env.Client, Live: env.Live, Notifier: events,
+		Sources:      &checks.Sources{Prometheus: cluster.Alerts, Clock: env.Clock, Interval: cfg.Alerts.Interval.Duration},
+		Dependencies: external,
+		Silencer:     &silence.Silencer{Alertmanager: cluster.Alertmanager},
+		ExtraNodes:   &capacity.ExtraNodes{Client: env.Client, Live: env.Live},
+		Config:       cfg,
+	}
+	snapshot := upgradeconfig.Snapshot{
+		Upgraders: map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}},
+		Config:    cfg,
+	}
+	reconciler := &upgradeconfig.Reconciler{
+		Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: Namespace,
+		Config:   func() upgradeconfig.Snapshot { return snapshot },
+		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
+	}
+	keeper := &nodekeeper.Reconciler{
+		Client: env.Client, Live: env.Live, Clock: env.Clock,
+		Config:   func() config.NodeDrain { return cfg.NodeDrain },
+		Attempts: operator.NewAttempts(env.Client, env.Clock, runbookOf(snapshot)), Upgrades: []manager.Kind{reconciler.Kind()},
+		Events: events, Metrics: drains,
+	}
+	return []manager.Controller{reconciler.Controller(), keeper.Controller()}, nil
+}

@@ -1,0 +1,19 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func runbookOf(snapshot upgradeconfig.Snapshot) func(*v1alpha1.UpgradeConfig) engine.Runbook {
+	return func(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+		if upgrader := snapshot.Upgraders[cfg.Spec.Type]; upgrader != nil {
+			return upgrader.Runbook(cfg)
+		}
+		return engine.Runbook{}
+	}
+}

@@ -1,0 +1,165 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	cmpint "cmp"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	soak  = flag.Duration("soak", 0, "run histories of fresh seeds for this long")
+	from  = flag.Uint64("from", 0, "the first seed of -soak; 0 chooses one")
+	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
+	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
+)
+
+// fixedSeeds is the number of the seeds from 1 that make test runs. With two processors they take
+// less than 20 s.
+const fixedSeeds = 60
+
+// TestFixedSeeds runs the histories of the same seeds each time: all of them with -fixed, else two.
+func TestFixedSeeds(t *testing.T) {
+	t.Parallel()
+	last := uint64(2)
+	if *fixed {
+		last = fixedSeeds
+	}
+	seeds := make(chan uint64)
+	go func() {
+		defer close(seeds)
+		for s := range last {
+			seeds <- s + 1
+		}
+	}()
+	reports := runAll(seeds)
+	t.Log(summarize(reports, 0))
+	for _, report := range reports {
+		check(t, report)
+	}
+}
+
+// TestFailedSeeds replays histories that have found a defect, so that it stays repaired.
+func TestFailedSeeds(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]uint64{} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, Run(s))
+		})
+	}
+}
+
+// TestOneSeedHasOneHistory runs a history twice.
+func TestOneSeedHasOneHistory(t *testing.T) {
+	t.Parallel()
+	for s := uint64(1); s <= 3; s++ {
+		if diff := cmp.Diff(Run(s).Log, Run(s).Log); diff != "" {
+			t.Errorf("seed %d has two histories:\n%s", s, diff)
+		}
+	}
+}
+
+// TestSoak runs histories of fresh seeds for the duration of -soak, or replays one.
+func TestSoak(t *testing.T) {
+	switch {
+	case *seed != 0:
+		report := Run(*seed)
+		t.Log(strings.Join(report.Log, "\n"))
+		check(t, report)
+	case *soak > 0:
+		first := *from
+		if first == 0 {
+			first = rand.Uint64N(1 << 40)
+		}
+		soakFrom(t, first, *soak)
+	default:
+		t.Skip("-soak says for how long")
+	}
+}
+
+func soakFrom(t *testing.T, first uint64, d time.Duration) {
+	t.Helper()
+	began := time.Now()
+	seeds := make(chan uint64)
+	go func() {
+		defer close(seeds)
+		for s := first; time.Since(began) < d; s++ {
+			seeds <- s
+		}
+	}()
+	reports := runAll(seeds)
+	t.Log(summarize(reports, time.Since(began)))
+	for _, report := range reports {
+		check(t, report)
+	}
+}
+
+// runAll runs the histories of the seeds on all processors, and returns the reports by seed.
+func runAll(seeds <-chan uint64) []Report {
+	var mutex sync.Mutex
+	var reports []Report
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for s := range seeds {
+				report := Run(s)
+				report.Log = nil
+				mutex.Lock()
+				reports = append(reports, report)
+				mutex.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	slices.SortFunc(reports, func(a, b Report) int { return cmpint.Compare(a.Seed, b.Seed) })
+	return reports
+}
+
+// summarize returns the figures of histories.
+func summarize(reports []Report, took time.Duration) string {
+	var commit, workers, cleanup, deletion, writes int
+	var sizes []int
+	for _, r := range reports {
+		writes += r.Writes
+		sizes = append(sizes, r.Writes)
+		for n, reached := range map[*int]bool{&commit: r.Commit, &workers: r.Workers, &cleanup: r.Cleanup, &deletion: r.Deletion} {
+			if reached {
+				*n++
+			}
+		}
+	}
+	slices.Sort(sizes)
+	share := func(n int) int { return 100 * n / max(1, len(reports)) }
+	return fmt.Sprintf("%d histories from seed %d in %s: %d checked writes, %.0f a minute (%.0f in a minute of two processors), median %d a history; commit %d%%, workers %d%%, cleanup %d%%, deletion %d%%",
+		len(reports), reports[0].Seed, took.Round(time.Second), writes, float64(writes)/max(took, time.Second).Minutes(), float64(writes)/(processorTime().Minutes()/2), sizes[len(sizes)/2],
+		share(commit), share(workers), share(cleanup), share(deletion))
+}
+
+// processorTime returns the processor time of this process.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func check(t *testing.T, report Report) {
+	t.Helper()
+	for _, violation := range report.Violations {
+		t.Errorf("seed %d: %s\nreplay: go test ./pkg/simulation/histories -run TestSoak -seed=%d -v", report.Seed, violation, report.Seed)
+	}
+}
