@@ -1,7 +1,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# What can be built, run and checked here. `make` alone lists it.
+# What can be built, run, and checked here. `make` alone lists the targets.
 
 include boilerplate/help.mk
 include boilerplate/tools.mk

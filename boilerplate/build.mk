@@ -16,7 +16,7 @@ build: ## Build our programs into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 
 .PHONY: demo
-demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a played cluster and watch. SCENARIO=file plays another, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 leaves the cluster up.
+demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a simulated cluster and print each step. SCENARIO=file runs another scenario, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 keeps the cluster up.
 	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(ALERTS),--monitoring) $(if $(KEEP),--keep)
 
 .PHONY: image

@@ -1,9 +1,11 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Generated files. Each kind has a pair of scripts, hack/update-KIND.sh and hack/verify-KIND.sh; to add a kind, add a pair.
+# Generated files, and checks that need no compiler. A generated kind has a pair of scripts, hack/update-KIND.sh and
+# hack/verify-KIND.sh; a check has a hack/verify-KIND.sh alone.
 
 GENERATORS := bin/controller-gen bin/crd-ref-docs
+CHECKERS := bin/golangci-lint
 
 .PHONY: generate
 generate: bin/controller-gen ## Generate what the code needs: deepcopy functions, CRDs, RBAC.
@@ -16,5 +18,5 @@ update: $(GENERATORS) ## Generate every generated file.
 	@for script in hack/update-*.sh; do echo "$$script"; "$$script"; done
 
 .PHONY: verify
-verify: $(GENERATORS) ## Check that every generated file is up to date; names what is stale.
+verify: $(GENERATORS) $(CHECKERS) ## Check generated files, modules, links, and formatting; names what is stale.
 	@stale=0; for script in hack/verify-*.sh; do echo "$$script"; "$$script" || stale=1; done; exit $$stale

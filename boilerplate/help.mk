@@ -8,6 +8,6 @@ SHELL := /usr/bin/env bash -o pipefail -e
 .DELETE_ON_ERROR:
 
 .PHONY: help
-help: ## List what make can do here.
+help: ## List the targets.
 	@awk 'BEGIN { FS = ":[^#]*## "; print "make TARGET [NAME=value]\n" } \
 		/^[a-z0-9-]+:[^#]*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The operator carries out the UpgradeConfigs of the cluster on which it runs.
+// The operator upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// upgraders are the ways to upgrade a cluster, by spec.type.
+// upgraders returns the cluster upgraders by spec.type.
 func upgraders(t runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 	return map[string]upgradeconfig.ClusterUpgrader{
 		"OSD": runbooks.OSD{Deps: t},

@@ -8,7 +8,7 @@ import "runtime/debug"
 // version is set by the linker, see boilerplate/build.mk.
 var version string
 
-// programVersion is the version that was built, or else what Go knows of it.
+// programVersion returns the version that was built, or the one that Go recorded.
 func programVersion() string {
 	if version != "" {
 		return version

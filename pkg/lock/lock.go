@@ -11,7 +11,7 @@
 //
 // The Lease is also evidence. Only operators may write it, so a Lease that names the UID of an
 // object proves that an attempt of that object was started, and for which target, even if the
-// object's status was lost. A finalizer proves nothing: whoever creates an object may preset it.
+// object's status was lost. A finalizer proves nothing: the creator of an object can preset it.
 //
 // The package does not know what an upgrade is, nor when one is finished; see Holders.
 package lock

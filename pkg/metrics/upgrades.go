@@ -78,7 +78,8 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 	m.SetConfigValid(true) // with an invalid one the operator does not start
 	var errs []error
 	for _, collector := range []prometheus.Collector{
-		upgradeCollector{m}, m.stepDuration, m.upgradeDuration, m.successes, m.failures, m.cancellations,
+		upgradeCollector{m},
+		m.stepDuration, m.upgradeDuration, m.successes, m.failures, m.cancellations,
 		m.healthCheckFailures, m.eventFailures, m.valid,
 	} {
 		errs = append(errs, registry.Register(collector))

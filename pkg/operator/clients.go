@@ -22,12 +22,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// dependenciesInterval is how long external dependencies that could not be
-// reached are left alone.
+// dependenciesInterval is the time between two attempts to reach external dependencies.
 const dependenciesInterval = 30 * time.Second
 
-// newDeps is what upgraders are made with that is not of the API server. All
-// that is wrong is said, each with its key. Nobody is asked.
+// newDeps returns what upgraders are built with beside the API server. It returns everything that is
+// invalid, each with its key, and sends no request.
 func newDeps(cfg config.Config, clk clock.PassiveClock) (runbooks.Deps, error) {
 	sources, err := newSources(cfg.Alerts, clk)
 	externalDeps, err2 := newExternalDeps(cfg.ExternalDependencies)
@@ -56,8 +55,8 @@ func newSources(a config.Alerts, clk clock.PassiveClock) (*checks.Sources, error
 	return sources, nil
 }
 
-// newExternalDeps is what an upgrade needs outside of the cluster, where a proxy may
-// be in between.
+// newExternalDeps returns what an upgrade needs outside of the cluster, through a proxy if one is
+// configured.
 func newExternalDeps(e config.ExternalDependencies) (*externaldeps.Dependencies, error) {
 	d, err := externaldeps.New(externaldeps.Options{
 		URLs: e.URLs, Timeout: e.Timeout.Duration, Interval: dependenciesInterval, Proxy: http.ProxyFromEnvironment,
@@ -68,8 +67,7 @@ func newExternalDeps(e config.ExternalDependencies) (*externaldeps.Dependencies,
 	return d, nil
 }
 
-// newSilencer is who silences alerts. Alertmanager is in the cluster, so no proxy
-// is asked.
+// newSilencer returns what silences alerts. Alertmanager is in the cluster, so no proxy is used.
 func newSilencer(a config.Alertmanager) (*silence.Silencer, error) {
 	if a.URL == "" {
 		return &silence.Silencer{}, nil
@@ -81,8 +79,7 @@ func newSilencer(a config.Alertmanager) (*silence.Silencer, error) {
 	return &silence.Silencer{Alertmanager: c}, nil
 }
 
-// configureWebhook has the webhook tell the receiver that is configured, from now on. It
-// may be anywhere, with a proxy in between.
+// configureWebhook sets the receiver of the webhook. It may be outside of the cluster, behind a proxy.
 func configureWebhook(w *webhook.Webhook, c config.Webhook) error {
 	if c.URL == "" {
 		return w.SetReceiver(nil)

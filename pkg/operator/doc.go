@@ -1,9 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operator puts the operator together: the manager with its caches,
-// health and metrics, the controllers, and the upgraders that it is given. An
-// operator with upgraders of its own is made by calling Command with them.
+// Package operator is the list of the operator's controllers, and what they share: the configuration,
+// the notifications, and the upgraders. Command returns an operator with upgraders of one's own.
 //
 // It decides nothing about upgrades, and it never exits the process.
 package operator

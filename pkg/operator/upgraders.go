@@ -14,15 +14,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
-// Upgraders makes the ways to upgrade, by spec.type. They are registered
-// explicitly: an unknown type is shown on the UpgradeConfig, there is no default.
-// They are made anew when the configuration changes.
+// Upgraders returns the cluster upgraders by spec.type. They are registered explicitly: an unknown type
+// is reported on the UpgradeConfig, and there is no default. It is called again when the configuration
+// changes.
 type Upgraders func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader
 
-// maxTypeLen is how long spec.type may be.
+// maxTypeLen bounds spec.type.
 const maxTypeLen = 63
 
-// validateUpgraders says what is wrong with the upgraders, all of it.
+// validateUpgraders returns everything that is invalid in the upgraders.
 func validateUpgraders(upgraders map[string]upgradeconfig.ClusterUpgrader) error {
 	if len(upgraders) == 0 {
 		return errors.New("there are none, so nothing could be upgraded: register at least one")

@@ -75,8 +75,12 @@ func TestParseNamesEveryInvalidExpression(t *testing.T) {
 func TestParseAccepts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ cron, week string }{
-		{"0 22 * * 2", "@odd"}, {"0 22 * * TUE,THU", "@even"}, {"  */15   8-18  1-7 JAN-MAR mon-fri ", ""},
-		{"0 0 ? * ?", "1-53/2"}, {"0 0 * * 0-7", "53"}, {"0 22-2 * * *", "7,10-20,*/4,30/5"},
+		{"0 22 * * 2", "@odd"},
+		{"0 22 * * TUE,THU", "@even"},
+		{"  */15   8-18  1-7 JAN-MAR mon-fri ", ""},
+		{"0 0 ? * ?", "1-53/2"},
+		{"0 0 * * 0-7", "53"},
+		{"0 22-2 * * *", "7,10-20,*/4,30/5"},
 	} {
 		if _, err := schedule.Parse(tc.cron, tc.week, "Europe/Zurich"); err != nil {
 			t.Errorf("%q in weeks %q: %v", tc.cron, tc.week, err)

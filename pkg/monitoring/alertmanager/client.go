@@ -50,7 +50,7 @@ func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, er
 	}
 	var found []Silence
 	for _, s := range all {
-		if s.HasMatchers(filter...) { // whatever became of the filter: nobody else's silence is to be touched
+		if s.HasMatchers(filter...) { // also if the server ignores the filter: silences of others are not touched
 			found = append(found, s)
 		}
 	}

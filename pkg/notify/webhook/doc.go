@@ -5,7 +5,7 @@
 // JSON mode, one POST each.
 //
 // Each notification is delivered at least once and in order: it is tried until
-// the receiver takes it, and the next one waits. Whoever tells never waits:
+// the receiver takes it, and the next one waits. The publisher never waits:
 // notifications are queued. The queue is lost with the process, but the record
 // is not; so everything that the record says is told again by the next process,
 // with the same ids, by which the receiver knows what it has seen. If the queue

@@ -59,7 +59,7 @@ const (
 	cancelled = "UpgradeCancelled"
 )
 
-// notDelivered is the reason of a step whose notification reached nobody.
+// notDelivered is the reason of a step whose notification was not delivered.
 const notDelivered = "NotDelivered"
 
 // typesByReason are the types of the notifications about the upgrade as a whole.

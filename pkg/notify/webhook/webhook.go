@@ -66,9 +66,9 @@ func New(o Options) *Webhook {
 	}
 }
 
-// SetReceiver says who is told from now on, or says what is wrong with the receiver,
-// and then all stays as it was. What waits is delivered to the new one, at once.
-// Nil means that nobody is: what waits is dropped, and nothing is queued any more.
+// SetReceiver sets the receiver, or returns why the options are invalid and changes nothing. Queued
+// notifications are delivered to the new receiver at once. Nil means no receiver: the queue is dropped,
+// and nothing is queued.
 func (w *Webhook) SetReceiver(options *httpclient.Options) error {
 	var next *receiver
 	if options != nil {

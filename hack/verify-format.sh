@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks that the code is formatted as `make format` does it: gofumpt, and the order of imports.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bin/golangci-lint fmt --diff

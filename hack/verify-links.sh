@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks the links and anchors of all Markdown files. The parts of pages in hack/docs are checked as the pages that are
+# generated from them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+program=$(mktemp)
+trap 'rm -f "$program"' EXIT
+go build -C hack/tools/links -o "$program" .
+git ls-files -z '*.md' ':!hack/docs' | xargs -0 "$program"

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks that go.mod and go.sum name exactly what the code imports.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for module in . hack/tools/links; do
+  go mod -C "$module" tidy -diff
+done
