@@ -4,6 +4,8 @@
 # Programs of others, each pinned by a `tool` line in a module under hack/tools and built into bin/ when it is first needed.
 # Ask for one as a prerequisite: `lint: bin/golangci-lint`.
 
+comma := ,
+
 # $(call tool,name,module under hack/tools,package,how long a build takes cold on two cores[,build tags])
 define tool
 TOOLS += bin/$(1)
@@ -31,6 +33,9 @@ $(eval $(call tool,controller-gen,generators,sigs.k8s.io/controller-tools/cmd/co
 $(eval $(call tool,crd-ref-docs,generators,github.com/elastic/crd-ref-docs,10 s))
 $(eval $(call tool,golangci-lint,lint,sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter,2 min))
 $(eval $(call tool,govulncheck,vulncheck,golang.org/x/vuln/cmd/govulncheck,15 s))
+
+# For authors of the OLM bundle; CI does not build it.
+$(eval $(call tool,operator-sdk,operator-sdk,github.com/operator-framework/operator-sdk/cmd/operator-sdk,10 min,containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper))
 
 .PHONY: tools
 tools: $(CONTROL_PLANE) ## Build what the dev cluster runs: etcd and Kubernetes' programs, into bin/.
