@@ -64,6 +64,7 @@ type Record struct {
 	// It is recorded before the channel is changed; empty means that none was set.
 	//
 	// +optional
+	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=256
 	PrecedingChannel *string `json:"precedingChannel,omitempty"`
 
@@ -182,6 +183,7 @@ type StepCondition struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=64
 	Items []StepItem `json:"items,omitempty"`
 
@@ -217,6 +219,8 @@ type StepCondition struct {
 type Milestone string
 
 // StepAnswer is what a step answered.
+//
+// +kubebuilder:validation:MinProperties=0
 type StepAnswer struct {
 	// reason is one CamelCase word.
 	//

@@ -80,15 +80,14 @@ func node(name string, changes ...func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
-func cordonedOf(machine string) func(*corev1.Node) {
-	return func(n *corev1.Node) {
-		n.Spec.Unschedulable = true
-		n.Annotations["machine.openshift.io/machine"] = "openshift-machine-api/" + machine
-	}
+// cordonedOfMachine cordons a node of the machine that the function machine returns.
+func cordonedOfMachine(n *corev1.Node) {
+	n.Spec.Unschedulable = true
+	n.Annotations["machine.openshift.io/machine"] = "openshift-machine-api/a"
 }
 
-func machine(name string, deleting bool) *machinev1beta1.Machine {
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: name}}
+func machine(deleting bool) *machinev1beta1.Machine {
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "a"}}
 	if deleting {
 		m.Finalizers, m.DeletionTimestamp = []string{"machine.machine.openshift.io"}, new(metav1.NewTime(noon))
 	}
@@ -172,7 +171,7 @@ func TestEachCheckReadsTheKindsThatItDeclares(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{"app": "etcd", "tier": "db"}
 	r := simulation.NewFakeClient(t, healthyCluster(
-		node("worker-1", cordonedOf("a")), machine("a", true), pod("etcd-0", both), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")),
+		node("worker-1", cordonedOfMachine), machine(true), pod("etcd-0", both), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")),
 	)...)
 	for _, check := range checks.All() {
 		t.Run(check.Name, func(t *testing.T) {
@@ -243,13 +242,13 @@ func TestFindings(t *testing.T) {
 			})},
 		},
 		"a node whose Machine is being deleted": {
-			objects: []client.Object{node("worker-1", cordonedOf("a")), machine("a", true)},
+			objects: []client.Object{node("worker-1", cordonedOfMachine), machine(true)},
 		},
 		"a cordoned node whose Machine is not being deleted": {
-			objects: []client.Object{node("worker-1", cordonedOf("a")), machine("a", false)}, want: "nodes cordoned by hand: worker-1",
+			objects: []client.Object{node("worker-1", cordonedOfMachine), machine(false)}, want: "nodes cordoned by hand: worker-1",
 		},
 		"a cordoned node that does not count": {
-			objects: []client.Object{node("gpu-1", cordonedOf("a"))}, options: checks.Options{ExcludeNodes: []string{"gpu-*"}},
+			objects: []client.Object{node("gpu-1", cordonedOfMachine)}, options: checks.Options{ExcludeNodes: []string{"gpu-*"}},
 		},
 		"two budgets with the same selector": {
 			objects: []client.Object{budget("a", selecting("app=etcd")), budget("b", selecting("app=etcd"))},
@@ -328,7 +327,7 @@ func TestFindings(t *testing.T) {
 
 func TestAFindingIdentifiesCheckAndObject(t *testing.T) {
 	t.Parallel()
-	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
+	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOfMachine), machine(false))...)
 	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "x"}}})}.Run(t.Context(), noon)
 	want := []checks.Finding{
 		{
@@ -364,7 +363,7 @@ func TestAnUnusedExclusionIsReportedAndBlocksNothing(t *testing.T) {
 // All objects share one query an interval, and each filters its result.
 func TestObjectsShareQueries(t *testing.T) {
 	t.Parallel()
-	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOf("a")), machine("a", false))...)
+	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOfMachine), machine(false))...)
 	p := &prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "shop"}, {Name: "B", Namespace: "openshift-etcd"}}}
 	shared := sources(p)
 	for namespace, want := range map[string]string{"shop": "critical alerts firing: shop/A", "openshift-*": "critical alerts firing: openshift-etcd/B", "*": "critical alerts firing: openshift-etcd/B, shop/A"} {
@@ -398,7 +397,7 @@ func TestAConfirmationGetsNothingButTheClusterVersion(t *testing.T) {
 func TestAQuietGateMakesNoRequest(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(
-		node("worker-1", cordonedOf("a")), machine("a", false), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), budget("c", selecting("app=dns")),
+		node("worker-1", cordonedOfMachine), machine(false), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), budget("c", selecting("app=dns")),
 	)...)
 	live := &countingLister{Reader: r}
 	shared := sources(&prometheus{})

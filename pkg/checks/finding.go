@@ -111,11 +111,11 @@ func (f Finding) item() string {
 	if len(f.Resources) == 0 {
 		return details
 	}
-	name := f.Resources[0].String()
-	for _, r := range f.Resources[1:] {
-		name += " and " + r.String()
+	names := make([]string, len(f.Resources))
+	for i, r := range f.Resources {
+		names[i] = r.String()
 	}
-	return text.WithReason(name, details)
+	return text.WithReason(strings.Join(names, " and "), details)
 }
 
 // Message names every finding that blocks, grouped by summary, in the order of the findings.

@@ -240,13 +240,13 @@ func TestKeepAlive_has_a_time_of_its_own(t *testing.T) {
 
 func TestKeepAlive_is_renewed_whatever_blocks_the_step(t *testing.T) {
 	t.Parallel()
-	for name, block := range map[string]func(w *world, s *script){
-		"a hold": func(_ *world, s *script) { s.Hold = "paused" },
-		"a gate": func(_ *world, s *script) {
+	for name, block := range map[string]func(s *script){
+		"a hold": func(s *script) { s.Hold = "paused" },
+		"a gate": func(s *script) {
 			s.at("Commit").Gates = []engine.Gate{{Name: "Gate", Check: recordCall(new([]string), "", engine.Wait("Shut", "shut"), nil)}}
 		},
-		"a deadline that cannot be decided": func(w *world, s *script) { s.CommitBy = noon; s.reached["Commit"] = failsAfterFirst() },
-		"a request whose effect is not seen": func(_ *world, s *script) {
+		"a deadline that cannot be decided": func(s *script) { s.CommitBy = noon; s.reached["Commit"] = failsAfterFirst() },
+		"a request whose effect is not seen": func(s *script) {
 			s.at("Commit").Observe = recordCall(new([]string), "", engine.Wait("Requested", "requested"), nil)
 		},
 	} {
@@ -255,7 +255,7 @@ func TestKeepAlive_is_renewed_whatever_blocks_the_step(t *testing.T) {
 			w, s := newScript(t, "Commit", "Last")
 			var renewals []string
 			s.at("Commit").KeepAlive = []engine.KeepAlive{{Name: "Lease", Renew: recordCall(&renewals, "renewed", engine.Done(""), nil)}}
-			block(w, s)
+			block(s)
 			w.mustPass()
 			if diff := cmp.Diff([]string{"renewed"}, renewals); diff != "" || len(w.calls) > 0 {
 				t.Errorf("calls of %v; renewals (-want +got):\n%s\n%q", w.calls, diff, lines(w.store.load()))

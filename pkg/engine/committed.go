@@ -122,7 +122,7 @@ func (p *pass) adopt(ctx context.Context, current Step) (Result, error) {
 		switch at := indexOfCondition(p.record.Conditions, step.Name); {
 		case step.Name == current.Name:
 		case at < 0:
-			p.record.Conditions, _ = insert(p.book, p.record.Conditions, finishedCondition(step, result, now))
+			p.record.Conditions = insert(p.book, p.record.Conditions, finishedCondition(step, result, now))
 		case !isFinished(p.record.Conditions[at]):
 			applyResult(&p.record.Conditions[at], result, nil, now)
 		}

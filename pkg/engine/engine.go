@@ -121,7 +121,7 @@ func (p *pass) run(ctx context.Context) error {
 		step, at := current(p.book, p.record.Conditions)
 		if step != nil && at < 0 {
 			started := startedCondition(*step, p.milestone(*step), p.now())
-			p.record.Conditions, _ = insert(p.book, p.record.Conditions, started)
+			p.record.Conditions = insert(p.book, p.record.Conditions, started)
 		}
 		if err := p.save(ctx); err != nil || step == nil { // record first
 			return err

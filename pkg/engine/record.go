@@ -66,7 +66,7 @@ func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) 
 	}
 	for i := range max(furthest, 0) {
 		if indexOfCondition(conditions, book.Steps[i].Name) < 0 {
-			conditions, _ = insert(book, conditions, finishedCondition(book.Steps[i],
+			conditions = insert(book, conditions, finishedCondition(book.Steps[i],
 				Skip(reasonAddedLater, "this step was added to the runbook after the upgrade had passed it"), now))
 		}
 	}
@@ -104,14 +104,14 @@ func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) {
 	}
 }
 
-// insert adds a condition where the table has its step. It returns its index, too.
-func insert(book Runbook, conditions []history.StepCondition, c history.StepCondition) ([]history.StepCondition, int) {
+// insert adds a condition where the table has its step.
+func insert(book Runbook, conditions []history.StepCondition, c history.StepCondition) []history.StepCondition {
 	index := book.indexOf(c.Type)
 	at := slices.IndexFunc(conditions, func(other history.StepCondition) bool { return book.indexOf(other.Type) > index })
 	if at < 0 {
 		at = len(conditions)
 	}
-	return slices.Insert(conditions, at, c), at
+	return slices.Insert(conditions, at, c)
 }
 
 // startedCondition returns the condition of a step that is about to run for the first time.

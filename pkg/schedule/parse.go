@@ -21,12 +21,12 @@ const maxLength = 256
 // lastWeek is the highest ISO 8601 week number.
 const lastWeek = 53
 
-var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
+var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
 
 // Parse returns the schedule of a cron expression, an ISO week expression, and a location.
 //
-// The cron expression has five fields: minute, hour, day of month, month, and day of week, where
-// Sunday is 0 or 7. If both days are restricted, that is, neither is *, ?, or */1, either matches.
+// The five fields of the cron expression are the minute, the hour, the day of the month, the month,
+// and the day of the week, where Sunday is 0 or 7. If both days are restricted, that is, neither is *, ?, or */1, either matches.
 //
 // The week expression is empty for every week, @odd, @even, or a list of weeks 1 to 53, ranges, and
 // steps, such as 7, 10-20, or */4.

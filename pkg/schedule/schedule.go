@@ -80,7 +80,8 @@ func (s Schedule) nextMinute(from, last time.Time) (time.Time, bool) {
 func (s Schedule) selectsDay(date time.Time) bool {
 	ofMonth := s.daysOfMonth&(1<<date.Day()) != 0
 	ofWeek := s.weekdays&(1<<date.Weekday()) != 0
-	if !(ofMonth && ofWeek) && !(s.eitherDayMatches && (ofMonth || ofWeek)) {
+	selected := ofMonth && ofWeek || s.eitherDayMatches && (ofMonth || ofWeek)
+	if !selected {
 		return false
 	}
 	_, week := date.ISOWeek()

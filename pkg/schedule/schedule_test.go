@@ -12,20 +12,20 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
-func parse(t testing.TB, cron, week, location string) schedule.Schedule {
-	t.Helper()
+func parse(tb testing.TB, cron, week, location string) schedule.Schedule {
+	tb.Helper()
 	s, err := schedule.Parse(cron, week, location)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
-func at(t testing.TB, text string) time.Time {
-	t.Helper()
+func at(tb testing.TB, text string) time.Time {
+	tb.Helper()
 	instant, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return instant
 }

@@ -132,8 +132,9 @@ func describe(t reflect.Type) string {
 		return "true or false"
 	case reflect.Float32, reflect.Float64:
 		return "a number"
+	default:
+		return "a whole number"
 	}
-	return "a whole number"
 }
 
 // newPath returns the path of a field as the decoder names it. Its parts were keys of the file, so it

@@ -43,6 +43,16 @@ func (f *clusterFlags) bind(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.speed, "speed", 0, "speed of the simulated parts relative to real ones (default 60)")
 }
 
+// validateNumbers returns an error if a number that was set is not greater than 0, or not finite.
+func (f *clusterFlags) validateNumbers() error {
+	for name, value := range map[string]float64{"masters": float64(f.masters), "workers": float64(f.workers), "speed": f.speed} {
+		if f.flags.Changed(name) && (!(value > 0) || math.IsInf(value, 1)) { // NaN is not greater either
+			return fmt.Errorf("--%s: is %v, must be greater than 0", name, value)
+		}
+	}
+	return nil
+}
+
 // applyTo returns the description of a cluster, changed by the flags.
 func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
 	if f.version != "" {
@@ -63,10 +73,8 @@ func (f *clusterFlags) applyTo(spec devcluster.Spec) (devcluster.Spec, error) {
 	if f.flags.Changed("speed") {
 		spec.Speed = timescale.Speed(f.speed)
 	}
-	for name, value := range map[string]float64{"masters": float64(f.masters), "workers": float64(f.workers), "speed": f.speed} {
-		if f.flags.Changed(name) && (!(value > 0) || math.IsInf(value, 1)) { // NaN is not greater either
-			return spec, fmt.Errorf("--%s: is %v, must be greater than 0", name, value)
-		}
+	if err := f.validateNumbers(); err != nil {
+		return spec, err
 	}
 	if f.monitoring && spec.Monitoring == nil {
 		spec.Monitoring = &monitoring.Spec{}

@@ -143,8 +143,8 @@ func (r Rule) validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
-	var allErrs field.ErrorList
+// countSet returns how many kinds of action are set.
+func (a Action) countSet() int {
 	set := 0
 	for _, is := range []bool{
 		a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil,
@@ -159,7 +159,12 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 			set++
 		}
 	}
-	if set != 1 {
+	return set
+}
+
+func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
+	var allErrs field.ErrorList
+	if a.countSet() != 1 {
 		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+joinFields(fieldsOf(Action{}))))
 	}
 	if a.Patch != nil {
@@ -179,6 +184,22 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	if a.Node != nil && a.Node.Name == "" {
 		allErrs = append(allErrs, field.Required(path.Child("node", "name"), "name the node, such as worker-0"))
 	}
+	allErrs = append(allErrs, a.validateVerbs(path)...)
+	if a.Fire != nil {
+		allErrs = append(allErrs, a.Fire.Validate(path.Child("fire"))...)
+	}
+	if a.Check != nil {
+		allErrs = append(allErrs, a.Check.validate(path.Child("check"))...)
+	}
+	if a.Until != nil {
+		allErrs = append(allErrs, a.Until.validate(path.Child("until"))...)
+	}
+	return allErrs
+}
+
+// validateVerbs returns the errors of the actions that start, stop, or kill a program.
+func (a Action) validateVerbs(path *field.Path) field.ErrorList {
+	var allErrs field.ErrorList
 	if verbs := []string{kill, killLeader, restart, start, stop}; a.Operator != "" && !slices.Contains(verbs, a.Operator) {
 		allErrs = append(allErrs, field.NotSupported(path.Child("operator"), a.Operator, verbs))
 	}
@@ -190,15 +211,6 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 		if verb != "" && !slices.Contains(verbs, verb) {
 			allErrs = append(allErrs, field.NotSupported(path.Child(string(server)), verb, verbs))
 		}
-	}
-	if a.Fire != nil {
-		allErrs = append(allErrs, a.Fire.Validate(path.Child("fire"))...)
-	}
-	if a.Check != nil {
-		allErrs = append(allErrs, a.Check.validate(path.Child("check"))...)
-	}
-	if a.Until != nil {
-		allErrs = append(allErrs, a.Until.validate(path.Child("until"))...)
 	}
 	return allErrs
 }

@@ -1,10 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package receiver plays somebody who is told of upgrades by a webhook: it takes CloudEvents in structured JSON mode and
-// keeps them. It can be stopped and started, and comes back with its address and with what it had.
+// Package sink simulates the receiver of the operator's webhook: it accepts CloudEvents in structured
+// JSON mode and stores them. It can be stopped and started again, and then has the same address and
+// the same events.
 //
-// It knows nothing of upgrades: what an event says is up to whoever asks for the events.
+// It knows nothing of upgrades and does not interpret events.
 package sink
 
 import (

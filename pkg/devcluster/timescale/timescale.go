@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace makes the played parts of a dev cluster faster than the real ones: what takes a real cluster an hour
-// takes a dev cluster at speed 60 a minute.
+// Package timescale makes the simulated parts of a dev cluster faster than real ones: at speed 60,
+// what takes a real cluster an hour takes a dev cluster a minute.
 //
-// It knows nothing of what is being played. It never touches a clock: a dev cluster's clocks tell the real time.
+// It scales durations only. It reads no clock: the clocks of a dev cluster show the real time.
 package timescale
 
 import (

@@ -51,8 +51,6 @@ func newTestAlerts() (*source, *checks.Sources) {
 
 func (s *source) setTime(since time.Duration) { s.clock.SetTime(noon.Add(since)) }
 
-const alertsStaleMessage = "nothing is wrong, but alerts must be queried again before the upgrade continues"
-
 func healthyCluster(t *testing.T) client.Reader {
 	t.Helper()
 	return newCluster(t, healthyOperator("dns"), node("a"))
@@ -197,7 +195,7 @@ func TestAtMostOneQueryAMinuteOnAverage(t *testing.T) {
 	for name, isWell := range map[string]func(second int) bool{
 		"always":             func(int) bool { return true },
 		"never":              func(int) bool { return false },
-		"each second second": func(second int) bool { return second%2 == 0 },
+		"every other second": func(second int) bool { return second%2 == 0 },
 		"each tenth second":  func(second int) bool { return second%10 == 0 },
 		"half of the time":   func(second int) bool { return second%120 < 60 },
 	} {
