@@ -13,10 +13,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 )
 
-// configuration is the operator's configuration file, and whom the operator turns to if that does not say.
+// configuration writes the operator's configuration file.
 type configuration struct {
 	file string
-	urls map[string]string // by the section that has the key "url"
+	urls map[string]string // default of the key "url" by section
 }
 
 func (c *Cluster) configuration() configuration {
@@ -27,8 +27,8 @@ func (c *Cluster) configuration() configuration {
 	return configuration{file: c.Path("operator.yaml"), urls: urls}
 }
 
-// Configure replaces the operator's configuration file, which the operator reads every ten seconds. What the text leaves
-// out is as in OperatorOptions.
+// Configure replaces the operator's configuration file, which the operator reads every ten seconds.
+// Defaults are those of OperatorOptions.Config.
 func (o *Operator) Configure(text string) error {
 	if err := o.config.write(text); err != nil {
 		return fmt.Errorf("writing the operator's configuration: %w", err)
@@ -36,7 +36,7 @@ func (o *Operator) Configure(text string) error {
 	return nil
 }
 
-// write replaces the file in one piece: the operator may be reading it.
+// write replaces the file atomically, since the operator may be reading it.
 func (c configuration) write(text string) error {
 	var settings map[string]any
 	if err := yaml.Unmarshal([]byte(text), &settings); err != nil {
@@ -53,13 +53,13 @@ func (c configuration) write(text string) error {
 	return os.Rename(next, c.file)
 }
 
-// complete says whom to turn to where the given configuration does not.
+// complete adds the default URLs to a configuration.
 func (c configuration) complete(settings map[string]any) map[string]any {
 	whole := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
 	maps.Copy(whole, settings)
 	for section, url := range c.urls {
 		keys := map[string]any{"url": url, "caFile": "", "tokenFile": ""}
-		if settings, is := whole[section].(map[string]any); is || whole[section] == nil { // else the operator tells what is wrong
+		if settings, is := whole[section].(map[string]any); is || whole[section] == nil { // the operator reports any other value
 			maps.Copy(keys, settings)
 			whole[section] = keys
 		}

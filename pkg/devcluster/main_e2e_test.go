@@ -13,6 +13,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard()) // the players have a log file
+	ctrl.SetLogger(logr.Discard()) // the simulators have a log file
 	m.Run()
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// Where our operator is deployed.
+// Namespace and ServiceAccount of the operator.
 const (
 	OperatorNamespace      = "managed-upgrade-operator"
 	OperatorServiceAccount = "managed-upgrade-operator"
@@ -28,36 +28,42 @@ const (
 
 const operatorGrace = 10 * time.Second
 
-// restartDelay is how long a replica stays down that ended by itself. A kubelet takes longer, the more often it happens.
+// restartDelay is the time from the unexpected end of a replica to its restart. A kubelet backs off
+// longer with each restart.
 const restartDelay = 2 * time.Second
 
-// OperatorOptions say which operator to run, and how.
+// OperatorOptions configure an operator.
 type OperatorOptions struct {
-	// Program is the operator's executable; "operator" in the folder of the cluster's programs by default.
+	// Program is the path of the executable; it defaults to operator in the folder of the programs.
 	Program string
-	// Config is the text of the operator's configuration file. Whom it does not name is who the cluster has: its Prometheus
-	// and its Alertmanager, or nobody if it has none, and its receiver of notifications. There are no files with authorities
-	// and tokens unless it names them: the operator is not in a pod.
+	// Config is the text of the operator's configuration file. URLs that it leaves out default to
+	// the cluster's Prometheus, Alertmanager, and receiver of notifications, or to none if the
+	// cluster does not have them. Paths of CA and token files default to none, since the operator
+	// does not run in a pod.
 	Config string
-	// Replicas is how many are run, 1 by default. Several elect a leader.
+	// Replicas is the number of processes; it defaults to 1. Several elect a leader.
 	Replicas int
-	// Restart starts a replica again that ends by itself, as its Deployment would. One that loses its leadership does.
+	// Restart starts a replica again when it ends unexpectedly, as its Deployment does; for example
+	// after it lost its leadership.
 	Restart bool
-	// ServiceAccount is whose permissions it has; OperatorServiceAccount in OperatorNamespace by default.
+	// ServiceAccount has the permissions of the operator; it defaults to OperatorServiceAccount in
+	// OperatorNamespace.
 	ServiceAccount string
-	// APIServer is the proxy by which it reaches the API server: where that is, and who vouches for it. Nil: there is none.
+	// APIServer is the address and the CA of a proxy in front of the API server; nil means no
+	// proxy.
 	APIServer *rest.Config
 }
 
-// Operator is our operator, running outside of the cluster with the permissions of its ServiceAccount. Its methods may
-// be called from several goroutines.
+// Operator is the operator, which runs outside of the cluster with the permissions of its
+// ServiceAccount. Its methods may be called from several goroutines.
 type Operator struct {
 	replicas []*Replica
 	exitErr  chan error
 	config   configuration
 }
 
-// Replica is one process of the operator, with ports and a log file of its own that it keeps when it is started again.
+// Replica is one process of the operator. Its ports and its log file stay the same when it is
+// started again.
 type Replica struct {
 	program string
 	args    []string
@@ -69,10 +75,10 @@ type Replica struct {
 
 	mu        sync.Mutex
 	process   *controlplane.Process
-	shouldRun bool // it was started, and nobody stopped it
+	shouldRun bool // Start was called after the last Stop or Kill
 }
 
-// StartOperator starts the operator. Deploy must have been called before.
+// StartOperator starts the operator. Deploy must have been called.
 func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
 	o, err := c.PrepareOperator(ctx, options)
 	if err != nil {
@@ -81,7 +87,7 @@ func (c *Cluster) StartOperator(ctx context.Context, options OperatorOptions) (*
 	return o, o.Start()
 }
 
-// PrepareOperator returns an operator that is not started yet.
+// PrepareOperator returns an operator that is not started.
 func (c *Cluster) PrepareOperator(ctx context.Context, options OperatorOptions) (*Operator, error) {
 	if options.Program == "" {
 		options.Program = filepath.Join(c.BinDir(), "operator")
@@ -149,11 +155,11 @@ func newReplica(program string, args []string, log string) (*Replica, error) {
 func (o *Operator) reportExit(err error) {
 	select {
 	case o.exitErr <- err:
-	default: // the first death is the one to tell of
+	default: // only the first error is reported
 	}
 }
 
-// Exited receives an error if a replica ends that nobody stopped, and that is not started again.
+// Exited receives an error if a replica ends unexpectedly and is not started again.
 func (o *Operator) Exited() <-chan error { return o.exitErr }
 
 // Replicas returns the processes of the operator.
@@ -162,10 +168,10 @@ func (o *Operator) Replicas() []*Replica { return o.replicas }
 // Start starts all replicas that are not running.
 func (o *Operator) Start() error { return o.each((*Replica).Start) }
 
-// Stop asks all replicas to end, and waits until they have.
+// Stop terminates all replicas, and waits until they have ended.
 func (o *Operator) Stop() error { return o.each((*Replica).Stop) }
 
-// Kill ends all replicas at once, as a node that loses power does.
+// Kill ends all replicas at once, as a power failure of their nodes does.
 func (o *Operator) Kill() error { return o.each((*Replica).Kill) }
 
 // Restart kills all replicas and starts them again.
@@ -199,7 +205,7 @@ func (r *Replica) start() error {
 	return nil
 }
 
-// exited is called when the replica has ended by itself.
+// exited is called when the replica has ended unexpectedly.
 func (r *Replica) exited(err error) {
 	if !r.restart {
 		r.onExit(err)
@@ -217,7 +223,7 @@ func (r *Replica) exited(err error) {
 	})
 }
 
-// Stop asks the replica to end, and kills it if it has not done so within 10 s.
+// Stop terminates the replica, and kills it if it has not ended within 10 s.
 func (r *Replica) Stop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,14 +239,14 @@ func (r *Replica) Kill() error {
 	return r.process.Kill()
 }
 
-// Running says whether the replica is.
+// Running reports whether the replica is running.
 func (r *Replica) Running() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.process.Running()
 }
 
-// PID returns the id of the process that was started last; 0 if none was.
+// PID returns the process ID of the last start; 0 means that it was never started.
 func (r *Replica) PID() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,7 +259,7 @@ func (r *Replica) PID() int {
 // Log returns the path of the replica's log file.
 func (r *Replica) Log() string { return r.log }
 
-// Ready says whether the replica's readiness probe succeeds.
+// Ready reports whether the readiness probe of the replica succeeds.
 func (r *Replica) Ready(ctx context.Context) bool {
 	_, err := get(ctx, "http://"+r.probes+"/readyz")
 	return err == nil
@@ -264,7 +270,8 @@ func (r *Replica) Metrics(ctx context.Context) (string, error) {
 	return get(ctx, "http://"+r.metrics+"/metrics")
 }
 
-// IsLeader says whether the replica is the elected leader, by its own metrics. One that runs alone is not elected.
+// IsLeader reports whether the replica is the elected leader according to its metrics. A single
+// replica is not elected.
 func (r *Replica) IsLeader(ctx context.Context) (bool, error) {
 	metrics, err := r.Metrics(ctx)
 	if err != nil {

@@ -21,50 +21,52 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// Spec describes a cluster. The zero Spec is a small healthy one with an update to the next patch release.
+// Spec describes a cluster. The zero Spec describes a small healthy one with an update to the next
+// patch release.
 type Spec struct {
-	// Version is what is installed, 4.20.5 by default.
+	// Version is the installed version; it defaults to 4.20.5.
 	Version string `json:"version,omitempty"`
-	// Channel is the ClusterVersion's channel, the stable one of the version by default.
+	// Channel is the channel of the ClusterVersion; it defaults to the stable one of the version.
 	Channel string `json:"channel,omitempty"`
-	// Releases exist beside the installed one. By default that is the next patch release, in the cluster's channel.
+	// Releases are available in addition to the installed one; they default to the next patch
+	// release in the cluster's channel.
 	Releases []updategraph.Release `json:"releases,omitempty"`
-	// Operators behave otherwise than they do by default, or exist in addition to the default ones.
+	// Operators changes the behavior of default ClusterOperators, or adds further ones.
 	Operators []cvo.Operator `json:"operators,omitempty"`
-	// Masters and Workers are how many nodes the pools of those names have, 3 by default.
+	// Masters and Workers are the numbers of nodes in the pools of these names; they default to 3.
 	Masters int `json:"masters,omitempty"`
 	Workers int `json:"workers,omitempty"`
-	// Pools are further machine config pools, or say more of the pools master and worker.
+	// Pools adds machine config pools, or configures the pools master and worker.
 	Pools []machineconfig.Pool `json:"pools,omitempty"`
-	// MachineSets have made the workers, and make further ones: one by default, and none if the list is empty.
+	// MachineSets own the Machines of the workers; they default to one. An empty list means none.
 	MachineSets []machineapi.MachineSet `json:"machineSets,omitempty"`
-	// Nodes behave otherwise than others.
+	// Nodes changes the behavior of nodes.
 	Nodes []machineconfig.Node `json:"nodes,omitempty"`
-	// Monitoring has a Prometheus and an Alertmanager run; without it there are none.
+	// Monitoring describes a real Prometheus and a real Alertmanager; nil means none.
 	Monitoring *monitoring.Spec `json:"monitoring,omitempty"`
-	// CVO says whether the cluster version operator is played, as it is by default, or the real one, which takes Linux and
-	// root. What the real one does takes as long as it takes, whatever the Speed.
+	// CVO selects the cluster version operator: simulated, which is the default, or real, which
+	// requires Linux and root. Speed does not affect the real one.
 	CVO CVO `json:"cvo,omitempty"`
-	// Speed is how many times faster than the real ones the played parts are, 60 by default.
+	// Speed is the speed of the simulated parts relative to real ones; it defaults to 60.
 	Speed timescale.Speed `json:"speed,omitempty"`
 }
 
-// CVO says who the cluster version operator is.
+// CVO is a kind of cluster version operator.
 type CVO string
 
-// The cluster version operators.
+// The kinds of cluster version operators.
 const (
-	Simulated CVO = "played"
+	Simulated CVO = "simulated"
 	Real      CVO = "real"
 )
 
 const (
 	defaultSpeed = 60
 	defaultNodes = 3
-	maxNodes     = 2000 // which take an API server 1.8 GiB
+	maxNodes     = 2000 // for which the API server needs 1.8 GiB
 )
 
-// WithDefaults returns the spec with everything filled in.
+// WithDefaults returns the spec with all defaults.
 func (s Spec) WithDefaults() Spec {
 	s.Version = cmp.Or(s.Version, "4.20.5")
 	s.CVO = cmp.Or(s.CVO, Simulated)
@@ -77,7 +79,7 @@ func (s Spec) WithDefaults() Spec {
 	}
 	version, err := semver.Parse(s.Version)
 	if err != nil {
-		return s // Validate tells
+		return s // Validate returns the error
 	}
 	s.Channel = cmp.Or(s.Channel, fmt.Sprintf("stable-%d.%d", version.Major, version.Minor))
 	releases := slices.Clone(s.Releases)
@@ -97,7 +99,7 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// pools returns those that every cluster has, and the others.
+// pools returns the pools of every cluster and the additional ones.
 func pools(s Spec) []machineconfig.Pool {
 	all := []machineconfig.Pool{{Name: machineconfig.Master}, {Name: machineconfig.Worker}}
 	for _, pool := range s.Pools {
@@ -114,8 +116,8 @@ func pools(s Spec) []machineconfig.Pool {
 	return all
 }
 
-// operators returns the default ones, changed as the special ones say. Others come first: the machine config operator
-// is the last one.
+// operators returns the default operators with the changes of the special ones. Additional ones
+// come first: the machine config operator is the last one.
 func operators(special []cvo.Operator) []cvo.Operator {
 	all := cvo.DefaultOperators()
 	for _, operator := range special {
@@ -129,7 +131,7 @@ func operators(special []cvo.Operator) []cvo.Operator {
 	return all
 }
 
-// Validate says what is wrong with the spec, and what would be right.
+// Validate returns an error for each invalid field, with the valid values.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
 	s = s.WithDefaults()
 	var allErrs field.ErrorList
@@ -217,7 +219,7 @@ func (s Spec) validateMachineSets(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// ValidateVersion says what is wrong with a version, and what would be right.
+// ValidateVersion returns an error if a version is invalid.
 func ValidateVersion(path *field.Path, version string) field.ErrorList {
 	if _, err := semver.Parse(version); err != nil {
 		return field.ErrorList{field.Invalid(path, version, "must be a semantic version of three numbers, such as 4.20.6")}
@@ -225,7 +227,7 @@ func ValidateVersion(path *field.Path, version string) field.ErrorList {
 	return nil
 }
 
-// ValidateRelease says what is wrong with a release, and what would be right.
+// ValidateRelease returns an error for each invalid field of a release.
 func ValidateRelease(path *field.Path, release updategraph.Release) field.ErrorList {
 	allErrs := ValidateVersion(path.Child("version"), release.Version)
 	for i, from := range release.From {

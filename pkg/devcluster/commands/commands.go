@@ -1,10 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commands is the command line of the dev cluster.
+// Package commands implements the command line of the dev cluster.
 //
-// It knows nothing of how a cluster is played: it turns flags into descriptions of clusters and stories, and what happens
-// into lines of text.
+// It converts flags to descriptions of clusters and scenarios, and events to lines of text.
 package commands
 
 import (
@@ -21,13 +20,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// ErrUnexpected is returned when a story did not end as expected. What was not has been printed.
+// ErrUnexpected is returned if a scenario did not end as expected. The differences have been
+// printed.
 var ErrUnexpected = errors.New("the scenario did not end as expected")
 
-// ErrInterrupted is returned when a story was ended before it was over.
+// ErrInterrupted is returned if a scenario was interrupted.
 var ErrInterrupted = errors.New("interrupted")
 
-// globalOptions is where a cluster and the programs are.
+// globalOptions configure all commands.
 type globalOptions struct {
 	dir        string
 	bin        string
@@ -39,11 +39,11 @@ func New() *cobra.Command {
 	opts := &globalOptions{}
 	root := &cobra.Command{
 		Use:           "devcluster",
-		Short:         "An OpenShift-like cluster on a laptop, and stories that are played on it.",
+		Short:         "An OpenShift-like cluster on a laptop, and scenarios that run on it.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) {
-			// Libraries have nothing to tell on a terminal; the players' log is a file.
+			// Libraries must not write to the terminal; the simulators have a log file.
 			klog.SetLogger(logr.Discard())
 			ctrl.SetLogger(logr.Discard())
 		},
@@ -58,7 +58,7 @@ func New() *cobra.Command {
 	return root
 }
 
-// complete fills in what depends on the working directory.
+// complete sets what depends on the working directory.
 func (o *globalOptions) complete() error {
 	if o.repository == "" {
 		root, err := moduleRoot()

@@ -21,7 +21,7 @@ func logs(opts *globalOptions) *cobra.Command {
 	follow := false
 	cmd := &cobra.Command{
 		Use:   "logs [NAME]",
-		Short: "Print a log of the cluster, or the names of all.",
+		Short: "Print a log of the cluster, or the names of all logs.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			return manager.NoArgs(cmd, args[min(len(args), 1):]) // beside the name
 		},
@@ -42,13 +42,13 @@ func logs(opts *globalOptions) *cobra.Command {
 			}
 			file, err := os.Open(filepath.Join(opts.dir, "logs", args[0]+".log"))
 			if err != nil {
-				return fmt.Errorf("there is no log named %s; there are %s", args[0], strings.Join(names, ", "))
+				return fmt.Errorf("there is no log named %s; logs: %s", args[0], strings.Join(names, ", "))
 			}
 			defer file.Close()
 			return copyLog(cmd.Context(), cmd.OutOrStdout(), file, follow)
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing what is added, until Ctrl-C")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log until Ctrl-C")
 	return cmd
 }
 

@@ -1,11 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane runs a real Kubernetes control plane as child processes: etcd, the API server and the controller
-// manager, on free loopback ports, with certificates of its own, RBAC and an audit log. It serves the dev cluster, and,
-// without the controller manager, tests that need an API server and nothing else.
+// Package controlplane runs a real Kubernetes control plane as child processes: etcd, the API
+// server, and the controller manager, on free loopback ports, with its own certificates, RBAC, and
+// an audit log. It serves the dev cluster and, without the controller manager, tests that need only
+// an API server.
 //
-// It knows nothing of OpenShift, of upgrades, or of nodes.
+// It does not know OpenShift, upgrades, or nodes.
 package controlplane
 
 import (
@@ -22,20 +23,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options says where the control plane finds its programs and where it keeps its state.
+// Options configure a control plane.
 type Options struct {
-	// BinDir is the folder with etcd, kube-apiserver and kube-controller-manager. Empty means the bin folder of the Go
-	// module that the working directory is in.
+	// BinDir is the folder with etcd, kube-apiserver, and kube-controller-manager. Empty means the
+	// bin folder of the Go module of the working directory.
 	BinDir string
-	// Dir is the folder for data, certificates, logs and kubeconfigs. It is created if it is missing. Two control planes
-	// never share one.
+	// Dir is the folder for data, certificates, logs, and kubeconfigs. It is created if it is
+	// missing. Two control planes never share a folder.
 	Dir string
 	// WithoutControllerManager leaves the controller manager out.
 	WithoutControllerManager bool
 	// Controllers are run by the controller manager; nil means DefaultControllers.
 	Controllers []string
-	// Prepare is called when the API server is ready and before the controller manager is started; may be nil. The garbage
-	// collector knows the kinds that are served by then, and learns of others within half a minute.
+	// Prepare is called when the API server is ready, before the controller manager starts; nil
+	// means no call. The garbage collector knows the kinds that are served at that time, and
+	// discovers others within half a minute.
 	Prepare func(context.Context, *rest.Config) error
 }
 
@@ -62,7 +64,7 @@ type ControlPlane struct {
 	apiPort   int
 
 	mu                sync.Mutex // held while processes are started and stopped
-	lock              *os.File   // of the state folder; nil once it is given back
+	lock              *os.File   // of the state folder; nil after its release
 	etcd              *Process
 	apiServer         *Process
 	controllerManager *Process
@@ -74,8 +76,8 @@ type ControlPlane struct {
 // startup is the time from the start of an API server until it was ready.
 type startup struct{ start, ready time.Time }
 
-// Start returns once the API server is ready (and the controller manager, unless bare). The context bounds the start
-// alone; Stop ends what was started.
+// Start returns when the API server and, unless it is left out, the controller manager are ready.
+// The context bounds the start alone; Stop ends what was started.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	programs := []string{"etcd", "kube-apiserver"}
 	if !options.WithoutControllerManager {
@@ -110,7 +112,8 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// RESTConfig returns the configuration of a client that may do everything. Requests are not throttled by the client.
+// RESTConfig returns the configuration of a client with all permissions. The client does not
+// throttle its requests.
 func (c *ControlPlane) RESTConfig() *rest.Config {
 	return c.configFor(c.authority.admin)
 }
@@ -129,7 +132,7 @@ func (c *ControlPlane) Dir() string { return c.options.Dir }
 // BinDir returns the folder that the programs were found in.
 func (c *ControlPlane) BinDir() string { return c.options.BinDir }
 
-// Exited receives one error if a process ends that nobody stopped, or that TellDied is told of.
+// Exited receives one error if a process ends unexpectedly, or if ReportExit is called.
 func (c *ControlPlane) Exited() <-chan error { return c.exitErr }
 
 // StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer. It does
@@ -190,16 +193,17 @@ func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	return c.awaitAPIServer(ctx)
 }
 
-// StartingAt says whether the API server was not ready yet at that time. It answers before it is, and then refuses what it
-// has not yet read that it may allow; a real one stands behind a load balancer, which waits.
+// StartingAt reports whether the API server was starting at that time. It answers requests before
+// it is ready, and forbids what it has not yet read the permissions for; a real one stands behind a
+// load balancer, which waits.
 func (c *ControlPlane) StartingAt(at time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.startups, func(s startup) bool { return !at.Before(s.start) && !at.After(s.ready) })
 }
 
-// Stop ends every process, the API server before etcd, which it could otherwise not leave in peace. It may be called
-// again.
+// Stop ends every process. The API server ends before etcd, without which it cannot terminate
+// gracefully. It may be called again.
 func (c *ControlPlane) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,15 +219,15 @@ func (c *ControlPlane) Stop() error {
 	return err
 }
 
-// An API server with open watches takes up to a minute to end by itself. Nothing is lost if it is killed: what it
-// acknowledged is in etcd.
+// An API server with open watches takes up to a minute to terminate. Nothing is lost if it is
+// killed: etcd has what it acknowledged.
 const (
 	controllerManagerGrace = 500 * time.Millisecond
 	apiServerGrace         = 2 * time.Second
 	etcdGrace              = 3 * time.Second
 )
 
-// PIDs returns the process ids of what is running, by the program's name.
+// PIDs returns the process IDs of the running programs by name.
 func (c *ControlPlane) PIDs() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +260,7 @@ func (c *ControlPlane) prepare() error {
 	return os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o600)
 }
 
-// clear removes what an earlier control plane left in the state folder, and nothing else that may be there.
+// clear removes what an earlier control plane left in the state folder, and nothing else.
 func (c *ControlPlane) clear() error {
 	for _, name := range []string{"etcd", "logs", "pki", "audit.log"} {
 		if err := os.RemoveAll(c.path(name)); err != nil {
@@ -307,11 +311,11 @@ func (c *ControlPlane) run(name string, args ...string) (*Process, error) {
 	})
 }
 
-// ReportExit is told how a process ended that nobody stopped. It may be one that runs beside the control plane.
+// ReportExit reports the unexpected end of a process, which may run beside the control plane.
 func (c *ControlPlane) ReportExit(err error) {
 	select {
 	case c.exitErr <- err:
-	default: // the first death is the one to tell of
+	default: // only the first error is reported
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenLifetime outlasts any use of a dev cluster.
+// tokenLifetime exceeds any use of a dev cluster.
 const tokenLifetime = 24 * time.Hour
 
 func (c *ControlPlane) configFor(client pair) *rest.Config {
@@ -29,8 +29,8 @@ func (c *ControlPlane) configFor(client pair) *rest.Config {
 	}
 }
 
-// ServiceAccountConfig returns the configuration of a client that has the permissions of a ServiceAccount, which must
-// exist, and no others. Its token is good for a day.
+// ServiceAccountConfig returns the configuration of a client with exactly the permissions of an
+// existing ServiceAccount. Its token is valid for a day.
 func (c *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	clients, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
@@ -48,7 +48,8 @@ func (c *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, name
 	return config, nil
 }
 
-// WriteKubeconfig writes the configuration of a client as a kubeconfig that only this user can read.
+// WriteKubeconfig writes the configuration of a client as a kubeconfig that only this user can
+// read.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	const name = "devcluster"
 	kubeconfig := clientcmdapi.NewConfig()

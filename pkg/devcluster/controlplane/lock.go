@@ -15,14 +15,14 @@ import (
 	"syscall"
 )
 
-// lockName is the file in a state folder that the process locks whose control plane it is. The kernel takes the lock back
-// when that process ends, however it ends. The file holds the process's id.
+// lockName is the file in a state folder that is locked by the process that uses it. The kernel
+// releases the lock when that process ends. The file contains the process ID.
 const lockName = "lock"
 
 // ErrInUse is returned for a state folder that a running process uses.
 var ErrInUse = errors.New("in use")
 
-// lock makes a state folder ours. Closing the file gives it back.
+// lock locks a state folder. Closing the file releases it.
 func lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in our state folder
@@ -47,26 +47,26 @@ func write(file *os.File, text string) error {
 	return err
 }
 
-// Owner returns the id of the process whose control plane uses a state folder; 0 if there is none.
+// Owner returns the ID of the process that uses a state folder; 0 means none.
 func Owner(dir string) (int, error) {
 	file, err := os.Open(filepath.Join(dir, lockName)) //nolint:gosec // in our state folder
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("looking who uses the state folder: %w", err)
+		return 0, fmt.Errorf("determining the owner of the state folder: %w", err)
 	}
 	defer file.Close()
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
-		return 0, nil // nobody had it
+		return 0, nil // it was not locked
 	}
 	content, err := os.ReadFile(file.Name())
 	if err != nil {
-		return 0, fmt.Errorf("looking who uses the state folder: %w", err)
+		return 0, fmt.Errorf("determining the owner of the state folder: %w", err)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	if err != nil {
-		return 0, fmt.Errorf("looking who uses the state folder: %w", err)
+		return 0, fmt.Errorf("determining the owner of the state folder: %w", err)
 	}
 	return pid, nil
 }

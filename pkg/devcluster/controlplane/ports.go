@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// Ports are taken from below the range that the kernel gives to outgoing connections (32768 and up on Linux). From
-// within it, somebody's connection could take the API server's port while the API server is down: a client that keeps
-// dialling a closed port of that range may even connect to itself.
+// Ports are below the range of outgoing connections (32768 and up on Linux). A connection from
+// within that range could occupy the port of the API server while it is down, and a client that
+// dials a closed port of that range may even connect to itself.
 const (
 	firstPort = 20000
 	lastPort  = 29999
 )
 
-// allocatedPorts are the ports that FreePort has returned: who has one may not listen on it yet.
+// allocatedPorts are the ports that FreePort has returned: they may not be listened on yet.
 var allocatedPorts sync.Map
 
-// FreePort returns a loopback port that nobody listens on at this moment, and that outgoing connections do not take. It
-// returns none twice.
+// FreePort returns a free loopback port outside of the range of outgoing connections. It returns no
+// port twice.
 func FreePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // ports need not be secret

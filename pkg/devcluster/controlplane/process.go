@@ -22,14 +22,14 @@ import (
 type Command struct {
 	Path   string
 	Args   []string
-	Env    []string    // nil means this process's own
+	Env    []string    // nil means that of this process
 	Log    string      // the file that stdout and stderr are appended to
-	Root   string      // the folder that is the root folder to the process, Path included, which takes root; empty means the real one
-	OnExit func(error) // called once if the process ends without Stop or Kill; may be nil
+	Root   string      // root folder of the process, relative to which Path is; requires root. Empty means no change of the root folder.
+	OnExit func(error) // called once if the process ends without Stop or Kill; nil means no call
 }
 
-// Process is a child that ends with this process, on Linux even if this process is killed with SIGKILL. Its own children
-// are in its process group and end with it.
+// Process is a child process that ends with this process, on Linux even if this process is killed
+// with SIGKILL. Its own children are in its process group and end with it.
 //
 // The methods of a nil Process do nothing: it is not running.
 type Process struct {
@@ -41,13 +41,13 @@ type Process struct {
 	err      error
 }
 
-// StartProcess starts the command and returns at once.
+// StartProcess starts the command and returns immediately.
 func StartProcess(command Command) (*Process, error) {
 	log, err := os.OpenFile(command.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log file of %s: %w", filepath.Base(command.Path), err)
 	}
-	cmd := exec.Command(command.Path, command.Args...) //nolint:gosec,noctx // it ends by Stop, in an order that a context cannot express
+	cmd := exec.Command(command.Path, command.Args...) //nolint:gosec,noctx // Stop ends it, in an order that a context cannot express
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = command.Env
 	cmd.SysProcAttr = attributes()
@@ -69,7 +69,7 @@ func StartProcess(command Command) (*Process, error) {
 		}
 		started <- nil
 		p.err = cmd.Wait()
-		if err := killGroup(cmd.Process.Pid); err != nil { // what it started ends with it
+		if err := killGroup(cmd.Process.Pid); err != nil { // end its children, too
 			p.err = errors.Join(p.err, fmt.Errorf("killing the rest of its process group: %w", err))
 		}
 		close(p.exited)
@@ -83,13 +83,13 @@ func StartProcess(command Command) (*Process, error) {
 	return p, nil
 }
 
-// PID returns the process id, which is also the id of its process group.
+// PID returns the process ID, which is also the ID of its process group.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Running says whether the process has been started and has not ended.
+// Running reports whether the process has been started and has not ended.
 func (p *Process) Running() bool {
 	if p == nil {
 		return false
@@ -102,16 +102,17 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Err says how the process ended, with the last lines of its log. It may be called after Exited is closed.
+// Err returns how the process ended, with the last lines of its log. It may be called after Exited
+// is closed.
 func (p *Process) Err() error {
 	exitStatus := "exit status 0"
 	if p.err != nil {
 		exitStatus = p.err.Error()
 	}
-	return fmt.Errorf("%s ended by itself: %s; the end of %s:\n%s", p.name, exitStatus, p.log, tail(p.log, 10))
+	return fmt.Errorf("%s ended unexpectedly: %s; the end of %s:\n%s", p.name, exitStatus, p.log, tail(p.log, 10))
 }
 
-// Stop asks the process to end, and kills its process group if it has not done so within grace.
+// Stop terminates the process, and kills its process group if it has not ended within grace.
 func (p *Process) Stop(grace time.Duration) error {
 	if !p.Running() {
 		return nil
@@ -129,7 +130,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return p.Kill()
 }
 
-// Kill ends the process and all of its process group at once, and waits until it has ended.
+// Kill kills the process group, and waits until the process has ended.
 func (p *Process) Kill() error {
 	if !p.Running() {
 		return nil
@@ -142,7 +143,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// tail returns the last lines of a file; what cannot be read is empty.
+// tail returns the last lines of a file; nothing if it cannot be read.
 func tail(path string, lines int) string {
 	const most = 16 << 10
 	file, err := os.Open(path) //nolint:gosec // our own log file

@@ -5,8 +5,9 @@ package controlplane
 
 import "syscall"
 
-// attributes give the child a process group of its own, so that a terminal's Ctrl-C reaches only us and we can stop
-// things in order, and have the kernel kill it when we die.
+// attributes returns attributes that give the child its own process group, so that a Ctrl-C in the
+// terminal reaches only this process, and that make the kernel kill the child when this process
+// ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -7,8 +7,9 @@ package controlplane
 
 import "syscall"
 
-// attributes give the child a process group of its own, so that a terminal's Ctrl-C reaches only us and we can stop
-// things in order. Only Linux can have the child killed when we are killed with SIGKILL.
+// attributes returns attributes that give the child its own process group, so that a Ctrl-C in the
+// terminal reaches only this process. Only Linux can kill the child when this process is killed
+// with SIGKILL.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// killGroup kills a process group; that it is gone already is what was wanted.
+// killGroup kills a process group, which may have ended already.
 func killGroup(pid int) error {
 	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		// A group of zombies answers "not permitted" on some systems; the wait that follows reaps them.

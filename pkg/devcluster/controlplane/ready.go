@@ -26,18 +26,18 @@ func (c *ControlPlane) await(ctx context.Context, process *Process, url string) 
 	return Await(ctx, process, transport, url)
 }
 
-// Await polls url until it answers 200. It ends early, with the end of the log, if the process does. No connection of the
-// transport is left open.
+// Await polls a URL until it returns status 200. It returns early, with the end of the log, if the
+// process ends. It leaves no connection of the transport open.
 func Await(ctx context.Context, process *Process, transport *http.Transport, url string) error {
 	defer transport.CloseIdleConnections()
 	probe := &http.Client{Transport: transport, Timeout: requestTimeout}
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	last := fmt.Errorf("%s was not asked yet", url)
+	last := fmt.Errorf("%s was not requested yet", url)
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w; last answer: %w", context.Cause(ctx), last)
+			return fmt.Errorf("%w; last response: %w", context.Cause(ctx), last)
 		case <-process.Exited():
 			return process.Err()
 		case <-ticker.C:
@@ -71,7 +71,7 @@ func get(ctx context.Context, probe *http.Client, url string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+		return fmt.Errorf("%s returned %s", url, response.Status)
 	}
 	return nil
 }

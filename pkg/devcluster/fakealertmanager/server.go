@@ -27,7 +27,7 @@ type Server struct {
 	silences map[string]*silence
 }
 
-// New makes a server without silences.
+// New returns a server without silences.
 func New(clk clock.PassiveClock) *Server {
 	s := &Server{clock: clk, silences: map[string]*silence{}}
 	s.mux.HandleFunc("GET /api/v2/silences", s.list)
@@ -36,7 +36,7 @@ func New(clk clock.PassiveClock) *Server {
 	return s
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ type matcher struct {
 	IsEqual bool   `json:"isEqual"`
 }
 
-// UnmarshalJSON lets a matcher be of equality unless it says otherwise.
+// UnmarshalJSON decodes a matcher; isEqual defaults to true.
 func (m *matcher) UnmarshalJSON(data []byte) error {
 	type plain matcher
 	p := plain{IsEqual: true}
@@ -76,7 +76,7 @@ func (m *matcher) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// filter is how the matcher is written in a filter.
+// filter returns the matcher in the syntax of filters.
 func (m matcher) filter() string {
 	operator := map[matcher]string{
 		{IsEqual: true}: "=", {}: "!=", {IsRegex: true, IsEqual: true}: "=~", {IsRegex: true}: "!~",
@@ -154,7 +154,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"silenceID": requested.ID})
 }
 
-// canUpdate says whether one silence may become the other without a new ID.
+// canUpdate reports whether a silence may become the other one without a new ID.
 func canUpdate(from, to *silence, now time.Time) bool {
 	if !slices.Equal(from.Matchers, to.Matchers) {
 		return false
@@ -190,5 +190,5 @@ func (s *Server) end(one *silence, now time.Time) {
 func writeJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // whoever asked is gone: nobody is left to be told
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }

@@ -3,7 +3,7 @@
 
 // Package manifests applies YAML files to a cluster, as "kubectl apply --server-side" does.
 //
-// It knows nothing of what is in them.
+// It does not interpret the objects.
 package manifests
 
 import (
@@ -28,7 +28,7 @@ import (
 
 const fieldOwner = client.FieldOwner("devcluster")
 
-// Client returns a client for objects of any kind. It sees kinds that are added while it is in use.
+// Client returns a client for objects of any kind, including kinds that are added later.
 func Client(config *rest.Config) (client.Client, error) {
 	c, err := client.New(config, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
@@ -37,8 +37,8 @@ func Client(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// Read returns the objects of all YAML files of a folder, in the order of the files' names. Files of subfolders do not
-// count, and neither do kustomizations.
+// Read returns the objects of all YAML files of a folder in the order of the file names, without
+// those of subfolders and without kustomizations.
 func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
@@ -62,7 +62,7 @@ func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Decode returns the objects of a YAML text of several documents.
+// Decode returns the objects of a YAML text with several documents.
 func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
@@ -80,8 +80,9 @@ func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// Apply applies the objects, namespaces and CustomResourceDefinitions first, and waits until the latter are served.
-// Objects of the kinds named in skip are left out; a kind that is not served and not named is an error.
+// Apply applies the objects, namespaces and CustomResourceDefinitions first, and waits until the
+// latter are served. Objects of the kinds in skip are left out; any other kind that is not served
+// is an error.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, skip ...string) error {
 	sorted := slices.Clone(objects)
 	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
@@ -120,7 +121,7 @@ func rank(object *unstructured.Unstructured) int {
 	}
 }
 
-// await returns once the CustomResourceDefinitions among the objects are established.
+// await waits until the CustomResourceDefinitions among the objects are established.
 func await(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if rank(object) != definition {

@@ -16,7 +16,7 @@ import (
 // expression is a compiled CEL expression over an object.
 type expression struct{ program cel.Program }
 
-// compile compiles an expression over "object" and "now" that is true or false.
+// compile compiles a Boolean expression over "object" and "now".
 func compile(text string) (expression, error) {
 	env, err := cel.NewEnv(
 		cel.Variable("object", cel.DynType),
@@ -41,7 +41,8 @@ func compile(text string) (expression, error) {
 	return expression{program}, nil
 }
 
-// holds says whether the expression is true of an object. It is not of an object that lacks what it speaks of.
+// holds reports whether the expression is true for an object. It is false if the object lacks a
+// field.
 func (e expression) holds(object map[string]any, now time.Time) (bool, error) {
 	value, _, err := e.program.Eval(map[string]any{"object": object, "now": now})
 	if err != nil {
@@ -57,7 +58,8 @@ func (e expression) holds(object map[string]any, now time.Time) (bool, error) {
 	return holds, nil
 }
 
-// absent says whether an expression failed for the lack of a field or a list element. CEL has no type for that.
+// absent reports whether an expression failed because a field or a list element is missing. CEL has
+// no error type for that.
 func absent(err error) bool {
 	return strings.Contains(err.Error(), "no such key") || strings.Contains(err.Error(), "index out of bounds") ||
 		strings.Contains(err.Error(), "no such overload")

@@ -32,25 +32,25 @@ func Names(files fs.FS) ([]string, error) {
 	return found, nil
 }
 
-// Load reads the scenario of that name in a folder, or, if there is none, of that path. It may be adjusted before what it
-// leaves out is filled in.
+// Load reads a scenario by its name in a folder, or else by its path. The functions may change it
+// before defaults are applied.
 func Load(files fs.FS, nameOrPath string, adjust ...func(*Scenario) error) (*Scenario, error) {
 	content, err := fs.ReadFile(files, nameOrPath+".yaml")
 	if err == nil {
 		return Decode(nameOrPath+".yaml", content, adjust...)
 	}
-	content, fileErr := os.ReadFile(nameOrPath) //nolint:gosec // it is what the user named
+	content, fileErr := os.ReadFile(nameOrPath) //nolint:gosec // the user names the file
 	if fileErr != nil {
 		names, err := Names(files)
 		if err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: there is neither a scenario of that name nor such a file; there are %s", nameOrPath, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s: there is neither a scenario of that name nor such a file; scenarios: %s", nameOrPath, strings.Join(names, ", "))
 	}
 	return Decode(nameOrPath, content, adjust...)
 }
 
-// Decode reads a scenario, fills in what it leaves out, and checks it. The file is named in what is wrong.
+// Decode reads a scenario, applies defaults, and validates it. Errors name the file.
 func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scenario, error) {
 	s := &Scenario{}
 	if err := decode(content, s); err != nil {
@@ -69,7 +69,7 @@ func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scen
 	return nil, inFile(file, allErrs.ToAggregate().Errors()...)
 }
 
-// inFile puts the file's name before each line of what is wrong with it.
+// inFile prefixes each error with the name of the file.
 func inFile(file string, errs ...error) error {
 	var lines []error
 	for _, err := range errs {
@@ -125,7 +125,7 @@ func highest(cluster devcluster.Spec) string {
 		left, err := semver.Parse(a)
 		right, otherErr := semver.Parse(b)
 		if err != nil || otherErr != nil {
-			return cmp.Compare(a, b) // the validation tells
+			return cmp.Compare(a, b) // the validation returns the error
 		}
 		return left.Compare(right)
 	})

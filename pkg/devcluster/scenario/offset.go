@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Offset is a time relative to another, such as "+5s" or "-1h".
+// Offset is a time relative to another one, such as "+5s" or "-1h".
 type Offset time.Duration
 
-// MarshalJSON writes the offset as it is read.
+// MarshalJSON encodes the offset.
 func (o Offset) MarshalJSON() ([]byte, error) {
 	text := time.Duration(o).String()
 	if o >= 0 {
@@ -21,7 +21,7 @@ func (o Offset) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// UnmarshalJSON reads "+5s" or "-1h".
+// UnmarshalJSON decodes "+5s" or "-1h".
 func (o *Offset) UnmarshalJSON(data []byte) error {
 	var text string
 	errInvalid := errors.New("is not an offset: write it like \"+5s\" or \"-1h\"")

@@ -1,11 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario plays stories on a dev cluster: what the cluster is like, which upgrades it is asked for, what goes
-// wrong meanwhile (*when* this holds, *after* that long, do this), and what is expected in the end. The stories are YAML
-// files, and the same files are demos and tests.
+// Package scenario runs scenarios on a simulated OpenShift cluster: the cluster, the requested
+// upgrades, what goes wrong (*when* this holds, *after* that long, do this), and the expected
+// result. Scenarios are YAML files; the same files are demos and tests.
 //
-// It knows the UpgradeConfig by its YAML alone, as a user does, and nothing of how the operator works.
+// The package works through a World, which runs in real or in virtual time. It knows the
+// UpgradeConfig by its YAML alone, as a user does, and does not know how the operator works.
 package scenario
 
 import (
@@ -18,115 +19,123 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// Scenario is one story. Durations in it are real ones, but for those of the cluster's played parts, which are divided
-// by the cluster's speed.
+// Scenario describes a run. Durations are real ones, or virtual ones in virtual time. Those of the
+// simulated parts of the cluster are divided by its speed.
 type Scenario struct {
-	// Name is the file's name without its extension.
+	// Name is the name of the file without its extension.
 	Name string `json:"name"`
-	// Description says in a sentence what happens.
+	// Description describes the scenario in a sentence.
 	Description string `json:"description"`
 	// Binary restricts the scenario to a dev cluster with the operator's program: it needs parts that virtual
 	// time does not have, such as processes, permissions, leader election, or a real Prometheus.
 	Binary bool `json:"binary,omitempty"`
-	// Cluster is what the cluster is like.
+	// Cluster describes the cluster.
 	Cluster devcluster.Spec `json:"cluster"`
-	// Objects are applied before the operator is started. Deployments among them are awaited.
+	// Objects are applied before the operator starts, which waits for Deployments among them.
 	Objects []map[string]any `json:"objects,omitempty"`
-	// Operator is how the operator is run.
+	// Operator configures the operator.
 	Operator Operator `json:"operator"`
-	// UpgradeConfigs are applied, in this order, when the operator is ready. None means one to the highest release.
+	// UpgradeConfigs are created in this order when the operator is ready. They default to one with
+	// the highest release.
 	UpgradeConfigs []UpgradeConfig `json:"upgradeConfigs,omitempty"`
-	// Rules are what happens on the way.
+	// Rules define what happens during the run.
 	Rules []Rule `json:"rules,omitempty"`
-	// Expect is how it ends. Nothing means that all UpgradeConfigs are Upgraded.
+	// Expect is the expected result. By default, all UpgradeConfigs are Upgraded.
 	Expect Expect `json:"expect"`
 }
 
-// Operator is how the operator is run.
+// Operator configures the operator.
 type Operator struct {
-	// Config is the operator's configuration file, of which apiVersion and kind may be left out. Unless it says otherwise,
-	// alerts are checked and silenced if the cluster has a monitoring, and the cluster's receiver is told by the webhook. In
-	// its texts, ${PROMETHEUS_URL}, ${ALERTMANAGER_URL} and ${RECEIVER_URL} stand for where these are.
+	// Config is the operator's configuration file; apiVersion and kind may be left out. By default,
+	// alerts are checked and silenced if the cluster has monitoring, and the webhook notifies the
+	// cluster's receiver. The variables ${PROMETHEUS_URL}, ${ALERTMANAGER_URL}, and ${RECEIVER_URL}
+	// stand for the addresses of these servers.
 	Config map[string]any `json:"config,omitempty"`
-	// Replicas is how many are run, 1 by default. Several elect a leader.
+	// Replicas is the number of processes; it defaults to 1. Several elect a leader.
 	Replicas int `json:"replicas,omitempty"`
-	// Stopped leaves the start to a rule.
+	// Stopped leaves the start of the operator to a rule.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// UpgradeConfig is one object of that kind, in the operator's namespace.
+// UpgradeConfig describes an UpgradeConfig in the operator's namespace.
 type UpgradeConfig struct {
-	// Name is the object's name, "example-upgrade-config" by default.
+	// Name defaults to "example-upgrade-config".
 	Name string `json:"name,omitempty"`
-	// Type is spec.type, "OSD" by default.
+	// Type is spec.type; it defaults to "OSD".
 	Type string `json:"type,omitempty"`
-	// UpgradeAt is spec.upgradeAt, as an offset from the moment at which the object is applied, such as "+5s" or
-	// "-1h"; "+0s" by default.
+	// UpgradeAt is spec.upgradeAt as an offset from the creation of the object, such as "+5s" or
+	// "-1h"; it defaults to "+0s".
 	UpgradeAt Offset `json:"upgradeAt,omitempty"`
-	// Version is spec.desired.version, the highest release by default.
+	// Version is spec.desired.version; it defaults to the highest release.
 	Version string `json:"version,omitempty"`
-	// Channel is spec.desired.channel, the cluster's by default.
+	// Channel is spec.desired.channel; it defaults to that of the cluster.
 	Channel string `json:"channel,omitempty"`
-	// Spec is merged over the spec that is made of the above.
+	// Spec is merged over the spec that consists of the above.
 	Spec map[string]any `json:"spec,omitempty"`
 }
 
-// Object names objects of a kind. Three kinds are none of the API server's, and can be looked at, but not changed: Alert
-// and Silence, as Alertmanager's API shows them, and CloudEvent, as the cluster's receiver got it. An Alert has the name
-// and the namespace that its labels say.
+// Object selects objects of a kind. The API server does not serve three of the kinds, which can be
+// read but not changed: Alert and Silence, as Alertmanager's API returns them, and CloudEvent, as
+// the cluster's receiver got it. The labels of an Alert define its name and its namespace.
 type Object struct {
-	// APIVersion may be left out for the kinds of OpenShift, Kubernetes and ours that upgrades deal with.
+	// APIVersion may be left out for the kinds of OpenShift, Kubernetes, and this project that
+	// upgrades use.
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind"`
-	// Namespace is the object's; empty means any, or none if the kind has none.
+	// Namespace is the namespace; empty means any, or none if the kind has none.
 	Namespace string `json:"namespace,omitempty"`
-	// Name is the object's; empty means any.
+	// Name is the name; empty means any.
 	Name string `json:"name,omitempty"`
 }
 
-// Rule is something that happens on the way.
+// Rule is something that happens during the run.
 type Rule struct {
-	// Name says what happens.
+	// Name describes what happens.
 	Name string `json:"name"`
-	// For names the objects to look at. None means that the rule applies when the UpgradeConfigs have been applied.
+	// For selects the objects that the rule is about. If it is left out, the rule applies when the
+	// UpgradeConfigs have been created.
 	For *Object `json:"for,omitempty"`
-	// When is a CEL expression over "object" (and "now", the time). The rule applies each time that it becomes true of
-	// an object. None means as soon as the object exists. What is missing in the object makes it false.
+	// When is a CEL expression over "object" and "now", the time. The rule applies each time that
+	// it becomes true for an object. If it is left out, the rule applies as soon as the object
+	// exists. The expression is false if the object lacks a field.
 	When string `json:"when,omitempty"`
-	// After is how long to wait then.
+	// After is a delay before the actions. Prefer a condition: on a loaded machine, the operator
+	// may be faster or slower than a delay.
 	After timescale.Duration `json:"after,omitempty"`
-	// Do is what happens, one after the other.
+	// Do lists the actions in order.
 	Do []Action `json:"do"`
-	// Times is how often the rule applies, 1 by default. A rule about time alone applies again as soon as all is done.
+	// Times is how often the rule applies; it defaults to 1. A rule without objects applies again
+	// as soon as its actions are complete.
 	Times int `json:"times,omitempty"`
 }
 
-// Action is one thing that happens. Exactly one field is set.
+// Action is something that a rule does. Exactly one field is set.
 type Action struct {
-	// Wait does nothing for a while.
+	// Wait waits for a time.
 	Wait timescale.Duration `json:"wait,omitempty"`
-	// Patch changes an object, or its status.
+	// Patch patches an object or its status.
 	Patch *Patch `json:"patch,omitempty"`
-	// Apply creates an object or changes it, by server-side apply.
+	// Apply creates or changes an object by server-side apply.
 	Apply map[string]any `json:"apply,omitempty"`
-	// Delete deletes an object; the one that the rule applies to, if none is named.
+	// Delete deletes an object; by default the one that the rule applies to.
 	Delete *Object `json:"delete,omitempty"`
-	// Release adds a release to those that exist, or replaces the one of that version.
+	// Release adds a release, or replaces the one of that version.
 	Release *updategraph.Release `json:"release,omitempty"`
-	// Node pulls a node's plug, puts it back, breaks or repairs it, or changes how long its reboots take.
+	// Node powers a node off or on, breaks or repairs it, or changes the duration of its reboots.
 	Node *Node `json:"node,omitempty"`
-	// Operator stops, starts, kills or restarts (kill and start) all replicas; killLeader kills the one that leads.
+	// Operator stops, starts, kills, or restarts (kills and starts) all replicas; killLeader kills
+	// the leader.
 	Operator string `json:"operator,omitempty"`
-	// Configure replaces the operator's configuration file, as Config of the operator, and may be wrong. The operator reads
-	// it every ten seconds.
+	// Configure replaces the operator's configuration file; it has the form of Operator.Config and
+	// may be invalid. The operator reads the file every ten seconds.
 	Configure map[string]any `json:"configure,omitempty"`
 	// APIServer stops, starts, or kills the API server. Data and address are kept.
 	APIServer string `json:"apiServer,omitempty"`
 	// Etcd stops, starts, or kills etcd. Data and address are kept.
 	Etcd string `json:"etcd,omitempty"`
-	// Fire has an alert fire.
+	// Fire makes an alert fire.
 	Fire *monitoring.Alert `json:"fire,omitempty"`
-	// Resolve ends all alerts of that name.
+	// Resolve resolves all alerts of that name.
 	Resolve string `json:"resolve,omitempty"`
 	// Prometheus stops or starts Prometheus.
 	Prometheus string `json:"prometheus,omitempty"`
@@ -142,79 +151,83 @@ type Action struct {
 
 // Patch is a JSON merge patch.
 type Patch struct {
-	// For names the object; the one that the rule applies to, if none is named.
+	// For selects the object; it defaults to the one that the rule applies to.
 	For *Object `json:"for,omitempty"`
 	// With is the patch.
 	With map[string]any `json:"with"`
-	// Status patches the object's status instead of the rest of it.
+	// Status patches the status subresource.
 	Status bool `json:"status,omitempty"`
-	// Conditions are status conditions to set by their type, as in "Degraded: True/NoQuorum: it has no quorum".
+	// Conditions sets status conditions by type, as in "Degraded: True/NoQuorum: it has no quorum".
 	Conditions map[string]string `json:"conditions,omitempty"`
 }
 
-// Node is what happens to a node.
+// Node changes a node.
 type Node struct {
 	machineconfig.Node `json:",inline"`
-	// Down pulls the plug, or puts it back.
+	// Down powers the node off, or on if it is false.
 	Down *bool `json:"down,omitempty"`
 }
 
-// Expect is how a story ends.
+// Expect is the expected result of a run.
 type Expect struct {
-	// Within is how long all of it may take, from the moment at which the UpgradeConfigs are applied; 3m by default.
+	// Within is the time limit, from the creation of the UpgradeConfigs; it defaults to 3m.
 	Within timescale.Duration `json:"within,omitempty"`
-	// StableFor is for how long it must stay so then.
+	// StableFor is how long the expectations must remain met.
 	StableFor timescale.Duration `json:"stableFor,omitempty"`
-	// UpgradeConfigs are what becomes of them.
+	// UpgradeConfigs are the expected results of UpgradeConfigs.
 	UpgradeConfigs []ExpectedUpgradeConfig `json:"upgradeConfigs,omitempty"`
-	// ClusterVersion is what becomes of the cluster's version.
+	// ClusterVersion is the expected version of the cluster.
 	ClusterVersion *ExpectedVersion `json:"clusterVersion,omitempty"`
-	// Notifications are the types of CloudEvents that the receiver got, without what all types begin with, as in [started,
-	// completed]: of each type that is named exactly those, in this order. Others may be in between.
+	// Notifications are the types of the CloudEvents that the receiver got, without their common
+	// prefix, as in [started, completed]. The receiver must have got exactly these of the named
+	// types, in this order. Events of other types may be in between.
 	Notifications []string `json:"notifications,omitempty"`
-	// Finally are statements that hold in the end.
+	// Finally lists statements that hold in the end.
 	Finally []Statement `json:"finally,omitempty"`
-	// Eventually are statements that held at some time, of the same object.
+	// Eventually lists statements that held at some time.
 	Eventually []Statement `json:"eventually,omitempty"`
-	// Never are statements that held at no time.
+	// Never lists statements that held at no time.
 	Never []Statement `json:"never,omitempty"`
 }
 
-// ExpectedUpgradeConfig is what becomes of one.
+// ExpectedUpgradeConfig is the expected result of an UpgradeConfig.
 type ExpectedUpgradeConfig struct {
-	// Name is the object's name, "example-upgrade-config" by default.
+	// Name defaults to "example-upgrade-config".
 	Name string `json:"name,omitempty"`
-	// Gone means that it does not exist any more.
+	// Gone means that the object does not exist.
 	Gone bool `json:"gone,omitempty"`
-	// Phase is the phase of the newest history element; "Upgraded" by default.
+	// Phase is the phase of the newest history element; it defaults to "Upgraded".
 	Phase string `json:"phase,omitempty"`
-	// Conditions are the top-level ones by their type, as in "True" or "False/WindowMissed".
+	// Conditions are the top-level conditions by type, as in "True" or "False/WindowMissed".
 	Conditions map[string]string `json:"conditions,omitempty"`
-	// Steps are the conditions of the newest history element by their type, likewise.
+	// Steps are the conditions of the newest history element by type, in the same format.
 	Steps map[string]string `json:"steps,omitempty"`
 }
 
-// ExpectedVersion is what becomes of the cluster's version.
+// ExpectedVersion is the expected version of the cluster.
 type ExpectedVersion struct {
-	// Version is that of the newest history element.
+	// Version is the version of the newest history element.
 	Version string `json:"version,omitempty"`
-	// State is its state; "Completed" by default.
+	// State is the state of the newest history element; it defaults to "Completed".
 	State string `json:"state,omitempty"`
-	// Requests is how often spec.desiredUpdate was set to something else than before. Taking it back does not count.
+	// Requests is the number of changes of spec.desiredUpdate to another version. Its removal does
+	// not count.
 	Requests *int `json:"requests,omitempty"`
-	// DesiredUpdate is the version in spec.desiredUpdate in the end, "none" if there must not be any.
+	// DesiredUpdate is the version in spec.desiredUpdate in the end; "none" means that it must be
+	// unset.
 	DesiredUpdate string `json:"desiredUpdate,omitempty"`
 }
 
-// Statement is something that holds of an object, or does not.
+// Statement is a statement about objects.
 type Statement struct {
-	// For names the objects. Of several, one is enough.
+	// For selects the objects. The statement holds if it holds for one of them.
 	For Object `json:"for"`
-	// That is a CEL expression over "object" (and "now", the time). What is missing in the object makes it false.
+	// That is a CEL expression over "object" and "now", the time. It is false if the object lacks a
+	// field.
 	That string `json:"that"`
 }
 
-// What the words "all by default" above mean.
+// Defaults.
 const (
 	defaultName   = "example-upgrade-config"
 	defaultType   = "OSD"

@@ -127,7 +127,7 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 			[]string{`cluster.releases[0].risks[0].applies: Unsupported value: "perhaps": supported values: "yes", "no", "unknown"`},
 		},
 		"a cluster version operator that does not exist": {
-			"cluster: {cvo: actual}", []string{`cluster.cvo: Unsupported value: "actual": supported values: "played", "real"`},
+			"cluster: {cvo: actual}", []string{`cluster.cvo: Unsupported value: "actual": supported values: "simulated", "real"`},
 		},
 		"a configuration that the operator would refuse": {
 			"operator: {config: {upgradeWindow: soon}}", []string{"operator.config: ", "upgradeWindow"},

@@ -1,11 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sink simulates the receiver of the operator's webhook: it accepts CloudEvents in structured
-// JSON mode and stores them. It can be stopped and started again, and then has the same address and
-// the same events.
+// Package sink receives CloudEvents from a webhook in structured JSON mode, and keeps them. It can
+// be stopped and started, with its address and its events kept.
 //
-// It knows nothing of upgrades and does not interpret events.
+// It does not interpret the events.
 package sink
 
 import (
@@ -26,13 +25,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// maxEventBytes is how long an event may be: as long as the specification of CloudEvents wants every receiver to take.
+// maxEventBytes is the maximum size of an event: the size that every receiver must accept according
+// to the CloudEvents specification.
 const maxEventBytes = 64 << 10
 
-// Server is somebody who is told. Its methods may be called from several goroutines.
+// Server is a receiver. Its methods may be called from several goroutines.
 type Server struct {
 	address string
-	log     string // the path of the file that each event is written to, one a line
+	log     string // path of a file with an event in each line
 
 	mu       sync.Mutex // held while the server is started and stopped
 	server   *http.Server
@@ -40,14 +40,14 @@ type Server struct {
 	store    store
 }
 
-// store is what has arrived.
+// store keeps what has arrived.
 type store struct {
 	mu      sync.Mutex
 	events  []event.Event
 	refused []string
 }
 
-// New makes a receiver that is not started yet, with an address that it keeps.
+// New returns a receiver that is not started, and reserves its address.
 func New(log string) (*Server, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
@@ -56,7 +56,7 @@ func New(log string) (*Server, error) {
 	return &Server{address: fmt.Sprintf("127.0.0.1:%d", port), log: log}, nil
 }
 
-// URL is where events are to be posted to. Whoever only gets it is told that somebody is there.
+// URL returns the URL that events are posted to. It also answers GET requests.
 func (s *Server) URL() string { return "http://" + s.address }
 
 // Start starts the receiver. It does nothing if it is running.
@@ -94,28 +94,29 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// Running says whether the receiver is.
+// Running reports whether the receiver is running.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.server != nil
 }
 
-// Events are those that have arrived, in order. What arrived again, which its source and id tell, is not among them.
+// Events returns the received events in order, without repetitions, which have the same source and
+// ID.
 func (s *Server) Events() []event.Event {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	return slices.Clone(s.store.events)
 }
 
-// Refused says what was wrong with what was no event.
+// Refused returns the errors of requests that were not valid events.
 func (s *Server) Refused() []string {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	return slices.Clone(s.store.refused)
 }
 
-// ServeHTTP takes an event.
+// ServeHTTP receives an event.
 func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.Method == http.MethodGet {
 		w.WriteHeader(http.StatusNoContent)
@@ -135,7 +136,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// read reads an event, and checks that it is one.
+// read decodes and validates an event.
 func read(request *http.Request) (event.Event, error) {
 	var one event.Event
 	if request.Method != http.MethodPost {
@@ -155,7 +156,7 @@ func read(request *http.Request) (event.Event, error) {
 	return one, one.Validate()
 }
 
-// add keeps an event, unless it was there before.
+// add stores an event unless it is known.
 func (s *Server) add(one event.Event) error {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timescale makes the simulated parts of a dev cluster faster than real ones: at speed 60,
-// what takes a real cluster an hour takes a dev cluster a minute.
+// Package timescale accelerates the simulated parts of a dev cluster: at speed 60, they do in a
+// minute what takes a real cluster an hour.
 //
-// It scales durations only. It reads no clock: the clocks of a dev cluster show the real time.
+// It does not affect clocks: the clocks of a dev cluster show the real time.
 package timescale
 
 import (
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Speed is how many times faster than the real ones the played parts are. It is greater than 0.
+// Speed is the speed of the simulated parts relative to real ones. It is greater than 0.
 type Speed float64
 
-// Scale returns how long something takes at this speed that takes a real cluster d. Never stays never.
+// Scale returns the duration at this speed of what takes a real cluster d. Never stays Never.
 func (s Speed) Scale(d Duration) time.Duration {
 	if d == Never {
 		return time.Duration(Never)
@@ -25,13 +25,13 @@ func (s Speed) Scale(d Duration) time.Duration {
 	return time.Duration(float64(d) / float64(s))
 }
 
-// Duration is a time.Duration that is written as in "1h30m", or "never".
+// Duration is a time.Duration that is encoded as in "1h30m", or as "never".
 type Duration time.Duration
 
-// Never is longer than any dev cluster lives.
+// Never exceeds the life of any dev cluster.
 const Never = Duration(math.MaxInt64)
 
-// String writes the duration as it is read.
+// String returns the encoded duration.
 func (d Duration) String() string {
 	if d == Never {
 		return "never"
@@ -39,10 +39,10 @@ func (d Duration) String() string {
 	return time.Duration(d).String()
 }
 
-// MarshalJSON writes the duration as it is read.
+// MarshalJSON encodes the duration.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads "1h30m" or "never".
+// UnmarshalJSON decodes "1h30m" or "never".
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	errInvalid := errors.New(`is not a duration: write it like "90s", "1h30m" or "never"`)
 	var text string
@@ -61,7 +61,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MinNonZero returns the smaller of two delays of which 0 means none.
+// MinNonZero returns the smaller of two durations; 0 means none.
 func MinNonZero(a, b time.Duration) time.Duration {
 	switch {
 	case a == 0:

@@ -1,10 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package updategraph plays the update service of OpenShift (Cincinnati): which releases exist, in which channels they
-// are, and which updates lead from one to another, with the risks that are known of them.
+// Package updategraph simulates the update service of OpenShift (Cincinnati): the releases, their
+// channels, and the updates between them with their known risks.
 //
-// It knows nothing of clusters: whether a risk applies to one is asked of the catalogue by the player who has one.
+// It does not know clusters: the simulated cluster version operator asks the catalog whether a risk
+// applies.
 package updategraph
 
 import (
@@ -21,33 +22,36 @@ import (
 type Release struct {
 	// Version is a semantic version, such as 4.20.6.
 	Version string `json:"version"`
-	// Channels are those that offer the release, such as stable-4.20. The release that a cluster starts from is in the
-	// cluster's channel without saying so.
+	// Channels offer the release, such as stable-4.20. The installed release is implicitly in the
+	// channel of the cluster.
 	Channels []string `json:"channels,omitempty"`
 	// From are the versions that can be updated to this one. Empty means each lower version of the same minor version
 	// and of the one before it.
 	From []string `json:"from,omitempty"`
-	// Risks make the update to this release a conditional one.
+	// Risks make updates to this release conditional.
 	Risks []Risk `json:"risks,omitempty"`
-	// Refused is why the release cannot be loaded, such as a manifest that nobody has. Empty means that it can.
+	// Refused is the reason why the release cannot be loaded, such as a missing manifest. Empty
+	// means that it can.
 	Refused string `json:"refused,omitempty"`
-	// Unsigned releases are refused because nobody signed them.
+	// Unsigned releases are refused because they have no signature.
 	Unsigned bool `json:"unsigned,omitempty"`
 }
 
-// Risk is something known to go wrong in an update.
+// Risk is a known problem of an update.
 type Risk struct {
 	Name    string `json:"name"`
 	Message string `json:"message"`
 	URL     string `json:"url"`
-	// Applies says whether the cluster is exposed to the risk: "yes", "no" or "unknown". Empty means "yes".
+	// Applies is whether the cluster is exposed to the risk: "yes", "no", or "unknown". Empty means
+	// "yes".
 	Applies string `json:"applies,omitempty"`
-	// PromQL is what the real cluster version operator asks Prometheus, which answers 1 if the cluster is exposed and 0 if
-	// it is not. By default it asks for what Applies says. The played one goes by Applies alone.
+	// PromQL is the query of the real cluster version operator to Prometheus: 1 means that the
+	// cluster is exposed, 0 means that it is not. It defaults to a query that returns Applies. The
+	// simulated one uses Applies only.
 	PromQL string `json:"promQL,omitempty"`
 }
 
-// Answers to whether a risk applies.
+// Values of Risk.Applies.
 const (
 	Yes     = "yes"
 	No      = "no"
@@ -57,7 +61,7 @@ const (
 // Image returns the pull spec of the release, by digest. It depends on the version alone.
 func (r Release) Image() string { return repository + "@" + r.Digest() }
 
-// Digest returns what the release is signed by.
+// Digest returns the digest that the signature of the release signs.
 func (r Release) Digest() string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(r.Version))) }
 
 const repository = "quay.io/openshift-release-dev/ocp-release"
@@ -71,7 +75,7 @@ type Catalog struct {
 	releases map[string]Release
 }
 
-// NewCatalog returns a catalogue of the releases.
+// NewCatalog returns a catalog of the releases.
 func NewCatalog(releases ...Release) *Catalog {
 	c := &Catalog{releases: map[string]Release{}}
 	for _, release := range releases {
@@ -105,7 +109,7 @@ func (c *Catalog) Image(image string) (Release, bool) {
 	return Release{}, false
 }
 
-// Exposed answers whether a risk of a release applies: Yes, No or Unknown.
+// Exposed reports whether a risk of a release applies: Yes, No, or Unknown.
 func (c *Catalog) Exposed(version, risk string) string {
 	release, _ := c.Version(version)
 	for _, known := range release.Risks {
@@ -128,7 +132,7 @@ func (c *Catalog) sorted() []Release {
 	return all
 }
 
-// canUpdate says whether there is an update from one release to the other.
+// canUpdate reports whether there is an update from one release to the other.
 func canUpdate(from, to Release) bool {
 	if len(to.From) > 0 {
 		return slices.Contains(to.From, from.Version)

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Graph is what the update service answers: the releases of a channel and the updates between them.
-// The format is https://github.com/openshift/cincinnati/blob/master/docs/design/cincinnati.md.
+// Graph is a response of the update service: the releases of a channel and the updates between
+// them. The format is
+// https://github.com/openshift/cincinnati/blob/master/docs/design/cincinnati.md.
 type Graph struct {
 	Nodes            []Node            `json:"nodes"`
 	Edges            [][2]int          `json:"edges"`
@@ -35,13 +36,13 @@ type ConditionalEdge struct {
 	Risks []GraphRisk `json:"risks"`
 }
 
-// Edge is an update by the versions that it leads from and to.
+// Edge is an update between two versions.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// GraphRisk is a risk as it is served.
+// GraphRisk is a risk in the format of the update service.
 type GraphRisk struct {
 	URL           string         `json:"url"`
 	Name          string         `json:"name"`
@@ -49,13 +50,13 @@ type GraphRisk struct {
 	MatchingRules []MatchingRule `json:"matchingRules"`
 }
 
-// MatchingRule says how a cluster finds out whether a risk applies to it.
+// MatchingRule determines whether a risk applies to a cluster.
 type MatchingRule struct {
 	Type   string  `json:"type"`
 	PromQL *PromQL `json:"promql,omitempty"`
 }
 
-// PromQL is a query that returns 1 on a cluster that the risk applies to.
+// PromQL is a query that returns 1 on an exposed cluster.
 type PromQL struct {
 	PromQL string `json:"promql"`
 }
@@ -103,7 +104,7 @@ func toGraphRisks(risks []Risk) []GraphRisk {
 	return graph
 }
 
-// query asks for what is known already, unless there is something to ask.
+// query returns the PromQL query of the risk; without one, a query that returns Applies.
 func (r Risk) query() string {
 	switch {
 	case r.PromQL != "":

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Server serves a catalogue on a loopback port.
+// Server serves a catalog on a loopback port.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
 	done     chan error
 }
 
-// Serve starts a server, which runs until it is stopped. It signs releases if there is a signer.
+// Serve starts a server, which runs until Stop. A nil signer means no signatures.
 func Serve(catalog *Catalog, signer Signer) (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
 	if err != nil {
@@ -35,10 +35,11 @@ func Serve(catalog *Catalog, signer Signer) (*Server, error) {
 	return s, nil
 }
 
-// URL returns what belongs into a ClusterVersion's spec.upstream.
+// URL returns the value of spec.upstream of a ClusterVersion.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/graph" }
 
-// SignaturesURL is a store of signatures: that of a release is at sha256=<digest>/signature-1 below it.
+// SignaturesURL returns the URL of the signatures: that of a release is at
+// sha256=<digest>/signature-1 below it.
 func (s *Server) SignaturesURL() string {
 	return "http://" + s.listener.Addr().String() + "/signatures"
 }
@@ -60,8 +61,9 @@ type Signer interface {
 	Sign(release Release) ([]byte, error)
 }
 
-// Handler answers GET /graph with the graph of the channel that the query names. Like the real service it insists on
-// the parameters that a cluster sends. Beside it are the signatures of the releases, if there is a signer.
+// Handler serves GET /graph with the graph of the channel in the query. Like the real service, it
+// requires the parameters that a cluster sends. It also serves the signatures of the releases if
+// there is a signer.
 func Handler(catalog *Catalog, signer Signer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /graph", func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +78,7 @@ func Handler(catalog *Catalog, signer Signer) http.Handler {
 				return
 			}
 		}
-		_ = encoder.Encode(catalog.Graph(r.URL.Query().Get("channel"))) // a client that went away is no trouble
+		_ = encoder.Encode(catalog.Graph(r.URL.Query().Get("channel"))) // the client may have disconnected
 	})
 	if signer != nil {
 		mux.HandleFunc("GET /signatures/{digest}/signature-1", func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +93,7 @@ func Handler(catalog *Catalog, signer Signer) http.Handler {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
-			_, _ = w.Write(signature) // a client that went away is no trouble
+			_, _ = w.Write(signature) // the client may have disconnected
 		})
 	}
 	return mux

@@ -68,7 +68,7 @@ expect:
 `
 
 func TestAScenarioWithMonitoring(t *testing.T) {
-	ctrl.SetLogger(logr.Discard()) // the players have a log file
+	ctrl.SetLogger(logr.Discard()) // the simulators have a log file
 	story, err := scenario.Decode("alerting.yaml", []byte(alerting))
 	if err != nil {
 		t.Fatal(err)
