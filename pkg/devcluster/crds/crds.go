@@ -1,10 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds embeds the CustomResourceDefinitions of OpenShift, and of what comes with it, that a dev cluster serves, as
-// their owners publish them.
-//
-// It knows nothing of the objects that are made of them, nor of our own CustomResourceDefinitions.
+// Package crds embeds the CustomResourceDefinitions of OpenShift and its components that a dev
+// cluster serves, as their owners publish them. Those of this project are not among them.
 package crds
 
 import "embed"

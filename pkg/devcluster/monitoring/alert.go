@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Spec describes a monitoring.
+// Spec describes the monitoring of a cluster.
 type Spec struct {
-	// Alerts fire from the start. In addition there is always Watchdog, as on OpenShift.
+	// Alerts fire from the start. As on OpenShift, Watchdog fires in addition.
 	Alerts []Alert `json:"alerts,omitempty"`
 }
 
@@ -21,16 +21,17 @@ type Spec struct {
 type Alert struct {
 	// Name is the label alertname.
 	Name string `json:"alert"`
-	// Labels are the others, such as severity and namespace. They are taken as templates, as in any rule.
+	// Labels are the other labels, such as severity and namespace. Prometheus expands them as
+	// templates.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// watchdog fires always. Who asks for alerts and does not see it knows that rules are not evaluated.
+// watchdog always fires. A client that does not see it knows that rules are not evaluated.
 func watchdog() Alert {
 	return Alert{Name: "Watchdog", Labels: map[string]string{"severity": "none", "namespace": "openshift-monitoring"}}
 }
 
-// Validate says what is wrong with the description, and what would be right.
+// Validate returns an error for each invalid field, with the valid values.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	for i, alert := range s.Alerts {
@@ -39,7 +40,7 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// Validate says what is wrong with the alert, and what would be right.
+// Validate returns an error for each invalid field of the alert.
 func (a Alert) Validate(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	if a.Name == "" {
@@ -59,7 +60,7 @@ func (a Alert) Validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// labels are those that Prometheus shows.
+// labels returns the labels that Prometheus reports.
 func (a Alert) labels() model.Metric {
 	all := model.Metric{model.AlertNameLabel: model.LabelValue(a.Name)}
 	for name, value := range a.Labels {

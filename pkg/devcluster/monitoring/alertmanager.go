@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// It is enough that Alertmanager has alerts and silences: nobody is to be told of them.
+// Alertmanager keeps alerts and silences, and notifies no receiver.
 const alertmanagerConfig = `
 route: {receiver: nobody}
 receivers: [{name: nobody}]
 `
 
-// StartAlertmanager starts Alertmanager with the address and the silences that it had, and waits until it is ready. It
-// does nothing if Alertmanager is running.
+// StartAlertmanager starts Alertmanager with the address and the silences that it had, and waits
+// until it is ready. It does nothing if Alertmanager is running.
 func (m *Monitoring) StartAlertmanager(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,7 +28,7 @@ func (m *Monitoring) StartAlertmanager(ctx context.Context) error {
 	}
 	return m.run(ctx, &m.alertmanager, "alertmanager",
 		"--storage.path="+m.path("alertmanager", "data"),
-		"--cluster.listen-address=", // there is no other
+		"--cluster.listen-address=", // there is only one
 	)
 }
 

@@ -1,10 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring runs a real Prometheus and a real Alertmanager as child processes, on free loopback ports. Alerts
-// fire and are resolved at a word: Prometheus evaluates rules that are made of these words, once a second.
+// Package monitoring runs a real Prometheus and a real Alertmanager as child processes on free
+// loopback ports. Alerts are fired and resolved on demand: Prometheus evaluates generated rules
+// once a second.
 //
-// It knows nothing of Kubernetes, nor what an alert means, and scrapes nothing.
+// It scrapes nothing, and does not know Kubernetes.
 package monitoring
 
 import (
@@ -18,33 +19,33 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// Options say where the programs are and where the state is kept.
+// Options configure a monitoring.
 type Options struct {
-	// BinDir is the folder with prometheus and alertmanager. Empty means the bin folder of the Go module that the
-	// working directory is in.
+	// BinDir is the folder with prometheus and alertmanager. Empty means the bin folder of the Go
+	// module of the working directory.
 	BinDir string
-	// Dir is the folder for data, configuration and logs, which may be that of a control plane. It is created if it is
-	// missing; what an earlier monitoring left there is removed.
+	// Dir is the folder for data, configuration, and logs, which may be that of a control plane. It
+	// is created if it is missing. What an earlier monitoring left in it is removed.
 	Dir string
-	// Spec says what is so from the start.
+	// Spec describes the initial state.
 	Spec Spec
-	// OnExit is told of a process that ends without being stopped; may be nil.
+	// OnExit is called when a process ends unexpectedly; nil means no call.
 	OnExit func(error)
 }
 
-// Monitoring is a running Prometheus that tells a running Alertmanager of alerts. Its methods may be called from several
-// goroutines.
+// Monitoring is a running Prometheus that sends alerts to a running Alertmanager. Its methods may
+// be called from several goroutines.
 type Monitoring struct {
 	options Options
 
 	mu           sync.Mutex // held while processes are started and stopped, and alerts changed
 	prometheus   server
 	alertmanager server
-	alerts       []Alert // that fire
+	alerts       []Alert // firing alerts
 }
 
-// Start returns once both are ready and the alerts of the Spec fire. The context bounds the start alone; Stop ends what
-// was started.
+// Start returns when both are ready and the alerts of the Spec fire. The context bounds the start
+// alone; Stop ends what was started.
 func Start(ctx context.Context, options Options) (*Monitoring, error) {
 	if allErrs := options.Spec.Validate(nil); len(allErrs) > 0 {
 		return nil, fmt.Errorf("describing the monitoring: %w", allErrs.ToAggregate())
@@ -100,13 +101,13 @@ func (m *Monitoring) start(ctx context.Context) error {
 	return m.StartPrometheus(ctx)
 }
 
-// PrometheusURL is where Prometheus is, or will be again.
+// PrometheusURL returns the URL of Prometheus, which does not change.
 func (m *Monitoring) PrometheusURL() string { return m.prometheus.url() }
 
-// AlertmanagerURL is where Alertmanager is, or will be again.
+// AlertmanagerURL returns the URL of Alertmanager, which does not change.
 func (m *Monitoring) AlertmanagerURL() string { return m.alertmanager.url() }
 
-// PIDs returns the process ids of what is running, by the program's name.
+// PIDs returns the process IDs of the running programs by name.
 func (m *Monitoring) PIDs() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

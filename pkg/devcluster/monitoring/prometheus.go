@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const interval = "1s" // of evaluations, and at least that long between two words to Alertmanager of the same alert
+const interval = "1s" // of evaluations, and the minimum between two notifications of Alertmanager about an alert
 
-// lookback is for how long Prometheus knows a series that nothing is added to, such as an alert that was resolved while
-// Prometheus was down.
+// lookback is how long Prometheus returns a series without new samples, such as an alert that was
+// resolved while Prometheus was down.
 const lookback = "10s"
 
-// StartPrometheus starts Prometheus with the address and the data that it had, and waits until it shows the alerts that
-// are to fire and no others. It does nothing if Prometheus is running.
+// StartPrometheus starts Prometheus with the address and the data that it had, and waits until it
+// reports exactly the expected alerts. It does nothing if Prometheus is running.
 func (m *Monitoring) StartPrometheus(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func (m *Monitoring) StopPrometheus() error {
 	return m.prometheus.process.Stop(grace)
 }
 
-// reload has Prometheus read its rules again.
+// reload makes Prometheus read its rules again.
 func (m *Monitoring) reload(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.prometheus.url()+"/-/reload", http.NoBody)
 	if err != nil {

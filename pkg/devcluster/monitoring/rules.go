@@ -23,8 +23,8 @@ const (
 	settleInterval = 100 * time.Millisecond
 )
 
-// Fire has an alert fire, and returns once Prometheus shows it. Several may have one name and differ by their labels.
-// While Prometheus is down, the alert is kept for when it is not.
+// Fire makes an alert fire, and returns when Prometheus reports it. Alerts of one name may differ
+// in their labels. While Prometheus is down, Fire returns at once; the alert fires after the start.
 func (m *Monitoring) Fire(ctx context.Context, alert Alert) error {
 	if allErrs := alert.Validate(nil); len(allErrs) > 0 {
 		return fmt.Errorf("firing alert %q: %w", alert.Name, allErrs.ToAggregate())
@@ -38,8 +38,8 @@ func (m *Monitoring) Fire(ctx context.Context, alert Alert) error {
 	return nil
 }
 
-// Resolve ends all alerts of a name, and returns once Prometheus does not show them any more. While Prometheus is down,
-// they end when it is not.
+// Resolve resolves all alerts of a name, and returns when Prometheus no longer reports them. While
+// Prometheus is down, Resolve returns at once.
 func (m *Monitoring) Resolve(ctx context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,7 +54,7 @@ func (m *Monitoring) Resolve(ctx context.Context, name string) error {
 	return nil
 }
 
-// addAlert returns the alerts and one more, unless it is among them.
+// addAlert appends an alert unless the list contains it.
 func addAlert(alerts []Alert, alert Alert) []Alert {
 	if slices.ContainsFunc(alerts, func(a Alert) bool { return a.labels().Equal(alert.labels()) }) {
 		return alerts
@@ -90,7 +90,7 @@ func (m *Monitoring) writeRules() error {
 	return nil
 }
 
-// waitUntilSettled returns once Prometheus shows those alerts as firing that are to fire, and no others.
+// waitUntilSettled waits until Prometheus reports exactly the expected alerts as firing.
 func (m *Monitoring) waitUntilSettled(ctx context.Context) error {
 	desired := make([]string, 0, len(m.alerts))
 	for _, alert := range m.alerts {
@@ -105,7 +105,7 @@ func (m *Monitoring) waitUntilSettled(ctx context.Context) error {
 	defer cancel()
 	ticker := time.NewTicker(settleInterval)
 	defer ticker.Stop()
-	last := errors.New("it was not asked yet")
+	last := errors.New("no request was made yet")
 	for {
 		select {
 		case <-ctx.Done():
@@ -124,7 +124,7 @@ func (m *Monitoring) waitUntilSettled(ctx context.Context) error {
 	}
 }
 
-// firingAlerts returns the labels of the alerts that Prometheus shows as firing, sorted.
+// firingAlerts returns the sorted labels of the alerts that Prometheus reports as firing.
 func firingAlerts(ctx context.Context, promAPI prometheus.API) ([]string, error) {
 	value, _, _, err := promAPI.Query(ctx, `ALERTS{alertstate="firing"}`, time.Time{})
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// server is a process that serves HTTP at an address that it keeps when it is started again.
+// server is a process that serves HTTP at an address that does not change.
 type server struct {
 	address string
 	process *controlplane.Process
 }
 
-// grace is how long a server may take to end. Alertmanager writes its silences then.
+// grace is how long a server may take to end. Alertmanager writes its silences meanwhile.
 const grace = 5 * time.Second
 
 func (s *server) url() string { return "http://" + s.address }
 
-// run starts a program as a server, unless it is running, and returns once it is ready.
+// run starts a program as a server unless it is running, and waits until it is ready.
 func (m *Monitoring) run(ctx context.Context, s *server, name string, args ...string) error {
 	process, err := controlplane.StartProcess(controlplane.Command{
 		Path: filepath.Join(m.options.BinDir, name),

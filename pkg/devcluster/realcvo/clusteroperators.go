@@ -28,26 +28,27 @@ const defaultUpdateDuration = timescale.Duration(3 * time.Minute)
 
 const imagesSuffix = "-operator-images"
 
-// releaseConfigMap is the ConfigMap by which an operator learns of a release.
+// releaseConfigMap returns the name of the ConfigMap that hands a release to an operator.
 func releaseConfigMap(operator string) client.ObjectKey {
 	return client.ObjectKey{Namespace: "openshift-" + operator + "-operator", Name: operator + imagesSuffix}
 }
 
-// clusterOperators play the operators. Only their reconciler touches them.
+// clusterOperators simulates the operators. Only its reconciler accesses it.
 type clusterOperators struct {
 	client    client.Client
 	speed     timescale.Speed
-	durations map[string]timescale.Duration // by the operator's name
-	rollouts  map[string]rollout            // by the operator's name
+	durations map[string]timescale.Duration // by operator
+	rollouts  map[string]rollout            // by operator
 }
 
-// rollout is what an operator works towards, and since when.
+// rollout is the version that an operator updates to, and the start of that.
 type rollout struct {
 	version string
 	since   time.Time
 }
 
-// addClusterOperators has the manager play the operators that nobody else plays.
+// addClusterOperators adds the simulator of the operators that no other component simulates to the
+// manager.
 func addClusterOperators(mgr manager.Manager, options Options) error {
 	c := &clusterOperators{client: mgr.GetClient(), speed: options.Speed, durations: map[string]timescale.Duration{}, rollouts: map[string]rollout{}}
 	for _, operator := range options.Operators {
@@ -75,8 +76,8 @@ func mapImagesToOperator(_ context.Context, object client.Object) []reconcile.Re
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: operator}}}
 }
 
-// Reconcile leads an operator to the version that it was handed, and reports what it has reached. Its other conditions
-// are left as they are: somebody may have made it degraded.
+// Reconcile updates an operator to the version of its ConfigMap, and reports the reached version.
+// It keeps other conditions, which a test may have changed.
 func (c *clusterOperators) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	duration, simulated := c.durations[request.Name]
 	var operator configv1.ClusterOperator

@@ -21,7 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// addDeployment has the process be what its Deployment says, which each release applies for itself.
+// addDeployment makes the process follow its Deployment, which each release applies.
 func (o *Operator) addDeployment(mgr manager.Manager) error {
 	key := client.ObjectKey{Namespace: Namespace, Name: program}
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -72,8 +72,8 @@ func (o *Operator) pull(image string) (updategraph.Release, error) {
 	return release, nil
 }
 
-// Run runs the pods by which the cluster version operator copies a release out of its image, as far as is to be seen
-// from outside: in the end there is what they would have copied.
+// Run simulates the pods that copy a release out of its image: it writes what they would have
+// copied.
 func (o *Operator) Run(_ context.Context, pod *corev1.Pod) error {
 	if pod.Namespace != Namespace || pod.Labels["k8s-app"] != "retrieve-openshift-release" {
 		return nil

@@ -14,28 +14,29 @@ import (
 )
 
 const (
-	// grace is what its Deployment gives the cluster version operator. It needs a second or two to put its Lease down, for
-	// the end of which the next one would wait otherwise.
+	// grace is the termination grace period of the Deployment. The cluster version operator needs a
+	// second or two to release its Lease, for whose expiry the next one would wait otherwise.
 	grace = 130 * time.Second
-	// restartDelay is how long it stays down when it ended by itself, as it does when it loses its Lease.
+	// restartDelay is the time from an unexpected end, such as the loss of its Lease, to the
+	// restart.
 	restartDelay = 2 * time.Second
-	// minUptime is how long it runs at least if it is worth another try.
+	// minUptime is the minimum runtime after which a process is restarted.
 	minUptime = 5 * time.Second
 )
 
-// process is what a kubelet makes of the container of the cluster version operator.
+// process is the process of the container of the cluster version operator.
 type process struct {
 	root, log string
 	onExit    func(error)
 
 	mu        sync.Mutex
-	container *corev1.Container // nil while nothing is to run
+	container *corev1.Container // nil means that none runs
 	started   time.Time
 	running   *controlplane.Process
-	ended     bool // for good
+	ended     bool // it is never started again
 }
 
-// runs says whether that is what is to run.
+// runs reports whether a container is the current one.
 func (p *process) runs(container corev1.Container) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +65,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// exited is called when the process has ended by itself.
+// exited is called when the process has ended unexpectedly.
 func (p *process) exited(err error) {
 	p.mu.Lock()
 	crashed := time.Since(p.started) < minUptime
@@ -82,16 +83,16 @@ func (p *process) exited(err error) {
 	})
 }
 
-// stop asks the process to end, and waits until it has.
+// stop terminates the process, and waits until it has ended.
 func (p *process) stop() error {
 	p.mu.Lock()
 	running := p.running
 	p.container = nil
-	p.mu.Unlock() // so that it can be killed meanwhile
+	p.mu.Unlock() // it may be killed meanwhile
 	return running.Stop(grace)
 }
 
-// end kills the process; none is started any more.
+// end kills the process, and prevents further starts.
 func (p *process) end() error {
 	p.mu.Lock()
 	running := p.running

@@ -1,10 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package realcvo runs the real cluster version operator and plays what it needs: releases and their signatures, the
-// pods that unpack them, its own Deployment, and the ClusterOperators, which follow the release that they are handed.
+// Package realcvo runs the real cluster version operator and simulates what it needs: releases and
+// their signatures, the pods that unpack them, its own Deployment, and the ClusterOperators, which
+// follow the release in their ConfigMap.
 //
-// It knows nothing of what the cluster version operator makes of that: it reports in the ClusterVersion by itself.
+// The cluster version operator reports its state in the ClusterVersion itself.
 package realcvo
 
 import (
@@ -23,37 +24,39 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// Where the cluster version operator is deployed.
+// Namespace, Deployment, and ServiceAccount of the cluster version operator.
 const (
 	Namespace      = "openshift-cluster-version"
 	ServiceAccount = "default"
 )
 
-// program is the executable's name, in the folder of programs as in the root folder of its process.
+// program is the name of the executable, in the folder of the programs and in the root folder of
+// its process.
 const program = "cluster-version-operator"
 
-// Options say what is run, and what it is given.
+// Options configure an Operator.
 type Options struct {
 	// BinDir is the folder with the program.
 	BinDir string
-	// Dir is the folder that is the root folder to the process, as that of a container's image is.
+	// Dir is the root folder of the process, in place of that of the container image.
 	Dir string
-	// Log is the file that the process writes to.
+	// Log is the path of the log file of the process.
 	Log string
-	// Client is what the process talks to the API server as.
+	// Client is the configuration of the process for the API server.
 	Client *rest.Config
-	// Prometheus is where it asks whether risks apply to the cluster; empty means that nobody answers.
+	// Prometheus is the URL for queries about risks; empty means that they fail.
 	Prometheus string
-	// Signatures is where the signatures are that Key made.
+	// Signatures is the URL of the signatures by Key.
 	Signatures string
 	Key        *Key
 
 	Speed     timescale.Speed
 	Catalog   *updategraph.Catalog
-	Installed string         // the version that the cluster begins with; it is in the catalogue
+	Installed string         // the installed version, which is in the catalog
 	Operators []cvo.Operator // in the order of their update
 
-	// OnExit is told if the process ends by itself as soon as it was started; it is started again otherwise.
+	// OnExit is called if the process ends immediately after its start. In other cases, it is
+	// started again.
 	OnExit func(error)
 }
 
@@ -63,7 +66,7 @@ type Operator struct {
 	process *process
 }
 
-// Require says why the cluster version operator cannot be run here, if it cannot.
+// Require returns an error if the cluster version operator cannot run on this machine.
 func Require() error {
 	if err := supported(); err != nil {
 		return fmt.Errorf("needs Linux and root; %w", err)
@@ -71,7 +74,8 @@ func Require() error {
 	return nil
 }
 
-// New prepares what the process will see. It runs from the start of the manager until Stop.
+// New prepares the root folder of the process. The process runs from the start of the manager until
+// Stop.
 func New(options Options) (*Operator, error) {
 	if err := controlplane.RequireBuilt(options.BinDir, "make bin/"+program, program); err != nil {
 		return nil, err
@@ -91,7 +95,7 @@ func New(options Options) (*Operator, error) {
 	return o, nil
 }
 
-// AddToManager has the manager play what surrounds the process, and start it.
+// AddToManager adds the simulators around the process to the manager, which starts the process.
 func (o *Operator) AddToManager(mgr manager.Manager) error {
 	if err := o.addDeployment(mgr); err != nil {
 		return err
@@ -109,10 +113,10 @@ func (o *Operator) Stop() error { return o.process.end() }
 // Paths in the root folder of the process.
 const (
 	kubeconfigPath = "/kubeconfig"
-	payloadsPath   = "/etc/cvo/updatepayloads" // where the cluster version operator looks for releases that a pod has unpacked
+	payloadsPath   = "/etc/cvo/updatepayloads" // where the cluster version operator finds unpacked releases
 )
 
-// prepareRoot puts into the root folder what is there whatever the release.
+// prepareRoot writes what does not depend on the release to the root folder.
 func (o *Operator) prepareRoot() error {
 	if err := os.RemoveAll(o.options.Dir); err != nil {
 		return err
@@ -127,7 +131,7 @@ func (o *Operator) prepareRoot() error {
 	if err := rest.LoadTLSFiles(client); err != nil {
 		return err
 	}
-	client.CAFile, client.CertFile, client.KeyFile = "", "", "" // which are outside
+	client.CAFile, client.CertFile, client.KeyFile = "", "", "" // these paths are outside of the root folder
 	return controlplane.WriteKubeconfig(filepath.Join(o.options.Dir, kubeconfigPath), client)
 }
 

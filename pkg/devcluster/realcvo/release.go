@@ -22,15 +22,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// What a release image consists of, and what the cluster version operator leaves out of it unless told otherwise.
+// Parts of a release image, and the annotations by which the cluster version operator excludes
+// manifests.
 const (
 	operatorManifests = "manifests"
 	releaseManifests  = "release-manifests"
 	included          = "include.release.openshift.io/self-managed-high-availability"
-	managed           = "openshift-config-managed" // what people are to read and not to change
+	managed           = "openshift-config-managed" // read-only for users
 )
 
-// unpack writes what is in the image of a release into a folder below the root folder of the process.
+// unpack writes the content of a release image to a folder below the root folder of the process.
 func (o *Operator) unpack(release updategraph.Release, folder string) error {
 	objects, err := o.manifests(release)
 	if err != nil {
@@ -60,7 +61,7 @@ func (o *Operator) unpack(release updategraph.Release, folder string) error {
 	return nil
 }
 
-// write writes JSON, which is YAML, too.
+// write writes JSON, which is valid YAML.
 func write(file string, what any) error {
 	text, err := yaml.Marshal(what)
 	if err == nil {
@@ -83,15 +84,15 @@ func with(values map[string]string, key, value string) map[string]string {
 	return values
 }
 
-// manifests returns the objects of a release by their files, in whose order they are applied during an update: those of
-// one number together, those of the next once these are level.
+// manifests returns the objects of a release by file name. An update applies files in the order of
+// their numbers, and waits for those of one number before it applies the next ones.
 func (o *Operator) manifests(release updategraph.Release) (map[string]client.Object, error) {
 	const own = operatorManifests + "/0000_00_cluster-version-operator_"
 	files := map[string]client.Object{
 		own + "00_namespace.yaml":          namespace(Namespace),
 		own + "00_namespace_managed.yaml":  namespace(managed),
 		own + "01_priorityclass.yaml":      priorityClass(),
-		own + "01_admin_gates.yaml":        configMap(managed, "admin-gates", nil), // minor updates wait for what is in them
+		own + "01_admin_gates.yaml":        configMap(managed, "admin-gates", nil), // they block minor updates
 		own + "01_admin_acks.yaml":         configMap("openshift-config", "admin-acks", nil),
 		own + "02_clusterrolebinding.yaml": ClusterRoleBinding(),
 		own + "03_deployment.yaml":         o.deployment(release),
@@ -127,7 +128,7 @@ func configMap(namespace, name string, data map[string]string) *corev1.ConfigMap
 	}
 }
 
-// priorityClass is that of the pods that unpack releases.
+// priorityClass returns the priority class of the pods that unpack releases.
 func priorityClass() *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"},
@@ -136,7 +137,7 @@ func priorityClass() *schedulingv1.PriorityClass {
 	}
 }
 
-// ClusterRoleBinding lets the cluster version operator do everything.
+// ClusterRoleBinding returns a binding that grants all permissions to the cluster version operator.
 func ClusterRoleBinding() *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
@@ -146,7 +147,8 @@ func ClusterRoleBinding() *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// clusterOperator is level once it reports the version of the release.
+// clusterOperator returns the manifest of a ClusterOperator, which is complete when it reports the
+// version of the release.
 func clusterOperator(name string, release updategraph.Release) *configv1.ClusterOperator {
 	operator := &configv1.ClusterOperator{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
@@ -156,7 +158,8 @@ func clusterOperator(name string, release updategraph.Release) *configv1.Cluster
 	return operator
 }
 
-// deployment is that of the cluster version operator itself: by it the next release takes over.
+// deployment returns the Deployment of the cluster version operator, by which the next release
+// replaces it.
 func (o *Operator) deployment(release updategraph.Release) *appsv1.Deployment {
 	labels := map[string]string{"k8s-app": program}
 	return &appsv1.Deployment{
@@ -179,8 +182,8 @@ func (o *Operator) deployment(release updategraph.Release) *appsv1.Deployment {
 
 const masterRole = "node-role.kubernetes.io/master"
 
-// container is what is run: it differs from the real one's in where the API server and Prometheus are, and in that nobody
-// asks for its metrics.
+// container returns the container. It differs from the real one in the addresses of the API server
+// and Prometheus, and serves no metrics.
 func (o *Operator) container(release updategraph.Release) corev1.Container {
 	args := []string{
 		"start",

@@ -15,13 +15,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 )
 
-// Resync has the cluster version operator find out now whether the cluster is upgradeable, and report it. By itself
-// it does so every two to four minutes, and says meanwhile that an update is in progress which is long over.
+// Resync makes the cluster version operator check now whether the cluster is upgradeable, and
+// report it. By itself it does so every two to four minutes, and reports an update in progress
+// until then.
 func Resync(ctx context.Context, c client.Client) error {
 	acks := configMap("openshift-config", "admin-acks", nil)
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: cvo.Name}}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"devcluster.openshift.io/reconsider":%q}}}`, time.Now().Format(time.RFC3339Nano))
-	for _, object := range []client.Object{acks, version} { // upon the first it finds out, upon the second it reports
+	for _, object := range []client.Object{acks, version} { // the first causes the check, the second the report
 		if err := c.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 			return fmt.Errorf("having the cluster version operator reconsider whether the cluster is upgradeable: %w", err)
 		}

@@ -9,17 +9,17 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"golang.org/x/crypto/openpgp"        //nolint:staticcheck // deprecated, and what the cluster version operator verifies with
+	"golang.org/x/crypto/openpgp"        //nolint:staticcheck // deprecated, but used by the cluster version operator
 	"golang.org/x/crypto/openpgp/armor"  //nolint:staticcheck // likewise
 	"golang.org/x/crypto/openpgp/packet" //nolint:staticcheck // likewise
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// Key signs releases. Each cluster has one of its own, which nobody else trusts.
+// Key signs releases. Each cluster has its own key, which no other one trusts.
 type Key struct{ entity *openpgp.Entity }
 
-// NewKey makes a key.
+// NewKey generates a key.
 func NewKey() (*Key, error) {
 	entity, err := openpgp.NewEntity("Dev Cluster", "for tests only", "devcluster@example.com", &packet.Config{DefaultHash: crypto.SHA256})
 	if err != nil {
@@ -28,7 +28,7 @@ func NewKey() (*Key, error) {
 	return &Key{entity: entity}, nil
 }
 
-// Public returns what signatures are verified with, in ASCII.
+// Public returns the public key in ASCII armor.
 func (k *Key) Public() (string, error) {
 	var text bytes.Buffer
 	writer, err := armor.Encode(&text, openpgp.PublicKeyType, nil)

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// supported says why a process cannot be given a root folder of its own, if it cannot.
+// supported returns an error if a process cannot have its own root folder.
 func supported() error {
 	if user := os.Geteuid(); user != 0 {
 		return fmt.Errorf("this is user %d", user)

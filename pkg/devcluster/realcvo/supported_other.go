@@ -10,5 +10,5 @@ import (
 	"runtime"
 )
 
-// supported says why it is not.
+// supported returns an error: only Linux is supported.
 func supported() error { return fmt.Errorf("this is %s", runtime.GOOS) }
