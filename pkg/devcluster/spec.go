@@ -51,6 +51,9 @@ type Spec struct {
 	Speed timescale.Speed `json:"speed,omitempty"`
 }
 
+// DefaultSpeed is the speed of the simulated parts unless the Spec names one.
+const DefaultSpeed timescale.Speed = 60
+
 // CVO is a kind of cluster version operator.
 type CVO string
 
@@ -61,7 +64,6 @@ const (
 )
 
 const (
-	defaultSpeed = 60
 	defaultNodes = 3
 	maxNodes     = 2000 // for which the API server needs 1.8 GiB
 )
@@ -70,7 +72,7 @@ const (
 func (s Spec) WithDefaults() Spec {
 	s.Version = cmp.Or(s.Version, "4.20.5")
 	s.CVO = cmp.Or(s.CVO, Simulated)
-	s.Speed = cmp.Or(s.Speed, defaultSpeed)
+	s.Speed = cmp.Or(s.Speed, DefaultSpeed)
 	s.Masters = cmp.Or(s.Masters, defaultNodes)
 	s.Workers = cmp.Or(s.Workers, defaultNodes)
 	s.Pools = pools(s)

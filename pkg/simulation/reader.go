@@ -6,6 +6,7 @@ package simulation
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +52,7 @@ func (s source) List(list client.ObjectList, opts ...client.ListOption) error {
 	if err != nil {
 		return err
 	}
-	gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	stored, err := s.list(gvk, options.Namespace)
 	if err != nil {
 		return err

@@ -42,22 +42,23 @@ func TestWhatIsWrongWithACommandIsSaid(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"an unknown command":           {[]string{"upp"}, []string{`unknown command "upp"`}},
-		"a scenario that is not there": {[]string{"scenario", "healty-z"}, []string{"healty-z: there is neither", "healthy-z"}},
-		"a scenario that is broken":    {[]string{"scenario", broken}, []string{broken + ": expekt: there is no such field; there are"}},
-		"no scenario":                  {[]string{"scenario"}, []string{"there are 0 arguments, must be one: the name of a scenario", `"devcluster scenarios"`, "or a file"}},
-		"an argument too many":         {[]string{"up", "now"}, []string{`unexpected argument "now"; "devcluster up --help" lists the flags`}},
-		"two logs":                     {[]string{"logs", "etcd", "simulators"}, []string{`unexpected argument "simulators"`}},
-		"a flag that is not known":     {[]string{"up", "--nodes=3"}, []string{`unknown flag: --nodes; "devcluster up --help" lists the flags`}},
-		"a number that is none":        {[]string{"up", "--workers=many"}, []string{`--workers: is "many", must be a whole number`}},
-		"a speed that is none":         {[]string{"demo", "--speed=fast"}, []string{`--speed: is "fast", must be a number`}},
-		"a switch that is neither":     {[]string{"up", "--monitoring=maybe"}, []string{`--monitoring: is "maybe", must be true or false`}},
-		"a checkout that is none":      {[]string{"up", "--repository", empty}, []string{"--repository: must be a checkout of the operator, with a folder deploy: ", empty}},
-		"a pool without a number":      {[]string{"up", "--pool", "infra"}, []string{"--pool infra: must be NAME=NODES, such as infra=2"}},
-		"a version that is none":       {[]string{"up", "--version", "4.20", "--dir", filepath.Join(empty, "state")}, []string{"version: Invalid value", "such as 4.20.6"}},
-		"programs that are missing":    {[]string{"up", "--bin-dir", empty, "--dir", filepath.Join(empty, "state")}, []string{"no program there named etcd", "make tools"}},
-		"the status of no cluster":     {[]string{"status", "--dir", empty}, []string{"no cluster runs in " + empty, "devcluster up"}},
-		"the logs of no cluster":       {[]string{"logs", "--dir", empty}, []string{"no logs in " + empty, "devcluster up"}},
+		"an unknown command":               {[]string{"upp"}, []string{`unknown command "upp"`}},
+		"a scenario that is not there":     {[]string{"scenario", "healty-z"}, []string{"healty-z: there is neither", "healthy-z"}},
+		"a scenario that is broken":        {[]string{"scenario", broken}, []string{broken + ": expekt: there is no such field; there are"}},
+		"a scenario that needs the binary": {[]string{"simulate", "leader-dies"}, []string{"leader-dies: not possible in virtual time: the scenario needs binary: true"}},
+		"no scenario":                      {[]string{"scenario"}, []string{"there are 0 arguments, must be one: the name of a scenario", `"devcluster scenarios"`, "or a file"}},
+		"an argument too many":             {[]string{"up", "now"}, []string{`unexpected argument "now"; "devcluster up --help" lists the flags`}},
+		"two logs":                         {[]string{"logs", "etcd", "simulators"}, []string{`unexpected argument "simulators"`}},
+		"a flag that is not known":         {[]string{"up", "--nodes=3"}, []string{`unknown flag: --nodes; "devcluster up --help" lists the flags`}},
+		"a number that is none":            {[]string{"up", "--workers=many"}, []string{`--workers: is "many", must be a whole number`}},
+		"a speed that is none":             {[]string{"demo", "--speed=fast"}, []string{`--speed: is "fast", must be a number`}},
+		"a switch that is neither":         {[]string{"up", "--monitoring=maybe"}, []string{`--monitoring: is "maybe", must be true or false`}},
+		"a checkout that is none":          {[]string{"up", "--repository", empty}, []string{"--repository: must be a checkout of the operator, with a folder deploy: ", empty}},
+		"a pool without a number":          {[]string{"up", "--pool", "infra"}, []string{"--pool infra: must be NAME=NODES, such as infra=2"}},
+		"a version that is none":           {[]string{"up", "--version", "4.20", "--dir", filepath.Join(empty, "state")}, []string{"version: Invalid value", "such as 4.20.6"}},
+		"programs that are missing":        {[]string{"up", "--bin-dir", empty, "--dir", filepath.Join(empty, "state")}, []string{"no program there named etcd", "make tools"}},
+		"the status of no cluster":         {[]string{"status", "--dir", empty}, []string{"no cluster runs in " + empty, "devcluster up"}},
+		"the logs of no cluster":           {[]string{"logs", "--dir", empty}, []string{"no logs in " + empty, "devcluster up"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -293,5 +294,18 @@ func TestPrinter_progress(t *testing.T) {
 	p.progress()
 	if out.Len() > 0 {
 		t.Errorf("printed although no step waits: %s", out.String())
+	}
+}
+
+func TestSimulate_prints_virtual_times(t *testing.T) {
+	t.Parallel()
+	out, err := run(t, "simulate", "healthy-z", "--speed=1", "--workers=1")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"AllWorkerNodesUpgraded         done", "It ended as expected, after 3", "That was virtual time"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output does not contain %q:\n%s", want, out)
+		}
 	}
 }

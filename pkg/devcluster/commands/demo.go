@@ -58,17 +58,20 @@ func completeScenario(_ *cobra.Command, args []string, _ string) ([]cobra.Comple
 	return names, cobra.ShellCompDirectiveDefault
 }
 
+// oneScenario requires one argument.
+func oneScenario(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("there are %d arguments, must be one: the name of a scenario, as \"devcluster scenarios\" lists them, or a file", len(args))
+	}
+	return nil
+}
+
 func scenarioCommand(opts *globalOptions) *cobra.Command {
 	o := demoOptions{}
 	cmd := &cobra.Command{
-		Use:   "scenario NAME|FILE",
-		Short: "Run a scenario, and report whether it ends as expected.",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("there are %d arguments, must be one: the name of a scenario, as \"devcluster scenarios\" lists them, or a file", len(args))
-			}
-			return nil
-		},
+		Use:               "scenario NAME|FILE",
+		Short:             "Run a scenario, and report whether it ends as expected.",
+		Args:              oneScenario,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]

@@ -47,7 +47,7 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	external, err := externaldeps.New(externaldeps.Options{Timeout: time.Second})
+	external, err := externaldeps.New(externaldeps.Options{URLs: cfg.ExternalDependencies.URLs, Timeout: cfg.ExternalDependencies.Timeout.Duration, Interval: 30 * time.Second})
 	if err != nil {
 		return nil, fmt.Errorf("external dependencies: %w", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineapi"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -33,8 +34,8 @@ import (
 // How often the simulators look at what does not change by an event. It is much less often than in
 // the dev cluster, since each look costs a write.
 const (
-	progressInterval = 10 * time.Minute
-	retryInterval    = 30 * time.Second
+	progressInterval = timescale.Duration(10 * time.Minute)
+	retryInterval    = timescale.Duration(30 * time.Second)
 )
 
 // clusterID identifies each simulated cluster.
@@ -70,9 +71,9 @@ func New(w *simulation.World, spec devcluster.Spec) (*Cluster, error) {
 		World: w, Spec: spec, Client: w.Client("administrator"), Catalog: updategraph.NewCatalog(spec.Releases...),
 		Alerts: &Alerts{}, Alertmanager: &Alertmanager{clock: w.Clock()},
 	}
-	c.Kubelets = kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: retryInterval, StatusInterval: 24 * time.Hour})
+	c.Kubelets = kubelet.New(kubelet.Options{Clock: w.Clock(), PodRetry: spec.Speed.Scale(retryInterval), StatusInterval: 24 * time.Hour})
 	c.MachineConfig = machineconfig.New(machineconfig.Options{
-		Speed: spec.Speed, Kubelets: c.Kubelets, Nodes: spec.Nodes, Clock: w.Clock(), DrainRetry: retryInterval,
+		Speed: spec.Speed, Kubelets: c.Kubelets, Nodes: spec.Nodes, Clock: w.Clock(), DrainRetry: spec.Speed.Scale(retryInterval),
 	})
 	if err := c.install(context.Background()); err != nil {
 		return nil, fmt.Errorf("installing OpenShift: %w", err)
@@ -99,7 +100,7 @@ func (c *Cluster) simulators() *simulation.Program {
 			if err != nil {
 				return nil, err
 			}
-			machines := machineapi.New(machineapi.Options{Speed: c.Spec.Speed, Kubelets: c.Kubelets, Clock: env.Clock, DrainRetry: retryInterval})
+			machines := machineapi.New(machineapi.Options{Speed: c.Spec.Speed, Kubelets: c.Kubelets, Clock: env.Clock, DrainRetry: c.Spec.Speed.Scale(retryInterval)})
 			controllers := operator.Controllers()
 			controllers = append(controllers, c.Kubelets.Controllers()...)
 			controllers = append(controllers, c.MachineConfig.Controllers()...)
@@ -111,7 +112,7 @@ func (c *Cluster) simulators() *simulation.Program {
 func (c *Cluster) cvoOptions() cvo.Options {
 	return cvo.Options{
 		Speed: c.Spec.Speed, Catalog: c.Catalog, Installed: c.Spec.Version, Operators: c.Spec.Operators,
-		Clock: c.World.Clock(), Graph: handlerTransport{updategraph.Handler(c.Catalog, nil)}, ProgressInterval: progressInterval,
+		Clock: c.World.Clock(), Graph: handlerTransport{updategraph.Handler(c.Catalog, nil)}, ProgressInterval: c.Spec.Speed.Scale(progressInterval),
 	}
 }
 

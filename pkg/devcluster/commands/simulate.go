@@ -1,0 +1,90 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/virtual"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
+)
+
+// simulateOptions configure the command simulate.
+type simulateOptions struct{ cluster clusterFlags }
+
+func simulate() *cobra.Command {
+	var o simulateOptions
+	cmd := &cobra.Command{
+		Use:   "simulate NAME|FILE",
+		Short: "Run a scenario in virtual time: hours pass in seconds, without a control plane.",
+		Long: "Run a scenario in virtual time, in one process and without a control plane, and print each step\n" +
+			"with its virtual time. The same file runs on a dev cluster with \"devcluster scenario\". With\n" +
+			"--speed=1 the simulated parts take as long as those of a real cluster.",
+		Args:              oneScenario,
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), args[0])
+		},
+	}
+	o.cluster.bind(cmd.Flags())
+	return cmd
+}
+
+// adjust changes the scenario as the flags require. At another speed, the scenario may take accordingly
+// longer.
+func (o *simulateOptions) adjust(story *scenario.Scenario) error {
+	const defaultWithin = 3 * time.Minute
+	before := cmp.Or(story.Cluster.Speed, devcluster.DefaultSpeed)
+	var err error
+	if story.Cluster, err = o.cluster.applyTo(story.Cluster); err != nil {
+		return err
+	}
+	within := float64(cmp.Or(time.Duration(story.Expect.Within), defaultWithin))
+	after := cmp.Or(story.Cluster.Speed, devcluster.DefaultSpeed)
+	story.Expect.Within = timescale.Duration(within * float64(before/after))
+	return nil
+}
+
+func (o *simulateOptions) run(ctx context.Context, out io.Writer, name string) error {
+	story, err := scenario.Load(scenarios.Files, name, o.adjust)
+	if err != nil {
+		return err
+	}
+	startTime := time.Now()
+	world, err := virtual.New(story)
+	if err != nil {
+		return fmt.Errorf("%s: %w", story.Name, err)
+	}
+	defer world.Stop()
+	p := &printer{out: out, now: world.Now}
+	p.line("%s: %s", story.Name, story.Description)
+	p.line("Simulating %s and the operator.", summary(story.Cluster))
+	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: p, Watch: p.upgradeConfig})
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	problems := running.Wait(ctx)
+	if ctx.Err() != nil {
+		return ErrInterrupted
+	}
+	if err := running.AwaitCleanup(ctx); err != nil {
+		return interrupted(ctx, err)
+	}
+	p.line("")
+	p.result(problems, world.Now().Sub(running.StartTime))
+	p.line("That was virtual time; the simulation took %.1f s.", time.Since(startTime).Seconds())
+	if len(problems) > 0 {
+		return ErrUnexpected
+	}
+	return nil
+}

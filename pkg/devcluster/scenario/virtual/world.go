@@ -1,0 +1,286 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package virtual runs scenarios in virtual time: the operator's controllers and the simulators of
+// OpenShift run in one process on package simulation, and hours pass in seconds.
+//
+// It has no processes, permissions, leader election, Prometheus, Alertmanager, or webhook receiver. A
+// scenario that needs one of these says binary: true.
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/histories"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+)
+
+// ErrBinary is returned for a scenario, or an action, that needs the operator's program.
+var ErrBinary = errors.New("not possible in virtual time: the scenario needs binary: true")
+
+// settlePoll is the longest virtual time of a Step in which nothing changes.
+const settlePoll = 5 * time.Second
+
+// restartDelay is the time that the operator takes to get ready, and to be started again.
+const restartDelay = time.Second
+
+// World is a simulated cluster with the operator.
+type World struct {
+	Cluster *openshift.Cluster
+
+	simulation *simulation.World
+	program    *simulation.Program
+	operator   *simulation.Process // nil means that it does not run
+	handlers   map[schema.GroupVersionKind][]scenario.Handler
+	observing  bool
+	notifying  bool // handlers are being called because of a change
+	changes    int  // number of stored changes
+	run        func(scenario.Script)
+	stops      []func()
+}
+
+// New installs a cluster and prepares the operator.
+func New(story *scenario.Scenario) (*World, error) {
+	if story.Binary {
+		return nil, ErrBinary
+	}
+	definitions, err := openshift.Definitions()
+	if err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+	}
+	text, err := scenario.ConfigFile(story.Operator.Config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("writing the operator's configuration: %w", err)
+	}
+	settings, err := config.Parse([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("reading the operator's configuration: %w", err)
+	}
+	w := &World{
+		simulation: simulation.New(simulation.Options{Definitions: definitions}),
+		handlers:   map[schema.GroupVersionKind][]scenario.Handler{},
+	}
+	if w.Cluster, err = openshift.New(w.simulation, story.Cluster); err != nil {
+		return nil, err
+	}
+	w.simulation.Observe(w.observe)
+	w.program = histories.Operator(w.Cluster, settings)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stops = append(w.stops, cancel)
+	w.run = func(script scenario.Script) { w.start(ctx, script) }
+	return w, nil
+}
+
+// Stop ends the scripts and the operator.
+func (w *World) Stop() {
+	for _, stop := range w.stops {
+		stop()
+	}
+	w.stops = nil
+	w.kill()
+}
+
+// Objects returns a client of the simulated API server.
+func (w *World) Objects() client.Client { return w.Cluster.Client }
+
+// Now returns the virtual time.
+func (w *World) Now() time.Time { return w.simulation.Now() }
+
+// Apply applies objects.
+func (w *World) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	return manifests.Apply(ctx, w.Cluster.Client, objects)
+}
+
+// Subscribe registers a handler, which is called whenever the API server stores a change.
+func (w *World) Subscribe(of scenario.Object, call scenario.Handler) error {
+	if of.IsExternal() {
+		return fmt.Errorf("subscribing to %s: %w", of, ErrBinary)
+	}
+	gvk := of.GVK()
+	w.handlers[gvk] = append(w.handlers[gvk], func(object *unstructured.Unstructured, deleted bool) {
+		if of.Matches(object) {
+			call(object, deleted)
+		}
+	})
+	return nil
+}
+
+// Observe starts to call the handlers.
+func (w *World) Observe(ctx context.Context) error {
+	w.observing = true
+	for gvk, handlers := range w.handlers {
+		objects, err := w.list(ctx, gvk)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			for _, call := range handlers {
+				call(object, false)
+			}
+		}
+	}
+	return nil
+}
+
+func (w *World) observe(change simulation.Change) {
+	w.changes++
+	before := w.notifying
+	w.notifying = true
+	defer func() { w.notifying = before }()
+	handlers := w.handlers[change.Kind]
+	if !w.observing || len(handlers) == 0 {
+		return
+	}
+	object, err := toUnstructured(change.Object(), change.Kind)
+	if err != nil {
+		w.simulation.Fail(err)
+		return
+	}
+	for _, call := range handlers {
+		call(object, change.New == nil)
+	}
+}
+
+func toUnstructured(object client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	if known, is := object.(*unstructured.Unstructured); is {
+		return known.DeepCopy(), nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %s: %w", gvk.Kind, object.GetName(), err)
+	}
+	encoded := &unstructured.Unstructured{Object: content}
+	encoded.SetGroupVersionKind(gvk)
+	return encoded, nil
+}
+
+// List returns the named objects.
+func (w *World) List(ctx context.Context, of scenario.Object) ([]*unstructured.Unstructured, error) {
+	if of.IsExternal() {
+		return nil, fmt.Errorf("listing %s: %w", of, ErrBinary)
+	}
+	objects, err := w.list(ctx, of.GVK())
+	return slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return !of.Matches(object) }), err
+}
+
+func (w *World) list(ctx context.Context, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := w.Cluster.Client.List(ctx, list); err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	return objects, nil
+}
+
+// Notifications returns nothing: there is no webhook.
+func (w *World) Notifications() []string { return nil }
+
+// Go runs a script as the virtual time passes.
+func (w *World) Go(script scenario.Script) { w.run(script) }
+
+func (w *World) start(ctx context.Context, script scenario.Script) {
+	next, stop := iter.Pull(func(yield func(time.Duration) bool) { script(ctx, yield) })
+	w.stops = append(w.stops, stop)
+	var advance func()
+	advance = func() {
+		if d, waits := next(); waits {
+			w.simulation.After(d, advance)
+		}
+	}
+	if w.notifying { // a handler must not write
+		w.simulation.After(0, advance)
+	} else {
+		advance()
+	}
+}
+
+// Step runs the simulation until something changes, or until five seconds have passed.
+func (w *World) Step(ctx context.Context, _ time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	before, end := w.changes, w.simulation.Now().Add(settlePoll)
+	w.simulation.After(settlePoll, func() {})
+	return w.simulation.RunUntil(2*settlePoll, func() bool { return w.changes > before || !w.simulation.Now().Before(end) })
+}
+
+// SetRelease adds a release to the catalog, or replaces the one of that version.
+func (w *World) SetRelease(release updategraph.Release) { w.Cluster.Catalog.Set(release) }
+
+// SetNode changes how a node behaves.
+func (w *World) SetNode(node scenario.Node) {
+	w.Cluster.MachineConfig.SetNode(node.Node)
+	if node.Down != nil {
+		w.Cluster.Kubelets.SetDown(node.Name, *node.Down)
+	}
+}
+
+// RunOperator starts, kills, or restarts the operator. It is never stopped gracefully.
+func (w *World) RunOperator(_ context.Context, verb string) error {
+	switch verb {
+	case "start":
+		return w.startOperator()
+	case "restart":
+		w.kill()
+		w.simulation.After(restartDelay, func() {
+			if err := w.startOperator(); err != nil {
+				w.simulation.Fail(err)
+			}
+		})
+		return nil
+	default:
+		w.kill()
+		return nil
+	}
+}
+
+func (w *World) startOperator() error {
+	if w.operator != nil && w.operator.Alive() {
+		return nil
+	}
+	var err error
+	w.operator, err = w.simulation.Start(w.program)
+	return err
+}
+
+func (w *World) kill() {
+	if w.operator != nil {
+		w.operator.Kill()
+	}
+}
+
+// AwaitOperator lets the time pass that an operator takes to get ready.
+func (w *World) AwaitOperator(context.Context) error { return w.simulation.RunFor(restartDelay) }
+
+// Configure fails: the configuration of a simulated operator does not change.
+func (w *World) Configure(map[string]any) error { return ErrBinary }
+
+// Server fails: there are no servers.
+func (w *World) Server(context.Context, scenario.Server, string) error { return ErrBinary }
+
+// Fire fails: there is no Prometheus.
+func (w *World) Fire(context.Context, monitoring.Alert) error { return ErrBinary }
+
+// Resolve fails: there is no Prometheus.
+func (w *World) Resolve(context.Context, string) error { return ErrBinary }

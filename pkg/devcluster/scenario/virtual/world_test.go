@@ -1,0 +1,83 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package virtual_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/virtual"
+	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
+)
+
+// runScenario runs a scenario, and returns the log of its rules and what was not as expected.
+func runScenario(t *testing.T, story *scenario.Scenario) (log string, problems []string) {
+	t.Helper()
+	world, err := virtual.New(story)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer world.Stop()
+	var out bytes.Buffer
+	run, err := scenario.Start(t.Context(), story, world, scenario.Options{Log: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems = run.Wait(t.Context())
+	return out.String(), problems
+}
+
+func load(t *testing.T, name string) *scenario.Scenario {
+	t.Helper()
+	story, err := scenario.Load(scenarios.Files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return story
+}
+
+// TestWorld_runs_scenarios runs a few scenarios; make e2e runs all that do not need the binary.
+func TestWorld_runs_scenarios(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"healthy-z", "operator-degraded-then-healed", "capacity-never-comes"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story := load(t, name)
+			if _, problems := runScenario(t, story); len(problems) > 0 {
+				t.Errorf("%s\nNot as expected:\n- %s", story.Description, strings.Join(problems, "\n- "))
+			}
+		})
+	}
+}
+
+func TestWorld_reports_unmet_expectations(t *testing.T) {
+	t.Parallel()
+	story := load(t, "already-at-version")
+	story.Expect.ClusterVersion.Version = "4.20.6"
+	_, problems := runScenario(t, story)
+	if len(problems) == 0 || !strings.Contains(problems[0], "ClusterVersion: is 4.20.5 Completed, want 4.20.6 Completed") {
+		t.Errorf("got %q", problems)
+	}
+}
+
+func TestWorld_is_deterministic(t *testing.T) {
+	t.Parallel()
+	first, _ := runScenario(t, load(t, "operator-restarts"))
+	second, _ := runScenario(t, load(t, "operator-restarts"))
+	if diff := cmp.Diff(first, second); diff != "" || first == "" {
+		t.Errorf("two runs differ (-first +second):\n%s", diff)
+	}
+}
+
+func TestNew_rejects_scenarios_that_need_the_binary(t *testing.T) {
+	t.Parallel()
+	if _, err := virtual.New(load(t, "leader-dies")); !errors.Is(err, virtual.ErrBinary) {
+		t.Errorf("got %v, want %v", err, virtual.ErrBinary)
+	}
+}
