@@ -50,6 +50,8 @@ type checker struct {
 	// requestedBy is the actor that has set the desired update, requestedAt when.
 	requestedBy string
 	requestedAt time.Time
+	// ours is the version that the operator has requested last: somebody else may request it, too.
+	ours string
 	// asked are the schedules that were ever seen, by version.
 	asked map[string][]schedule
 	// pausedAt and deletedAt are since when an upgrade is paused, or deleted.
@@ -169,11 +171,12 @@ func (c *checker) clusterVersion(change simulation.Change, after *configv1.Clust
 		return
 	}
 	if after.Spec.DesiredUpdate == nil {
-		if former != operatorActor {
-			c.h.violate("withdrawal: the operator withdraws %s, which %s has requested", before.Spec.DesiredUpdate.Version, former)
+		if version := before.Spec.DesiredUpdate.Version; former != operatorActor && c.ours != version {
+			c.h.violate("withdrawal: the operator withdraws %s, which %s has requested", version, former)
 		}
 		return
 	}
+	c.ours = after.Spec.DesiredUpdate.Version
 	c.requested(change.Time, before, after.Spec.DesiredUpdate.Version)
 }
 

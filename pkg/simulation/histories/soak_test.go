@@ -54,7 +54,10 @@ func TestFixedSeeds(t *testing.T) {
 // TestFailedSeeds replays histories that have found a defect, so that it stays repaired.
 func TestFailedSeeds(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]uint64{} {
+	for name, s := range map[string]uint64{
+		"Upgraded is reported while a pool is behind":       40015,
+		"a failed upgrade that is deleted is said to go on": 30020,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check(t, Run(s))
