@@ -114,6 +114,12 @@ type Record struct {
 	// +optional
 	WorkerCompleteTime *metav1.Time `json:"workerCompleteTime,omitempty"`
 
+	// notifiedTime is the time before which all Events about the steps were written. An operator that
+	// is restarted writes none of them again.
+	//
+	// +optional
+	NotifiedTime *metav1.Time `json:"notifiedTime,omitempty"`
+
 	// conditions are the steps that have begun, in the order of the runbook.
 	//
 	// +optional

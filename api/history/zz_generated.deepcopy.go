@@ -76,6 +76,10 @@ func (in *Record) DeepCopyInto(out *Record) {
 		in, out := &in.WorkerCompleteTime, &out.WorkerCompleteTime
 		*out = (*in).DeepCopy()
 	}
+	if in.NotifiedTime != nil {
+		in, out := &in.NotifiedTime, &out.NotifiedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]StepCondition, len(*in))

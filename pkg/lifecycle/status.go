@@ -228,9 +228,12 @@ func (s *scope[T]) updateStatus(ctx context.Context, record history.Record, stat
 }
 
 func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, status summary) error {
+	record.NotifiedTime = s.record.NotifiedTime // of which the engine knows nothing
 	after := s.copy()
 	s.buildStatus(s.Kind.Status(after), record, status)
 	if !equality.Semantic.DeepEqual(s.obj, after) {
+		newest := &(*s.Kind.Status(after).History)[0]
+		newest.NotifiedTime = new(s.Notifier.NotifiedTime(s.objectReference(), *newest))
 		if err := s.store.patchStatus(ctx, s.obj, after); err != nil {
 			return fmt.Errorf("saving the status: %w", err)
 		}

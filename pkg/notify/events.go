@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,11 +24,14 @@ import (
 // Component is the source of the Events.
 const Component = "managed-upgrade-operator"
 
-// maxMessage is what the API takes for the message of an Event, in bytes, with room for an ellipsis.
-const maxMessage = 1000
+// The bounds of the API for the fields of an Event, in bytes, with room for an ellipsis.
+const (
+	maxMessage = 1000
+	maxReason  = 120
+)
 
-// Events writes Kubernetes Events. The name of an Event is made of what it
-// tells, so that telling it again, after a crash, finds it there already.
+// Events writes Kubernetes Events. The name of an Event derives from its ID, so that an Event that is
+// published again after a crash exists already.
 type Events struct {
 	Client client.Client
 	Clock  clock.PassiveClock
@@ -35,82 +39,92 @@ type Events struct {
 	OnFailure func()
 
 	mu        sync.Mutex
-	published map[string]map[string]bool // subject's uid → ids, so that a steady pass writes nothing
+	published map[string]map[string]bool // UID of the object → IDs, so that a steady pass writes nothing
 }
 
-// Publish writes one Event about the subject. That it exists already is success.
+// Publish writes one Event about the object, at the present time. It succeeds if the Event exists.
 func (e *Events) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
-	if e.isPublished(ref, n.ID) {
-		return nil
-	}
-	now := metav1.NewTime(e.Clock.Now())
-	namespace := ref.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	event := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, n.ID)},
-		InvolvedObject: ref,
-		Type:           n.Type, Reason: n.Reason, Message: text.Truncate(n.Message, maxMessage),
-		FirstTimestamp: now, LastTimestamp: now, Count: 1,
-		Source:              corev1.EventSource{Component: Component},
-		ReportingController: Component,
-	}
-	if err := e.Client.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
-		if e.OnFailure != nil {
-			e.OnFailure()
-		}
-		return fmt.Errorf("writing the event %s about %s %s: %w", n.Reason, ref.Kind, ref.Name, err)
-	}
-	e.markPublished(ref, n.ID)
-	return nil
+	return e.write(ctx, ref, n, n.ID, e.Clock.Now())
 }
 
-// PublishSteps writes an Event for what the record says of each step, in order, unless
-// that was told before. After an error the rest is told the next time.
+// PublishSteps writes an Event for each step of the record that has answered, in order, unless it was
+// published before. The Events carry the times of the record. After an error the rest is published
+// by the next call.
 func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error {
-	for _, c := range record.Conditions {
-		reason, eventType := stepEvent(c)
-		if reason == "" {
+	for _, n := range FromRecord(ref, record) {
+		if isNotified(record, n) || e.isPublished(ref, n.ID) {
 			continue
 		}
-		// The version is part of it: the next one's attempts are counted from 1 again.
-		n := engine.Notification{
-			ID:      engine.NotificationID(string(ref.UID), engine.AttemptKey(record), record.Version+" "+c.Type, reason),
-			Version: record.Version, Attempt: record.Attempt, Type: eventType, Reason: reason,
-			Message: fmt.Sprintf("%s: %s (upgrade to %s)", c.Type, c.Message, record.Version),
+		at := n.precise()
+		if n.Time.IsZero() {
+			at = e.Clock.Now()
 		}
-		if err := e.Publish(ctx, ref, n); err != nil {
+		event := n.Notification
+		event.Reason = "Step" + string(n.Class)
+		event.Message = fmt.Sprintf("%s: %s (upgrade to %s)", n.Step, text.Truncate(n.Message, maxMessage), record.Version)
+		if err := e.write(ctx, ref, event, n.sortKey()+"."+n.ID, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Reset drops what was told about a subject that is over or gone.
+// NotifiedTime returns the time before which all Events about the steps of the record were written:
+// the value of its notifiedTime when it is saved next. So the next process does not repeat Events
+// that the API server has removed since.
+func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record) metav1.Time {
+	at := e.Clock.Now().Truncate(time.Second)
+	for _, n := range FromRecord(ref, record) {
+		if !isNotified(record, n) && !e.isPublished(ref, n.ID) && n.Time.Before(at) {
+			at = n.Time
+		}
+	}
+	for _, c := range record.Conditions { // the first answer of a step carries the time of its start
+		if started := timeOf(c, true); isStarting(c) && started.Before(at) {
+			at = started
+		}
+	}
+	return metav1.NewTime(at)
+}
+
+// isNotified reports whether an earlier process has written the Event about a step.
+func isNotified(record history.Record, n StepNotification) bool {
+	return record.NotifiedTime != nil && !n.Time.IsZero() && n.Time.Before(record.NotifiedTime.Time)
+}
+
+// Reset forgets the IDs that were published about an object.
 func (e *Events) Reset(uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.published, uid)
 }
 
-// stepEvent is the reason of the Event about a step. A step that has only begun
-// is not worth one.
-func stepEvent(c history.StepCondition) (reason, eventType string) {
-	finished := c.CompleteTime != nil
-	switch {
-	case finished && c.Status == metav1.ConditionFalse:
-		return "StepFailed", corev1.EventTypeWarning
-	case finished && c.Reason == engine.ReasonDone:
-		return "StepDone", corev1.EventTypeNormal
-	case finished:
-		return "StepSkipped", corev1.EventTypeNormal
-	case c.Status == metav1.ConditionUnknown:
-		return "StepUnknown", corev1.EventTypeWarning
-	case c.Reason == engine.ReasonStarted:
-		return "", ""
+// write creates the Event, unless it was published. The key makes its name unique to the object.
+func (e *Events) write(ctx context.Context, ref corev1.ObjectReference, n engine.Notification, key string, at time.Time) error {
+	if e.isPublished(ref, n.ID) {
+		return nil
 	}
-	return "StepWaiting", corev1.EventTypeNormal
+	namespace := ref.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	event := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: eventName(ref.Name, key)},
+		InvolvedObject: ref,
+		Type:           n.Type, Reason: text.Sanitize(n.Reason, maxReason), Message: text.Sanitize(n.Message, maxMessage),
+		FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), Count: 1,
+		EventTime: metav1.NewMicroTime(at), Action: "Upgrade",
+		Source:              corev1.EventSource{Component: Component},
+		ReportingController: Component, ReportingInstance: Component,
+	}
+	if err := e.Client.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
+		if e.OnFailure != nil {
+			e.OnFailure()
+		}
+		return fmt.Errorf("writing the Event %s about %s %s: %w", n.Reason, ref.Kind, ref.Name, err)
+	}
+	e.markPublished(ref, n.ID)
+	return nil
 }
 
 func (e *Events) isPublished(ref corev1.ObjectReference, id string) bool {
@@ -132,9 +146,9 @@ func (e *Events) markPublished(ref corev1.ObjectReference, id string) {
 	e.published[uid][id] = true
 }
 
-// eventName is unique to the subject's name and the id, and a valid name.
-func eventName(objectName, id string) string {
-	const most = 253
-	head := strings.TrimRight(objectName[:min(len(objectName), most-len(id)-1)], "-.") // the cut may leave no name
-	return head + "." + id
+// eventName returns a valid name that is unique to the name of the object and the key.
+func eventName(objectName, key string) string {
+	const maxLength = 253
+	head := strings.TrimRight(objectName[:min(len(objectName), maxLength-len(key)-1)], "-.") // the cut may leave no name
+	return head + "." + key
 }

@@ -6,6 +6,8 @@ package notify_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +118,7 @@ func TestEachStepIsToldInTheOrderOfTheRecord(t *testing.T) {
 	}
 	at := metav1.NewTime(noon)
 	if first.Namespace != subject.Namespace || first.Source.Component != notify.Component || first.Count != 1 ||
-		!first.FirstTimestamp.Equal(&at) || !first.LastTimestamp.Equal(&at) {
+		first.FirstTimestamp.Unix() != at.Unix() || first.LastTimestamp.Unix() != at.Unix() {
 		t.Errorf("the Event is not what kubectl would show: %+v", first)
 	}
 }
@@ -195,7 +197,7 @@ func TestWhatCouldNotBeToldIsToldLaterInOrder(t *testing.T) {
 		events := r.events()
 		r.down = func(event corev1.Event) bool { return strings.Contains(published[lost], event.Message) }
 		err := events.PublishSteps(t.Context(), subject, upgrade("4.4.6", 1))
-		if !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "writing the event Step") || !strings.Contains(err.Error(), "UpgradeConfig example") {
+		if !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "writing the Event Step") || !strings.Contains(err.Error(), "UpgradeConfig example") {
 			t.Errorf("got %v, want to hear which event could not be written", err)
 		}
 		if diff := cmp.Diff(published[:lost], r.messages()[:len(r.arrived):len(r.arrived)], cmp.Transformer("nil", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
@@ -257,5 +259,143 @@ func TestAnIDIsTheSameForTheSameAndAnotherForAnother(t *testing.T) {
 	}
 	if again := engine.NotificationID("u", "1", "s", "x"); seen[again] != "the first" {
 		t.Error("the same has two ids")
+	}
+}
+
+// TestEventsCarryTheTimesOfTheRecord publishes a record long after its steps ended.
+func TestEventsCarryTheTimesOfTheRecord(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	record := upgrade("4.4.6", 1)
+	for i := range record.Conditions {
+		at := metav1.NewTime(noon.Add(-time.Duration(10-i) * time.Minute))
+		record.Conditions[i].StartTime, record.Conditions[i].LastTransitionTime = &at, &at
+		if record.Conditions[i].CompleteTime != nil {
+			record.Conditions[i].CompleteTime = &at
+		}
+	}
+	publishSteps(t, r.events(), record)
+	for i, event := range r.arrived {
+		want := noon.Add(-time.Duration(10-i) * time.Minute)
+		if got := event.LastTimestamp.Time; !got.Truncate(time.Second).Equal(want) || !event.FirstTimestamp.Equal(&event.LastTimestamp) || !event.EventTime.Truncate(time.Second).Equal(want) {
+			t.Errorf("%s: got %s and %s, want %s", event.Message, got, event.EventTime, want)
+		}
+	}
+}
+
+// TestEventsSortAsTheirSteps publishes steps of the same second, and lists them as clients do.
+func TestEventsSortAsTheirSteps(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	at := metav1.NewTime(noon)
+	record := history.Record{Version: "4.4.6", Attempt: 1}
+	var want []string
+	for i := range 20 {
+		name := fmt.Sprintf("Step%c", 'Z'-i)
+		want = append(want, name+": x (upgrade to 4.4.6)")
+		record.Conditions = append(record.Conditions, history.StepCondition{
+			Type: name, Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "x", StartTime: &at, CompleteTime: &at,
+		})
+	}
+	waiting := record.DeepCopy()
+	waiting.Conditions = waiting.Conditions[:1]
+	waiting.Conditions[0].CompleteTime, waiting.Conditions[0].Status, waiting.Conditions[0].Reason = nil, metav1.ConditionFalse, "NotYet"
+	waiting.Conditions[0].LastTransitionTime = &at
+	events := r.events()
+	publishSteps(t, events, *waiting)
+	publishSteps(t, events, record)
+	want = append([]string{want[0]}, want...) // it was waiting, and then done
+
+	var list corev1.EventList
+	if err := r.List(t.Context(), &list); err != nil { // the API server lists by name
+		t.Fatal(err)
+	}
+	for order, less := range map[string]func(a, b corev1.Event) int{
+		"by name": func(a, b corev1.Event) int { return strings.Compare(a.Name, b.Name) },
+		"by time": func(a, b corev1.Event) int { return a.EventTime.Compare(b.EventTime.Time) },
+	} {
+		var got []string
+		for _, event := range slices.SortedStableFunc(slices.Values(list.Items), less) {
+			got = append(got, event.Message)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", order, diff)
+		}
+	}
+}
+
+// TestEventsAreNotRepeatedAfterTheirTTL restarts the process after the API server has removed all
+// Events.
+func TestEventsAreNotRepeatedAfterTheirTTL(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	at := func(minutes int) *metav1.Time {
+		return new(metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)))
+	}
+	clock := clocktesting.NewFakePassiveClock(noon)
+	process := func() *notify.Events { return &notify.Events{Client: r.Client, Clock: clock} }
+	record := history.Record{Version: "4.4.6", Attempt: 1, Conditions: []history.StepCondition{
+		{Type: "First", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, StartTime: at(0), CompleteTime: at(0)},
+		{Type: "Second", Status: metav1.ConditionFalse, Reason: "NotYet", StartTime: at(0), LastTransitionTime: at(0)},
+	}}
+	events := process()
+	save := func() { // as the lifecycle does
+		record.NotifiedTime = new(events.NotifiedTime(subject, record))
+		publishSteps(t, events, record)
+	}
+	save()
+	clock.SetTime(noon.Add(5 * time.Minute))
+	save() // the heartbeat
+	if len(r.arrived) != 2 {
+		t.Fatalf("published %q", r.messages())
+	}
+
+	restart := func() {
+		clock.SetTime(clock.Now().Add(5 * time.Hour))
+		if err := r.DeleteAllOf(t.Context(), &corev1.Event{}, client.InNamespace(subject.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		r.arrived = nil
+		events = process()
+	}
+	restart()
+	publishSteps(t, events, record)
+	if len(r.arrived) != 0 {
+		t.Errorf("repeated %q", r.messages())
+	}
+
+	t.Log("what a process has saved and not published is published by the next one, hours later")
+	now := metav1.NewTime(clock.Now().Truncate(time.Second))
+	record.Conditions[1] = history.StepCondition{Type: "Second", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "x", StartTime: at(0), CompleteTime: &now}
+	record.Conditions = append(record.Conditions, history.StepCondition{Type: "Third", Status: metav1.ConditionFalse, Reason: engine.ReasonStarted, StartTime: &now, LastTransitionTime: &now})
+	record.NotifiedTime = new(events.NotifiedTime(subject, record)) // and then it dies
+	restart()
+	publishSteps(t, events, record)
+	if diff := cmp.Diff([]string{"Normal StepDone Second: x (upgrade to 4.4.6)"}, r.messages()); diff != "" {
+		t.Errorf("published after the crash (-want +got):\n%s", diff)
+	}
+
+	t.Log("the first answer of a step counts from its start")
+	clock.SetTime(clock.Now().Add(time.Minute))
+	record.NotifiedTime = new(events.NotifiedTime(subject, record))
+	record.Conditions[2].Reason, record.Conditions[2].Message = "NotYet", "y"
+	restart()
+	publishSteps(t, events, record)
+	if got := r.messages(); !slices.Contains(got, "Normal StepWaiting Third: y (upgrade to 4.4.6)") {
+		t.Errorf("published %q", got)
+	}
+}
+
+// TestEventsOfDamagedTexts publishes what another client has written into a status.
+func TestEventsOfDamagedTexts(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	at := metav1.NewTime(noon)
+	publishSteps(t, r.events(), history.Record{Version: "4.4.6\x1b[31m", Attempt: 1, Conditions: []history.StepCondition{
+		{Type: "A\x00\nB", Status: metav1.ConditionTrue, Reason: "R\x1b", Message: "\x1b[31mred\n" + strings.Repeat("x", 1<<20), StartTime: &at, CompleteTime: &at},
+	}})
+	event := r.arrived[0]
+	if len(event.Message) > 1024 || strings.ContainsAny(event.Message+event.Reason, "\x1b\x00\n") {
+		t.Errorf("reason %q, message %q", event.Reason, event.Message[:100])
 	}
 }

@@ -7,38 +7,46 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Publisher tells of upgrades. What it is told of twice with the same id reaches
-// the eye of the receiver once.
+// Publisher publishes notifications about upgrades. Receivers recognize a repeat by its ID.
 type Publisher interface {
-	// Publish tells one thing about the subject.
-	Publish(ctx context.Context, subject corev1.ObjectReference, n engine.Notification) error
-	// PublishSteps tells what the record says of each step, in order.
-	PublishSteps(ctx context.Context, subject corev1.ObjectReference, record history.Record) error
-	// Reset drops what was told about a subject that is over or gone.
+	// Publish publishes one notification about the object.
+	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
+	// PublishSteps publishes what the record contains of its steps, in order.
+	PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error
+	// Reset forgets the IDs that were published about an object.
 	Reset(uid string)
 }
 
-// AsyncPublisher is a Teller that never waits, and tells in its own time.
+// StepPublisher is a Publisher that knows how far the steps of a record are published.
+type StepPublisher interface {
+	Publisher
+	// NotifiedTime returns the time before which all steps of the record are published.
+	NotifiedTime(ref corev1.ObjectReference, record history.Record) metav1.Time
+}
+
+// AsyncPublisher is a Publisher that never blocks, and delivers later.
 type AsyncPublisher interface {
 	Publisher
-	// PendingError says what is in the way of what was queued about a subject.
+	// PendingError returns why notifications about an object are not delivered yet; nil means that
+	// all are.
 	PendingError(uid string) error
 }
 
-// MultiPublisher tells at once by Events, and in its own time by a webhook. That the
-// webhook cannot take something is nobody's trouble but its own: it shows that,
-// and the record is told again with every look.
+// MultiPublisher publishes through Kubernetes Events, and through a webhook, which delivers later.
+// The errors of the webhook are not returned: it shows them itself, PendingError reports them, and
+// the record is published again in each pass.
 type MultiPublisher struct {
-	Events  Publisher
-	Webhook AsyncPublisher // nil: there is none
+	Events  StepPublisher
+	Webhook AsyncPublisher // nil means no webhook
 }
 
-// Publish tells one thing about the subject.
+// Publish publishes one notification about the object.
 func (m MultiPublisher) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	if m.Webhook != nil {
 		_ = m.Webhook.Publish(ctx, ref, n)
@@ -46,7 +54,7 @@ func (m MultiPublisher) Publish(ctx context.Context, ref corev1.ObjectReference,
 	return m.Events.Publish(ctx, ref, n)
 }
 
-// PublishSteps tells what the record says of each step, in order.
+// PublishSteps publishes what the record contains of its steps, in order.
 func (m MultiPublisher) PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error {
 	if m.Webhook != nil {
 		_ = m.Webhook.PublishSteps(ctx, ref, record)
@@ -54,7 +62,12 @@ func (m MultiPublisher) PublishSteps(ctx context.Context, ref corev1.ObjectRefer
 	return m.Events.PublishSteps(ctx, ref, record)
 }
 
-// Reset drops what was told about a subject that is over or gone.
+// NotifiedTime returns the notifiedTime of the record when it is saved next, see Events.NotifiedTime.
+func (m MultiPublisher) NotifiedTime(ref corev1.ObjectReference, record history.Record) metav1.Time {
+	return m.Events.NotifiedTime(ref, record)
+}
+
+// Reset forgets the IDs that were published about an object.
 func (m MultiPublisher) Reset(uid string) {
 	if m.Webhook != nil {
 		m.Webhook.Reset(uid)
@@ -62,8 +75,8 @@ func (m MultiPublisher) Reset(uid string) {
 	m.Events.Reset(uid)
 }
 
-// PendingError says what of all that was told about a subject has not arrived yet,
-// and why; nil if nothing waits.
+// PendingError returns which notifications about an object were not delivered yet, and why; nil
+// means that all were.
 func (m MultiPublisher) PendingError(uid string) error {
 	if m.Webhook == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -34,6 +35,9 @@ func (t fakePublisher) Publish(_ context.Context, _ corev1.ObjectReference, n en
 
 func (t fakePublisher) PublishSteps(_ context.Context, _ corev1.ObjectReference, record history.Record) error {
 	return t.record(record.Version)
+}
+func (t fakePublisher) NotifiedTime(corev1.ObjectReference, history.Record) metav1.Time {
+	return metav1.Time{}
 }
 func (t fakePublisher) Reset(uid string)              { _ = t.record("forget " + uid) }
 func (t fakePublisher) PendingError(uid string) error { return t.record("delivered " + uid) }

@@ -15,14 +15,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// How long the receiver is left alone after a try that failed: twice as long
-// each time, and no less than it asks for.
+// The backoff after a failed attempt: it doubles each time, and is at least what the receiver
+// requests.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
 )
 
-// Start delivers what is queued until the context ends.
+// Start delivers the queued notifications until the context ends.
 func (w *Webhook) Start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if n, to := w.peek(); n != nil {
@@ -37,10 +37,10 @@ func (w *Webhook) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that only the leader delivers: it is the one who tells.
+// NeedLeaderElection reports that only the leader delivers: no other replica publishes.
 func (w *Webhook) NeedLeaderElection() bool { return true }
 
-// peek is what is to be delivered next, and to whom; nil if there is nothing.
+// peek returns the next notification and its receiver; nil means that none waits.
 func (w *Webhook) peek() (*notification, *receiver) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,9 +50,9 @@ func (w *Webhook) peek() (*notification, *receiver) {
 	return w.queue[0], w.receiver
 }
 
-// deliver tries until the receiver has taken the first notification, or has
-// refused it in a way that will not change: then the next ones must not wait
-// for it. It ends early if another receiver is to be told, or the context has ended.
+// deliver retries until the receiver has accepted the first notification, or has rejected it for
+// good: then the next ones must not wait for it. It returns early if the receiver is replaced or the
+// context ends.
 func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := w.send(ctx, n, to)
@@ -72,11 +72,11 @@ func (w *Webhook) deliver(ctx context.Context, n *notification, to *receiver) {
 	}
 }
 
-// send tries once.
+// send makes one attempt.
 func (w *Webhook) send(ctx context.Context, n *notification, to *receiver) error {
 	source, err := w.source(ctx)
 	if err != nil {
-		return fmt.Errorf("finding out from which cluster the event comes: %w", err)
+		return fmt.Errorf("determining the source of the event: %w", err)
 	}
 	body, err := n.encode(source)
 	if err != nil {
@@ -84,14 +84,13 @@ func (w *Webhook) send(ctx context.Context, n *notification, to *receiver) error
 	}
 	_, err = to.Do(ctx, httpclient.Request{
 		Method: http.MethodPost, ContentType: event.ApplicationCloudEventsJSON + "; charset=UTF-8", Body: body,
-		StatusOnly: true, // else what was taken would be sent again, and again
+		StatusOnly: true, // an invalid body does not make an accepted event fail
 	})
 	return err
 }
 
-// recordAttempt takes note of what came of a try, and says whether there is nothing
-// more to try with this receiver. What one says who is replaced is not held
-// against the new one.
+// recordAttempt records the result of an attempt, and reports whether the notification needs no
+// other one with this receiver. The errors of a receiver that was replaced do not count.
 func (w *Webhook) recordAttempt(n *notification, to *receiver, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,25 +104,25 @@ func (w *Webhook) recordAttempt(n *notification, to *receiver, err error) bool {
 	case err == nil:
 		w.counters.delivered++
 		if before != nil {
-			w.log.Info("the receiver takes notifications again")
+			w.log.Info("the receiver accepts notifications again")
 		}
 	case isPermanent(err):
 		w.counters.failures++
 		w.counters.refused++
-		w.log.Error(err, "a notification was refused for good, and is not sent again", "type", n.eventType, "id", n.id, "reason", n.data.Reason)
+		w.log.Error(err, "a notification was rejected for good, and is not sent again", "type", n.eventType, "id", n.id, "reason", n.data.Reason)
 	default:
 		w.counters.failures++
 		if before == nil || before.Error() != err.Error() {
-			w.log.Error(err, "notifications are not delivered, it is tried again", "waiting", len(w.queue))
+			w.log.Error(err, "delivering notifications, will be retried", "waiting", len(w.queue))
 		}
 		return false
 	}
-	w.queue[0] = nil // the texts are not held any longer
+	w.queue[0] = nil // releases its texts
 	w.queue = w.queue[1:]
 	return true
 }
 
-// isPermanent says whether the receiver would refuse this notification each time.
+// isPermanent reports whether the receiver would reject this notification each time.
 func isPermanent(err error) bool {
 	var statusErr *httpclient.StatusError
 	if !errors.As(err, &statusErr) {
@@ -136,7 +135,7 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// retryAfter is how long the receiver wants to be left alone.
+// retryAfter returns the delay that the receiver requests.
 func retryAfter(err error) time.Duration {
 	var statusErr *httpclient.StatusError
 	if errors.As(err, &statusErr) {

@@ -6,118 +6,88 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The types of the events. Those about steps have a step in their data.
 const (
-	TypeStarted     = "io.openshift.managed.upgrade.started"      // the upgrade begins
-	TypeDelayed     = "io.openshift.managed.upgrade.delayed"      // it has waited for long and has not commenced
-	TypeCompleted   = "io.openshift.managed.upgrade.completed"    // it is complete
-	TypeFailed      = "io.openshift.managed.upgrade.failed"       // it was given up
-	TypeCancelled   = "io.openshift.managed.upgrade.cancelled"    // it was called off before it had commenced
-	TypeNotice      = "io.openshift.managed.upgrade.notice"       // anything else about it; the reason says what
-	TypeStepWaiting = "io.openshift.managed.upgrade.step.waiting" // a step waits; the reason says for what
-	TypeStepUnknown = "io.openshift.managed.upgrade.step.unknown" // a step cannot find out how things are
-	TypeStepDone    = "io.openshift.managed.upgrade.step.done"    // what the step is named for holds
-	TypeStepSkipped = "io.openshift.managed.upgrade.step.skipped" // a step was left out; the reason says why
-	TypeStepFailed  = "io.openshift.managed.upgrade.step.failed"  // because of this step the upgrade is given up
+	TypeStarted     = "io.openshift.managed.upgrade.started"
+	TypeDelayed     = "io.openshift.managed.upgrade.delayed"
+	TypeStalled     = "io.openshift.managed.upgrade.stalled"
+	TypeRecovered   = "io.openshift.managed.upgrade.recovered"
+	TypeCompleted   = "io.openshift.managed.upgrade.completed"
+	TypeFailed      = "io.openshift.managed.upgrade.failed"
+	TypeCancelled   = "io.openshift.managed.upgrade.cancelled"
+	TypeSkipped     = "io.openshift.managed.upgrade.skipped"
+	TypeNotice      = "io.openshift.managed.upgrade.notice"
+	TypeStepWaiting = "io.openshift.managed.upgrade.step.waiting"
+	TypeStepUnknown = "io.openshift.managed.upgrade.step.unknown"
+	TypeStepDone    = "io.openshift.managed.upgrade.step.done"
+	TypeStepSkipped = "io.openshift.managed.upgrade.step.skipped"
+	TypeStepFailed  = "io.openshift.managed.upgrade.step.failed"
 )
 
-// Types are all types of events with what they say, in the order of an upgrade.
+// Types returns all types of events with their descriptions, in the order of an upgrade.
 func Types() [][2]string {
 	return [][2]string{
-		{TypeStarted, "The upgrade begins."},
+		{TypeStarted, "The upgrade has started."},
 		{TypeDelayed, "The upgrade takes long to commence."},
-		{TypeStepWaiting, "A step waits; the reason says for what."},
-		{TypeStepUnknown, "A step cannot find out how things are."},
-		{TypeStepDone, "What the step is named for holds."},
-		{TypeStepSkipped, "A step was left out; the reason says why."},
-		{TypeStepFailed, "The upgrade is given up because of this step."},
+		{TypeStepWaiting, "A step is waiting; the reason and the message state for what."},
+		{TypeStepUnknown, "A step cannot determine the state of the cluster."},
+		{TypeStepDone, "A step is done: the condition that it is named for holds."},
+		{TypeStepSkipped, "A step was skipped; the reason and the message state why."},
+		{TypeStepFailed, "The upgrade fails because of this step."},
+		{TypeStalled, "The current step takes longer than it should."},
+		{TypeRecovered, "A step that had stalled is done."},
 		{TypeCompleted, "The upgrade is complete."},
-		{TypeFailed, "The upgrade has failed, and what it had left behind was cleaned up; the message says why."},
-		{TypeCancelled, "The upgrade was called off before it had commenced, and what it had left behind was cleaned up."},
-		{TypeNotice, "Anything else about the upgrade, such as what the early check has found; the reason says what."},
+		{TypeFailed, "The upgrade has failed and was cleaned up; the message states why."},
+		{TypeCancelled, "The upgrade was cancelled before it had commenced, and was cleaned up."},
+		{TypeSkipped, "The upgrade was skipped before it had commenced; the message states why."},
+		{TypeNotice, "Anything else about the upgrade, such as the result of the pre-check; the reason states what."},
 	}
 }
 
-// The reasons of the notifications about the upgrade as a whole.
-const (
-	started   = "UpgradeStarted"
-	delayed   = "UpgradeDelayed"
-	completed = "UpgradeCompleted"
-	failed    = "UpgradeFailed"
-	cancelled = "UpgradeCancelled"
-)
-
-// notDelivered is the reason of a step whose notification was not delivered.
-const notDelivered = "NotDelivered"
-
-// typesByReason are the types of the notifications about the upgrade as a whole.
-var typesByReason = map[string]string{
-	started: TypeStarted, delayed: TypeDelayed, completed: TypeCompleted, failed: TypeFailed, cancelled: TypeCancelled,
+// typesByMilestone are the types of the events that announce a milestone.
+var typesByMilestone = map[engine.Milestone]string{
+	engine.MilestoneStarted: TypeStarted, engine.MilestoneDelayed: TypeDelayed, engine.MilestoneCompleted: TypeCompleted,
+	engine.MilestoneFailed: TypeFailed, engine.MilestoneCancelled: TypeCancelled, engine.MilestoneSkipped: TypeSkipped,
+	notify.MilestoneStalled: TypeStalled, notify.MilestoneRecovered: TypeRecovered,
 }
 
-// milestoneOf is the reason of the notification about the upgrade as a whole that
-// was sent by a step, or that could not be; empty if the step sent none: it is
-// none of those that do, or there was nothing to tell, or it did not get that far.
-func milestoneOf(record history.Record, c history.StepCondition) string {
-	if c.CompleteTime == nil || c.Status != metav1.ConditionTrue || c.Reason != engine.ReasonDone && c.Reason != notDelivered {
-		return ""
-	}
-	switch c.Type {
-	case "StartedNotificationSent":
-		return started
-	case "DelayedNotificationSent":
-		return delayed
-	case "CompletedNotificationSent":
-		return completed
-	case "FailureNotificationSent":
-		return failureType(record)
-	}
-	return ""
-}
-
-// failureType tells an upgrade that was called off from one that failed: by the
-// first step that failed, since what fails after it is part of the clean-up.
-func failureType(record history.Record) string {
-	for _, c := range record.Conditions {
-		if c.CompleteTime != nil && c.Status == metav1.ConditionFalse {
-			if c.Reason == engine.ReasonCancelled {
-				return cancelled
-			}
-			break
-		}
-	}
-	return failed
+// typesByClass are the types of the events about steps.
+var typesByClass = map[engine.Class]string{
+	engine.ClassWaiting: TypeStepWaiting, engine.ClassUnknown: TypeStepUnknown, engine.ClassDone: TypeStepDone,
+	engine.ClassSkipped: TypeStepSkipped, engine.ClassFailed: TypeStepFailed,
 }
 
 // Data is the data of an event.
 type Data struct {
-	// Object is the object that the upgrade was asked for by.
+	// Object is the object that requests the upgrade.
 	Object Object `json:"object"`
 	// Severity is Normal or Warning, as in Kubernetes Events.
 	Severity string `json:"severity"`
 	// Reason is one CamelCase word for machines, Message is for people.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Version and Attempt say which attempt of an upgrade the event is about.
+	// Version and Attempt identify the attempt of the upgrade.
 	Version string `json:"version"`
 	Attempt int32  `json:"attempt"`
-	// Step is missing where the event is about the upgrade as a whole.
+	// Milestone is what the event means for the upgrade as a whole, such as Commenced. It is missing
+	// if it means nothing.
+	Milestone string `json:"milestone,omitempty"`
+	// Step is missing if the event is about the upgrade as a whole.
 	Step string `json:"step,omitempty"`
 }
 
-// Object names an object of Kubernetes.
+// Object identifies an object of Kubernetes.
 type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -133,65 +103,38 @@ type notification struct {
 	data          Data
 }
 
-// maxMessage bounds a message, in bytes.
-const maxMessage = 2048
+// The bounds of what others can write, in bytes.
+const (
+	maxMessage = 2048
+	maxWord    = 256
+)
 
-func objectOf(ref corev1.ObjectReference) Object {
-	return Object{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: string(ref.UID)}
+// newNotification returns a notification whose texts are bounded.
+func newNotification(ref corev1.ObjectReference, n engine.Notification, eventType string, at time.Time) *notification {
+	return &notification{id: n.ID, eventType: eventType, at: at, data: Data{
+		Object:   Object{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: string(ref.UID)},
+		Severity: n.Type, Reason: text.Sanitize(n.Reason, maxWord), Message: text.Sanitize(n.Message, maxMessage),
+		Version: text.Sanitize(n.Version, maxWord), Attempt: n.Attempt, Milestone: text.Sanitize(string(n.Milestone), maxWord),
+	}}
 }
 
-// eventsFor makes the notifications that the record says: one for each step that
-// has said something. Their ids are those of the Events about the same.
+// eventsFor returns the notifications of a record: one for each step that has answered. The IDs of
+// those about steps are the IDs of their Kubernetes Events.
 func eventsFor(ref corev1.ObjectReference, record history.Record) []*notification {
 	var all []*notification
-	for _, c := range record.Conditions {
-		n := &notification{at: timeOf(c), data: Data{
-			Object: objectOf(ref), Version: record.Version, Attempt: record.Attempt,
-			Severity: corev1.EventTypeNormal, Reason: c.Reason, Message: c.Message,
-		}}
-		key, status := record.Version+" "+c.Type, ""
-		reason, finished := milestoneOf(record, c), c.CompleteTime != nil
-		switch {
-		case reason != "":
-			key, status, n.eventType = record.Version, reason, typesByReason[reason]
-			n.data.Reason, n.data.Message = reason, strings.TrimPrefix(c.Message, "told: ")
-			if reason == failed || reason == delayed {
-				n.data.Severity = corev1.EventTypeWarning
-			}
-		case finished && c.Status == metav1.ConditionFalse:
-			status, n.eventType, n.data.Severity = "StepFailed", TypeStepFailed, corev1.EventTypeWarning
-		case finished && c.Reason == engine.ReasonDone:
-			status, n.eventType = "StepDone", TypeStepDone
-		case finished:
-			status, n.eventType = "StepSkipped", TypeStepSkipped
-		case c.Status == metav1.ConditionUnknown:
-			status, n.eventType, n.data.Severity = "StepUnknown", TypeStepUnknown, corev1.EventTypeWarning
-		case c.Reason == engine.ReasonStarted:
+	for _, n := range notify.FromRecord(ref, record) {
+		if n.Announces {
+			all = append(all, newNotification(ref, n.Announcement(ref, record), typesByMilestone[n.Milestone], n.Time))
 			continue
-		default:
-			status, n.eventType = "StepWaiting", TypeStepWaiting
 		}
-		if key != record.Version {
-			n.data.Step = c.Type
-		}
-		n.id = engine.NotificationID(string(ref.UID), engine.AttemptKey(record), key, status)
-		all = append(all, n)
+		next := newNotification(ref, n.Notification, typesByClass[n.Class], n.Time)
+		next.data.Step = text.Sanitize(n.Step, maxWord)
+		all = append(all, next)
 	}
 	return all
 }
 
-// timeOf is when what the condition says came about.
-func timeOf(c history.StepCondition) time.Time {
-	switch {
-	case c.CompleteTime != nil:
-		return c.CompleteTime.Time
-	case c.LastTransitionTime != nil:
-		return c.LastTransitionTime.Time
-	}
-	return time.Time{}
-}
-
-// encode writes the notification as a CloudEvent.
+// encode returns the notification as a CloudEvent in JSON.
 func (n *notification) encode(source string) ([]byte, error) {
 	e := event.New()
 	e.SetID(n.id)
@@ -201,13 +144,11 @@ func (n *notification) encode(source string) ([]byte, error) {
 	if !n.at.IsZero() {
 		e.SetTime(n.at.UTC())
 	}
-	data := n.data
-	data.Message = text.Truncate(data.Message, maxMessage)
-	if err := e.SetData(event.ApplicationJSON, data); err != nil {
-		return nil, fmt.Errorf("writing the data: %w", err)
+	if err := e.SetData(event.ApplicationJSON, n.data); err != nil {
+		return nil, fmt.Errorf("encoding the data: %w", err)
 	}
 	if err := e.Validate(); err != nil {
-		return nil, fmt.Errorf("writing the event: %w", err)
+		return nil, fmt.Errorf("encoding the event: %w", err)
 	}
 	return json.Marshal(e)
 }

@@ -11,19 +11,19 @@ import (
 
 var (
 	delivered = prometheus.NewDesc("managed_upgrade_notifications_delivered_total",
-		"Notifications that the receiver of the webhook has taken.", nil, nil)
+		"Notifications that the receiver of the webhook accepted.", nil, nil)
 	refused = prometheus.NewDesc("managed_upgrade_notifications_refused_total",
-		"Notifications that the receiver of the webhook refused for good, and that are not tried again.", nil, nil)
+		"Notifications that the receiver of the webhook rejected for good. They are not retried.", nil, nil)
 	failures = prometheus.NewDesc(metrics.NotificationFailures, metrics.NotificationFailuresHelp,
 		nil, prometheus.Labels{"channel": "webhook"})
 	pending = prometheus.NewDesc("managed_upgrade_notifications_pending",
-		"Notifications that wait for the receiver of the webhook.", nil, nil)
+		"Notifications that are waiting for the receiver of the webhook.", nil, nil)
 )
 
-// Describe names the metrics.
+// Describe implements prometheus.Collector.
 func (w *Webhook) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(w, to) }
 
-// Collect shows the metrics as they are now.
+// Collect implements prometheus.Collector.
 func (w *Webhook) Collect(to chan<- prometheus.Metric) {
 	w.mu.Lock()
 	count, queued := w.counters, len(w.queue)

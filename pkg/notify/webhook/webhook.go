@@ -16,20 +16,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// Options say by whom the receiver is told, and when.
+// Options configure a Webhook.
 type Options struct {
-	// Source says from which cluster the events come, as a URI reference. It is
-	// asked for each delivery; while it fails, so does the delivery.
+	// Source returns the cluster from which the events come, as a URI reference. It is called for
+	// each delivery, which fails if it does.
 	Source func(context.Context) (string, error)
-	// Clock tells the time, and when to try again.
-	Clock clock.Clock
-	// Log says what is in the way of deliveries, once until that changes.
+	Clock  clock.Clock
+	// Log receives each error of deliveries once, until it changes.
 	Log logr.Logger
 }
 
-// Webhook tells one receiver, who may change.
+// Sender sends one event to the receiver.
+type Sender interface {
+	Do(ctx context.Context, r httpclient.Request) ([]byte, error)
+}
+
+// Webhook delivers notifications to one receiver, which may change.
 type Webhook struct {
 	source func(context.Context) (string, error)
 	clock  clock.Clock
@@ -37,46 +42,62 @@ type Webhook struct {
 	wake   chan struct{} // holds a token if there may be something to deliver
 
 	mu        sync.Mutex
-	receiver  *receiver                  // nil: there is none
+	receiver  *receiver                  // nil means none
 	queue     []*notification            // in order; the first one is being delivered
-	published map[string]map[string]bool // subject's uid → ids that were queued
+	published map[string]map[string]bool // UID of the object → IDs that were queued
+	rejected  map[string]bool            // UIDs of the objects of which something did not fit into the queue
 	counters  counters
-	err       error // why the last try failed; nil if it did not
+	err       error // of the last attempt
 }
 
-// receiver is who is told.
+// receiver is the destination of notifications.
 type receiver struct {
-	*httpclient.Client
-	superseded chan struct{} // closed once another one is told
+	Sender
+	superseded chan struct{} // closed once another receiver is set
 }
 
-// counters are what the metrics show.
+// counters are the values of the metrics.
 type counters struct{ delivered, failures, refused float64 }
 
-// MaxQueued is how many notifications wait at most: those of several upgrades.
-const MaxQueued = 256
+const (
+	// MaxQueued is the number of notifications about steps that wait at most: those of several
+	// upgrades. The others are published again from the record.
+	MaxQueued = 256
+	// maxQueuedNotices bounds all notifications that wait. No record holds the others.
+	maxQueuedNotices = 4 * MaxQueued
+)
 
-var errQueueFull = errors.New("too many notifications wait for the receiver")
+var errQueueFull = errors.New("too many notifications are waiting for the receiver")
 
-// New makes a Webhook that has no receiver yet.
+// New returns a Webhook without a receiver.
 func New(o Options) *Webhook {
 	return &Webhook{
 		source: o.Source, clock: o.Clock, log: o.Log,
-		wake: make(chan struct{}, 1), published: map[string]map[string]bool{},
+		wake: make(chan struct{}, 1), published: map[string]map[string]bool{}, rejected: map[string]bool{},
 	}
 }
 
-// SetReceiver sets the receiver, or returns why the options are invalid and changes nothing. Queued
-// notifications are delivered to the new receiver at once. Nil means no receiver: the queue is dropped,
-// and nothing is queued.
+// SetReceiver replaces the receiver. If the options are invalid, it returns an error and changes
+// nothing. Notifications that wait are delivered to the new receiver at once. Nil means no receiver:
+// they are dropped, and none are queued.
 func (w *Webhook) SetReceiver(options *httpclient.Options) error {
+	if options == nil {
+		w.SetSender(nil)
+		return nil
+	}
+	client, err := httpclient.New(*options)
+	if err != nil {
+		return err
+	}
+	w.SetSender(client)
+	return nil
+}
+
+// SetSender is SetReceiver with a client of one's own.
+func (w *Webhook) SetSender(sender Sender) {
 	var next *receiver
-	if options != nil {
-		client, err := httpclient.New(*options)
-		if err != nil {
-			return err
-		}
-		next = &receiver{client, make(chan struct{})}
+	if sender != nil {
+		next = &receiver{sender, make(chan struct{})}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,46 +106,46 @@ func (w *Webhook) SetReceiver(options *httpclient.Options) error {
 	}
 	w.receiver, w.err = next, nil
 	if next == nil {
-		w.queue, w.published = nil, map[string]map[string]bool{}
+		w.queue, w.published, w.rejected = nil, map[string]map[string]bool{}, map[string]bool{}
 	}
-	return nil
 }
 
-// Publish queues a notification about the subject as a whole, unless one with
-// this id was queued before or there is no receiver. It never waits; there is an
-// error if the queue is full.
+// Publish queues a notification about the upgrade as a whole, unless one with its ID was queued
+// before or there is no receiver. It never blocks, and returns an error if the queue is full.
 func (w *Webhook) Publish(_ context.Context, ref corev1.ObjectReference, n engine.Notification) error {
-	next := &notification{id: n.ID, eventType: typesByReason[n.Reason], at: w.clock.Now(), data: Data{
-		Object: objectOf(ref), Severity: n.Type, Reason: n.Reason, Message: n.Message, Version: n.Version, Attempt: n.Attempt,
-	}}
-	if next.eventType == "" {
-		next.eventType = TypeNotice
+	n.Milestone = notify.MilestoneOf(n)
+	eventType, known := typesByMilestone[n.Milestone]
+	if !known {
+		eventType, n.Milestone = TypeNotice, ""
 	}
-	return w.add(next)
+	return w.add(newNotification(ref, n, eventType, w.clock.Now()), maxQueuedNotices)
 }
 
-// PublishSteps queues what the record says of each step, in order, unless that was
-// queued before or there is no receiver. It never waits; if the queue is full,
-// there is an error, and what is left is queued the next time.
+// PublishSteps queues what the record contains of its steps, in order, unless it was queued before
+// or there is no receiver. It never blocks. If the queue is full it returns an error, and the rest is
+// queued by the next call; PendingError reports it until then.
 func (w *Webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, record history.Record) error {
 	for _, n := range eventsFor(ref, record) {
-		if err := w.add(n); err != nil {
+		if err := w.add(n, MaxQueued); err != nil {
 			return err
 		}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.rejected, string(ref.UID))
 	return nil
 }
 
-// Reset drops what was told about a subject that is over or gone. What waits
-// to be delivered is delivered nevertheless.
+// Reset forgets the IDs that were queued about an object. What waits is delivered nevertheless.
 func (w *Webhook) Reset(uid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.published, uid)
+	delete(w.rejected, uid)
 }
 
-// PendingError says whether everything that was queued about a subject was
-// delivered, or else what is in the way.
+// PendingError returns why notifications about an object are not delivered yet; nil means that all
+// are.
 func (w *Webhook) PendingError(uid string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,6 +156,8 @@ func (w *Webhook) PendingError(uid string) error {
 		}
 	}
 	switch {
+	case queued == 0 && w.rejected[uid]:
+		return errQueueFull
 	case queued == 0:
 		return nil
 	case w.err == nil:
@@ -143,21 +166,23 @@ func (w *Webhook) PendingError(uid string) error {
 	return fmt.Errorf("%d notifications are not delivered yet: %w", queued, w.err)
 }
 
-// LastError is why the last try to deliver something failed; nil if it did not.
+// LastError returns the error of the last attempt to deliver a notification.
 func (w *Webhook) LastError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-func (w *Webhook) add(n *notification) error {
+// add queues a notification if fewer than limit wait.
+func (w *Webhook) add(n *notification, limit int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uid := n.data.Object.UID
 	if w.receiver == nil || w.published[uid][n.id] {
 		return nil
 	}
-	if len(w.queue) >= MaxQueued {
+	if len(w.queue) >= limit {
+		w.rejected[uid] = true
 		return errQueueFull
 	}
 	if w.published[uid] == nil {
@@ -167,7 +192,7 @@ func (w *Webhook) add(n *notification) error {
 	w.queue = append(w.queue, n)
 	select {
 	case w.wake <- struct{}{}:
-	default: // there is a token already
+	default: // it holds a token
 	}
 	return nil
 }
