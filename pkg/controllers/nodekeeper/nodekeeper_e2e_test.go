@@ -148,7 +148,7 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	reconciler := &nodekeeper.Reconciler{
 		Clock: k.clock, Metrics: drainMetrics,
 		Config:   func() config.NodeDrain { return settings },
-		Attempts: k, Upgrades: []manager.Kind{{Object: &v1alpha1.UpgradeConfig{}}},
+		Attempts: k, Upgrades: []manager.Kind{{Object: &v1alpha1.UpgradeConfig{}, Namespaces: []string{devcluster.OperatorNamespace}}},
 	}
 	controller := reconciler.Controller()
 	mgr, err := ctrl.NewManager(access, ctrl.Options{
