@@ -206,7 +206,7 @@ func TestCommit_by_another_client(t *testing.T) {
 					return engine.Result{}, nil
 				}
 			}
-			s.reached["Commit"] = func() (bool, error) { return commenced, nil }
+			s.reached["Commit"] = func() (bool, error) { return commenced, t.Context().Err() }
 			s.setReached("ControlPlane", true, nil)
 			w.mustPass()
 			if got := lines(w.store.load()); !cmp.Equal(got, []string{"First False Unhealthy …"}) {

@@ -36,6 +36,7 @@ func (t fakePublisher) Publish(_ context.Context, _ corev1.ObjectReference, n en
 func (t fakePublisher) PublishSteps(_ context.Context, _ corev1.ObjectReference, record history.Record) error {
 	return t.record(record.Version)
 }
+
 func (t fakePublisher) NotifiedTime(corev1.ObjectReference, history.Record) metav1.Time {
 	return metav1.Time{}
 }

@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -212,7 +213,7 @@ func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 	if o := eviction.DeleteOptions; o != nil {
 		seconds = o.GracePeriodSeconds
 		if o.Preconditions != nil && o.Preconditions.UID != nil && *o.Preconditions.UID != pod.UID {
-			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, fmt.Errorf("the UID in the precondition does not match"))
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("the UID in the precondition does not match"))
 		}
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != "" {
@@ -221,7 +222,7 @@ func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 	budgets := w.budgetsOf(pod)
 	switch {
 	case len(budgets) > 1:
-		return apierrors.NewInternalError(fmt.Errorf("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
+		return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
 	case len(budgets) == 1:
 		budget := budgets[0].DeepCopy()
 		if budget.Status.DisruptionsAllowed < 1 {

@@ -55,7 +55,6 @@ type World struct {
 	timers    []timer
 	sequence  int // of timers and UIDs
 	observers []func(Change)
-	deleters  []func(Change)
 	actor     string
 	burst     int
 	turn      int // the process whose turn it is

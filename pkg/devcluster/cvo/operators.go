@@ -49,20 +49,12 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 	for ; s.work.current < len(s.options.Operators); s.work.next() {
 		operator := s.options.Operators[s.work.current]
 		status := findOperator(operators, operator.Name)
-		if status == nil { // somebody deleted it: like the real one, wait until it is back
+		if status == nil { // deleted by a client: like the real one, wait until it is back
 			return s.options.ProgressInterval, nil
 		}
-		if s.work.since.IsZero() {
-			if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
-				return 0, err
-			}
-			s.work.since = now
-		}
-		remaining := s.updateDuration(operator) - now.Sub(s.work.since)
-		if !operator.External && remaining <= 0 {
-			if err := s.finish(ctx, status, now); err != nil {
-				return 0, err
-			}
+		remaining, err := s.advance(ctx, operator, status, now)
+		if err != nil {
+			return 0, err
 		}
 		if VersionOf(status) != s.payload.Version || blockingReason(status) != "" {
 			if remaining <= 0 { // an event brings us back
@@ -75,6 +67,22 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 		s.work = nil
 	}
 	return s.options.ProgressInterval, nil
+}
+
+// advance starts the update of an operator, or finishes it when its time is over. It returns how long
+// the update still takes.
+func (s *Simulator) advance(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) (time.Duration, error) {
+	if s.work.since.IsZero() {
+		if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
+			return 0, err
+		}
+		s.work.since = now
+	}
+	remaining := s.updateDuration(operator) - now.Sub(s.work.since)
+	if operator.External || remaining > 0 {
+		return remaining, nil
+	}
+	return remaining, s.finish(ctx, status, now)
 }
 
 // startOperatorUpdate gives an operator the new release.

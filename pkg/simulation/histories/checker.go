@@ -50,13 +50,13 @@ type checker struct {
 	// requestedBy is the actor that has set the desired update, requestedAt when.
 	requestedBy string
 	requestedAt time.Time
-	// ours is the version that the operator has requested last: somebody else may request it, too.
+	// ours is the version that the operator has requested last: another client may request it, too.
 	ours string
 	// asked are the schedules that were ever seen, by version.
 	asked map[string][]schedule
 	// pausedAt and deletedAt are since when an upgrade is paused, or deleted.
 	pausedAt, deletedAt map[client.ObjectKey]time.Time
-	// tampered are the upgrades whose status or finalizer somebody else has written.
+	// tampered are the upgrades whose status or finalizer another client has written.
 	tampered map[types.UID]bool
 	events   map[string]bool
 
@@ -201,8 +201,8 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	}
 }
 
-// anyTampered reports whether an upgrade to the version has a status or finalizer that somebody else
-// has written: who may write a status may start an upgrade.
+// anyTampered reports whether an upgrade to the version has a status or finalizer that another client
+// has written: a client that may write a status may start an upgrade.
 func (c *checker) anyTampered(version string) bool {
 	for _, cfg := range c.configs {
 		for _, h := range cfg.Status.History {

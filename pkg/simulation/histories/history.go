@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -246,9 +247,9 @@ func (h *runner) restartAfter(d time.Duration) {
 
 // leader returns the newest process that is alive; nil if there is none.
 func (h *runner) leader() *simulation.Process {
-	for i := len(h.leaders) - 1; i >= 0; i-- {
-		if h.leaders[i].Alive() {
-			return h.leaders[i]
+	for _, leader := range slices.Backward(h.leaders) {
+		if leader.Alive() {
+			return leader
 		}
 	}
 	return nil

@@ -216,7 +216,7 @@ func TestAlertmanagerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.setFault(func(int) fault { return fails })
-	down := `answered 503 Service Unavailable`
+	down := `responded 503 Service Unavailable`
 	for tried, want := range map[time.Duration]string{
 		0:                "the alerts are not silenced yet: ",
 		time.Minute:      "the alerts are not silenced yet: ",

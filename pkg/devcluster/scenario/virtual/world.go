@@ -82,9 +82,7 @@ func New(story *scenario.Scenario) (*World, error) {
 	}
 	w.simulation.Observe(w.observe)
 	w.program = histories.Operator(w.Cluster, settings)
-	ctx, cancel := context.WithCancel(context.Background())
-	w.stops = append(w.stops, cancel)
-	w.run = func(script scenario.Script) { w.start(ctx, script) }
+	w.run = func(script scenario.Script) { w.start(context.Background(), script) } // Stop ends scripts
 	return w, nil
 }
 
