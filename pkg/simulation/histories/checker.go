@@ -322,8 +322,9 @@ func (c *checker) failed(at time.Time, key client.ObjectKey, now record.Record, 
 	}
 }
 
-// finality checks that what has ended does not change.
+// finality checks that what has ended does not change, except for when it was published.
 func (c *checker) finality(key client.ObjectKey, was, now record.Record) {
+	was.NotifiedTime = now.NotifiedTime
 	if was.CompleteTime != nil && was.Attempt == now.Attempt && was.UpgradeAt.Equal(now.UpgradeAt) && !reflect.DeepEqual(was, now) {
 		c.h.violate("record: the attempt of %s at %s has ended and is written again", key, now.Version)
 	}
