@@ -122,7 +122,7 @@ func checkGauge(name string, labels map[string]string, configs []v1alpha1.Upgrad
 		return fmt.Errorf("%s%v is about an UpgradeConfig without a history", name, labels)
 	}
 	newest := &config.Status.History[0]
-	truth := map[string]string{"version": newest.Version, "phase": string(newest.Phase)}
+	truth := map[string]string{"kind": "UpgradeConfig." + v1alpha1.GroupVersion.Group, "version": newest.Version, "phase": string(newest.Phase)}
 	for _, c := range newest.Conditions {
 		if c.StartTime != nil && c.CompleteTime == nil {
 			truth["step"] = c.Type
