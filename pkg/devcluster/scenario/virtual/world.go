@@ -52,7 +52,6 @@ type World struct {
 	observing  bool
 	notifying  bool // handlers are being called because of a change
 	changes    int  // number of stored changes
-	run        func(scenario.Script)
 	stops      []func()
 }
 
@@ -82,7 +81,6 @@ func New(story *scenario.Scenario) (*World, error) {
 	}
 	w.simulation.Observe(w.observe)
 	w.program = histories.Operator(w.Cluster, settings)
-	w.run = func(script scenario.Script) { w.start(context.Background(), script) } // Stop ends scripts
 	return w, nil
 }
 
@@ -195,10 +193,8 @@ func (w *World) list(ctx context.Context, gvk schema.GroupVersionKind) ([]*unstr
 func (w *World) Notifications() []string { return nil }
 
 // Go runs a script as the virtual time passes.
-func (w *World) Go(script scenario.Script) { w.run(script) }
-
-func (w *World) start(ctx context.Context, script scenario.Script) {
-	next, stop := iter.Pull(func(yield func(time.Duration) bool) { script(ctx, yield) })
+func (w *World) Go(script scenario.Script) {
+	next, stop := iter.Pull(func(yield func(time.Duration) bool) { script(context.Background(), yield) }) // Stop ends it
 	w.stops = append(w.stops, stop)
 	var advance func()
 	advance = func() {
