@@ -135,10 +135,11 @@ func operators(special []cvo.Operator) []cvo.Operator {
 
 // Validate returns an error for each invalid field, with the valid values.
 func (s Spec) Validate(path *field.Path) field.ErrorList {
+	written := s
 	s = s.WithDefaults()
 	var allErrs field.ErrorList
 	if s.Speed < 0 {
-		allErrs = append(allErrs, field.Invalid(path.Child("speed"), s.Speed, "must be greater than 0: 60 plays an hour in a minute"))
+		allErrs = append(allErrs, field.Invalid(path.Child("speed"), s.Speed, "must be greater than 0: at 60, an hour takes a minute"))
 	}
 	if s.CVO != Simulated && s.CVO != Real {
 		allErrs = append(allErrs, field.NotSupported(path.Child("cvo"), s.CVO, []CVO{Simulated, Real}))
@@ -154,14 +155,17 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 		seen[release.Version] = true
 	}
 	allErrs = append(allErrs, s.validateNodes(path)...)
+	allErrs = append(allErrs, s.validatePools(path.Child("pools"), written.Pools)...)
 	allErrs = append(allErrs, s.validateMachineSets(path.Child("machineSets"))...)
 	if s.Monitoring != nil {
 		allErrs = append(allErrs, s.Monitoring.Validate(path.Child("monitoring"))...)
 	}
-	for i, operator := range s.Operators {
+	for i, operator := range written.Operators {
+		at := path.Child("operators").Index(i)
 		if operator.Name == "" {
-			allErrs = append(allErrs, field.Required(path.Child("operators").Index(i).Child("name"), "name the ClusterOperator, such as network"))
+			allErrs = append(allErrs, field.Required(at.Child("name"), "must be the name of a ClusterOperator, such as network"))
 		}
+		allErrs = append(allErrs, operator.Takes.Validate(at.Child("takes"))...)
 	}
 	return allErrs
 }
@@ -174,12 +178,30 @@ func (s Spec) validateNodes(path *field.Path) field.ErrorList {
 	if s.Workers < 0 {
 		allErrs = append(allErrs, field.Invalid(path.Child("workers"), s.Workers, "must be at least 1"))
 	}
-	names, seen, all := map[string]bool{}, map[string]bool{}, 0
-	for i, pool := range s.Pools {
+	names, all := map[string]bool{}, 0
+	for _, pool := range s.Pools {
 		if all += max(pool.Nodes, 0); all > maxNodes {
-			return append(allErrs, field.Invalid(path.Child("workers"), s.Workers, fmt.Sprintf("there must be at most %d nodes in all pools together", maxNodes)))
+			return append(allErrs, field.Invalid(path.Child("workers"), s.Workers, fmt.Sprintf("all pools together must have at most %d nodes", maxNodes)))
 		}
-		at := path.Child("pools").Index(i)
+		for node := range pool.Nodes {
+			names[fmt.Sprintf("%s-%d", pool.Name, node)] = true
+		}
+	}
+	for i, node := range s.Nodes {
+		allErrs = append(allErrs, node.RebootTakes.Validate(path.Child("nodes").Index(i).Child("rebootTakes"))...)
+		if !names[node.Name] {
+			allErrs = append(allErrs, field.NotSupported(path.Child("nodes").Index(i).Child("name"), node.Name, slices.Sorted(maps.Keys(names))))
+		}
+	}
+	return allErrs
+}
+
+// validatePools validates the pools that the file names.
+func (s Spec) validatePools(path *field.Path, written []machineconfig.Pool) field.ErrorList {
+	var allErrs field.ErrorList
+	seen := map[string]bool{}
+	for i, pool := range written {
+		at := path.Index(i)
 		if bad := validation.IsDNS1123Label(pool.Name); len(bad) > 0 {
 			allErrs = append(allErrs, field.Invalid(at.Child("name"), pool.Name, "must be lower case letters, digits and dashes, such as infra"))
 		}
@@ -190,16 +212,9 @@ func (s Spec) validateNodes(path *field.Path) field.ErrorList {
 		switch {
 		case pool.Nodes < 0:
 			allErrs = append(allErrs, field.Invalid(at.Child("nodes"), pool.Nodes, "must not be negative"))
+		case pool.Nodes == 0:
 		case pool.Name == machineconfig.Master && pool.Nodes != s.Masters, pool.Name == machineconfig.Worker && pool.Nodes != s.Workers:
-			allErrs = append(allErrs, field.Invalid(at.Child("nodes"), pool.Nodes, fmt.Sprintf("must be left out: the number of %ss says it", pool.Name)))
-		}
-		for node := range pool.Nodes {
-			names[fmt.Sprintf("%s-%d", pool.Name, node)] = true
-		}
-	}
-	for i, node := range s.Nodes {
-		if !names[node.Name] {
-			allErrs = append(allErrs, field.NotSupported(path.Child("nodes").Index(i).Child("name"), node.Name, slices.Sorted(maps.Keys(names))))
+			allErrs = append(allErrs, field.Invalid(at.Child("nodes"), pool.Nodes, fmt.Sprintf("must be left out: the field %ss sets it", pool.Name)))
 		}
 	}
 	return allErrs
@@ -217,6 +232,7 @@ func (s Spec) validateMachineSets(path *field.Path) field.ErrorList {
 			allErrs = append(allErrs, field.Duplicate(at, set.Name))
 		}
 		seen[set.Name] = true
+		allErrs = append(allErrs, set.InstallTakes.Validate(path.Index(i).Child("installTakes"))...)
 	}
 	return allErrs
 }
@@ -224,7 +240,7 @@ func (s Spec) validateMachineSets(path *field.Path) field.ErrorList {
 // ValidateVersion returns an error if a version is invalid.
 func ValidateVersion(path *field.Path, version string) field.ErrorList {
 	if _, err := semver.Parse(version); err != nil {
-		return field.ErrorList{field.Invalid(path, version, "must be a semantic version of three numbers, such as 4.20.6")}
+		return field.ErrorList{field.Invalid(path, version, "must be a semantic version, such as 4.20.6")}
 	}
 	return nil
 }
@@ -244,7 +260,7 @@ func ValidateRelease(path *field.Path, release updategraph.Release) field.ErrorL
 func validateRisk(path *field.Path, risk updategraph.Risk) field.ErrorList {
 	var allErrs field.ErrorList
 	if risk.Name == "" {
-		allErrs = append(allErrs, field.Required(path.Child("name"), "name the risk in CamelCase, such as SlowDisks"))
+		allErrs = append(allErrs, field.Required(path.Child("name"), "must be a CamelCase name, such as SlowDisks"))
 	}
 	answers := []string{updategraph.Yes, updategraph.No, updategraph.Unknown}
 	if risk.Applies != "" && !slices.Contains(answers, risk.Applies) {

@@ -43,8 +43,8 @@ func TestWhatIsWrongWithACommandIsSaid(t *testing.T) {
 		want []string
 	}{
 		"an unknown command":               {[]string{"upp"}, []string{`unknown command "upp"`}},
-		"a scenario that is not there":     {[]string{"scenario", "healty-z"}, []string{"healty-z: there is neither", "healthy-z"}},
-		"a scenario that is broken":        {[]string{"scenario", broken}, []string{broken + ": expekt: there is no such field; there are"}},
+		"a scenario that is not there":     {[]string{"scenario", "healty-z"}, []string{"healty-z: neither a scenario nor a file", "healthy-z"}},
+		"a scenario that is broken":        {[]string{"scenario", broken}, []string{broken + ": expekt: Invalid value: unknown field"}},
 		"a scenario that needs the binary": {[]string{"simulate", "leader-dies"}, []string{"leader-dies: not possible in virtual time: the scenario needs binary: true"}},
 		"no scenario":                      {[]string{"scenario"}, []string{"there are 0 arguments, must be one: the name of a scenario", `"devcluster scenarios"`, "or a file"}},
 		"an argument too many":             {[]string{"up", "now"}, []string{`unexpected argument "now"; "devcluster up --help" lists the flags`}},
@@ -153,8 +153,8 @@ func TestANumberOfNodesThatMakesNoClusterIsRefused(t *testing.T) {
 		"--speed=0":         "--speed: is 0, must be greater than 0",
 		"--speed=NaN":       "--speed: is NaN, must be greater than 0",
 		"--speed=Inf":       "--speed: is +Inf, must be greater than 0",
-		"--pool=worker=2":   "pools[1].nodes: Invalid value: 2: must be left out: the number of workers says it",
-		"--workers=2000000": "there must be at most 2000 nodes in all pools together",
+		"--pool=worker=2":   "pools[0].nodes: Invalid value: 2: must be left out: the field workers sets it",
+		"--workers=2000000": "all pools together must have at most 2000 nodes",
 	} {
 		spec, err := parseFlags(t, flag).applyTo(devcluster.Spec{})
 		if err == nil {

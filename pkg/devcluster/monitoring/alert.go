@@ -44,7 +44,7 @@ func (s Spec) Validate(path *field.Path) field.ErrorList {
 func (a Alert) Validate(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	if a.Name == "" {
-		allErrs = append(allErrs, field.Required(path.Child("alert"), "name the alert, such as etcdInsufficientMembers"))
+		allErrs = append(allErrs, field.Required(path.Child("alert"), "must be the name of an alert, such as etcdInsufficientMembers"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
 		at := path.Child("labels").Key(name)
@@ -52,9 +52,9 @@ func (a Alert) Validate(path *field.Path) field.ErrorList {
 		case !model.LegacyValidation.IsValidLabelName(name):
 			allErrs = append(allErrs, field.Invalid(at, name, "must be the name of a label: letters, digits and underscores, such as severity"))
 		case slices.Contains([]string{model.MetricNameLabel, model.AlertNameLabel, "alertstate"}, name):
-			allErrs = append(allErrs, field.Forbidden(at, "Prometheus sets it itself"))
+			allErrs = append(allErrs, field.Forbidden(at, "Prometheus sets it"))
 		case a.Labels[name] == "":
-			allErrs = append(allErrs, field.Required(at, "an empty label is as none"))
+			allErrs = append(allErrs, field.Required(at, "must not be empty; Prometheus drops empty labels"))
 		}
 	}
 	return allErrs

@@ -19,8 +19,8 @@ func binaryKinds() []string {
 	return []string{"Deployment", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition"}
 }
 
-// validateBinary returns an error for each part of a scenario that needs the operator's program or a real
-// server, unless the scenario declares that.
+// validateBinary returns an error for each part of a scenario that needs the operator's binary or a
+// real server, unless the scenario declares that.
 func (s *Scenario) validateBinary() field.ErrorList {
 	if s.Binary {
 		return nil

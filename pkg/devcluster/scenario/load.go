@@ -15,7 +15,9 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config/strict"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
@@ -45,15 +47,18 @@ func Load(files fs.FS, nameOrPath string, adjust ...func(*Scenario) error) (*Sce
 		if err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: there is neither a scenario of that name nor such a file; scenarios: %s", nameOrPath, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s: neither a scenario nor a file; scenarios: %s", nameOrPath, strings.Join(names, ", "))
 	}
 	return Decode(nameOrPath, content, adjust...)
 }
 
-// Decode reads a scenario, applies defaults, and validates it. Errors name the file.
+// Decode decodes a scenario, applies defaults, and validates it. The error names the file and, on a
+// line of its own, each unknown field and each invalid value. A syntax error or a value of another
+// type than its field is reported alone.
 func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scenario, error) {
 	s := &Scenario{}
-	if err := decode(content, s); err != nil {
+	allErrs, err := strict.Unmarshal(content, s)
+	if err != nil {
 		return nil, inFile(file, err)
 	}
 	for _, change := range adjust {
@@ -61,8 +66,9 @@ func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scen
 			return nil, err
 		}
 	}
+	allErrs = append(allErrs, s.Cluster.Validate(field.NewPath("cluster"))...) // as written: defaults move items
 	s.setDefaults()
-	allErrs := s.validate(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), path.Ext(file)))
+	allErrs = append(allErrs, s.validate(strings.TrimSuffix(path.Base(filepath.ToSlash(file)), path.Ext(file)))...)
 	if len(allErrs) == 0 {
 		return s, nil
 	}
@@ -71,13 +77,9 @@ func Decode(file string, content []byte, adjust ...func(*Scenario) error) (*Scen
 
 // inFile prefixes each error with the name of the file.
 func inFile(file string, errs ...error) error {
-	var lines []error
-	for _, err := range errs {
-		if joined, is := err.(interface{ Unwrap() []error }); is {
-			lines = append(lines, inFile(file, joined.Unwrap()...))
-			continue
-		}
-		lines = append(lines, fmt.Errorf("%s: %w", file, err))
+	lines := make([]error, len(errs))
+	for i, err := range errs {
+		lines[i] = fmt.Errorf("%s: %w", file, err)
 	}
 	return errors.Join(lines...)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-func TestEveryEmbeddedScenarioIsValid(t *testing.T) {
+func TestScenarios_are_valid(t *testing.T) {
 	t.Parallel()
 	names, err := scenario.Names(scenarios.Files)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestEveryEmbeddedScenarioIsValid(t *testing.T) {
 
 const minimal = "name: story\ndescription: Something happens.\n"
 
-func TestWhatAScenarioLeavesOut(t *testing.T) {
+func TestDecode_applies_defaults(t *testing.T) {
 	t.Parallel()
 	story, err := scenario.Decode("story.yaml", []byte(minimal))
 	if err != nil {
@@ -60,7 +60,7 @@ func TestWhatAScenarioLeavesOut(t *testing.T) {
 	}
 }
 
-func TestTheDesiredVersionIsTheHighestRelease(t *testing.T) {
+func TestDecode_defaults_to_highest_release(t *testing.T) {
 	t.Parallel()
 	story, err := scenario.Decode("story.yaml", []byte(minimal+"cluster: {releases: [{version: 4.20.9}, {version: 4.20.10}]}\n"))
 	if err != nil {
@@ -71,183 +71,192 @@ func TestTheDesiredVersionIsTheHighestRelease(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testing.T) {
+func TestDecode_reports_errors_with_paths(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		text string
 		want []string
 	}{
-		"an unknown field": {
-			"cluster: {worker: 3}", []string{"story.yaml: cluster.worker: there is no such field; there are channel, cvo, machineSets, masters, monitoring, nodes,"},
+		"unknown field": {
+			"cluster: {worker: 3}", []string{"story.yaml: cluster.worker: Invalid value: unknown field"},
 		},
-		"an unknown field of a list's element": {
-			"rules: [{name: a, do: [{apiserver: stop}]}]", []string{"rules[0].do[0].apiserver: there is no such field", "apiServer"},
+		"unknown field of a list item": {
+			"rules: [{name: a, do: [{apiserver: stop}]}]", []string{"rules[0].do[0].apiserver: Invalid value: unknown field", "apiServer"},
 		},
-		"MachineSets that cannot be": {
-			"cluster: {machineSets: [{name: a, installTakes: soon}]}", []string{`cluster.machineSets[0].installTakes: "soon" is not a duration`},
+		"unknown fields and invalid values": {
+			"cluster: {worker: 3, masters: -1, operators: [{name: a, takes: soon}]}\nexpect: {phase: Failed, within: 5, stableFor: -5s}\nupgradeConfigs: [{upgradeAt: 5s}]\nrules: [{name: a}]",
+			[]string{
+				"cluster.worker: Invalid value: unknown field", "cluster.masters: Invalid value: -1", "cluster.operators[0].takes: Invalid value",
+				"expect.phase: Invalid value: unknown field", "expect.within: Invalid value", "expect.stableFor: Invalid value",
+				"upgradeConfigs[0].upgradeAt: Invalid value", "rules[0].do: Required value",
+			},
 		},
-		"MachineSets of no name, or of the same one": {
+		"MachineSet without a duration": {
+			"cluster: {machineSets: [{name: a, installTakes: soon}]}", []string{`cluster.machineSets[0].installTakes: Invalid value: must be a duration such as "90s" or "1h30m", or "never"`},
+		},
+		"MachineSet names invalid and repeated": {
 			"cluster: {machineSets: [{name: Worker A}, {name: a}, {name: a}]}", []string{"cluster.machineSets[0].name: Invalid value", "such as worker-a", "cluster.machineSets[2].name: Duplicate value"},
 		},
-		"a text for a number": {
-			"cluster: {workers: three}", []string{`cluster.workers: is "three", must be a whole number`},
+		"string instead of a number": {
+			"cluster: {workers: three}", []string{`cluster.workers: Invalid value: "string": must be a whole number`},
 		},
-		"a number for a text": {
-			"cluster: {version: 4.20}", []string{`cluster.version: is 4.2, must be a text (numbers and true or false in quotes)`},
+		"number instead of a string": {
+			"cluster: {version: 4.20}", []string{`cluster.version: Invalid value: "number": must be a string, in quotes if it could be something else`},
 		},
-		"a mapping for a list": {
-			"rules: {name: a}", []string{`rules: is {"name":"a"}, must be a list`},
+		"mapping instead of a list": {
+			"rules: {name: a}", []string{`rules: Invalid value: "mapping": must be a list`},
 		},
-		"a text for a mapping": {
-			"cluster: small", []string{`cluster: is "small", must be a mapping with channel,`},
+		"string instead of a mapping": {
+			"cluster: small", []string{`cluster: Invalid value: "string": must be a mapping`},
 		},
-		"a duration without a unit": {
-			"rules: [{name: a, after: 5, do: [{apiServer: stop}]}]", []string{`rules[0].after: 5 is not a duration: write it like "90s", "1h30m" or "never"`},
+		"string of any length": {
+			"cluster: {channel: [" + strings.Repeat("x", 1000) + "]}", []string{`cluster.channel: Invalid value: "list": must be a string`},
 		},
-		"an offset without a sign": {
-			"upgradeConfigs: [{upgradeAt: 5s}]", []string{`upgradeConfigs[0].upgradeAt: "5s" is not an offset: write it like "+5s" or "-1h"`},
+		"durations without a unit": {
+			"rules: [{name: a, after: 5, do: [{wait: '5'}, {node: {name: a, rebootTakes: 5}}]}]\ncluster: {nodes: [{name: worker-0, rebootTakes: 5}]}",
+			[]string{
+				`rules[0].after: Invalid value: must be a duration such as "90s" or "1h30m", or "never"`, "rules[0].do[0].wait: Invalid value",
+				"rules[0].do[1].node.rebootTakes: Invalid value", "cluster.nodes[0].rebootTakes: Invalid value",
+			},
 		},
-		"a key that is there twice": {
+		"offset without a sign": {
+			"upgradeConfigs: [{upgradeAt: 5s}]", []string{`upgradeConfigs[0].upgradeAt: Invalid value: must be an offset such as "+5s" or "-1h"`},
+		},
+		"repeated key": {
 			"cluster: {workers: 1, workers: 2}", []string{"workers", "already"},
 		},
-		"several things at once": {
-			"cluster: {worker: 3}\nexpect: {phase: Failed}", []string{"cluster.worker: there", "expect.phase: there"},
+		"version invalid": {
+			"cluster: {version: \"4.20\"}", []string{`cluster.version: Invalid value: "4.20": must be a semantic version, such as 4.20.6`},
 		},
-		"a version that is none": {
-			"cluster: {version: \"4.20\"}", []string{`cluster.version: Invalid value: "4.20": must be a semantic version of three numbers, such as 4.20.6`},
-		},
-		"a release that is there twice": {
+		"release repeated": {
 			"cluster: {releases: [{version: 4.20.6}, {version: 4.20.6}]}", []string{`cluster.releases[1].version: Duplicate value: "4.20.6"`},
 		},
-		"a node that the cluster does not have": {
+		"node not in the cluster": {
 			"cluster: {masters: 1, workers: 1, nodes: [{name: worker-1}]}", []string{`cluster.nodes[0].name: Unsupported value: "worker-1": supported values: "master-0", "worker-0"`},
 		},
-		"an answer that is none": {
+		"risk with an unknown answer": {
 			"cluster: {releases: [{version: 4.20.6, risks: [{name: A, applies: perhaps}]}]}",
 			[]string{`cluster.releases[0].risks[0].applies: Unsupported value: "perhaps": supported values: "yes", "no", "unknown"`},
 		},
-		"a cluster version operator that does not exist": {
+		"cluster version operator unknown": {
 			"cluster: {cvo: actual}", []string{`cluster.cvo: Unsupported value: "actual": supported values: "simulated", "real"`},
 		},
-		"a configuration that the operator would refuse": {
+		"pools repeated and with nodes set twice": {
+			"cluster: {workers: 2, pools: [{name: infra, nodes: 1}, {name: infra, nodes: 2}, {name: worker, nodes: 7}]}",
+			[]string{`cluster.pools[1].name: Duplicate value: "infra"`, "cluster.pools[2].nodes: Invalid value: 7: must be left out: the field workers sets it"},
+		},
+		"operator configuration invalid": {
 			"operator: {config: {upgradeWindow: soon}}", []string{"operator.config: ", "upgradeWindow"},
 		},
-		"an expression that does not compile": {
+		"operator replicas too many": {
+			"operator: {replicas: 500}", []string{"operator.replicas: Invalid value: 500: must be 1 to 5"},
+		},
+		"expression with a syntax error": {
 			"rules: [{name: a, for: {kind: Node}, when: object.status =, do: [{apiServer: stop}]}]", []string{"rules[0].when: ", "must be a CEL expression", "Syntax error"},
 		},
-		"an expression that is a number": {
+		"expression of type int": {
 			"expect: {never: [{for: {kind: Node}, that: size(object.a)}]}", []string{"expect.never[0].that: ", "it is of type int"},
 		},
-		"a rule about nothing": {
-			"rules: [{name: a, when: object.a, do: [{apiServer: stop}]}]", []string{"rules[0].for: Required value: name the objects"},
+		"rule with a condition without objects": {
+			"rules: [{name: a, when: object.a, do: [{apiServer: stop}]}]", []string{"rules[0].for: Required value: must select the objects"},
 		},
-		"a rule that does nothing": {
-			"rules: [{name: a}]", []string{"rules[0].do: Required value: say what to do"},
+		"rule without actions": {
+			"rules: [{name: a}]", []string{"rules[0].do: Required value: must have at least one action"},
 		},
-		"an action that is two": {
+		"action with two fields": {
 			"rules: [{name: a, do: [{apiServer: stop, wait: 5s}]}]", []string{"rules[0].do[0]: Invalid value: must have exactly one of alertmanager, apiServer, apply, check, configure, delete,"},
 		},
-		"an action that is unknown": {
+		"action on the operator unknown": {
 			"rules: [{name: a, do: [{operator: pause}]}]", []string{`rules[0].do[0].operator: Unsupported value: "pause": supported values: "kill", "killLeader", "restart", "start", "stop"`},
 		},
-		"a patch of nothing": {
-			"rules: [{name: a, do: [{patch: {with: {spec: {}}}}]}]", []string{"rules[0].do[0].patch.for: Required value: name the object"},
+		"action on Prometheus unknown": {
+			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{prometheus: kill}]}]", []string{`rules[0].do[0].prometheus: Unsupported value: "kill": supported values: "start", "stop"`},
 		},
-		"a kind whose API nobody knows": {
-			"rules: [{name: a, for: {kind: Gadget}, do: [{apiServer: stop}]}]", []string{"rules[0].for.apiVersion: Required value: of kind Gadget nobody knows it by heart"},
+		"action on Alertmanager unknown": {
+			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{alertmanager: silence}]}]", []string{`rules[0].do[0].alertmanager: Unsupported value: "silence": supported values: "start", "stop"`},
 		},
-		"an expectation of an object that is not applied": {
-			"expect: {upgradeConfigs: [{name: other}]}", []string{`expect.upgradeConfigs[0].name: Not found: "other"`},
+		"action on the receiver unknown": {
+			"rules: [{name: a, do: [{receiver: kill}]}]", []string{`rules[0].do[0].receiver: Unsupported value: "kill": supported values: "start", "stop"`},
 		},
-		"a status that is none": {
-			"expect: {upgradeConfigs: [{conditions: {Succeeded: WindowMissed}}]}", []string{`expect.upgradeConfigs[0].conditions[Succeeded]: Invalid value: "WindowMissed": must be True, False or Unknown`},
+		"action on etcd unknown": {
+			"binary: true\nrules: [{name: a, do: [{etcd: pause}]}]", []string{`rules[0].do[0].etcd: Unsupported value: "pause": supported values: "kill", "start", "stop"`},
 		},
-		"an alert without a name": {
-			"cluster: {monitoring: {alerts: [{labels: {severity: critical}}]}}", []string{"cluster.monitoring.alerts[0].alert: Required value: name the alert"},
+		"patch without an object": {
+			"rules: [{name: a, do: [{patch: {with: {spec: {}}}}]}]", []string{"rules[0].do[0].patch.for: Required value: must select the object"},
 		},
-		"an alert that has one in another field": {
-			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{fire: {name: Smoke}}]}]", []string{"rules[0].do[0].fire.name: there is no such field; there are alert, labels"},
+		"deletion of a CloudEvent": {
+			"rules: [{name: a, for: {kind: CloudEvent}, do: [{delete: {kind: CloudEvent, name: a}}]}]", []string{"rules[0].do[0].delete: Forbidden: CloudEvents are read-only"},
 		},
-		"an alert that is a text": {
-			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{fire: Smoke}]}]", []string{`rules[0].do[0].fire: is "Smoke", must be a mapping with alert, labels`},
+		"kind of an unknown API": {
+			"rules: [{name: a, for: {kind: Gadget}, do: [{apiServer: stop}]}]", []string{"rules[0].for.apiVersion: Required value: must be set for kind Gadget"},
 		},
-		"labels that no alert can have": {
+		"check without an expression": {
+			"rules: [{name: a, do: [{check: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].check.that: Required value: must be a CEL expression"},
+		},
+		"until without an expression": {
+			"rules: [{name: a, do: [{until: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].until.that: Required value: must be a CEL expression"},
+		},
+		"alert without a name": {
+			"cluster: {monitoring: {alerts: [{labels: {severity: critical}}]}}", []string{"cluster.monitoring.alerts[0].alert: Required value: must be the name of an alert"},
+		},
+		"alert with its name in another field": {
+			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{fire: {name: Smoke}}]}]", []string{"rules[0].do[0].fire.name: Invalid value: unknown field"},
+		},
+		"alert as a string": {
+			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{fire: Smoke}]}]", []string{`rules.do.fire: Invalid value: "string": must be a mapping`},
+		},
+		"alert with invalid labels": {
 			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{fire: {alert: Smoke, labels: {a-b: c, alertstate: pending, severity: \"\"}}}]}]",
 			[]string{
 				`rules[0].do[0].fire.labels[a-b]: Invalid value: "a-b": must be the name of a label`,
-				"rules[0].do[0].fire.labels[alertstate]: Forbidden: Prometheus sets it itself",
-				"rules[0].do[0].fire.labels[severity]: Required value: an empty label is as none",
+				"rules[0].do[0].fire.labels[alertstate]: Forbidden: Prometheus sets it",
+				"rules[0].do[0].fire.labels[severity]: Required value: must not be empty",
 			},
 		},
-		"something that cannot be done to Prometheus": {
-			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{prometheus: kill}]}]", []string{`rules[0].do[0].prometheus: Unsupported value: "kill": supported values: "start", "stop"`},
+		"alerts and silences without monitoring": {
+			"rules: [{name: a, for: {kind: Alert}, do: [{check: {for: {kind: Silence}, that: object.a}}]}]\nexpect: {never: [{for: {kind: Silence}, that: object.a}]}",
+			[]string{"rules[0].for requires it", "rules[0].do[0] requires it", "expect.never[0].for requires it"},
 		},
-		"something that cannot be done to Alertmanager": {
-			"cluster: {monitoring: {}}\nrules: [{name: a, do: [{alertmanager: silence}]}]", []string{`rules[0].do[0].alertmanager: Unsupported value: "silence": supported values: "start", "stop"`},
+		"actions on monitoring without monitoring": {
+			"rules: [{name: a, do: [{fire: {alert: Smoke}}, {resolve: Smoke}, {prometheus: stop}, {alertmanager: stop}]}]",
+			[]string{
+				"cluster.monitoring: Required value: rules[0].do[0] requires it; write monitoring: {}",
+				"rules[0].do[1] requires it", "rules[0].do[2] requires it", "rules[0].do[3] requires it",
+			},
 		},
-		"something that cannot be done to the receiver": {
-			"rules: [{name: a, do: [{receiver: kill}]}]", []string{`rules[0].do[0].receiver: Unsupported value: "kill": supported values: "start", "stop"`},
+		"addresses without monitoring": {
+			"operator: {config: {a: [\"${PROMETHEUS_URL}\"]}}", []string{"cluster.monitoring: Required value: operator.config requires it"},
 		},
-		"a check of nothing": {
-			"rules: [{name: a, do: [{check: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].check.that: Required value: give a CEL expression"},
-		},
-		"a notification of a type that does not exist": {
-			"expect: {notifications: [done]}", []string{`expect.notifications[0]: Unsupported value: "done": supported values: "started", "delayed",`},
-		},
-		"parts that virtual time does not have": {
+		"parts that do not exist in virtual time": {
 			"cluster: {monitoring: {}}\noperator: {replicas: 2}\nrules: [{name: a, do: [{etcd: kill}]}]\nexpect: {notifications: [started]}",
 			[]string{
 				"binary: Required value: cluster.monitoring does not exist in virtual time: write binary: true",
 				"binary: Required value: operator.replicas", "binary: Required value: rules[0].do[0]", "binary: Required value: expect.notifications",
 			},
 		},
-		"something that cannot be done to etcd": {
-			"binary: true\nrules: [{name: a, do: [{etcd: pause}]}]", []string{`rules[0].do[0].etcd: Unsupported value: "pause": supported values: "kill", "start", "stop"`},
+		"notification type unknown": {
+			"expect: {notifications: [done]}", []string{`expect.notifications[0]: Unsupported value: "done": supported values: "started", "delayed",`},
 		},
-		"an until of nothing": {
-			"rules: [{name: a, do: [{until: {for: {kind: Node}}}]}]", []string{"rules[0].do[0].until.that: Required value: give a CEL expression"},
+		"expectation of an unknown UpgradeConfig": {
+			"expect: {upgradeConfigs: [{name: other}]}", []string{`expect.upgradeConfigs[0].name: Not found: "other"`},
 		},
-		"a change of what can only be looked at": {
-			"rules: [{name: a, for: {kind: CloudEvent}, do: [{delete: {kind: CloudEvent, name: a}}]}]", []string{"rules[0].do[0].delete: Forbidden: CloudEvents can be looked at, and not changed"},
+		"condition status unknown": {
+			"expect: {upgradeConfigs: [{conditions: {Succeeded: WindowMissed}}]}", []string{`expect.upgradeConfigs[0].conditions[Succeeded]: Invalid value: "WindowMissed": must be True, False or Unknown`},
 		},
-		"alerts and silences without monitoring": {
-			"rules: [{name: a, for: {kind: Alert}, do: [{check: {for: {kind: Silence}, that: object.a}}]}]\nexpect: {never: [{for: {kind: Silence}, that: object.a}]}",
-			[]string{"rules[0].for wants one", "rules[0].do[0] wants one", "expect.never[0].for wants one"},
-		},
-		"alerts without monitoring": {
-			"rules: [{name: a, do: [{fire: {alert: Smoke}}, {resolve: Smoke}, {prometheus: stop}, {alertmanager: stop}]}]",
-			[]string{
-				"cluster.monitoring: Required value: rules[0].do[0] wants one: write monitoring: {}",
-				"rules[0].do[1] wants one", "rules[0].do[2] wants one", "rules[0].do[3] wants one",
-			},
-		},
-		"addresses without monitoring": {
-			"operator: {config: {a: [\"${PROMETHEUS_URL}\"]}}", []string{"cluster.monitoring: Required value: operator.config wants one"},
-		},
-		"a phase that is none": {
+		"phase unknown": {
 			"expect: {upgradeConfigs: [{phase: Done}]}", []string{`expect.upgradeConfigs[0].phase: Unsupported value: "Done": supported values: "New", "Pending",`},
 		},
-		"a state that is none": {
+		"state unknown": {
 			"expect: {clusterVersion: {state: Done}}", []string{`expect.clusterVersion.state: Unsupported value: "Done": supported values: "Completed", "Partial"`},
 		},
-		"an object's name that is none": {
+		"UpgradeConfig name invalid": {
 			"upgradeConfigs: [{name: My Upgrade}]", []string{`upgradeConfigs[0].name: Invalid value: "My Upgrade": must be lower case letters`},
 		},
-		"a desired version that is none": {
-			"upgradeConfigs: [{version: latest}]", []string{`upgradeConfigs[0].version: Invalid value: "latest": must be a semantic version`},
-		},
-		"more operators than a laptop runs": {
-			"operator: {replicas: 500}", []string{"operator.replicas: Invalid value: 500: must be 1 to 5"},
-		},
-		"pools that are there twice, or whose nodes are": {
-			"cluster: {workers: 2, pools: [{name: infra, nodes: 1}, {name: infra, nodes: 2}, {name: worker, nodes: 7}]}",
-			[]string{`cluster.pools[3].name: Duplicate value: "infra"`, "cluster.pools[1].nodes: Invalid value: 7: must be left out: the number of workers says it"},
-		},
-		"a text that has no end": {
-			"cluster: " + strings.Repeat("x", 1000), []string{`cluster: is "` + strings.Repeat("x", 99) + "…, must be a mapping with channel,"},
-		},
-		"two objects of one name": {
+		"UpgradeConfig name repeated": {
 			"upgradeConfigs: [{}, {}]", []string{`upgradeConfigs[1].name: Duplicate value: "example-upgrade-config"`},
+		},
+		"desired version invalid": {
+			"upgradeConfigs: [{version: latest}]", []string{`upgradeConfigs[0].version: Invalid value: "latest": must be a semantic version`},
 		},
 	}
 	for name, test := range tests {
@@ -255,7 +264,7 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 			t.Parallel()
 			_, err := scenario.Decode("story.yaml", []byte(minimal+test.text+"\n"))
 			if err == nil {
-				t.Fatal("it was accepted")
+				t.Fatal("accepted")
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
@@ -271,7 +280,7 @@ func TestWhatIsWrongWithAScenarioIsSaidWithItsPlaceAndWhatWouldBeRight(t *testin
 	}
 }
 
-func TestAScenarioHasTheNameOfItsFileAndADescription(t *testing.T) {
+func TestDecode_requires_file_name_and_description(t *testing.T) {
 	t.Parallel()
 	_, err := scenario.Decode("folder/other.yaml", []byte("name: story\n"))
 	if err == nil || !strings.Contains(err.Error(), "must be the name of the file: other") || !strings.Contains(err.Error(), "description: Required") {
@@ -279,15 +288,15 @@ func TestAScenarioHasTheNameOfItsFileAndADescription(t *testing.T) {
 	}
 }
 
-func TestAScenarioThatIsNotThereIsToldTogetherWithThoseThatAre(t *testing.T) {
+func TestLoad_lists_scenarios_for_unknown_name(t *testing.T) {
 	t.Parallel()
 	_, err := scenario.Load(scenarios.Files, "healty-z")
-	if err == nil || !strings.Contains(err.Error(), "healty-z: there is neither") || !strings.Contains(err.Error(), "healthy-z") {
+	if err == nil || !strings.Contains(err.Error(), "healty-z: neither a scenario nor a file") || !strings.Contains(err.Error(), "healthy-z") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestTheScenarioInTheDocumentationIsValid(t *testing.T) {
+func TestDocumentation_scenario_is_valid(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/devcluster.md")
 	if err != nil {
@@ -296,7 +305,7 @@ func TestTheScenarioInTheDocumentationIsValid(t *testing.T) {
 	_, rest, found := strings.Cut(string(page), "```yaml\n")
 	text, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
-		t.Fatal("there is no scenario in the documentation")
+		t.Fatal("the documentation has no scenario")
 	}
 	if _, err := scenario.Decode("superseded.yaml", []byte(text)); err != nil {
 		t.Error(err)
@@ -323,8 +332,8 @@ func TestConfigFile_contains_addresses(t *testing.T) {
 	}
 }
 
-// maxBinary is the number of scenarios that may need the operator's program: the others run in virtual
-// time, within seconds.
+// maxBinary limits the scenarios that need the operator's binary. The others run in virtual time,
+// within seconds.
 const maxBinary = 25
 
 func TestScenarios_most_run_in_virtual_time(t *testing.T) {
@@ -344,6 +353,6 @@ func TestScenarios_most_run_in_virtual_time(t *testing.T) {
 		}
 	}
 	if len(binary) > maxBinary {
-		t.Errorf("%d of %d scenarios need the operator's program, want at most %d: %v", len(binary), len(names), maxBinary, binary)
+		t.Errorf("%d of %d scenarios need the operator's binary, want at most %d: %v", len(binary), len(names), maxBinary, binary)
 	}
 }

@@ -18,29 +18,30 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
-func (s *Scenario) validate(name string) field.ErrorList {
+// validate returns an error for each invalid field beside those of the cluster.
+func (s *Scenario) validate(fileName string) field.ErrorList {
 	var allErrs field.ErrorList
-	if s.Name != name {
-		allErrs = append(allErrs, field.Invalid(field.NewPath("name"), s.Name, fmt.Sprintf("must be the name of the file: %s", name)))
+	if s.Name != fileName {
+		allErrs = append(allErrs, field.Invalid(field.NewPath("name"), s.Name, "must be the name of the file: "+fileName))
 	}
 	if s.Description == "" {
-		allErrs = append(allErrs, field.Required(field.NewPath("description"), "say in a sentence what happens"))
+		allErrs = append(allErrs, field.Required(field.NewPath("description"), "must be a sentence that describes the scenario"))
 	}
-	allErrs = append(allErrs, s.Cluster.Validate(field.NewPath("cluster"))...)
 	for i, object := range s.Objects {
 		allErrs = append(allErrs, validateObject(field.NewPath("objects").Index(i), object)...)
 	}
 	allErrs = append(allErrs, s.validateConfig()...)
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for i, u := range s.UpgradeConfigs {
 		at := field.NewPath("upgradeConfigs").Index(i)
-		if seen[u.Name] {
+		if names[u.Name] {
 			allErrs = append(allErrs, field.Duplicate(at.Child("name"), u.Name))
 		}
-		seen[u.Name] = true
+		names[u.Name] = true
 		if bad := validation.IsDNS1123Subdomain(u.Name); len(bad) > 0 {
 			allErrs = append(allErrs, field.Invalid(at.Child("name"), u.Name, "must be lower case letters, digits, dashes and dots, such as example"))
 		}
+		allErrs = append(allErrs, u.UpgradeAt.validate(at.Child("upgradeAt"))...)
 		allErrs = append(allErrs, devcluster.ValidateVersion(at.Child("version"), u.Version)...)
 	}
 	for i, rule := range s.Rules {
@@ -48,19 +49,19 @@ func (s *Scenario) validate(name string) field.ErrorList {
 	}
 	allErrs = append(allErrs, s.validateMonitoring()...)
 	allErrs = append(allErrs, s.validateBinary()...)
-	return append(allErrs, s.Expect.validate(field.NewPath("expect"), seen)...)
+	return append(allErrs, s.Expect.validate(field.NewPath("expect"), names)...)
 }
 
-// maxReplicas is how many operators a laptop runs beside a cluster.
+// maxReplicas is the number of operators that a laptop can run beside a cluster.
 const maxReplicas = 5
 
-// validateConfig asks the operator's own reader.
+// validateConfig parses the configuration as the operator does.
 func (s *Scenario) validateConfig() field.ErrorList {
 	if s.Operator.Replicas < 0 || s.Operator.Replicas > maxReplicas {
 		return field.ErrorList{field.Invalid(field.NewPath("operator", "replicas"), s.Operator.Replicas, fmt.Sprintf("must be 1 to %d", maxReplicas))}
 	}
-	const anywhere = "http://127.0.0.1:9090"
-	text, err := ConfigFile(s.Operator.Config, map[string]string{PrometheusURL: anywhere, AlertmanagerURL: anywhere, ReceiverURL: anywhere})
+	const anyURL = "http://127.0.0.1:9090"
+	text, err := ConfigFile(s.Operator.Config, map[string]string{PrometheusURL: anyURL, AlertmanagerURL: anyURL, ReceiverURL: anyURL})
 	if err == nil {
 		_, err = config.Parse([]byte(text))
 	}
@@ -77,8 +78,8 @@ const (
 	ReceiverURL     = "${RECEIVER_URL}"
 )
 
-// ConfigFile returns the text of an operator's configuration file, with the addresses in place of the
-// variables.
+// ConfigFile returns the text of an operator's configuration file. It replaces the variables by the
+// addresses.
 func ConfigFile(settings map[string]any, addresses map[string]string) (string, error) {
 	file := map[string]any{"apiVersion": config.APIVersion, "kind": config.Kind}
 	maps.Copy(file, settings)
@@ -93,15 +94,15 @@ func ConfigFile(settings map[string]any, addresses map[string]string) (string, e
 	return strings.NewReplacer(pairs...).Replace(string(text)), nil
 }
 
-// validateMonitoring says what there must be a monitoring for.
+// validateMonitoring returns an error for each use of monitoring in a cluster without it.
 func (s *Scenario) validateMonitoring() field.ErrorList {
 	if s.Cluster.Monitoring != nil {
 		return nil
 	}
 	var allErrs field.ErrorList
-	require := func(by *field.Path, is bool) {
-		if is {
-			allErrs = append(allErrs, field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s wants one: write monitoring: {}", by)))
+	require := func(user *field.Path, required bool) {
+		if required {
+			allErrs = append(allErrs, field.Required(field.NewPath("cluster", "monitoring"), fmt.Sprintf("%s requires it; write monitoring: {}", user)))
 		}
 	}
 	for i, rule := range s.Rules {
@@ -122,20 +123,21 @@ func (s *Scenario) validateMonitoring() field.ErrorList {
 func (r Rule) validate(path *field.Path) field.ErrorList {
 	var allErrs field.ErrorList
 	if r.Name == "" {
-		allErrs = append(allErrs, field.Required(path.Child("name"), "say what happens"))
+		allErrs = append(allErrs, field.Required(path.Child("name"), "must describe what happens"))
 	}
 	if r.For != nil {
 		allErrs = append(allErrs, r.For.validate(path.Child("for"))...)
 	}
 	if r.For == nil && r.When != "" {
-		allErrs = append(allErrs, field.Required(path.Child("for"), "name the objects that the rule looks at, such as {kind: ClusterVersion}"))
+		allErrs = append(allErrs, field.Required(path.Child("for"), "must select the objects of the condition, such as {kind: ClusterVersion}"))
 	}
 	allErrs = append(allErrs, validateExpression(path.Child("when"), r.When)...)
+	allErrs = append(allErrs, r.After.Validate(path.Child("after"))...)
 	if r.Times < 1 {
 		allErrs = append(allErrs, field.Invalid(path.Child("times"), r.Times, "must be at least 1"))
 	}
 	if len(r.Do) == 0 {
-		allErrs = append(allErrs, field.Required(path.Child("do"), "say what to do, such as [{apiServer: stop}]"))
+		allErrs = append(allErrs, field.Required(path.Child("do"), "must have at least one action, such as [{apiServer: stop}]"))
 	}
 	for i, action := range r.Do {
 		allErrs = append(allErrs, action.validate(path.Child("do").Index(i), r.For != nil)...)
@@ -143,30 +145,42 @@ func (r Rule) validate(path *field.Path) field.ErrorList {
 	return allErrs
 }
 
-// countSet returns how many kinds of action are set.
-func (a Action) countSet() int {
-	set := 0
-	for _, is := range []bool{
-		a.Wait != 0, a.Patch != nil, a.Apply != nil, a.Delete != nil, a.Release != nil, a.Node != nil,
-		a.Operator != "", a.Fire != nil, a.Resolve != "", a.Configure != nil, a.Check != nil, a.Until != nil,
-	} {
-		if is {
-			set++
-		}
+// set reports for each field of an action whether it is set.
+func (a Action) set() map[string]bool {
+	return map[string]bool{
+		"alertmanager": a.Alertmanager != "",
+		"apiServer":    a.APIServer != "",
+		"apply":        a.Apply != nil,
+		"check":        a.Check != nil,
+		"configure":    a.Configure != nil,
+		"delete":       a.Delete != nil,
+		"etcd":         a.Etcd != "",
+		"fire":         a.Fire != nil,
+		"node":         a.Node != nil,
+		"operator":     a.Operator != "",
+		"patch":        a.Patch != nil,
+		"prometheus":   a.Prometheus != "",
+		"receiver":     a.Receiver != "",
+		"release":      a.Release != nil,
+		"resolve":      a.Resolve != "",
+		"until":        a.Until != nil,
+		"wait":         a.Wait != 0,
 	}
-	for _, verb := range a.servers() {
-		if verb != "" {
-			set++
-		}
-	}
-	return set
 }
 
 func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	var allErrs field.ErrorList
-	if a.countSet() != 1 {
-		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+joinFields(fieldsOf(Action{}))))
+	count, all := 0, a.set()
+	for _, set := range all {
+		if set {
+			count++
+		}
 	}
+	if count != 1 {
+		names := strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of "+names))
+	}
+	allErrs = append(allErrs, a.Wait.Validate(path.Child("wait"))...)
 	if a.Patch != nil {
 		allErrs = append(allErrs, a.Patch.validate(path.Child("patch"), hasObject)...)
 	}
@@ -181,8 +195,8 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	if a.Release != nil {
 		allErrs = append(allErrs, devcluster.ValidateRelease(path.Child("release"), *a.Release)...)
 	}
-	if a.Node != nil && a.Node.Name == "" {
-		allErrs = append(allErrs, field.Required(path.Child("node", "name"), "name the node, such as worker-0"))
+	if a.Node != nil {
+		allErrs = append(allErrs, a.Node.validate(path.Child("node"))...)
 	}
 	allErrs = append(allErrs, a.validateVerbs(path)...)
 	if a.Fire != nil {
@@ -193,6 +207,14 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	}
 	if a.Until != nil {
 		allErrs = append(allErrs, a.Until.validate(path.Child("until"))...)
+	}
+	return allErrs
+}
+
+func (n Node) validate(path *field.Path) field.ErrorList {
+	allErrs := n.RebootTakes.Validate(path.Child("rebootTakes"))
+	if n.Name == "" {
+		allErrs = append(allErrs, field.Required(path.Child("name"), "must be the name of a node, such as worker-0"))
 	}
 	return allErrs
 }
@@ -218,7 +240,7 @@ func (a Action) validateVerbs(path *field.Path) field.ErrorList {
 func (p Patch) validate(path *field.Path, hasObject bool) field.ErrorList {
 	allErrs := validateTarget(path.Child("for"), p.For, hasObject)
 	if len(p.With) == 0 && len(p.Conditions) == 0 {
-		allErrs = append(allErrs, field.Required(path.Child("with"), "give a JSON merge patch, such as {spec: {paused: true}}, or conditions"))
+		allErrs = append(allErrs, field.Required(path.Child("with"), "must be a JSON merge patch, such as {spec: {paused: true}}, unless conditions are set"))
 	}
 	for kind, text := range p.Conditions {
 		allErrs = append(allErrs, validateCondition(path.Child("conditions").Key(kind), text)...)
@@ -226,16 +248,17 @@ func (p Patch) validate(path *field.Path, hasObject bool) field.ErrorList {
 	return allErrs
 }
 
+// validateTarget validates the object that an action changes; nil means the one of the rule.
 func validateTarget(path *field.Path, target *Object, hasObject bool) field.ErrorList {
 	switch {
 	case target == nil && hasObject:
 		return nil
 	case target == nil:
-		return field.ErrorList{field.Required(path, "name the object, such as {kind: Node, name: worker-0}: the rule is not about one")}
+		return field.ErrorList{field.Required(path, "must select the object, such as {kind: Node, name: worker-0}, since the rule has none")}
 	case target.IsExternal():
-		return field.ErrorList{field.Forbidden(path, target.Kind+"s can be looked at, and not changed")}
+		return field.ErrorList{field.Forbidden(path, target.Kind+"s are read-only")}
 	case target.Name == "":
-		return append(target.validate(path), field.Required(path.Child("name"), "name the object"))
+		return append(target.validate(path), field.Required(path.Child("name"), "must be the name of the object"))
 	default:
 		return target.validate(path)
 	}
@@ -243,30 +266,33 @@ func validateTarget(path *field.Path, target *Object, hasObject bool) field.Erro
 
 func (o Object) validate(path *field.Path) field.ErrorList {
 	if o.Kind == "" {
-		return field.ErrorList{field.Required(path.Child("kind"), "name the kind, such as ClusterVersion")}
+		return field.ErrorList{field.Required(path.Child("kind"), "must be a kind, such as ClusterVersion")}
 	}
 	if _, known := kinds[o.Kind]; o.APIVersion == "" && !known {
-		return field.ErrorList{field.Required(path.Child("apiVersion"), fmt.Sprintf("of kind %s nobody knows it by heart", o.Kind))}
+		return field.ErrorList{field.Required(path.Child("apiVersion"), "must be set for kind "+o.Kind)}
 	}
 	return nil
 }
 
+// validateObject validates that a whole object has a kind and a name.
 func validateObject(path *field.Path, object map[string]any) field.ErrorList {
+	const whole = "must be set, as in every object"
 	var allErrs field.ErrorList
 	for _, name := range []string{"apiVersion", "kind"} {
-		if text, is := object[name].(string); !is || text == "" {
-			allErrs = append(allErrs, field.Required(path.Child(name), "give the whole object"))
+		if text, ok := object[name].(string); !ok || text == "" {
+			allErrs = append(allErrs, field.Required(path.Child(name), whole))
 		}
 	}
-	metadata, is := object["metadata"].(map[string]any)
-	if name, isText := metadata["name"].(string); !is || !isText || name == "" {
-		allErrs = append(allErrs, field.Required(path.Child("metadata", "name"), "give the whole object"))
+	metadata, ok := object["metadata"].(map[string]any)
+	if name, isString := metadata["name"].(string); !ok || !isString || name == "" {
+		allErrs = append(allErrs, field.Required(path.Child("metadata", "name"), whole))
 	}
 	return allErrs
 }
 
 func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorList {
-	var allErrs field.ErrorList
+	allErrs := e.Within.Validate(path.Child("within"))
+	allErrs = append(allErrs, e.StableFor.Validate(path.Child("stableFor"))...)
 	for i, u := range e.UpgradeConfigs {
 		at := path.Child("upgradeConfigs").Index(i)
 		if !configs[u.Name] {
@@ -294,7 +320,7 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 	return allErrs
 }
 
-// eachStatement calls a function with each statement and its place.
+// eachStatement calls a function with the path of each statement and the statement.
 func (e Expect) eachStatement(call func(*field.Path, Statement)) {
 	for _, list := range []struct {
 		name       string
@@ -306,7 +332,7 @@ func (e Expect) eachStatement(call func(*field.Path, Statement)) {
 	}
 }
 
-// notificationTypes are the types of CloudEvents that there are, without what all begin with.
+// notificationTypes returns the types of CloudEvents without their common prefix.
 func notificationTypes() []string {
 	var known []string
 	for _, each := range webhook.Types() {
@@ -318,16 +344,16 @@ func notificationTypes() []string {
 func (s Statement) validate(path *field.Path) field.ErrorList {
 	allErrs := s.For.validate(path.Child("for"))
 	if s.That == "" {
-		allErrs = append(allErrs, field.Required(path.Child("that"), "give a CEL expression, such as object.status.machineCount > 0"))
+		allErrs = append(allErrs, field.Required(path.Child("that"), "must be a CEL expression, such as object.status.machineCount > 0"))
 	}
 	return append(allErrs, validateExpression(path.Child("that"), s.That)...)
 }
 
-// validateCondition checks "Status", "Status/Reason" and "Status/Reason: message".
+// validateCondition validates "Status", "Status/Reason", or "Status/Reason: message".
 func validateCondition(path *field.Path, text string) field.ErrorList {
 	status, _, _ := strings.Cut(text, "/")
 	if !slices.Contains([]string{"True", "False", "Unknown"}, status) {
-		return field.ErrorList{field.Invalid(path, text, "must be True, False or Unknown, and a reason after a slash if one is known, as in \"False/WindowMissed\" (in quotes)")}
+		return field.ErrorList{field.Invalid(path, text, "must be True, False or Unknown, optionally with a reason after a slash, as in \"False/WindowMissed\" (in quotes)")}
 	}
 	return nil
 }
@@ -337,7 +363,7 @@ func validateExpression(path *field.Path, expression string) field.ErrorList {
 		return nil
 	}
 	if _, err := compile(expression); err != nil {
-		return field.ErrorList{field.Invalid(path, expression, fmt.Sprintf("must be a CEL expression that is true or false: %s", strings.ReplaceAll(err.Error(), "\n", " ")))}
+		return field.ErrorList{field.Invalid(path, expression, "must be a CEL expression that is true or false: "+strings.ReplaceAll(err.Error(), "\n", " "))}
 	}
 	return nil
 }

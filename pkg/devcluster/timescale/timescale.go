@@ -9,9 +9,10 @@ package timescale
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Speed is the speed of the simulated parts relative to real ones. It is greater than 0.
@@ -31,6 +32,10 @@ type Duration time.Duration
 // Never exceeds the life of any dev cluster.
 const Never = Duration(math.MaxInt64)
 
+// invalid is what a text is decoded as that is no duration. Like all negative durations, it is
+// rejected by Validate.
+const invalid = Duration(-1)
+
 // String returns the encoded duration.
 func (d Duration) String() string {
 	if d == Never {
@@ -42,22 +47,36 @@ func (d Duration) String() string {
 // MarshalJSON encodes the duration.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON decodes "1h30m" or "never".
+// UnmarshalJSON decodes "1h30m" or "never". It accepts anything, so that Validate can report all
+// invalid values at once.
 func (d *Duration) UnmarshalJSON(data []byte) error {
-	errInvalid := errors.New(`is not a duration: write it like "90s", "1h30m" or "never"`)
-	var text string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return errInvalid
-	}
-	if text == "never" {
-		*d = Never
+	if string(data) == "null" { // as for every type: not set
 		return nil
 	}
-	parsed, err := time.ParseDuration(text)
-	if err != nil || parsed < 0 {
-		return errInvalid
+	*d = invalid
+	var text string
+	if err := json.Unmarshal(data, &text); err == nil {
+		*d = parse(text)
 	}
-	*d = Duration(parsed)
+	return nil
+}
+
+func parse(text string) Duration {
+	if text == "never" {
+		return Never
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return invalid
+	}
+	return Duration(parsed)
+}
+
+// Validate returns an error for a negative duration and for a text that is no duration.
+func (d Duration) Validate(path *field.Path) field.ErrorList {
+	if d < 0 {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, `must be a duration such as "90s" or "1h30m", or "never"`)}
+	}
 	return nil
 }
 

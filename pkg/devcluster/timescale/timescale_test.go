@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
-func TestSpeedDividesDurationsButNever(t *testing.T) {
+func TestSpeed_divides_durations_but_Never(t *testing.T) {
 	t.Parallel()
 	if got := timescale.Speed(60).Scale(timescale.Duration(time.Hour)); got != time.Minute {
 		t.Errorf("an hour takes %s at speed 60", got)
@@ -21,30 +21,48 @@ func TestSpeedDividesDurationsButNever(t *testing.T) {
 	}
 }
 
-func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
+func TestDuration_round_trip(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`"1h30m0s"`, `"never"`, `"0s"`} {
 		var d timescale.Duration
 		if err := json.Unmarshal([]byte(text), &d); err != nil {
 			t.Fatal(err)
 		}
-		if written, err := json.Marshal(d); err != nil || string(written) != text {
-			t.Errorf("%s is written as %s (%v)", text, written, err)
+		if encoded, err := json.Marshal(d); err != nil || string(encoded) != text {
+			t.Errorf("%s is encoded as %s (%v)", text, encoded, err)
 		}
-	}
-	for _, text := range []string{`"5"`, `5`, `"-5s"`, `"sometimes"`} {
-		var d timescale.Duration
-		if err := json.Unmarshal([]byte(text), &d); err == nil {
-			t.Errorf("%s was read as %s", text, d)
+		if errs := d.Validate(nil); len(errs) > 0 {
+			t.Errorf("%s: %v", text, errs)
 		}
 	}
 }
 
-func TestTheSoonerOfTwoDelays(t *testing.T) {
+func TestDuration_rejects_other_texts(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`"5"`, `5`, `"-5s"`, `"sometimes"`, `""`, `{}`} {
+		var d timescale.Duration
+		if err := json.Unmarshal([]byte(text), &d); err != nil {
+			t.Fatal(err)
+		}
+		if errs := d.Validate(nil); len(errs) == 0 {
+			t.Errorf("%s was decoded as %s", text, d)
+		}
+	}
+}
+
+func TestDuration_null_is_unset(t *testing.T) {
+	t.Parallel()
+	d := timescale.Duration(time.Minute)
+	if err := json.Unmarshal([]byte("null"), &d); err != nil || d != timescale.Duration(time.Minute) {
+		t.Errorf("got %s (%v)", d, err)
+	}
+}
+
+func TestMinNonZero(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 3, 3}, {3, 0, 3}, {2, 3, 2}, {3, 2, 2}} {
 		if got := timescale.MinNonZero(test.a, test.b); got != test.want {
-			t.Errorf("Sooner(%d, %d) = %d, want %d", test.a, test.b, got, test.want)
+			t.Errorf("MinNonZero(%d, %d) = %d, want %d", test.a, test.b, got, test.want)
 		}
 	}
 }
