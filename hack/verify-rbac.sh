@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that what hack/update-rbac.sh writes is up to date.
+# Fails if the output of hack/update-rbac.sh is outdated.
 set -euo pipefail
 
-exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" rbac deploy/operator/role.yaml
+exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" rbac deploy/operator/role.yaml deploy/file-integrity/role.yaml

@@ -204,7 +204,7 @@ func (c *Config) Settings() []Setting {
 		{"webhook.caFile", caFileDoc, StringSetting{&c.Webhook.CAFile, "", maxPathLen}},
 		{"webhook.tokenFile", tokenFileDoc, StringSetting{&c.Webhook.TokenFile, "", maxPathLen}},
 		{"webhook.timeout", "Timeout of one request.", DurationSetting{&c.Webhook.Timeout, 10 * time.Second, time.Second, 30 * time.Second}},
-		{"postUpgrade.procedures", "Procedures that run after an upgrade, in this order.", EnumListSetting{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
+		{"postUpgrade.procedures", "Procedures that run after an upgrade, in this order. FileIntegrityReinit requires the permissions in deploy/file-integrity.", EnumListSetting{&c.PostUpgrade.Procedures, []string{"FileIntegrityReinit"}}},
 		{"nodeDrain.timeOut", "How long after the start of a drain pods without a PodDisruptionBudget are deleted by force. The UpgradeConfig sets the time for pods with one.", DurationSetting{&c.NodeDrain.TimeOut, 45 * time.Minute, time.Second, day}},
 		{"nodeDrain.ignoreNamespaces", "Namespaces whose pods are never deleted by force; an asterisk matches any characters.", StringListSetting{&c.NodeDrain.IgnoreNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
 		{"healthCheck.ignoreNodes", "Names of nodes whose state does not block upgrades; an asterisk matches any characters.", StringListSetting{&c.HealthCheck.IgnoreNodes, nil, maxNames, maxNameLen}},

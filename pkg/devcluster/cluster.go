@@ -174,7 +174,7 @@ func (c *Cluster) Apply(ctx context.Context, files fs.FS, skip ...string) error 
 // Deploy applies what belongs to our operator, from the deploy folder of a checkout, except what runs it: the
 // CustomResourceDefinitions, the namespace, the ServiceAccount and its permissions.
 func (c *Cluster) Deploy(ctx context.Context, repository string) error {
-	for _, folder := range []string{"crds", "operator"} {
+	for _, folder := range []string{"crds", "operator", "file-integrity"} {
 		files := os.DirFS(filepath.Join(repository, "deploy", folder))
 		err := c.Apply(ctx, files, "Deployment")
 		if err != nil {

@@ -34,6 +34,7 @@ func namespaces() []string {
 		"openshift-cluster-version",
 		"openshift-config",
 		"openshift-config-managed",
+		"openshift-file-integrity",
 		machineapi.Namespace,
 		"openshift-monitoring",
 	}

@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,6 +108,9 @@ func restricted(t *testing.T) (*server, client.Client) {
 		"machinesets": func(ctx context.Context) error {
 			return operator.Create(ctx, machineSet("probe", nil, 1), client.DryRunAll)
 		},
+		"events": func(ctx context.Context) error {
+			return operator.Create(ctx, eventAbout("v1", "ConfigMap", "openshift-monitoring", home), client.DryRunAll)
+		},
 	}
 	for name, violates := range probes {
 		eventually(t, time.Minute, "the admission policy for "+name+" is in effect", func(ctx context.Context) error {
@@ -124,6 +128,14 @@ func machineSet(name string, labels map[string]any, replicas int64) *unstructure
 		"metadata": map[string]any{"labels": labels},
 		"spec":     map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": map[string]any{"set": name}}, "template": map[string]any{}},
 	})
+}
+
+// eventAbout returns an Event about an object. That of a cluster-scoped object is in namespace default.
+func eventAbout(apiVersion, kind, namespace, source string) *corev1.Event {
+	about := corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: "about"}
+	event := &corev1.Event{InvolvedObject: about, Reason: "Tested", Source: corev1.EventSource{Component: source}}
+	event.Namespace, event.Name = cmp.Or(namespace, metav1.NamespaceDefault), "about.1"
+	return event
 }
 
 func extraLabels() map[string]any { return map[string]any{extraLabel: "0b5ed6d2"} }
@@ -250,6 +262,28 @@ func TestAdmissionPolicies(t *testing.T) {
 		})
 	}
 
+	const upgrades, source = "upgrade.managed.openshift.io/v1alpha1", "managed-upgrade-operator"
+	for name, tc := range map[string]struct {
+		event  *corev1.Event
+		denied string
+	}{
+		"about a pod in any namespace":             {event: eventAbout("v1", "Pod", "openshift-monitoring", source)},
+		"about a node":                             {event: eventAbout("v1", "Node", "", source)},
+		"about an UpgradeConfig in any namespace":  {event: eventAbout(upgrades, "UpgradeConfig", "openshift-monitoring", source)},
+		"about an UpgradeConfig in its namespace":  {event: eventAbout(upgrades, "UpgradeConfig", home, source)},
+		"of the leader election, in its namespace": {event: eventAbout("v1", "Lease", home, "pod-1")},
+		"about a Secret elsewhere":                 {eventAbout("v1", "Secret", "openshift-monitoring", source), "about Nodes, Pods, and upgrades only"},
+		"about a custom kind named Pod":            {eventAbout("example.com/v1", "Pod", "openshift-monitoring", source), "about Nodes, Pods, and upgrades only"},
+		"about a ClusterVersion":                   {eventAbout("config.openshift.io/v1", "ClusterVersion", "", source), "about Nodes, Pods, and upgrades only"},
+		"about a pod, in the name of a kubelet":    {eventAbout("v1", "Pod", "openshift-monitoring", "kubelet"), "in its own name only"},
+		"about a node, without a source":           {eventAbout("v1", "Node", "", ""), "in its own name only"},
+	} {
+		t.Run("Event: "+name, func(t *testing.T) {
+			t.Parallel()
+			checkAdmission(t, operator.Create(t.Context(), tc.event, client.DryRunAll), tc.denied)
+		})
+	}
+
 	for name, request := range map[string]func(client.Client) error{
 		"a ClusterVersion is created": func(c client.Client) error {
 			return c.Create(t.Context(), object(clusterVersionKind, "", "version2", map[string]any{"spec": map[string]any{"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11"}}), client.DryRunAll)
@@ -351,8 +385,8 @@ func TestAdmissionPoliciesPerKind(t *testing.T) {
 	t.Parallel()
 	policies := pick[admissionregistrationv1.ValidatingAdmissionPolicy](t, kustomized(t), "ValidatingAdmissionPolicy")
 	bindings := pick[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, kustomized(t), "ValidatingAdmissionPolicyBinding")
-	if len(policies) != 4 || len(bindings) != len(policies) {
-		t.Fatalf("got %d policies and %d bindings, want four of each", len(policies), len(bindings))
+	if len(policies) != 5 || len(bindings) != len(policies) {
+		t.Fatalf("got %d policies and %d bindings, want five of each", len(policies), len(bindings))
 	}
 	for i, policy := range policies {
 		if bindings[i].Spec.PolicyName != policy.Name {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
@@ -108,9 +109,13 @@ func orAny(names []string) []string {
 // grantedPermissions returns what the generated Roles grant to the operator.
 func grantedPermissions(t *testing.T) map[permission]bool {
 	t.Helper()
-	objects, err := manifests.Decode([]byte(readFile(t, filepath.Join(deployFolder, "operator/role.yaml"))))
-	if err != nil {
-		t.Fatal(err)
+	var objects []*unstructured.Unstructured
+	for _, file := range []string{"operator/role.yaml", "file-integrity/role.yaml"} {
+		decoded, err := manifests.Decode([]byte(readFile(t, filepath.Join(deployFolder, file))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, decoded...)
 	}
 	granted := map[permission]bool{}
 	add := func(namespace string, rules []rbacv1.PolicyRule) {
@@ -164,6 +169,34 @@ func TestPermissions(t *testing.T) {
 	}
 	if len(unused) > maxUnused {
 		t.Errorf("%d permissions that no test uses, want at most %d: %q", len(unused), maxUnused, unused)
+	}
+}
+
+// TestWatchedNamespaceRole compares the role for further namespaces with the role in the operator's own namespace.
+func TestWatchedNamespaceRole(t *testing.T) {
+	t.Parallel()
+	const group = "upgrade.managed.openshift.io"
+	var want, got []string
+	for p := range grantedPermissions(t) {
+		if p.group == group {
+			p.namespace = ""
+			want = append(want, p.String())
+		}
+	}
+	for _, role := range pick[rbacv1.ClusterRole](t, kustomized(t), "ClusterRole") {
+		if role.Name != "managed-upgrade-operator-watched-namespace" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				got = append(got, permission{group: rule.APIGroups[0], resource: rule.Resources[0], verb: verb}.String())
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("permissions (-operator's namespace +further namespaces):\n%s", diff)
 	}
 }
 

@@ -31,8 +31,9 @@ const (
 	annotationReinitFor = "upgrade.managed.openshift.io/re-init-for"
 )
 
-// A cluster without the File Integrity Operator lacks the namespace in which a Role could be.
-// +kubebuilder:rbac:groups=fileintegrity.openshift.io,resources=fileintegrities,verbs=list;patch
+// A cluster without the File Integrity Operator lacks its namespace, so the Role is in a folder of its
+// own: deploy/file-integrity.
+// +kubebuilder:rbac:groups=fileintegrity.openshift.io,resources=fileintegrities,namespace=openshift-file-integrity,verbs=list;patch
 
 // fileIntegrityReinit requests new databases from the File Integrity Operator. Those made before the
 // upgrade hold the former files of the system, so every check of an updated node would fail. The
@@ -44,6 +45,8 @@ func fileIntegrityReinit(ctx context.Context, on Cluster, attempt string) (strin
 	switch {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 		return "nothing to do, the File Integrity Operator is not installed", nil
+	case apierrors.IsForbidden(err):
+		return "", fmt.Errorf("listing the FileIntegrity objects in namespace %s (deploy/file-integrity has the permissions): %w", fileIntegrityNamespace, err)
 	case err != nil:
 		return "", fmt.Errorf("listing the FileIntegrity objects in namespace %s: %w", fileIntegrityNamespace, err)
 	}
