@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// twenty is a table of 20 steps of which all are done at once but the last,
-// which answers last, and a clean-up of 5.
+// twenty returns a table of 20 steps and 5 cleanup steps. All are done at once, except the last of the
+// 20, which returns last.
 func twenty(last engine.Result) engine.Runbook {
 	answers := func(result engine.Result) engine.UpgradeStep {
 		return func(context.Context, engine.Run) (engine.Result, error) { return result, nil }
@@ -26,7 +26,7 @@ func twenty(last engine.Result) engine.Runbook {
 	for i := range 20 {
 		book.Steps = append(book.Steps, engine.Step{
 			Name: fmt.Sprintf("Step%02d", i), FormerNames: []string{fmt.Sprintf("OldStep%02d", i)}, Doc: "A step.",
-			Do: answers(engine.Done("it is so")), Reached: no, Commits: i == 9,
+			Do: answers(engine.Done("done")), Reached: no, Commits: i == 9,
 			SlowAfter: time.Hour, FailAfter: 24 * time.Hour,
 		})
 	}
@@ -37,7 +37,7 @@ func twenty(last engine.Result) engine.Runbook {
 	return book
 }
 
-// BenchmarkSteadyPass is a look at an upgrade that waits in the last of 20 steps.
+// BenchmarkSteadyPass measures a pass of an upgrade that waits in the last of 20 steps.
 func BenchmarkSteadyPass(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	saves := 0
@@ -60,12 +60,12 @@ func BenchmarkSteadyPass(b *testing.B) {
 	}
 }
 
-// BenchmarkWholeUpgrade is one pass that takes 20 steps, each of which is ready.
+// BenchmarkWholeUpgrade measures one pass that runs 20 steps, each of which is ready.
 func BenchmarkWholeUpgrade(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	saves := 0
 	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { saves++; return nil }}
-	book := twenty(engine.Done("it is so"))
+	book := twenty(engine.Done("done"))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, next, err := e.Pass(b.Context(), book, history.Record{Version: "4.4.6"}, engine.Constraints{}); err != nil || !next.IsZero() {
@@ -75,7 +75,7 @@ func BenchmarkWholeUpgrade(b *testing.B) {
 	b.ReportMetric(float64(saves)/float64(b.N), "saves/op")
 }
 
-// BenchmarkAssess reads the record of an upgrade that waits in the last of 20 steps.
+// BenchmarkAssess measures the summary of an upgrade that waits in the last of 20 steps.
 func BenchmarkAssess(b *testing.B) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	e := &engine.Engine{Clock: clock, Save: func(context.Context, history.Record) error { return nil }}

@@ -100,8 +100,9 @@ type pass struct {
 	engine      *Engine
 	book        Runbook
 	constraints Constraints
-	saved       history.Record // as it is stored
-	record      history.Record // as it will be
+	saved       history.Record          // as it is stored
+	buffer      []history.StepCondition // holds the conditions of saved after the first save
+	record      history.Record          // as it will be
 	next        time.Time
 	urgent      bool  // what has changed is saved at once
 	saveErr     error // of a save within a step
@@ -298,7 +299,9 @@ func (p *pass) persist(ctx context.Context) error {
 	if err := p.engine.Save(ctx, *p.record.DeepCopy()); err != nil {
 		return fmt.Errorf("saving the record: %w", err)
 	}
-	p.saved = copyRecord(p.record)
+	p.saved = p.record
+	p.buffer = append(p.buffer[:0], p.record.Conditions...)
+	p.saved.Conditions = p.buffer
 	if p.engine.OnTransition != nil {
 		for _, t := range transitions {
 			p.engine.OnTransition(t)

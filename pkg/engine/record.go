@@ -54,9 +54,9 @@ func indexOfCondition(conditions []history.StepCondition, name string) int {
 
 // migrate makes the renamed record fit the table as it is now: it finishes what stands before the
 // furthest finished step but was added later, and what is waited for but was removed. Nothing is
-// dropped. It changes the slice in place.
+// dropped. If nothing changes, it returns the same slice, otherwise a new one.
 func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
-	repair(book, conditions, now)
+	conditions = slices.Clip(repair(book, conditions, now))
 
 	furthest := -1
 	for i := range book.Steps {
@@ -73,23 +73,36 @@ func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) 
 	return conditions
 }
 
-// renameSteps gives each condition the name that its step has now, in a new slice.
+// renameSteps gives each condition the name that its step has now. If nothing changes, it returns the
+// same slice, otherwise a new one.
 func renameSteps(book Runbook, conditions []history.StepCondition) []history.StepCondition {
-	conditions = slices.Clone(conditions)
+	copied := false
 	for _, step := range book.allSteps() {
 		for _, formerName := range step.FormerNames {
 			at := indexOfCondition(conditions, formerName)
-			if at >= 0 && indexOfCondition(conditions, step.Name) < 0 {
-				conditions[at].Type = step.Name
+			if at < 0 || indexOfCondition(conditions, step.Name) >= 0 {
+				continue
 			}
+			if !copied {
+				conditions, copied = slices.Clone(conditions), true
+			}
+			conditions[at].Type = step.Name
 		}
 	}
 	return conditions
 }
 
-// repair finishes what was removed from the table while it was running, and lets a step whose start
-// is not recorded have started now.
-func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) {
+// repair finishes steps that were removed from the table while they were running. It records now as
+// the start of a running step without a start. If nothing changes, it returns the same slice,
+// otherwise a new one.
+func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
+	damaged := func(c history.StepCondition) bool {
+		return !isFinished(c) && (c.StartTime == nil || book.indexOf(c.Type) < 0)
+	}
+	if !slices.ContainsFunc(conditions, damaged) {
+		return conditions
+	}
+	conditions = slices.Clone(conditions)
 	for i := range conditions {
 		c := &conditions[i]
 		if isFinished(*c) {
@@ -102,6 +115,7 @@ func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) {
 			applyResult(c, Skip(reasonRemovedFromRunbook, "this step is no longer part of the runbook"), nil, now)
 		}
 	}
+	return conditions
 }
 
 // insert adds a condition where the table has its step.

@@ -71,11 +71,13 @@ func Summarize(book Runbook, record history.Record, now time.Time, constraints C
 	p := pass{book: book, constraints: constraints}
 	p.record.Conditions = migrate(book, renameSteps(book, record.Conditions), toMetaTime(now))
 	conditions := p.record.Conditions
-	s := Summary{State: Running, Committed: committed(book, conditions), Failure: failure(book, conditions)}
+	s := Summary{State: Running, Committed: committed(book, conditions)}
 	if len(conditions) == 0 {
 		s.State = Idle
 	}
-	if s.Failure != nil {
+	if failed := failure(book, conditions); failed != nil {
+		c := *failed // the record may change later
+		s.Failure = &c
 		s.State, s.Outcome = CleaningUp, book.outcome(s.Failure, s.Committed)
 	}
 	step, index := current(book, conditions)
