@@ -9,10 +9,12 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/netresearch/go-cron v0.9.1
 	github.com/openshift/api v0.0.0-20260309185601-71270106f276
+	github.com/openshift/client-go v0.0.0-20260306160707-3935d929fc7d
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	go.uber.org/mock v0.6.0
 	go.uber.org/zap v1.27.1
 	golang.org/x/crypto v0.57.0
 	k8s.io/api v0.37.2

@@ -4,14 +4,15 @@
 # Generated files, and checks that need no compiler. A generated kind has a pair of scripts, hack/update-KIND.sh and
 # hack/verify-KIND.sh; a check has a hack/verify-KIND.sh alone.
 
-GENERATORS := bin/controller-gen bin/crd-ref-docs
+GENERATORS := bin/controller-gen bin/crd-ref-docs bin/mockgen
 CHECKERS := bin/golangci-lint
 
 .PHONY: generate
-generate: bin/controller-gen ## Generate what the code needs: deepcopy functions, CRDs, RBAC.
+generate: bin/controller-gen bin/mockgen ## Generate what the code needs: deepcopy functions, CRDs, RBAC, mocks.
 	hack/update-deepcopy.sh
 	hack/update-crds.sh
 	hack/update-rbac.sh
+	hack/update-mocks.sh
 
 .PHONY: update
 update: $(GENERATORS) ## Generate every generated file.

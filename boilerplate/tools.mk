@@ -31,6 +31,7 @@ $(eval $(call tool,cluster-version-operator,cluster-version-operator,github.com/
 
 $(eval $(call tool,controller-gen,generators,sigs.k8s.io/controller-tools/cmd/controller-gen,25 s))
 $(eval $(call tool,crd-ref-docs,generators,github.com/elastic/crd-ref-docs,10 s))
+$(eval $(call tool,mockgen,mockgen,go.uber.org/mock/mockgen,10 s))
 $(eval $(call tool,golangci-lint,lint,sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter,2 min))
 $(eval $(call tool,govulncheck,vulncheck,golang.org/x/vuln/cmd/govulncheck,15 s))
 

@@ -90,7 +90,10 @@ func (e *ExtraNodes) add(ctx context.Context, attempt engine.AttemptRef, withinT
 	if err != nil {
 		return engine.Result{}, err
 	}
-	extras := desired(all, attempt)
+	extras, err := desired(all, attempt)
+	if err != nil {
+		return engine.Result{}, err
+	}
 	if err := e.delete(ctx, orphaned(all, extras)...); err != nil {
 		return engine.Result{}, err
 	}

@@ -8,15 +8,17 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	machinev1beta1apply "github.com/openshift/client-go/machine/applyconfigurations/machine/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -97,20 +99,24 @@ type extra struct {
 
 // desired returns the extra MachineSets of an attempt: one for each MachineSet that has Machines of
 // workers and is not extra itself.
-func desired(all []machineSet, attempt engine.AttemptRef) []extra {
+func desired(all []machineSet, attempt engine.AttemptRef) ([]extra, error) {
 	var extras []extra
 	for _, set := range all {
 		if !set.hasWorkers() || set.isExtra() || set.deleting() {
 			continue
 		}
 		name := nameOf(attempt, set.GetName())
-		e := extra{name: name, source: set.GetName(), desired: copyOf(set, name, attempt)}
+		copied, err := copyOf(set, name, attempt)
+		if err != nil {
+			return nil, err
+		}
+		e := extra{name: name, source: set.GetName(), desired: copied}
 		if at := slices.IndexFunc(all, func(m machineSet) bool { return m.GetName() == name }); at >= 0 {
 			e.actual = &all[at]
 		}
 		extras = append(extras, e)
 	}
-	return extras
+	return extras, nil
 }
 
 // orphaned returns the surplus extra MachineSets: those of other attempts, and those whose original no
@@ -134,36 +140,44 @@ func nameOf(attempt engine.AttemptRef, source string) string {
 	return strings.TrimRight(prefix, "-.") + suffix
 }
 
-// copyOf returns a MachineSet of one Machine that copies another one. Its own selector keeps the Machines
-// of the two apart.
-func copyOf(source machineSet, name string, attempt engine.AttemptRef) *unstructured.Unstructured {
+// copyOf returns a MachineSet of one Machine that copies another one, with fields that the types do not
+// know. Its own selector keeps the Machines of the two apart.
+func copyOf(source machineSet, name string, attempt engine.AttemptRef) (*unstructured.Unstructured, error) {
+	owner := map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID}
+	selected := map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID, labelMachineSet: name}
+	changes, err := runtime.DefaultUnstructuredConverter.ToUnstructured(machinev1beta1apply.MachineSet(name, Namespace).
+		WithLabels(owner).
+		WithAnnotations(map[string]string{
+			annotationUpgrade: fmt.Sprintf("%s/%s to %s at %s", attempt.Namespace, attempt.Name, attempt.Version, attempt.Key),
+			annotationSource:  source.GetName(),
+		}).
+		WithSpec(machinev1beta1apply.MachineSetSpec().
+			WithReplicas(1).
+			WithSelector(metav1apply.LabelSelector().WithMatchLabels(selected)).
+			WithTemplate(machinev1beta1apply.MachineTemplateSpec().
+				WithLabels(selected).
+				WithSpec(machinev1beta1apply.MachineSpec().WithLabels(owner))))) // the machine API copies these labels to the node
+	if err != nil {
+		return nil, fmt.Errorf("copying MachineSet %s: %w", source.GetName(), err)
+	}
 	spec, _, _ := unstructured.NestedMap(source.Object, "spec") // a deep copy
-	extraLabels := map[string]any{clusterstate.LabelExtraNodeOf: attempt.UID, labelMachineSet: name}
-	spec["replicas"] = int64(1)
-	spec["selector"] = map[string]any{"matchLabels": extraLabels}
-	addLabels(spec, extraLabels, "template", "metadata", "labels")
-	addLabels(spec, map[string]any{clusterstate.LabelExtraNodeOf: attempt.UID}, "template", "spec", "metadata", "labels") // the machine API copies them to the node
-
+	delete(spec, "selector")
 	set := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	set.SetGroupVersionKind(machineSetKind)
-	set.SetNamespace(Namespace)
-	set.SetName(name)
-	set.SetLabels(map[string]string{clusterstate.LabelExtraNodeOf: attempt.UID})
-	set.SetAnnotations(map[string]string{
-		annotationUpgrade: fmt.Sprintf("%s/%s to %s at %s", attempt.Namespace, attempt.Name, attempt.Version, attempt.Key),
-		annotationSource:  source.GetName(),
-	})
-	return set
+	overlay(set.Object, changes)
+	return set, nil
 }
 
-// addLabels adds labels at a path.
-func addLabels(spec, labels map[string]any, path ...string) {
-	all, _, _ := unstructured.NestedMap(spec, path...)
-	if all == nil {
-		all = map[string]any{}
+// overlay sets fields of an object. Mappings are merged, and other values replaced.
+func overlay(object, fields map[string]any) {
+	for key, value := range fields {
+		from, isMap := value.(map[string]any)
+		into, wasMap := object[key].(map[string]any)
+		if isMap && wasMap {
+			overlay(into, from)
+			continue
+		}
+		object[key] = value
 	}
-	maps.Copy(all, labels)
-	_ = unstructured.SetNestedMap(spec, all, path...) // the API server admits mappings only
 }
 
 // apply creates an extra MachineSet. If another client has created one of that name, it returns a

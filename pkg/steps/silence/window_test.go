@@ -4,14 +4,12 @@
 package silence_test
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -376,32 +374,5 @@ func TestWhatIsRememberedDoesNotOutliveAClockThatJumpsBack(t *testing.T) {
 	}
 	if left := w.mustBeActive(1)[0].EndsAt.Sub(w.clock.Now()); left != 30*time.Minute {
 		t.Errorf("it lasts for %s more", left)
-	}
-}
-
-// slowAlertmanager is an Alertmanager that tells for how long it may be waited for.
-type slowAlertmanager struct {
-	silence.Alertmanager
-	within time.Duration
-}
-
-func (s *slowAlertmanager) Silences(ctx ctx, _ ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
-	if until, ok := ctx.Deadline(); ok {
-		s.within = until.Sub(clock.RealClock{}.Now())
-	}
-	return nil, context.DeadlineExceeded
-}
-
-func TestNoLookTakesLong(t *testing.T) {
-	t.Parallel()
-	for name, step := range map[string]func(silence.Window) engine.UpgradeStep{
-		"opened": silence.Window.Open, "kept": silence.Window.KeepAlive, "ended": silence.Window.Close,
-	} {
-		am := &slowAlertmanager{}
-		s := &silence.Silencer{Alertmanager: am}
-		_, _ = step(s.Window(testAttempt, "X", wide, settings))(t.Context(), engine.Run{Started: noon, Since: noon, Now: noon})
-		if am.within <= 0 || am.within > 20*time.Second {
-			t.Errorf("%s: it may take %s", name, am.within)
-		}
 	}
 }
