@@ -69,10 +69,12 @@ func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
 			return write("delete", "", obj, func() error { return w.delete(ctx, api, obj, opts...) })
 		},
 		Update: func(ctx context.Context, api client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			return write("update", "", obj, func() error { return api.Update(ctx, obj, opts...) })
+			fallback := func() error { return api.Update(ctx, obj, opts...) }
+			return write("update", "", obj, func() error { return w.update(obj, "", len(opts) > 0, fallback) })
 		},
 		Patch: func(ctx context.Context, api client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return write("patch", "", obj, func() error { return api.Patch(ctx, obj, patch, opts...) })
+			fallback := func() error { return api.Patch(ctx, obj, patch, opts...) }
+			return write("patch", "", obj, func() error { return w.patch(obj, patch, "", len(opts) > 0, fallback) })
 		},
 		Apply: func(ctx context.Context, api client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			request := applyRequest(config)
@@ -84,10 +86,12 @@ func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
 			return write("create", sub, obj, func() error { return w.createSub(ctx, api, sub, obj, body, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, api client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			return write("update", sub, obj, func() error { return api.SubResource(sub).Update(ctx, obj, opts...) })
+			fallback := func() error { return api.SubResource(sub).Update(ctx, obj, opts...) }
+			return write("update", sub, obj, func() error { return w.update(obj, sub, len(opts) > 0, fallback) })
 		},
 		SubResourcePatch: func(ctx context.Context, api client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return write("patch", sub, obj, func() error { return api.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+			fallback := func() error { return api.SubResource(sub).Patch(ctx, obj, patch, opts...) }
+			return write("patch", sub, obj, func() error { return w.patch(obj, patch, sub, len(opts) > 0, fallback) })
 		},
 		SubResourceApply: func(ctx context.Context, api client.Client, sub string, config runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 			request := applyRequest(config)

@@ -180,6 +180,29 @@ func (p *Process) Lag(kind string, d time.Duration) {
 	p.world.After(d, func() {}) // the changes are delivered then
 }
 
+// Enqueue requests a reconcile of each of the controllers of the process, as a change does that
+// their watches map to it.
+func (p *Process) Enqueue(request reconcile.Request) {
+	for _, c := range p.controllers {
+		c.queue.add(request)
+	}
+}
+
+// jump moves everything that the process waits for.
+func (p *Process) jump(d time.Duration) {
+	for _, c := range p.controllers {
+		for request, at := range c.queue.due {
+			c.queue.due[request] = at.Add(d)
+		}
+	}
+	for _, c := range p.stalled {
+		c.wakeAt = c.wakeAt.Add(d)
+	}
+	for _, i := range p.informers {
+		i.behindUntil = i.behindUntil.Add(d)
+	}
+}
+
 // Kill ends the process at this moment, requests that stall included.
 func (p *Process) Kill() {
 	if p.dead {

@@ -10,8 +10,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,7 +26,7 @@ import (
 // Start is the virtual time at which a World begins by default. It is not at a whole second.
 var Start = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 
-// maxBurst is the number of reconciles at one moment above which a World assumes a busy loop.
+// maxBurst is the default of Options.MaxBurst.
 const maxBurst = 2000
 
 // Options configure a World.
@@ -37,6 +39,9 @@ type Options struct {
 	Definitions []*Definition
 	// Start is the virtual time at which the world begins; zero means Start.
 	Start time.Time
+	// MaxBurst is the number of reconciles at one moment above which the world assumes a busy loop and
+	// fails; zero means 2000.
+	MaxBurst int
 	// Log receives one line for each stored change and each life of a process; nil means none.
 	Log func(line string)
 }
@@ -61,6 +66,9 @@ type World struct {
 	err       error
 }
 
+// defaultMapper returns the mapper of NewScheme's kinds. Unlike schemes, mappers never change.
+var defaultMapper = sync.OnceValue(func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(NewScheme()) })
+
 type timer struct {
 	at   time.Time
 	seq  int
@@ -69,15 +77,21 @@ type timer struct {
 
 // New returns a world without objects and processes.
 func New(options Options) *World {
+	mapper := defaultMapper
 	if options.Scheme == nil {
 		options.Scheme = NewScheme()
+	} else {
+		mapper = func() meta.RESTMapper { return testrestmapper.TestOnlyStaticRESTMapper(options.Scheme) }
 	}
 	if options.Start.IsZero() {
 		options.Start = Start
 	}
+	if options.MaxBurst == 0 {
+		options.MaxBurst = maxBurst
+	}
 	w := &World{options: options, now: options.Start, scheme: options.Scheme, definitions: map[schema.GroupVersionKind]*Definition{}, actor: "test"}
 	w.store = newStore(w, options.Scheme)
-	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(w.scheme)).WithObjectTracker(w.store)
+	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithRESTMapper(mapper()).WithObjectTracker(w.store)
 	for _, object := range kindsWithStatus() {
 		builder.WithStatusSubresource(object)
 		if gvk, err := apiutil.GVKForObject(object, w.scheme); err == nil {
@@ -159,6 +173,20 @@ func (w *World) Add(objects ...client.Object) error {
 	return nil
 }
 
+// Set replaces stored objects, status included. Resource versions are not compared.
+func (w *World) Set(objects ...client.Object) error {
+	for _, object := range objects {
+		_, gvr, _, err := w.stored(object)
+		if err == nil {
+			err = w.store.Update(gvr, object.DeepCopyObject(), object.GetNamespace())
+		}
+		if err != nil {
+			return fmt.Errorf("setting %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // After calls a function once d has passed.
 func (w *World) After(d time.Duration, do func()) { w.at(w.now.Add(d), do) }
 
@@ -180,6 +208,18 @@ func (w *World) Err() error { return w.err }
 // Advance lets the time pass without anything else: a request that takes long, for example.
 func (w *World) Advance(d time.Duration) { w.now = w.now.Add(d) }
 
+// Jump moves all clocks by d, as if all machines had been suspended or their clocks had been set:
+// what was to happen in a minute still happens in a minute.
+func (w *World) Jump(d time.Duration) {
+	w.now = w.now.Add(d)
+	for i := range w.timers {
+		w.timers[i].at = w.timers[i].at.Add(d)
+	}
+	for _, p := range w.processes {
+		p.jump(d)
+	}
+}
+
 // RunFor lets d pass.
 func (w *World) RunFor(d time.Duration) error {
 	end := w.now.Add(d)
@@ -193,11 +233,11 @@ func (w *World) RunUntil(limit time.Duration, done func() bool) error {
 	return w.run(done, w.now.Add(limit))
 }
 
-// errDeadline is the end of a run whose condition did not come to hold.
-var errDeadline = errors.New("the condition does not hold within the limit")
+// ErrDeadline is the error of a run whose condition does not hold within the limit.
+var ErrDeadline = errors.New("the condition does not hold within the limit")
 
-// errQuiet is the end of a run in which nothing is going to happen any more.
-var errQuiet = errors.New("nothing is going to happen any more, and the condition does not hold")
+// ErrQuiet is the error of a run in which nothing is going to happen any more.
+var ErrQuiet = errors.New("nothing is going to happen any more, and the condition does not hold")
 
 func (w *World) run(done func() bool, limit time.Time) error {
 	for {
@@ -208,13 +248,13 @@ func (w *World) run(done func() bool, limit time.Time) error {
 		case done():
 			return nil
 		case w.now.After(limit):
-			return errDeadline
+			return ErrDeadline
 		}
 		if w.reconcileNext() {
 			continue
 		}
 		if !w.advance() {
-			return errQuiet
+			return ErrQuiet
 		}
 	}
 }
@@ -241,8 +281,8 @@ func (w *World) reconcileNext() bool {
 	for range w.processes {
 		w.turn = (w.turn + 1) % len(w.processes)
 		if w.processes[w.turn].reconcileNext() {
-			if w.burst++; w.burst > maxBurst {
-				w.Fail(fmt.Errorf("process %s: more than %d reconciles at %s: a busy loop", w.processes[w.turn].name, maxBurst, w.now))
+			if w.burst++; w.burst > w.options.MaxBurst {
+				w.Fail(fmt.Errorf("process %s: more than %d reconciles at %s: a busy loop", w.processes[w.turn].name, w.options.MaxBurst, w.now))
 			}
 			return true
 		}
@@ -275,8 +315,8 @@ func (w *World) advance() bool {
 	}
 	if next.After(w.now) {
 		w.now, w.burst = next, 0
-	} else if w.burst++; w.burst > maxBurst {
-		w.Fail(fmt.Errorf("more than %d timers at %s: a busy loop", maxBurst, w.now))
+	} else if w.burst++; w.burst > w.options.MaxBurst {
+		w.Fail(fmt.Errorf("more than %d timers at %s: a busy loop", w.options.MaxBurst, w.now))
 	}
 	due, rest := []timer{}, []timer{}
 	for _, t := range w.timers {

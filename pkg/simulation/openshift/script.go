@@ -1,0 +1,229 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openshift
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// Script is a cluster of two nodes that acts by a script: an upgrade of it takes six writes. It is
+// for tests that run hundreds of upgrades, where a Cluster with all its simulators is too slow. Its
+// fields may be changed at any time.
+type Script struct {
+	// Channel is the channel that offers the versions in Available.
+	Channel   string
+	Available []string
+	// Rejection is why the cluster version operator refuses each target; empty means it does not.
+	Rejection string
+	// Unresponsive has the cluster version operator not react to changes of the spec.
+	Unresponsive bool
+	// AcceptDelay is the time from a request until the update commences, ControlPlaneDuration until
+	// the control plane is updated, WorkersDuration until the pools are updated after that.
+	AcceptDelay, ControlPlaneDuration, WorkersDuration time.Duration
+
+	world  *simulation.World
+	client client.Client
+	target string // what was requested when the spec was observed last
+}
+
+// NewScript adds the objects of a healthy cluster to the world and starts its operators.
+func NewScript(w *simulation.World, installed, channel string, available ...string) (*Script, error) {
+	s := &Script{
+		Channel: channel, Available: available, AcceptDelay: 20 * time.Second,
+		ControlPlaneDuration: 11 * time.Minute, WorkersDuration: 7 * time.Minute,
+		world: w, client: w.Client("openshift"),
+	}
+	if err := w.Add(scriptedObjects(installed)...); err != nil {
+		return nil, err
+	}
+	_, err := w.Start(&simulation.Program{
+		Name: "openshift", Direct: true,
+		Controllers: func(simulation.Env) ([]manager.Controller, error) {
+			return []manager.Controller{{
+				Name: "script", Reads: []manager.Kind{{Object: &configv1.ClusterVersion{}, Requests: manager.Self}},
+				Reconciler: reconcile.Func(s.reconcile),
+			}}, nil
+		},
+	})
+	return s, err
+}
+
+func scriptedObjects(installed string) []client.Object {
+	objects := []client.Object{
+		&configv1.ClusterVersion{
+			ObjectMeta: metav1.ObjectMeta{Name: clusterstate.VersionKey.Name},
+			Spec:       configv1.ClusterVersionSpec{Channel: "stable-4.4"},
+			Status: configv1.ClusterVersionStatus{
+				ObservedGeneration: 1,
+				History:            []configv1.UpdateHistory{{Version: installed, State: configv1.CompletedUpdate}},
+			},
+		},
+		&configv1.ClusterOperator{
+			ObjectMeta: metav1.ObjectMeta{Name: clusterstate.MachineConfigOperator},
+			Status: configv1.ClusterOperatorStatus{
+				Versions: []configv1.OperandVersion{{Name: "operator", Version: installed}},
+				Conditions: []configv1.ClusterOperatorStatusCondition{
+					{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
+					{Type: configv1.OperatorDegraded, Status: configv1.ConditionFalse},
+				},
+			},
+		},
+	}
+	for _, name := range []string{"master", "worker"} {
+		pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		MarkUpdated(pool, installed)
+		objects = append(objects, pool, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-0"},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		})
+	}
+	return objects
+}
+
+// MarkUpdated sets the state of a pool of one machine that has been updated to a version.
+func MarkUpdated(pool *mcfgv1.MachineConfigPool, version string) {
+	pool.Spec.Configuration.Name = fmt.Sprintf("rendered-%s-%s", pool.Name, version)
+	pool.Status.Configuration.Name = pool.Spec.Configuration.Name
+	pool.Status.ObservedGeneration = max(1, pool.Generation)
+	pool.Status.MachineCount, pool.Status.UpdatedMachineCount = 1, 1
+	pool.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionTrue}}
+}
+
+// ClusterVersion returns the ClusterVersion.
+func (s *Script) ClusterVersion() *configv1.ClusterVersion {
+	version := &configv1.ClusterVersion{}
+	change(s, version, clusterstate.VersionKey.Name, nil)
+	return version
+}
+
+// ChangeVersion changes the ClusterVersion, status included.
+func (s *Script) ChangeVersion(do func(*configv1.ClusterVersion)) {
+	change(s, &configv1.ClusterVersion{}, clusterstate.VersionKey.Name, do)
+}
+
+// ChangeOperator changes the ClusterOperator of the machine config operator.
+func (s *Script) ChangeOperator(do func(*configv1.ClusterOperator)) {
+	change(s, &configv1.ClusterOperator{}, clusterstate.MachineConfigOperator, do)
+}
+
+// ChangeNode changes a node: master-0 or worker-0.
+func (s *Script) ChangeNode(name string, do func(*corev1.Node)) { change(s, &corev1.Node{}, name, do) }
+
+// ChangePools changes both pools. The machine config operator observes the change at once.
+func (s *Script) ChangePools(do func(*mcfgv1.MachineConfigPool)) {
+	for _, name := range []string{"master", "worker"} {
+		change(s, &mcfgv1.MachineConfigPool{}, name, func(pool *mcfgv1.MachineConfigPool) {
+			spec := pool.Spec.DeepCopy()
+			if do(pool); !equality.Semantic.DeepEqual(*spec, pool.Spec) {
+				pool.Status.ObservedGeneration = pool.Generation + 1
+			}
+		})
+	}
+}
+
+// change reads an object and stores it again if do, which may be nil, has changed it.
+func change[T client.Object](s *Script, object T, name string, do func(T)) {
+	err := s.client.Get(context.Background(), client.ObjectKey{Name: name}, object)
+	if err == nil && do != nil {
+		do(object)
+		err = s.world.Set(object)
+	}
+	if err != nil {
+		s.world.Fail(fmt.Errorf("changing the scripted cluster: %w", err))
+	}
+}
+
+// Report sets the one condition of the ClusterVersion.
+func (s *Script) Report(name configv1.ClusterStatusConditionType, status configv1.ConditionStatus, message string) {
+	s.ChangeVersion(func(version *configv1.ClusterVersion) {
+		version.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: name, Status: status, Reason: "Reported", Message: message}}
+	})
+}
+
+// Offer changes the available versions.
+func (s *Script) Offer(versions ...string) {
+	s.Available = versions
+	s.ChangeVersion(s.offer)
+}
+
+// reconcile is what the cluster version operator does when the ClusterVersion changes.
+func (s *Script) reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
+	version := s.ClusterVersion()
+	if s.Unresponsive {
+		return reconcile.Result{}, nil
+	}
+	if version.Status.ObservedGeneration != version.Generation {
+		s.ChangeVersion(s.offer)
+	}
+	target := ""
+	if version.Spec.DesiredUpdate != nil {
+		target = version.Spec.DesiredUpdate.Version
+	}
+	if target == s.target {
+		return reconcile.Result{}, nil
+	}
+	s.target = target
+	switch {
+	case target == "":
+	case s.Rejection != "":
+		s.Report("ReleaseAccepted", configv1.ConditionFalse, fmt.Sprintf("version=%q %s", target, s.Rejection))
+	default:
+		s.world.After(s.AcceptDelay, func() { s.commence(target) })
+	}
+	return reconcile.Result{}, nil
+}
+
+// offer observes the spec.
+func (s *Script) offer(version *configv1.ClusterVersion) {
+	version.Status.ObservedGeneration = version.Generation
+	version.Status.AvailableUpdates = nil
+	if version.Spec.Channel == s.Channel {
+		for _, v := range s.Available {
+			version.Status.AvailableUpdates = append(version.Status.AvailableUpdates, configv1.Release{Version: v})
+		}
+	}
+}
+
+// commence begins the update to a target that is still requested.
+func (s *Script) commence(target string) {
+	version := s.ClusterVersion()
+	if version.Spec.DesiredUpdate == nil || version.Spec.DesiredUpdate.Version != target {
+		return
+	}
+	s.ChangeVersion(func(version *configv1.ClusterVersion) {
+		version.Status.History = slices.Insert(version.Status.History, 0, configv1.UpdateHistory{Version: target, State: configv1.PartialUpdate})
+	})
+	s.world.After(s.ControlPlaneDuration, func() { s.complete(target) })
+}
+
+// complete ends the update of the control plane; the pools follow.
+func (s *Script) complete(target string) {
+	if s.ClusterVersion().Status.History[0].Version != target {
+		return
+	}
+	s.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
+		pool.Spec.Configuration.Name = fmt.Sprintf("rendered-%s-%s", pool.Name, target)
+		pool.Status.UpdatedMachineCount = 0
+	})
+	s.ChangeOperator(func(operator *configv1.ClusterOperator) { operator.Status.Versions[0].Version = target })
+	s.ChangeVersion(func(version *configv1.ClusterVersion) { version.Status.History[0].State = configv1.CompletedUpdate })
+	s.world.After(s.WorkersDuration, func() {
+		s.ChangePools(func(pool *mcfgv1.MachineConfigPool) { MarkUpdated(pool, target) })
+	})
+}
