@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// abandoningUpgrader is an upgrader whose upgrades leave something behind, which is taken back at once or not.
+// abandoningUpgrader is an upgrader whose runbooks abandon by a function.
 type abandoningUpgrader struct {
 	upgrader ClusterUpgrader
 	abandon  func(context.Context) error
@@ -25,21 +25,21 @@ func (u abandoningUpgrader) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook 
 	return book
 }
 
-func TestWhatAnUpgradeWouldLeaveBehindIsTakenBackWhenItIsLetGoOf(t *testing.T) {
+func TestDeletionAbandonsAnUnfinishedUpgrade(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection was refused")
 	for name, tc := range map[string]struct {
 		committed  bool
-		fails      int // so often
+		fails      int // the number of failing calls
 		gone       time.Duration
 		event      string
 		leastTries int
 	}{
-		"after the commit":                        {committed: true, event: "UpgradeContinues", leastTries: 1},
-		"after the commit, in the end":            {committed: true, fails: 5, gone: time.Second, event: "UpgradeContinues", leastTries: 6},
-		"after the commit, if that works":         {committed: true, fails: 1 << 30, gone: 9 * time.Minute, event: "UpgradeContinues", leastTries: 10},
-		"when the clean-up does not end":          {gone: 9 * time.Minute, event: "CancellationAbandoned", leastTries: 1},
-		"when the clean-up does not end, or this": {fails: 1 << 30, gone: 9 * time.Minute, event: "CancellationAbandoned", leastTries: 1},
+		"after the commit":                   {committed: true, event: "UpgradeContinues", leastTries: 1},
+		"after the commit, retried":          {committed: true, fails: 5, gone: time.Second, event: "UpgradeContinues", leastTries: 6},
+		"after the commit, never works":      {committed: true, fails: 1 << 30, gone: 9 * time.Minute, event: "UpgradeContinues", leastTries: 10},
+		"clean-up does not end":              {gone: 9 * time.Minute, event: "CancellationAbandoned", leastTries: 1},
+		"neither clean-up nor abandon works": {fails: 1 << 30, gone: 9 * time.Minute, event: "CancellationAbandoned", leastTries: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +47,7 @@ func TestWhatAnUpgradeWouldLeaveBehindIsTakenBackWhenItIsLetGoOf(t *testing.T) {
 			tries := 0
 			w.snapshot.Upgraders = map[string]ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(ctx context.Context) error {
 				if _, bounded := ctx.Deadline(); !bounded {
-					t.Error("it may take for ever")
+					t.Error("the call has no deadline")
 				}
 				if tries++; tries <= tc.fails {
 					return broken
@@ -57,22 +57,16 @@ func TestWhatAnUpgradeWouldLeaveBehindIsTakenBackWhenItIsLetGoOf(t *testing.T) {
 			if tc.committed {
 				w.runUntilStep("ControlPlaneUpgraded")
 			} else {
-				w.cluster.unresponsive = false
-				w.cluster.acceptDelay = 6 * time.Hour
+				w.cluster.AcceptDelay = 6 * time.Hour
 				w.runUntilRequested()
-				w.plan = func(_ int, what string) answer {
-					if what == "patch ClusterVersion" {
-						return refused
-					}
-					return applied
-				}
+				w.plan = refuse("patch ClusterVersion")
 			}
 			if tries > 0 {
-				t.Fatal("it is abandoned although nobody deletes it")
+				t.Fatal("the upgrade is abandoned before the deletion")
 			}
-			w.remove(upgrade)
+			deleted := w.remove(upgrade)
 			w.runUntil(func() bool { return !w.exists(upgrade) })
-			took := w.clock.Now().Sub(w.deleted[upgrade].Time)
+			took := w.Now().Sub(deleted)
 			if took < tc.gone || took > tc.gone+2*time.Minute {
 				t.Errorf("it took %s", took)
 			}

@@ -17,45 +17,43 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-func TestANewTimeAfterAFailureIsANewAttempt(t *testing.T) {
+func TestRetryAfterFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.available = nil
+	w.cluster.Available = nil
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	first := w.record()
 	if first.Phase != history.PhaseFailed || first.Attempt != 1 || len(first.Conditions) == 0 {
-		t.Fatalf("the first attempt was %+v", first)
+		t.Fatalf("the first attempt is %+v", first)
 	}
-	w.cluster.available = []string{desired}
-	later := w.clock.Now().Add(time.Hour)
-	version := w.clusterVersion()
-	w.edit(version, func() { version.Generation++ })
+	later := w.Now().Add(time.Hour)
+	w.cluster.Offer(desired)
 	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(later) })
 	w.runFor(time.Minute)
 	if got := w.record(); got.Phase != history.PhasePending || got.Attempt != 2 || len(got.Conditions) > 0 || got.CompleteTime != nil {
-		t.Errorf("the second attempt began with %+v", got)
+		t.Errorf("the second attempt starts with %+v", got)
 	}
 	if apimeta.FindStatusCondition(w.get(upgrade).Status.Conditions, v1alpha1.ConditionSucceeded) != nil {
-		t.Error("the conditions still say how the first attempt ended")
+		t.Error("Succeeded still shows the first attempt")
 	}
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	if got := w.record(); got.Phase != history.PhaseUpgraded || got.Attempt != 2 || got.PrecedingVersion != installed {
-		t.Errorf("the second attempt ended with %+v", got)
+		t.Errorf("the second attempt ends with %+v", got)
 	}
 	if n := len(w.get(upgrade).Status.History); n != 1 {
 		t.Errorf("%d elements in the history", n)
 	}
 	if n := w.events("UpgradeStarted"); n != 2 {
-		t.Errorf("it was told %d times that an upgrade began", n)
+		t.Errorf("%d notifications that an upgrade has started", n)
 	}
 }
 
-func TestAnotherVersionAfterAnUpgradeIsAnotherUpgrade(t *testing.T) {
+func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runToCompletion()
 	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
-		s.Desired.Version, s.UpgradeAt = "4.4.7", formatTime(w.clock.Now().Add(time.Minute))
+		s.Desired.Version, s.UpgradeAt = "4.4.7", formatTime(w.Now().Add(time.Minute))
 	})
 	w.runUntil(func() bool { return w.record().Version == "4.4.7" && w.isFinished(upgrade) })
 	all := w.get(upgrade).Status.History
@@ -73,14 +71,14 @@ func TestAnotherVersionAfterAnUpgradeIsAnotherUpgrade(t *testing.T) {
 		t.Errorf("the history is %+v", got)
 	}
 	if cfg.Status.ObservedGeneration != cfg.Generation {
-		t.Error("the change does not count as seen")
+		t.Error("the generation was not observed")
 	}
 }
 
-func TestTheHistoryKeepsTheNewestSixteen(t *testing.T) {
+func TestHistoryLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.clock.SetTime(tenPast.Add(time.Hour)) // the window of each is over
+	w.Jump(tenPast.Add(time.Hour).Sub(w.Now())) // the window of each is over
 	w.create(upgradeConfig(upgrade))
 	for i := range 20 {
 		w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = fmt.Sprintf("4.5.%d", i) })
@@ -92,7 +90,7 @@ func TestTheHistoryKeepsTheNewestSixteen(t *testing.T) {
 	}
 }
 
-func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWaySaysSo(t *testing.T) {
+func TestUnknownTypeInProgress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runUntilStep("ControlPlaneUpgraded")
@@ -101,13 +99,13 @@ func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWaySaysSo(t *testing.T)
 	w.runFor(10 * time.Minute)
 	w.expect(outcome{phase: history.PhaseUnknown, condition: "Accepted=False UnknownType", message: "OSD"})
 	if w.holder() == "" {
-		t.Error("the lock was let go of")
+		t.Error("the lock was released")
 	}
 	w.snapshot.Upgraders = known
 	w.runToCompletion()
 }
 
-func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWayLetsGoOfItAtOnce(t *testing.T) {
+func TestUnknownTypeDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runUntilStep("ControlPlaneUpgraded")
@@ -115,76 +113,77 @@ func TestAnOperatorThatDoesNotKnowTheTypeOfAnUpgradeUnderWayLetsGoOfItAtOnce(t *
 	w.remove(upgrade)
 	w.runFor(time.Minute)
 	if w.exists(upgrade) || w.holder() != "" || w.events("CancellationAbandoned") != 1 {
-		t.Errorf("there: %t, the lock is held by %q, told %d times", w.exists(upgrade), w.holder(), w.events("CancellationAbandoned"))
+		t.Errorf("exists: %t, the lock is held by %q, %d notifications", w.exists(upgrade), w.holder(), w.events("CancellationAbandoned"))
 	}
 }
 
-func TestTwoUpgradesGoOneAfterTheOther(t *testing.T) {
+func TestTwoUpgrades(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(upgrade), upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
 	for !w.isFinished(upgrade) {
-		before := w.clock.Now()
-		w.runUntil(func() bool { return w.clock.Now().After(before) || w.isFinished(upgrade) })
+		before := w.Now()
+		w.runUntil(func() bool { return w.Now().After(before) || w.isFinished(upgrade) })
 		for _, h := range w.get(second).Status.History {
 			if h.StartTime != nil && w.record().CompleteTime == nil {
-				t.Fatalf("both are under way; %s", w.describe())
+				t.Fatalf("both are in progress; %s", w.describe())
 			}
 		}
 		c := apimeta.FindStatusCondition(w.get(second).Status.Conditions, v1alpha1.ConditionProgressing)
 		if w.record().StartTime != nil && !w.isFinished(upgrade) && (c.Reason != reasonClusterLocked || c.Message != "waiting for the upgrade of UpgradeConfig team-a/upgrade; only one runs at a time (until 2026-03-01T12:40:00Z)") {
-			t.Fatalf("the second says %+v", c)
+			t.Fatalf("Progressing of the second is %+v", c)
 		}
 	}
 	w.runUntil(func() bool { return w.isFinished(second) }) // the window is still open
 	if got := w.get(second).Status.History[0]; got.Phase != history.PhaseUpgraded || got.PrecedingVersion != desired {
-		t.Errorf("the second ended with %+v", got)
+		t.Errorf("the second ends with %+v", got)
 	}
 }
 
-func TestTheSecondUpgradeMissesItsWindowBecauseOfTheFirst(t *testing.T) {
+func TestTwoUpgradesSecondMissesItsWindow(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(second))
-	w.cluster.workersDuration = time.Hour
+	w.cluster.WorkersDuration = time.Hour
 	w.runUntil(func() bool { return w.holder() != "" })
 	w.create(upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
 	w.runFor(time.Hour)
 	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "UpgradeConfig team-b/upgrade", finished: true})
 }
 
-func TestTheLockOfAHolderThatIsGoneIsBroken(t *testing.T) {
+func TestLockOfDeletedHolder(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(second))
-	w.cluster.acceptDelay = 24 * time.Hour
+	w.cluster.AcceptDelay = 24 * time.Hour
 	w.runUntil(func() bool { return len(w.get(second).Finalizers) > 0 })
 	w.create(upgradeConfig(upgrade))
 	w.runFor(time.Minute)
-	gone := w.get(second)
-	w.edit(gone, func() { gone.Finalizers = nil }) // before anybody can put it back
+	gone := w.get(second) // deleted by force
+	gone.Finalizers = nil
+	w.must(w.client.Update(t.Context(), gone))
 	w.remove(second)
 	w.runFor(maxRequeue + time.Minute)
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
 }
 
-func TestTheLockOfAHolderThatWasMadeAnewIsBroken(t *testing.T) {
+func TestLockOfRecreatedHolder(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "2026-03-02T12:00:00Z" }))
-	w.createLock(lock.Holder{Kind: "UpgradeConfig", Namespace: second.Namespace, Name: second.Name, UID: "of its former self"})
-	w.cluster.acceptDelay = 24 * time.Hour
+	w.createLock(&lock.Holder{Kind: "UpgradeConfig", Namespace: second.Namespace, Name: second.Name, UID: "former"})
+	w.cluster.AcceptDelay = 24 * time.Hour
 	w.create(upgradeConfig(upgrade))
 	w.runTo(time.Minute)
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True CommenceUpgrade"})
 }
 
-func TestPausing(t *testing.T) {
+func TestPause(t *testing.T) {
 	t.Parallel()
 	pause := func(paused bool) func(*v1alpha1.UpgradeConfigSpec) {
 		return func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = &paused }
 	}
-	t.Run("before the upgrade begins, it holds it", func(t *testing.T) {
+	t.Run("before the start holds the upgrade", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade, pause(true)))
 		w.runTo(10 * time.Minute)
@@ -192,26 +191,26 @@ func TestPausing(t *testing.T) {
 		w.updateSpec(upgrade, pause(false))
 		w.runToCompletion()
 	})
-	t.Run("before the upgrade begins, until its window has closed", func(t *testing.T) {
+	t.Run("before the start until the window closes", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade, pause(true)))
 		w.runTo(31 * time.Minute)
 		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", finished: true})
 	})
-	t.Run("before the commit, it holds the step", func(t *testing.T) {
+	t.Run("before the commit holds the step", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
 		w.runUntilStep("VersionPinned")
 		w.updateSpec(upgrade, pause(true))
 		w.runTo(20 * time.Minute)
 		if len(w.requestedVersions) > 0 {
-			t.Error("it went on")
+			t.Error("the upgrade continued")
 		}
 		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True VersionPinned", message: "paused by spec.paused"})
 		w.updateSpec(upgrade, pause(false))
 		w.runToCompletion()
 	})
-	t.Run("after the commit, it is shown and has no effect", func(t *testing.T) {
+	t.Run("after the commit has no effect", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
 		w.runUntilStep("ControlPlaneUpgraded")
@@ -222,53 +221,53 @@ func TestPausing(t *testing.T) {
 	})
 }
 
-func TestTheClockJumps(t *testing.T) {
+func TestClockJump(t *testing.T) {
 	t.Parallel()
-	t.Run("over the whole window before the upgrade begins", func(t *testing.T) {
+	t.Run("over the whole window before the start", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
 		w.runTo(-time.Minute)
-		w.jump(time.Hour)
+		w.Jump(time.Hour)
 		w.runFor(6 * time.Minute)
 		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", finished: true})
 		if len(w.requestedVersions) > 0 {
-			t.Errorf("asked for %q", w.requestedVersions)
+			t.Errorf("requests: %q", w.requestedVersions)
 		}
 	})
 	t.Run("over the end of the window before the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.cluster.acceptDelay = 2 * time.Minute
+		w.cluster.AcceptDelay = 2 * time.Minute
 		w.runUntilRequested()
-		w.jump(time.Hour)
-		w.cluster.unresponsive = true
+		w.Jump(time.Hour)
+		w.cluster.Unresponsive = true
 		w.restart()
 		w.runFor(10 * time.Minute)
 		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", finished: true})
 		if len(w.requestedVersions) != 2 || w.requestedVersions[1] != "" {
-			t.Errorf("asked for %q", w.requestedVersions)
+			t.Errorf("requests: %q", w.requestedVersions)
 		}
 	})
 	t.Run("over the end of the window after the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
 		w.runUntilStep("ControlPlaneUpgraded")
-		w.jump(time.Hour)
+		w.Jump(time.Hour)
 		w.runToCompletion()
 	})
-	t.Run("back to before the window, while the upgrade waits for the commit", func(t *testing.T) {
+	t.Run("back to before the window before the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.cluster.acceptDelay = 5 * time.Minute
+		w.cluster.AcceptDelay = 5 * time.Minute
 		w.runUntilRequested()
-		w.jump(-time.Hour)
+		w.Jump(-time.Hour)
 		w.runToCompletion()
 	})
-	t.Run("back to before the window, before the upgrade begins", func(t *testing.T) {
+	t.Run("back to before the window before the start", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) }))
 		w.runTo(time.Minute)
-		w.jump(-time.Hour)
+		w.Jump(-time.Hour)
 		w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = nil })
 		w.runFor(30 * time.Minute)
 		w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"})
@@ -276,7 +275,7 @@ func TestTheClockJumps(t *testing.T) {
 	})
 }
 
-func TestTheTimeIsTheInstantThatIsWritten(t *testing.T) {
+func TestUpgradeAtIsAnInstant(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Time{
 		"2026-03-01T12:10:00Z":                tenPast,
@@ -288,18 +287,18 @@ func TestTheTimeIsTheInstantThatIsWritten(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = text }))
 			w.runUntil(func() bool { return w.holder() != "" })
-			if late := w.clock.Now().Sub(want); late < 0 || late > 0 {
-				t.Errorf("it began %s late", late)
+			if late := w.Now().Sub(want); late != 0 {
+				t.Errorf("it started %s late", late)
 			}
 			w.runToCompletion()
 		})
 	}
 }
 
-func TestWhoHeldTheLockOfAnEarlierAttemptIsNotBlamedForALaterOne(t *testing.T) {
+func TestLockHolderOfEarlierAttemptIsNotNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.createLock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+	w.createLock(&lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
 	w.runTo(31 * time.Minute)
 	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "team-b/job", finished: true})
 	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(tenPast.Add(-time.Hour)) })
@@ -309,11 +308,11 @@ func TestWhoHeldTheLockOfAnEarlierAttemptIsNotBlamedForALaterOne(t *testing.T) {
 	}
 }
 
-// The API server refuses such a change; an older CRD would not.
-func TestAnUpgradeUnderWayGoesOnAsItBegan(t *testing.T) {
+// The API server rejects such a change; an older CRD does not.
+func TestSpecChangeDoesNotConcernTheAttemptInProgress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.acceptDelay = 5 * time.Minute
+	w.cluster.AcceptDelay = 5 * time.Minute
 	w.runUntilRequested()
 	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
 		s.Desired.Version, s.UpgradeAt = "4.4.7", formatTime(tenPast.Add(-24*time.Hour))

@@ -12,48 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
-
-// newTime requests another time.
-func newTime(at time.Time) func(*v1alpha1.UpgradeConfigSpec) {
-	return func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = formatTime(at) }
-}
-
-// requestElsewhere sets desiredUpdate as another client does.
-func (w *world) requestElsewhere(version string) {
-	current := w.clusterVersion()
-	w.edit(current, func() {
-		current.Spec.DesiredUpdate = &configv1.Update{Version: version}
-		current.Generation++
-	})
-}
-
-// cordonWorker makes the cluster unhealthy, or healthy again.
-func (w *world) cordonWorker(cordoned bool) {
-	var node corev1.Node
-	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "worker-0"}, &node); err != nil {
-		w.t.Fatal(err)
-	}
-	w.edit(&node, func() { node.Spec.Unschedulable = cordoned })
-}
-
-// condition returns status, reason, and message of a condition; empty if it is absent.
-func (w *world) condition(name string) string {
-	for _, c := range w.get(upgrade).Status.Conditions {
-		if c.Type == name {
-			return string(c.Status) + " " + c.Reason + ": " + c.Message
-		}
-	}
-	return ""
-}
 
 func TestUpgradeStartedByAnotherClient(t *testing.T) {
 	t.Parallel()
@@ -92,7 +61,7 @@ func TestNothingToDoIsAFactAboutThePoolsToo(t *testing.T) {
 	t.Run("re-created object", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.cluster.workersDuration = 3 * time.Hour
+		w.cluster.WorkersDuration = 3 * time.Hour
 		w.runUntilStep("AllWorkerNodesUpgraded")
 		w.remove(upgrade)
 		w.runUntil(func() bool { return !w.exists(upgrade) })
@@ -105,11 +74,11 @@ func TestNothingToDoIsAFactAboutThePoolsToo(t *testing.T) {
 	t.Run("retry after a failure behind the commit", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, upgradeConfig(upgrade))
-		w.after(25*time.Minute, func() { w.cordonWorker(true) })
+		w.After(25*time.Minute, func() { w.cordonWorker(true) })
 		w.runUntil(func() bool { return w.isFinished(upgrade) })
 		w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False UnhealthyAfterUpgrade", finished: true})
 		failed := w.record()
-		w.updateSpec(upgrade, newTime(w.clock.Now().Add(time.Hour)))
+		w.updateSpec(upgrade, newTime(w.Now().Add(time.Hour)))
 		w.runFor(10 * time.Minute)
 		w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True PostClusterHealthCheck", message: "worker-0"})
 		w.cordonWorker(false)
@@ -169,7 +138,7 @@ func TestLockOfAFinishedUpgradeIsBroken(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(second, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed }))
 			w.runUntil(func() bool { all := w.get(second).Status.History; return len(all) > 0 && isFinished(all[0]) })
-			w.createLock(lock.Holder{})
+			w.createLock(nil)
 			w.setIdentity(identity + second.String() + "/" + string(w.get(second).UID))
 			w.create(upgradeConfig(upgrade))
 			w.runTo(time.Minute)
@@ -180,9 +149,9 @@ func TestLockOfAFinishedUpgradeIsBroken(t *testing.T) {
 
 // setIdentity writes the holder's identity into the Lease.
 func (w *world) setIdentity(identity string) {
-	w.setLockHolder(lock.Holder{Kind: "x", Namespace: "x", Name: "x", UID: "x"})
 	lease := w.getLease()
-	w.edit(lease, func() { lease.Spec.HolderIdentity = &identity })
+	lease.Spec.HolderIdentity = &identity
+	w.must(w.client.Update(w.t.Context(), lease))
 }
 
 func TestPresetFinalizerIsNoEvidence(t *testing.T) {
@@ -203,14 +172,14 @@ func TestPresetFinalizerIsNoEvidence(t *testing.T) {
 			},
 		},
 		"after its window": {
-			do: func(w *world) { w.clock.SetTime(tenPast.Add(time.Hour)) },
+			do: func(w *world) { w.Jump(tenPast.Add(time.Hour).Sub(w.Now())) },
 			check: func(w *world) {
 				w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "did not start", finished: true})
 			},
 		},
 		"deleted": {
 			do: func(w *world) {
-				w.after(time.Second, func() { w.remove(upgrade) })
+				w.After(time.Second, func() { w.remove(upgrade) })
 			},
 			check: func(w *world) {
 				if w.exists(upgrade) {
@@ -222,13 +191,13 @@ func TestPresetFinalizerIsNoEvidence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.cluster.acceptDelay = 24 * time.Hour
+			w.cluster.AcceptDelay = 24 * time.Hour
 			w.requestElsewhere(desired) // by an administrator
 			c.do(w)
 			w.create(preset())
 			w.runFor(time.Minute)
 			c.check(w)
-			if update := w.clusterVersion().Spec.DesiredUpdate; update == nil || update.Version != desired {
+			if update := w.cluster.ClusterVersion().Spec.DesiredUpdate; update == nil || update.Version != desired {
 				t.Errorf("the request of the administrator was changed to %v", update)
 			}
 			for _, reason := range []string{"UpgradeStarted", "UpgradeFailed", "UpgradeCancelled", "UpgradeContinues", "CancellationAbandoned"} {
@@ -246,14 +215,14 @@ func TestPresetFinalizerIsNoEvidence(t *testing.T) {
 func TestEachAttemptIsNotifiedAlsoIfItsNumberWasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.available = nil
+	w.cluster.Available = nil
 	for n := 1; n <= 3; n++ {
 		w.runUntil(func() bool { return w.isFinished(upgrade) && w.record().Key() == w.get(upgrade).Spec.UpgradeAt })
 		if got := w.events("UpgradeFailed"); got != n {
 			t.Errorf("%d notifications of %d failures", got, n)
 		}
 		w.clearStatus(upgrade)
-		w.updateSpec(upgrade, newTime(w.clock.Now().Add(time.Minute).Truncate(time.Second)))
+		w.updateSpec(upgrade, newTime(w.Now().Add(time.Minute).Truncate(time.Second)))
 		w.runFor(time.Second)
 	}
 }
@@ -273,7 +242,7 @@ func TestPauseWithdrawsWhatWasRequested(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			w.cluster.acceptDelay = 5 * time.Minute
+			w.cluster.AcceptDelay = 5 * time.Minute
 			w.runUntilRequested()
 			c.hold(w)
 			w.runFor(10 * time.Minute)
@@ -288,17 +257,6 @@ func TestPauseWithdrawsWhatWasRequested(t *testing.T) {
 			}
 		})
 	}
-}
-
-// hold sets the annotation that holds every upgrade of the cluster, or removes it.
-func (w *world) hold(reason string) {
-	version := w.clusterVersion()
-	w.edit(version, func() {
-		delete(version.Annotations, v1alpha1.HoldAnnotation)
-		if reason != "" {
-			metav1.SetMetaDataAnnotation(&version.ObjectMeta, v1alpha1.HoldAnnotation, reason)
-		}
-	})
 }
 
 func TestHoldOfTheCluster(t *testing.T) {
@@ -316,7 +274,7 @@ func TestHoldOfTheCluster(t *testing.T) {
 	w.runTo(31 * time.Minute)
 	w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "the storage is migrated", finished: true})
 
-	w.updateSpec(upgrade, newTime(w.clock.Now()))
+	w.updateSpec(upgrade, newTime(w.Now()))
 	w.hold("")
 	w.runUntilStep("ControlPlaneUpgraded")
 	w.hold("too late")
@@ -329,7 +287,7 @@ func TestHoldOfTheCluster(t *testing.T) {
 func TestDeletionReportsTheFailureThatIsBeingCleanedUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.cluster.ControlPlaneDuration = 3 * time.Hour
 	w.runUntilStep("ControlPlaneUpgraded")
 	w.requestElsewhere("4.4.7")
 	w.runFor(time.Minute)
@@ -359,7 +317,7 @@ func TestLostRecordOfAChangedSpecIsCleanedUpFirst(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, upgradeConfig(upgrade))
-				w.cluster.acceptDelay = 6 * time.Hour
+				w.cluster.AcceptDelay = 6 * time.Hour
 				w.runUntilRequested()
 				w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) {
 					s.Paused = new(true) // so that nothing else is started
@@ -370,10 +328,10 @@ func TestLostRecordOfAChangedSpecIsCleanedUpFirst(t *testing.T) {
 					w.restart()
 				}
 				w.runFor(time.Minute)
-				if update := w.clusterVersion().Spec.DesiredUpdate; update != nil || w.holder() != "" || len(w.get(upgrade).Finalizers) > 0 {
+				if update := w.cluster.ClusterVersion().Spec.DesiredUpdate; update != nil || w.holder() != "" || len(w.get(upgrade).Finalizers) > 0 {
 					t.Errorf("requested: %v; %s", update, w.describe())
 				}
-				if got := w.clusterVersion().Spec.Channel; got != "stable-4.4" && got != channel {
+				if got := w.cluster.ClusterVersion().Spec.Channel; got != "stable-4.4" && got != channel {
 					t.Errorf("the channel is %q", got)
 				}
 			})
@@ -414,7 +372,7 @@ func TestRecordOfAFormerReleaseIsNoNewAttempt(t *testing.T) {
 func TestStalledUpgradeIsNotified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.cluster.ControlPlaneDuration = 3 * time.Hour
 	w.runTo(2*time.Hour + time.Minute)
 	if got := w.condition("Progressing"); !strings.HasPrefix(got, "True ControlPlaneUpgraded: stalled since 2026-03-01T14:10:2") {
 		t.Errorf("Progressing is %q", got)
@@ -442,7 +400,7 @@ func TestFirstScreen(t *testing.T) {
 		"a failure":             {func(w *world) { w.cordonWorker(true) }, time.Hour, []string{"PreHealthCheck", "failed: ", "worker-0", "to try again, set spec.upgradeAt to another time"}},
 		"the lock": {
 			func(w *world) {
-				w.createLock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+				w.createLock(&lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
 			},
 			time.Minute,
 			[]string{"ClusterLocked", "waiting for the upgrade of UpgradeJob team-b/job", "(until 2026-03-01T12:40:00Z)"},
@@ -470,24 +428,19 @@ func TestFirstScreen(t *testing.T) {
 func TestCommencedUpgradeRecordsFromWhereItDeparted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
-	w.cluster.available = []string{desired, "4.4.7"}
-	w.pools(func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true })
+	w.cluster.Available = []string{desired, "4.4.7"}
+	w.cluster.ChangePools(func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true })
 	w.runUntilStep("PreHealthCheck")
 	if got := w.record(); got.PrecedingVersion != installed || got.CommenceTime != nil {
 		t.Errorf("preceding %q, commenced %v", got.PrecedingVersion, got.CommenceTime)
 	}
-	version := w.clusterVersion() // meanwhile another client upgrades to 4.4.6
-	w.edit(version, func() {
+	w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) { // meanwhile another client upgrades to 4.4.6
 		version.Status.History = append([]configv1.UpdateHistory{{Version: desired, State: configv1.CompletedUpdate}}, version.Status.History...)
 	})
-	var operator configv1.ClusterOperator
-	if err := w.api.Get(t.Context(), client.ObjectKey{Name: clusterstate.MachineConfigOperator}, &operator); err != nil {
-		t.Fatal(err)
-	}
-	w.edit(&operator, func() { operator.Status.Versions[0].Version = desired })
-	w.pools(func(p *mcfgv1.MachineConfigPool) {
+	w.cluster.ChangeOperator(func(operator *configv1.ClusterOperator) { operator.Status.Versions[0].Version = desired })
+	w.cluster.ChangePools(func(p *mcfgv1.MachineConfigPool) {
 		p.Spec.Paused = false
-		rolled(p, desired)
+		openshift.MarkUpdated(p, desired)
 	})
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	got := w.record()
@@ -501,9 +454,11 @@ func TestCommencedUpgradeRecordsFromWhereItDeparted(t *testing.T) {
 
 func TestRejectedStatusEndsTheAttempt(t *testing.T) {
 	t.Parallel()
-	for name, times := range map[string]int{"once": 1, "always": 1 << 30} {
+	for often, times := range map[string]int{"once": 1, "always": 1 << 30} {
 		for _, step := range []string{"VersionPinned", "ControlPlaneUpgraded"} {
-			t.Run(step+" "+name, func(t *testing.T) {
+			invalid := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("UpgradeConfig").GroupKind(), upgrade.Name,
+				field.ErrorList{field.Invalid(field.NewPath("status"), "x", "by this test")})
+			t.Run(step+" "+often, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, upgradeConfig(upgrade))
 				abandoned := 0
@@ -513,12 +468,12 @@ func TestRejectedStatusEndsTheAttempt(t *testing.T) {
 				}}}
 				w.runUntilStep(step)
 				rejected := 0
-				w.plan = func(_ int, what string) answer {
-					if what == "patch UpgradeConfig/status" && rejected < times {
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if nameOf(r) == "patch UpgradeConfig/status" && rejected < times {
 						rejected++
-						return invalid
+						return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
 					}
-					return applied
+					return simulation.Fault{}
 				}
 				w.pause()
 				w.runFor(20 * time.Minute)

@@ -5,23 +5,22 @@ package upgradeconfig
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// isFinished says whether all is over for that object: its attempt, the finalizer and the lock.
+// isFinished reports whether the attempt is finished and neither finalizer nor lock is held.
 func (w *world) isFinished(key client.ObjectKey) bool {
 	cfg := w.get(key)
 	return len(cfg.Status.History) > 0 && isFinished(cfg.Status.History[0]) && len(cfg.Finalizers) == 0 && w.holder() == ""
 }
 
-// runToCompletion plays an upgrade to its end, and checks that it went as it must whatever happened to it.
+// runToCompletion runs the upgrade until it is finished, and checks what holds of each that succeeds.
 func (w *world) runToCompletion() {
 	w.t.Helper()
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
@@ -30,7 +29,7 @@ func (w *world) runToCompletion() {
 		w.t.Fatalf("the phase is %s; %s", record.Phase, w.describe())
 	}
 	if len(w.requestedVersions) != 1 || w.requestedVersions[0] != desired {
-		w.t.Errorf("the cluster version operator was asked for %q", w.requestedVersions)
+		w.t.Errorf("requests: %q", w.requestedVersions)
 	}
 	for _, reason := range []string{"UpgradeStarted", "UpgradeCompleted"} {
 		if n := w.events(reason); n != 1 {
@@ -39,12 +38,12 @@ func (w *world) runToCompletion() {
 	}
 	for step, n := range w.completions {
 		if n != 1 {
-			w.t.Errorf("the end of %s was recorded %d times", step, n)
+			w.t.Errorf("the completion of %s was recorded %d times", step, n)
 		}
 	}
 }
 
-// upgradeWrites are the writes that an upgrade makes to which nothing happens.
+// upgradeWrites returns the writes of an upgrade without faults.
 func upgradeWrites(t *testing.T) []string {
 	t.Helper()
 	w := newWorld(t, upgradeConfig(upgrade))
@@ -55,33 +54,33 @@ func upgradeWrites(t *testing.T) []string {
 	return w.writes
 }
 
-// writesExcept are the numbers of the writes, from 1, but for those of a kind.
-func writesExcept(writes []string, but string) []int {
+// writesExcept returns the numbers of the writes, from 1, without those of a name.
+func writesExcept(writes []string, excluded string) []int {
 	var numbers []int
 	for i, what := range writes {
-		if what != but {
+		if what != excluded {
 			numbers = append(numbers, i+1)
 		}
 	}
 	return numbers
 }
 
-func TestAnUpgradeEndsWellWhateverBecomesOfItsWrites(t *testing.T) {
+func TestUpgradeSurvivesFaultsOfItsWrites(t *testing.T) {
 	t.Parallel()
 	writes := upgradeWrites(t)
-	for name, fate := range map[string]answer{
-		"refused": refused, "conflicting": conflicting, "applied and answered with an error": answeredWithError,
-		"the process dies before it": crashBefore, "the process dies after it": crashAfter,
+	for outcome, fault := range map[string]simulation.Outcome{
+		"refused": simulation.Refuse, "conflict": simulation.Conflict, "answer lost": simulation.LoseAnswer,
+		"crash before": simulation.CrashBefore, "crash after": simulation.CrashAfter,
 	} {
 		for n := 1; n <= len(writes); n++ {
-			t.Run(fmt.Sprintf("write %d of %d is %s", n, len(writes), name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("write %d of %d: %s", n, len(writes), outcome), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, upgradeConfig(upgrade))
-				w.plan = func(i int, _ string) answer {
-					if i == n {
-						return fate
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Write == n {
+						return simulation.Fault{Outcome: fault}
 					}
-					return applied
+					return simulation.Fault{}
 				}
 				w.runToCompletion()
 			})
@@ -89,32 +88,31 @@ func TestAnUpgradeEndsWellWhateverBecomesOfItsWrites(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeEndsWellWithACacheThatIsBehind lets the cache hear nothing of a
-// kind for a minute and a half after each write, while other events make the
-// operator look.
-func TestAnUpgradeEndsWellWithACacheThatIsBehind(t *testing.T) {
+// TestUpgradeSurvivesALaggingCache keeps the changes of a kind from the cache for a minute and a
+// half after each write, while other events cause reconciles.
+func TestUpgradeSurvivesALaggingCache(t *testing.T) {
 	t.Parallel()
 	writes := upgradeWrites(t)
 	for name, c := range map[string]struct {
-		behind []string
-		answer answer
+		behind  []string
+		outcome simulation.Outcome
 	}{
-		"in UpgradeConfigs from write %d":                              {behind: []string{"UpgradeConfig"}},
-		"in UpgradeConfigs from write %d, which answers with an error": {behind: []string{"UpgradeConfig"}, answer: answeredWithError},
-		"in the lock from write %d":                                    {behind: []string{"Lease"}},
-		"in ClusterVersions from write %d":                             {behind: []string{"ClusterVersion"}},
-		"in all from write %d":                                         {behind: slices.Collect(maps.Keys(kinds))},
+		"UpgradeConfigs from write %d":              {behind: []string{"UpgradeConfig"}},
+		"UpgradeConfigs from write %d, answer lost": {behind: []string{"UpgradeConfig"}, outcome: simulation.LoseAnswer},
+		"lock from write %d":                        {behind: []string{"Lease"}},
+		"ClusterVersion from write %d":              {behind: []string{"ClusterVersion"}},
+		"all from write %d":                         {behind: []string{"UpgradeConfig", "ClusterVersion", "ClusterOperator", "MachineConfigPool", "Node", "Lease"}},
 	} {
 		for _, n := range writesExcept(writes, "create Event") {
 			t.Run(fmt.Sprintf(name, n), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, upgradeConfig(upgrade))
-				w.plan = func(i int, _ string) answer {
-					if i == n {
-						w.freeze(90*time.Second, c.behind...)
-						return c.answer
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Write == n {
+						w.lag(90*time.Second, c.behind...)
+						return simulation.Fault{Outcome: c.outcome}
 					}
-					return applied
+					return simulation.Fault{}
 				}
 				w.runToCompletion()
 			})
@@ -122,72 +120,71 @@ func TestAnUpgradeEndsWellWithACacheThatIsBehind(t *testing.T) {
 	}
 }
 
-// freeze lets the cache hear nothing of those kinds for that long, and makes the operator look meanwhile.
-func (w *world) freeze(d time.Duration, kinds ...string) {
+// lag keeps the changes of kinds from the cache, and causes reconciles meanwhile.
+func (w *world) lag(d time.Duration, kinds ...string) {
 	for _, kind := range kinds {
-		w.frozen[kind] = true
-		w.after(d, func() { delete(w.frozen, kind) })
+		w.process.Lag(kind, d)
 	}
 	for _, at := range []time.Duration{0, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute} {
-		w.after(at, func() { w.queue(upgrade) })
+		w.After(at, func() { w.enqueue(upgrade) })
 	}
 }
 
-// TestAnUpgradeEndsWellIfItsRecordIsLost wipes the status after each write.
-// What is lost is what it said; what is done is not done again.
-func TestAnUpgradeEndsWellIfItsRecordIsLost(t *testing.T) {
+// TestUpgradeSurvivesTheLossOfItsRecord removes the status after each write.
+func TestUpgradeSurvivesTheLossOfItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, n := range writesExcept(upgradeWrites(t), "create Event") {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			w.plan = func(i int, _ string) answer {
-				if i == n {
-					w.after(0, func() {
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Write == n {
+					w.After(0, func() {
 						w.clearStatus(upgrade)
 					})
 				}
-				return applied
+				return simulation.Fault{}
 			}
 			w.runToCompletion()
 		})
 	}
 }
 
-// TestDeletionNeverHangsAndLeavesNothingBehind deletes the object after each write.
-func TestDeletionNeverHangsAndLeavesNothingBehind(t *testing.T) {
+// TestDeletionAfterEachWrite checks that nothing hangs and nothing is left behind.
+func TestDeletionAfterEachWrite(t *testing.T) {
 	t.Parallel()
 	for _, n := range writesExcept(upgradeWrites(t), "") {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
-			commenced := false
-			w.plan = func(i int, _ string) answer {
-				if i == n {
-					w.after(0, func() {
-						commenced = w.clusterVersion().Status.History[0].Version == desired
-						w.remove(upgrade)
+			var (
+				commenced bool
+				deleted   time.Time
+			)
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Write == n {
+					w.After(0, func() {
+						commenced = w.cluster.ClusterVersion().Status.History[0].Version == desired
+						deleted = w.remove(upgrade)
 					})
 				}
-				return applied
+				return simulation.Fault{}
 			}
 			w.runUntil(func() bool { return !w.exists(upgrade) })
 			if len(w.errors) > 0 {
 				t.Errorf("errors: %v", w.errors)
 			}
-			gone := w.clock.Now()
-			at, ok := w.deleted[upgrade]
-			if !ok || gone.Sub(at.Time) > 5*time.Second {
-				t.Errorf("deleted at %s, gone at %s", at, gone)
+			if gone := w.Now(); gone.Sub(deleted) > 5*time.Second {
+				t.Errorf("deleted at %s, gone at %s", deleted, gone)
 			}
 			if holder := w.holder(); holder != "" && len(w.requestedVersions) > 0 {
 				t.Errorf("the lock is still held by %q", holder)
 			}
 			w.runFor(time.Hour)
-			if requested := w.clusterVersion().Spec.DesiredUpdate != nil; requested != commenced {
-				t.Errorf("commenced: %t, still asked for: %t", commenced, requested)
+			if requested := w.cluster.ClusterVersion().Spec.DesiredUpdate != nil; requested != commenced {
+				t.Errorf("commenced: %t, still requested: %t", commenced, requested)
 			}
-			if moved := w.clusterVersion().Status.History[0].Version == desired; moved != commenced {
+			if moved := w.cluster.ClusterVersion().Status.History[0].Version == desired; moved != commenced {
 				t.Errorf("commenced when it was deleted: %t, in the end: %t", commenced, moved)
 			}
 		})

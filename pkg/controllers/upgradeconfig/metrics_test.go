@@ -10,10 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// series are the values of a metric, by the values of its labels beside the
-// name, the namespace and the version, in the order of the labels' names.
+// series returns the values of a metric by the values of its labels except for name, namespace, and
+// version, in the order of the labels' names.
 func (w *world) series(metric string) map[string]float64 {
 	w.t.Helper()
 	families, err := w.registry.Gather()
@@ -38,17 +40,17 @@ func (w *world) series(metric string) map[string]float64 {
 	return all
 }
 
-// expectSeries compares what a metric shows.
+// expectSeries compares the series of a metric.
 func (w *world) expectSeries(metric string, want map[string]float64) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.series(metric), cmpopts.EquateEmpty()); diff != "" {
-		w.t.Errorf("after %s: %s (-want +got):\n%s", w.clock.Now().Sub(noon), metric, diff)
+		w.t.Errorf("after %s: %s (-want +got):\n%s", w.Now().Sub(noon), metric, diff)
 	}
 }
 
 func seconds(at time.Time) float64 { return float64(at.Unix()) }
 
-func TestTheMetricsShowAnUpgradeForAsLongAsItIsThere(t *testing.T) {
+func TestMetricsOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runTo(-time.Minute)
@@ -65,17 +67,11 @@ func TestTheMetricsShowAnUpgradeForAsLongAsItIsThere(t *testing.T) {
 		t.Errorf("Progressing since %v, want %v", got, want)
 	}
 
-	t.Log("what cannot be found out hides the step from nobody")
-	w.readError = func(kind string) error {
-		if kind == "ClusterVersion" {
-			return errCrashed
-		}
-		return nil
-	}
+	t.Log("the step stays visible while the cluster is unreadable")
+	w.failReads(2*maxRequeue + time.Second)
 	w.runFor(2 * maxRequeue)
 	w.expectSeries("phase", map[string]float64{"Unknown": 1})
 	w.expectSeries("step_timestamp_seconds", map[string]float64{"ControlPlaneUpgraded": seconds(began)})
-	w.readError = nil
 
 	w.runToCompletion()
 	w.expectSeries("phase", map[string]float64{"Upgraded": 1})
@@ -89,41 +85,36 @@ func TestTheMetricsShowAnUpgradeForAsLongAsItIsThere(t *testing.T) {
 	}
 }
 
-func TestTheLastSyncStandsStillWhileLooksFail(t *testing.T) {
+func TestLastSyncStandsStillWhileReconcilesFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.controlPlaneDuration = time.Hour
+	w.cluster.ControlPlaneDuration = time.Hour
 	w.runUntilStep("ControlPlaneUpgraded")
 	w.runFor(maxRequeue)
 	before := w.series("last_sync_timestamp_seconds")[""]
-	if age := seconds(w.clock.Now()) - before; age > maxRequeue.Seconds() {
-		t.Errorf("the last look that ended well was %v s ago", age)
+	if age := seconds(w.Now()) - before; age > maxRequeue.Seconds() {
+		t.Errorf("the last successful reconcile was %v s ago", age)
 	}
-	w.plan = func(int, string) answer { return refused }
+	w.plan = func(simulation.Request) simulation.Fault { return simulation.Fault{Outcome: simulation.Refuse} }
 	w.runFor(20 * time.Minute)
 	if got := w.series("last_sync_timestamp_seconds")[""]; got > before+maxRequeue.Seconds() {
-		t.Errorf("looks that failed count as ended well: %v s after the last one that did", got-before)
+		t.Errorf("failed reconciles count as successful: %v s after the last one that was", got-before)
 	}
 	w.plan = nil
 	w.runFor(2 * maxRequeue)
-	if age := seconds(w.clock.Now()) - w.series("last_sync_timestamp_seconds")[""]; age > maxRequeue.Seconds() {
-		t.Errorf("the last look that ended well was %v s ago, and all is well again", age)
+	if age := seconds(w.Now()) - w.series("last_sync_timestamp_seconds")[""]; age > maxRequeue.Seconds() {
+		t.Errorf("the last successful reconcile was %v s ago after the recovery", age)
 	}
 }
 
-func TestEventsThatCannotBeWrittenAreCounted(t *testing.T) {
+func TestEventFailuresAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.runUntilStep("PreHealthCheck")
 	w.expectSeries("notification_failures_total", map[string]float64{"events": 0})
-	w.plan = func(_ int, what string) answer {
-		if what == "create Event" {
-			return refused
-		}
-		return applied
-	}
+	w.plan = refuse("create Event")
 	w.runUntilStep("ControlPlaneUpgraded")
 	if got := w.series("notification_failures_total")["events"]; got < 1 {
-		t.Errorf("%v were counted", got)
+		t.Errorf("%v failures are counted", got)
 	}
 }

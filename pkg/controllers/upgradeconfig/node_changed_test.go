@@ -36,16 +36,16 @@ func TestNodeChanged(t *testing.T) {
 		change func(*corev1.Node)
 		want   bool
 	}{
-		"a heartbeat": {change: func(n *corev1.Node) {
+		"heartbeat": {change: func(n *corev1.Node) {
 			n.ResourceVersion = "2"
 			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon.Add(time.Minute))
 		}},
-		"an image was pulled": {change: func(n *corev1.Node) { n.Status.Images = nil }},
-		"it is not ready":     {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
-		"it was cordoned":     {change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, want: true},
-		"it has a taint":      {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, want: true},
-		"another label":       {change: func(n *corev1.Node) { n.Labels["role"] = "infra" }, want: true},
-		"another annotation":  {change: func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/state"] = "Working" }, want: true},
+		"image pulled": {change: func(n *corev1.Node) { n.Status.Images = nil }},
+		"not ready":    {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
+		"cordoned":     {change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, want: true},
+		"tainted":      {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, want: true},
+		"labeled":      {change: func(n *corev1.Node) { n.Labels["role"] = "infra" }, want: true},
+		"annotated":    {change: func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/state"] = "Working" }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,6 +62,6 @@ func TestNodeChanged(t *testing.T) {
 		})
 	}
 	if !(nodeChangedPredicate{}).Update(event.UpdateEvent{}) {
-		t.Error("what is no node is held back")
+		t.Error("another kind is not selected")
 	}
 }

@@ -10,16 +10,14 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-// outcome is what an UpgradeConfig shows.
+// outcome is the observable outcome of an UpgradeConfig.
 type outcome struct {
 	phase     history.Phase
 	condition string // Type=Status Reason
@@ -27,7 +25,7 @@ type outcome struct {
 	finished  bool
 }
 
-// expect checks what the upgrade shows.
+// expect checks the outcome of the upgrade.
 func (w *world) expect(want outcome) {
 	w.t.Helper()
 	cfg := w.get(upgrade)
@@ -41,17 +39,11 @@ func (w *world) expect(want outcome) {
 		}
 	}
 	if got != want {
-		w.t.Errorf("after %s: got %+v, want %+v; %s", w.clock.Now().Sub(noon), got, want, w.describe())
+		w.t.Errorf("after %s: got %+v, want %+v; %s", w.Now().Sub(noon), got, want, w.describe())
 	}
 	if succeeded := apimeta.FindStatusCondition(cfg.Status.Conditions, v1alpha1.ConditionSucceeded); want.finished && succeeded == nil {
-		w.t.Errorf("it is over, and nothing says how it ended; %s", w.describe())
+		w.t.Errorf("the finished upgrade has no condition Succeeded; %s", w.describe())
 	}
-}
-
-// runTo plays until so long after the upgrade's time.
-func (w *world) runTo(d time.Duration) {
-	w.t.Helper()
-	w.runFor(tenPast.Add(d).Sub(w.clock.Now()))
 }
 
 // The rows of the table of outcomes in the design, in its order.
@@ -76,10 +68,10 @@ func TestOutcomes(t *testing.T) {
 		cluster func(*world)
 		moments []moment
 	}{
-		"before its time": {
+		"scheduled": {
 			moments: []moment{{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", message: "2026-03-01T12:10:00Z"}}},
 		},
-		"an unknown type": {
+		"unknown type": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Type = "ARO" },
 			moments: []moment{
 				{-time.Minute, pending("UnknownType", "this operator knows OSD")},
@@ -87,55 +79,53 @@ func TestOutcomes(t *testing.T) {
 				{window + time.Second, failed("UnknownType", "ARO")},
 			},
 		},
-		"a malformed version": {
+		"invalid version": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4" },
 			moments: []moment{
 				{-time.Minute, pending("InvalidVersion", "spec.desired.version")}, {window + time.Second, failed("InvalidVersion", "4.4")},
 			},
 		},
-		"a downgrade": {
+		"downgrade": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.1" },
 			moments: []moment{
 				{-time.Minute, pending("Downgrade", "4.4.5 is installed")}, {window + time.Second, failed("Downgrade", "4.4.1")},
 			},
 		},
-		"a time that is none": {
+		"invalid time": {
 			spec:    func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = "tomorrow" },
 			moments: []moment{{0, pending("InvalidTime", "2020-05-01T12:00:00Z")}, {24 * time.Hour, pending("InvalidTime", "")}},
 		},
-		"the installed version": {
+		"installed version": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
 			moments: []moment{{-5 * time.Minute, outcome{
 				phase: history.PhaseUpgraded, condition: "Succeeded=True AlreadyAtVersion", message: "nothing to do", finished: true,
 			}}},
 		},
-		"the installed version, while the cluster moves on to another": {
+		"installed version while another update is in progress": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = installed },
 			cluster: func(w *world) {
-				version := w.clusterVersion()
-				w.edit(version, func() {
+				w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) {
 					version.Status.History = append([]configv1.UpdateHistory{{Version: "4.4.7", State: configv1.PartialUpdate}}, version.Status.History...)
 				})
 			},
 			moments: []moment{
 				{-5 * time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"}},
 				{time.Minute, waiting("VersionPinned", "not offered")},
-				{window + 5*time.Second, outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "not offered"}}, // it waits for the cluster to settle
+				{window + 5*time.Second, outcome{phase: history.PhaseFailed, condition: "Succeeded=False WindowMissed", message: "not offered"}}, // the clean-up waits for the cluster to settle
 			},
 		},
-		"a version that is not offered": {
-			cluster: func(w *world) { w.cluster.available = nil },
+		"version not offered": {
+			cluster: func(w *world) { w.cluster.Available = nil },
 			moments: []moment{
 				{time.Minute, waiting("VersionPinned", "not offered")},
 				{window - time.Second, waiting("VersionPinned", "")},
 				{window + 5*time.Second, failed("WindowMissed", "not offered")},
 			},
 		},
-		"a conditional edge that is not accepted": {
+		"conditional edge not accepted": {
 			cluster: func(w *world) {
-				w.cluster.available = nil
-				version := w.clusterVersion()
-				w.edit(version, func() {
+				w.cluster.Available = nil
+				w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) {
 					version.Status.ConditionalUpdates = []configv1.ConditionalUpdate{{
 						Release: configv1.Release{Version: desired}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Sinks", Message: "It sinks."}},
 					}}
@@ -143,31 +133,28 @@ func TestOutcomes(t *testing.T) {
 			},
 			moments: []moment{{time.Minute, waiting("VersionPinned", "Sinks")}, {window + 5*time.Second, failed("WindowMissed", "Sinks")}},
 		},
-		"a cluster that is not upgradeable": {
+		"cluster not upgradeable": {
 			spec: func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.5.1" },
 			cluster: func(w *world) {
-				w.report(w.clusterVersion(), configv1.OperatorUpgradeable, configv1.ConditionFalse, "a box is open")
+				w.cluster.Report(configv1.OperatorUpgradeable, configv1.ConditionFalse, "a box is open")
 			},
 			moments: []moment{{time.Minute, waiting("ClusterUpgradeable", "a box is open")}, {window + 5*time.Second, failed("WindowMissed", "a box is open")}},
 		},
-		"an unhealthy cluster": {
-			cluster: func(w *world) { w.pools(func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true }) },
+		"cluster unhealthy": {
+			cluster: func(w *world) { w.cluster.ChangePools(func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true }) },
 			moments: []moment{{time.Minute, waiting("PreHealthCheck", "paused")}, {window + 5*time.Second, failed("WindowMissed", "paused")}},
 		},
-		"another update in progress": {
-			cluster: func(w *world) {
-				version := w.clusterVersion()
-				w.edit(version, func() { version.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.7"} })
-			},
+		"another update requested": {
+			cluster: func(w *world) { w.requestElsewhere("4.4.7") },
 			moments: []moment{{time.Minute, waiting("ClusterUpgradeable", "4.4.7")}, {window + 5*time.Second, failed("WindowMissed", "4.4.7")}},
 		},
-		"an operator that was down for the whole window": {
-			cluster: func(w *world) { w.clock.SetTime(tenPast.Add(window)) },
+		"operator down for the whole window": {
+			cluster: func(w *world) { w.Jump(tenPast.Add(window).Sub(w.Now())) },
 			moments: []moment{{window + time.Second, failed("WindowMissed", "did not start by 2026-03-01T12:40:00Z")}},
 		},
-		"a lock that is never free": {
+		"lock never free": {
 			cluster: func(w *world) {
-				w.createLock(lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
+				w.createLock(&lock.Holder{Kind: "UpgradeJob", Namespace: "team-b", Name: "job", UID: "1"})
 			},
 			moments: []moment{
 				{-time.Minute, outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled"}},
@@ -175,50 +162,41 @@ func TestOutcomes(t *testing.T) {
 				{window + time.Second, failed("WindowMissed", "waiting for the upgrade of UpgradeJob team-b/job")},
 			},
 		},
-		"a target that is refused": {
-			cluster: func(w *world) { w.cluster.rejection = "is not signed" },
+		"target refused": {
+			cluster: func(w *world) { w.cluster.Rejection = "is not signed" },
 			moments: []moment{{time.Minute, waiting("CommenceUpgrade", "is not signed")}, {window + 5*time.Second, failed("TargetRefused", "is not signed")}},
 		},
-		"a control plane that is slow": {
-			cluster: func(w *world) { w.cluster.controlPlaneDuration = 3 * time.Hour },
+		"slow control plane": {
+			cluster: func(w *world) { w.cluster.ControlPlaneDuration = 3 * time.Hour },
 			moments: []moment{
 				{time.Hour, outcome{phase: history.PhaseUpgrading, condition: "Stalled=False OnTime"}},
 				{2*time.Hour + 5*time.Minute, outcome{phase: history.PhaseUpgrading, condition: "Stalled=True ControlPlaneUpgraded", message: "is slow"}},
 				{5 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Stalled=False OnTime", finished: true}},
 			},
 		},
-		"somebody who leads the cluster elsewhere": {
+		"target superseded by another client": {
 			cluster: func(w *world) {
-				w.after(15*time.Minute, func() {
-					version := w.clusterVersion()
-					w.edit(version, func() { version.Spec.DesiredUpdate = &configv1.Update{Version: "4.4.7"} })
-				})
+				w.After(15*time.Minute, func() { w.requestElsewhere("4.4.7") })
 			},
 			moments: []moment{{2 * time.Hour, failed("Superseded", "4.4.7")}},
 		},
-		"a cluster that is ill afterwards": {
+		"cluster unhealthy after the upgrade": {
 			cluster: func(w *world) {
-				w.after(25*time.Minute, func() {
-					var node corev1.Node
-					if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "worker-0"}, &node); err != nil {
-						w.t.Fatal(err)
-					}
-					w.edit(&node, func() { node.Spec.Unschedulable = true })
-				})
+				w.After(25*time.Minute, func() { w.cordonWorker(true) })
 			},
 			moments: []moment{
 				{time.Hour, waiting("PostClusterHealthCheck", "worker-0")}, {3 * time.Hour, failed("UnhealthyAfterUpgrade", "worker-0")},
 			},
 		},
-		"a cluster that cannot be read before the upgrade begins": {
+		"cluster unreadable before the start": {
 			cluster: func(w *world) { w.failReads(15 * time.Minute) },
 			moments: []moment{
 				{-time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", message: "not now"}},
 				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true}},
 			},
 		},
-		"a cluster that cannot be read while it is upgraded": {
-			cluster: func(w *world) { w.after(15*time.Minute, func() { w.failReads(30 * time.Minute) }) },
+		"cluster unreadable during the upgrade": {
+			cluster: func(w *world) { w.After(15*time.Minute, func() { w.failReads(30 * time.Minute) }) },
 			moments: []moment{
 				{20 * time.Minute, outcome{phase: history.PhaseUnknown, condition: "Progressing=Unknown CannotObserve", message: "not now"}},
 				{2 * time.Hour, outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true}},
@@ -242,14 +220,14 @@ func TestOutcomes(t *testing.T) {
 			}
 			last := c.moments[len(c.moments)-1]
 			if w.runFor(24 * time.Hour); w.record().Phase != last.want.phase && last.want.finished {
-				t.Errorf("it was over, and changed after; %s", w.describe())
+				t.Errorf("the finished upgrade has changed; %s", w.describe())
 			}
-			if desiredUpdate := w.clusterVersion().Spec.DesiredUpdate; last.want.phase == history.PhaseFailed && desiredUpdate != nil && desiredUpdate.Version == desired &&
-				w.clusterVersion().Status.History[0].Version != desired {
+			if desiredUpdate := w.cluster.ClusterVersion().Spec.DesiredUpdate; last.want.phase == history.PhaseFailed && desiredUpdate != nil && desiredUpdate.Version == desired &&
+				w.cluster.ClusterVersion().Status.History[0].Version != desired {
 				t.Errorf("the target was not withdrawn; %s", w.describe())
 			}
 			if last.want.finished && !w.isFinished(upgrade) && !strings.Contains(w.holder(), "UpgradeJob") {
-				t.Errorf("something is held on to; %s", w.describe())
+				t.Errorf("something is held; %s", w.describe())
 			}
 		})
 	}

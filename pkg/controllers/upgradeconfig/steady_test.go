@@ -16,32 +16,27 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
-func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
+func TestQuietReconcileMakesNoRequest(t *testing.T) {
 	t.Parallel()
 	for name, reach := range map[string]func(*world){
-		"before its time":            func(w *world) { w.runTo(-6 * time.Minute) },
-		"while it is paused":         func(w *world) { w.pause(); w.runTo(time.Minute) },
-		"while another has the lock": func(w *world) { w.createLock(lock.Holder{Kind: "UpgradeJob"}); w.runTo(time.Minute) },
-		"while it cannot be read":    func(w *world) { w.failReads(24 * time.Hour); w.runTo(time.Minute) },
-		"while a step waits":         func(w *world) { w.runUntilStep("ControlPlaneUpgraded"); w.runFor(time.Second) },
-		"while a step cannot find out": func(w *world) {
+		"scheduled":                           func(w *world) { w.runTo(-6 * time.Minute) },
+		"paused":                              func(w *world) { w.pause(); w.runTo(time.Minute) },
+		"lock of another upgrade":             func(w *world) { w.createLock(&lock.Holder{Kind: "UpgradeJob"}); w.runTo(time.Minute) },
+		"cluster unreadable before the start": func(w *world) { w.failReads(24 * time.Hour); w.runTo(time.Minute) },
+		"step waiting":                        func(w *world) { w.runUntilStep("ControlPlaneUpgraded"); w.runFor(time.Second) },
+		"cluster unreadable during a step": func(w *world) {
 			w.runUntilStep("ControlPlaneUpgraded")
 			w.failReads(24 * time.Hour)
 			w.runFor(time.Minute)
 		},
-		"after the upgrade":   func(w *world) { w.runToCompletion(); w.runFor(time.Second) },
-		"after it has failed": func(w *world) { w.pause(); w.runTo(31 * time.Minute) },
-		"after it has failed without Events": func(w *world) {
-			w.plan = func(_ int, what string) answer {
-				if what == "create Event" {
-					return refused
-				}
-				return applied
-			}
+		"finished": func(w *world) { w.runToCompletion(); w.runFor(time.Second) },
+		"failed":   func(w *world) { w.pause(); w.runTo(31 * time.Minute) },
+		"failed without Events": func(w *world) {
+			w.plan = refuse("create Event")
 			w.pause()
 			w.runTo(time.Hour)
 		},
-		"while its type is not known": func(w *world) {
+		"unknown type": func(w *world) {
 			w.runUntilStep("ControlPlaneUpgraded")
 			w.snapshot.Upgraders = nil
 			w.runFor(time.Minute)
@@ -52,9 +47,13 @@ func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
 			w := newWorld(t, upgradeConfig(upgrade))
 			reach(w)
 			w.requests = nil
-			for range 20 { // nodes, pools and operators change all the time
-				w.queue(upgrade)
-				w.processNextItem()
+			before := w.reconciles
+			for range 20 { // nodes, pools, and operators change all the time
+				w.enqueue(upgrade)
+				w.must(w.RunUntil(0, w.Quiet))
+			}
+			if n := w.reconciles - before; n != 20 {
+				t.Errorf("%d reconciles", n)
 			}
 			if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
@@ -63,14 +62,10 @@ func TestALookInWhichNothingChangedMakesNoRequest(t *testing.T) {
 	}
 }
 
-func (w *world) pause() {
-	w.updateSpec(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Paused = new(true) })
-}
-
-func TestAWaitingStepShowsASignOfLifeEveryFiveMinutes(t *testing.T) {
+func TestWaitingStepIsProbedEveryFiveMinutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.cluster.ControlPlaneDuration = 3 * time.Hour
 	w.runUntilStep("ControlPlaneUpgraded")
 	w.runFor(time.Minute)
 	w.requests = nil
@@ -84,16 +79,16 @@ func TestAWaitingStepShowsASignOfLifeEveryFiveMinutes(t *testing.T) {
 	}
 }
 
-func TestAMessageIsWrittenAtMostOnceAMinute(t *testing.T) {
+func TestMessageIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.cluster.controlPlaneDuration = 3 * time.Hour
+	w.cluster.ControlPlaneDuration = 3 * time.Hour
 	w.runUntilStep("ControlPlaneUpgraded")
 	w.runFor(time.Minute)
 	w.requests = nil
-	for i := range 600 { // each second it says something else
-		w.after(time.Duration(i)*time.Second, func() {
-			w.report(w.clusterVersion(), configv1.OperatorProgressing, configv1.ConditionTrue, fmt.Sprintf("%d of 600 done", i))
+	for i := range 600 { // another message each second
+		w.After(time.Duration(i)*time.Second, func() {
+			w.cluster.Report(configv1.OperatorProgressing, configv1.ConditionTrue, fmt.Sprintf("%d of 600 done", i))
 		})
 	}
 	w.runFor(10 * time.Minute)
@@ -105,10 +100,12 @@ func TestAMessageIsWrittenAtMostOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeMakesFewRequests(t *testing.T) {
+func TestRequestsOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
-	w.latency = 700 * time.Millisecond
+	w.process.Kill()
+	w.program.Latency = 700 * time.Millisecond
+	w.start()
 	w.runToCompletion()
 	status, reads := 0, map[string]int{}
 	for _, request := range w.requests {
@@ -119,16 +116,16 @@ func TestAnUpgradeMakesFewRequests(t *testing.T) {
 			reads[request]++
 		}
 	}
-	if steps := len(w.record().Conditions); status > 2*steps+6 { // the rest are the sign of life, and what comes before the first step
+	if steps := len(w.record().Conditions); status > 2*steps+6 { // the rest are heartbeats, and what precedes the first step
 		t.Errorf("%d status writes for %d steps", status, steps)
 	}
-	// When the process begins, when the attempt begins, and when it ends.
+	// When the process starts, when the attempt starts, and when it ends.
 	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 1, "get Lease": 2}, reads); diff != "" {
 		t.Errorf("reads (-want +got):\n%s", diff)
 	}
 }
 
-func TestWhomAChangeInTheClusterConcerns(t *testing.T) {
+func TestActiveUpgrades(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade), upgradeConfig(client.ObjectKey{Namespace: "team-b", Name: "tomorrow"},
 		func(s *v1alpha1.UpgradeConfigSpec) {
@@ -138,6 +135,6 @@ func TestWhomAChangeInTheClusterConcerns(t *testing.T) {
 	w.runFor(time.Second)
 	requests := w.reconciler.active(t.Context(), nil)
 	if len(requests) != 1 || requests[0].Name != "tomorrow" {
-		t.Errorf("it concerns %v", requests)
+		t.Errorf("active: %v", requests)
 	}
 }
