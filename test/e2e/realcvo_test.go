@@ -134,13 +134,13 @@ func TestTheRealClusterVersionOperator(t *testing.T) {
 				t.Errorf("%q does not say why", message)
 			}
 			j.waitForEnd(t, config, history.PhaseFailed, "WindowMissed")
-			j.checkInstalled(t, "4.20.7", 1) // for another channel
+			j.checkInstalled(t, "4.20.7", 2) // the other channel, and the former one again
 			j.setUpgradeable(t, configv1.ConditionTrue, "AsExpected", "")
 		}) &&
 		t.Run("carries out a minor update", func(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.21.0"})
 			j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
-			j.checkInstalled(t, "4.21.0", 1)
+			j.checkInstalled(t, "4.21.0", 2) // the channel, and the version
 		})
 	if well { // otherwise the rest would have begun elsewhere
 		checkAftermath(t, j.cluster, j.operator)
