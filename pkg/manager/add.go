@@ -86,7 +86,8 @@ func CacheOptions(kinds []Kind) cache.Options {
 	}
 }
 
-// mapperProvider returns the provider of a RESTMapper that knows the declared kinds without discovery.
+// mapperProvider returns the provider of a RESTMapper that knows the declared kinds and their lists
+// without discovery. A cache of several namespaces maps the kind of the list on every read.
 func mapperProvider(scheme *runtime.Scheme, kinds []Kind) func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return func(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
 		declared := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
@@ -100,6 +101,7 @@ func mapperProvider(scheme *runtime.Scheme, kinds []Kind) func(*rest.Config, *ht
 				scope = meta.RESTScopeRoot
 			}
 			declared.Add(gvk, scope)
+			declared.Add(gvk.GroupVersion().WithKind(gvk.Kind+"List"), scope)
 		}
 		discovered, err := apiutil.NewDynamicRESTMapper(config, httpClient)
 		if err != nil {

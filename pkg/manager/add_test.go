@@ -4,12 +4,17 @@
 package manager_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,6 +90,28 @@ func nameOf(object client.Object) string {
 		return "Lease"
 	}
 	return "another"
+}
+
+func TestDeclaredKindsAndTheirListsAreMappedWithoutDiscovery(t *testing.T) {
+	t.Parallel()
+	apiServer := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the mapper requests %s", r.URL)
+	}))
+	t.Cleanup(apiServer.Close)
+	scheme := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mapper, err := manager.MapperProvider(scheme, []manager.Kind{{Object: &coordinationv1.Lease{}}})(&rest.Config{Host: apiServer.URL}, apiServer.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"Lease", "LeaseList"} {
+		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: coordinationv1.GroupName, Kind: kind}, "v1")
+		if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			t.Errorf("%s is mapped to %+v, want a kind in namespaces: %v", kind, mapping, err)
+		}
+	}
 }
 
 func TestSchemeHasTheKindsOfAllControllers(t *testing.T) {
