@@ -68,6 +68,17 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=256
 	PrecedingChannel *string `json:"precedingChannel,omitempty"`
 
+	// channels are the update channels that this attempt has requested, oldest first. Each is recorded
+	// before it is set, so that it is not mistaken for a channel of another client.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=0
+	// +kubebuilder:validation:items:MaxLength=256
+	Channels []string `json:"channels,omitempty"`
+
 	// requestTime is when the upgrade was requested from the cluster. It is recorded before the request
 	// is made, and removed when the request is withdrawn.
 	//

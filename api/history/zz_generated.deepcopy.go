@@ -52,6 +52,11 @@ func (in *Record) DeepCopyInto(out *Record) {
 		*out = new(string)
 		**out = **in
 	}
+	if in.Channels != nil {
+		in, out := &in.Channels, &out.Channels
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.RequestTime != nil {
 		in, out := &in.RequestTime, &out.RequestTime
 		*out = (*in).DeepCopy()

@@ -99,6 +99,8 @@ type Observation struct {
 	Reason, Message string
 	// Version is what is installed now.
 	Version string
-	// Channel is the channel that is set now; nil if it is the one that the upgrade sets.
+	// Channel is the channel that is set now; nil if it is one that the attempt has requested.
 	Channel *string
+	// RequestedChannel is the channel that the spec requests; empty means none.
+	RequestedChannel string
 }

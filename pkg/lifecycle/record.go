@@ -96,6 +96,19 @@ func commencedBefore(record history.Record) bool {
 	return slices.ContainsFunc(record.PreviousAttempts, func(a history.PreviousAttempt) bool { return a.CommenceTime != nil })
 }
 
+// maxChannels is the number of requested channels in a record.
+const maxChannels = 8
+
+// addChannel returns the channels with one that is requested; empty means none. The oldest is
+// dropped beyond the limit.
+func addChannel(channels []string, requested string) []string {
+	if requested == "" || slices.Contains(channels, requested) {
+		return channels
+	}
+	channels = append(slices.Clone(channels), requested)
+	return channels[max(len(channels)-maxChannels, 0):]
+}
+
 // upsertRecord returns the history with that record first. The records of attempts that never
 // started and that the spec no longer requests are dropped, and so are the oldest ones beyond the
 // limit.

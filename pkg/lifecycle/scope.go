@@ -6,6 +6,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -188,6 +189,11 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	if s.claimed { // the record was lost: the update may have been requested
 		start.RequestTime = toMetaTime(s.now)
 	}
+	if s.record.InProgress() && !slices.Equal(start.Channels, s.record.Channels) { // recorded before it is set
+		if err := s.updateStatus(ctx, start, s.summarize(start)); err != nil {
+			return time.Time{}, err
+		}
+	}
 	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition}
 	record, next, err := e.Pass(ctx, s.plan.Book, start, s.constraints())
 	if s.record.Finished() { // the status was rejected
@@ -239,8 +245,8 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	return nil
 }
 
-// observePreceding records the version and the channel from which the upgrade departs, until it
-// commences. It keeps what was recorded if they cannot be read.
+// observePreceding records the version and the channel from which the upgrade departs, and the
+// channels that it requests, until it commences. It keeps what was recorded if they cannot be read.
 func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) history.Record {
 	if record.CommenceTime != nil {
 		return record
@@ -255,6 +261,7 @@ func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) 
 	if seen.Channel != nil {
 		record.PrecedingChannel = seen.Channel
 	}
+	record.Channels = addChannel(record.Channels, seen.RequestedChannel)
 	return record
 }
 

@@ -28,13 +28,15 @@ type attempt struct {
 	cfg            *v1alpha1.UpgradeConfig
 	number         int32
 	attemptKey     string
+	channels       []string      // that the attempt has requested
 	delayThreshold time.Duration // after which an upgrade that has not commenced is delayed
 }
 
 func (t Deps) newAttempt(cfg *v1alpha1.UpgradeConfig) attempt {
 	a := attempt{notifier: t.Notifier, cfg: cfg, delayThreshold: t.Config.Notifications.DelayedAfter.Duration}
 	if len(cfg.Status.History) > 0 {
-		a.number, a.attemptKey = cfg.Status.History[0].Attempt, engine.AttemptKey(cfg.Status.History[0])
+		newest := cfg.Status.History[0]
+		a.number, a.attemptKey, a.channels = newest.Attempt, engine.AttemptKey(newest), newest.Channels
 	}
 	return a
 }

@@ -29,12 +29,15 @@ type stepSet struct {
 
 	updateAvailable, noOtherUpdate, upgradeable, healthy, notSuperseded engine.UpgradeStep
 
+	channel engine.KeepAlive // of the steps between VersionPinned and the commit
+
 	controlPlane, workers silence.Window
 }
 
 func newStepSet(t Deps, cfg *v1alpha1.UpgradeConfig) stepSet {
 	s := stepSet{Deps: t, target: target(cfg), attempt: t.newAttempt(cfg)}
-	s.updateAvailable = controlplane.UpdateAvailable(t.Client, s.target)
+	s.updateAvailable = controlplane.UpdateAvailableInChannel(t.Client, s.target, s.attempt.channels)
+	s.channel = engine.KeepAlive{Name: "Channel", Renew: controlplane.KeepChannel(t.Client, s.target, s.attempt.channels)}
 	s.noOtherUpdate = controlplane.NoOtherUpdate(t.Client, s.target)
 	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
 	s.healthy = health.WaitUntilHealthy(t.healthChecks(), "ClusterUnhealthy")
@@ -107,20 +110,22 @@ func (s stepSet) VersionPinned() engine.Step {
 // ClusterUpgradeable checks whether the cluster may be upgraded.
 func (s stepSet) ClusterUpgradeable() engine.Step {
 	return engine.Step{
-		Name:     "ClusterUpgradeable",
-		Doc:      "Waits until no other update is in progress and the cluster is upgradeable.",
-		Do:       s.upgradeable,
-		PreCheck: s.upgradeable,
+		Name:      "ClusterUpgradeable",
+		Doc:       "Waits until no other update is in progress and the cluster is upgradeable.",
+		Do:        s.upgradeable,
+		PreCheck:  s.upgradeable,
+		KeepAlive: []engine.KeepAlive{s.channel},
 	}
 }
 
 // PreHealthCheck checks whether the cluster is healthy.
 func (s stepSet) PreHealthCheck() engine.Step {
 	return engine.Step{
-		Name:     "PreHealthCheck",
-		Doc:      "Waits until operators, machine config pools, and nodes are healthy, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
-		Do:       s.healthy,
-		PreCheck: health.PreCheckHealth(s.healthChecks(), "ClusterUnhealthy"),
+		Name:      "PreHealthCheck",
+		Doc:       "Waits until operators, machine config pools, and nodes are healthy, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
+		Do:        s.healthy,
+		PreCheck:  health.PreCheckHealth(s.healthChecks(), "ClusterUnhealthy"),
+		KeepAlive: []engine.KeepAlive{s.channel},
 	}
 }
 
@@ -128,10 +133,11 @@ func (s stepSet) PreHealthCheck() engine.Step {
 func (s stepSet) ExternalDependenciesAvailable() engine.Step {
 	available := externaldeps.WaitUntilAvailable(s.Dependencies)
 	return engine.Step{
-		Name:     "ExternalDependenciesAvailable",
-		Doc:      "Waits until what the upgrade needs outside of the cluster can be reached.",
-		Do:       available,
-		PreCheck: available,
+		Name:      "ExternalDependenciesAvailable",
+		Doc:       "Waits until what the upgrade needs outside of the cluster can be reached.",
+		Do:        available,
+		PreCheck:  available,
+		KeepAlive: []engine.KeepAlive{s.channel},
 	}
 }
 
@@ -141,6 +147,8 @@ func (s stepSet) ScaleUpExtraNodes() engine.Step {
 		Name: "ScaleUpExtraNodes",
 		Doc:  "Adds a node for each MachineSet of workers if spec.capacityReservation requests it. Continues without those that are not ready in time.",
 		Do:   s.ExtraNodes.Add(s.attempt.ref(), s.attempt.wantsExtraNodes(), s.Config.Scale.Timeout.Duration),
+
+		KeepAlive: []engine.KeepAlive{s.channel},
 	}
 }
 
@@ -150,6 +158,8 @@ func (s stepSet) ControlPlaneMaintWindow() engine.Step {
 		Name: "ControlPlaneMaintWindow",
 		Doc:  "Silences the alerts that are noise while the control plane is upgraded. Continues without silences if Alertmanager cannot be reached.",
 		Do:   s.controlPlane.Open(),
+
+		KeepAlive: []engine.KeepAlive{s.channel},
 	}
 }
 
@@ -168,9 +178,13 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 			{Name: "ExternalDependenciesAvailable", Check: externaldeps.WaitUntilAvailable(s.Dependencies)},
 			{Name: "ClusterHealthy", Check: s.healthy},
 		},
-		Do:         controlplane.RequestUpdate(s.Client, s.target, decisions...),
-		Undo:       controlplane.WithdrawRequest(s.Client, s.target),
-		KeepAlive:  []engine.KeepAlive{{Name: "ControlPlaneSilence", Renew: s.controlPlane.KeepAlive()}},
+		Do:   controlplane.RequestUpdate(s.Client, s.target, decisions...),
+		Undo: controlplane.WithdrawRequest(s.Client, s.target),
+		KeepAlive: []engine.KeepAlive{
+			{Name: "ControlPlaneSilence", Renew: s.controlPlane.KeepAlive()},
+			s.channel,
+			{Name: "Request", Renew: controlplane.WithdrawOutdatedRequest(s.Client, s.target)},
+		},
 		Reached:    controlplane.IsCommenced(s.Client, s.Live, s.target),
 		Commits:    true,
 		Milestone:  engine.MilestoneCommenced,
@@ -309,7 +323,7 @@ func (s stepSet) cleanup() []engine.Step {
 		{
 			Name: "ChannelRestored",
 			Doc:  "Restores the update channel that the upgrade has changed, unless the upgrade has commenced.",
-			Do:   controlplane.RestoreChannel(s.Client, s.target, s.attempt.precedingChannel()),
+			Do:   controlplane.RestoreChannel(s.Client, s.target, s.attempt.precedingChannel(), s.attempt.channels...),
 		},
 		{
 			Name:      "ClusterSettled",

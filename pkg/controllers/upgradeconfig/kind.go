@@ -140,8 +140,9 @@ func (k kind) Observe(ctx context.Context, cfg *v1alpha1.UpgradeConfig, record h
 	if version.Installed == "" {
 		return lifecycle.Observation{}, errors.New("the ClusterVersion names no installed version yet")
 	}
-	seen := lifecycle.Observation{Version: version.Installed}
-	if version.Channel != cfg.Spec.Desired.Channel { // which the upgrade may have set itself
+	requested := cfg.Spec.Desired.Channel
+	seen := lifecycle.Observation{Version: version.Installed, RequestedChannel: requested}
+	if !slices.Contains(record.Channels, version.Channel) && (version.Channel != requested || record.PrecedingChannel == nil) {
 		seen.Channel = &version.Channel
 	}
 	change, err := clusterstate.CompareVersions(version.Installed, record.Version)

@@ -13,7 +13,7 @@ import (
 )
 
 // WaitUntilAccepted waits until the cluster version operator has begun to install the target. It
-// returns the zero Result if the target is not requested.
+// returns the zero Result if the target is not requested, or not in the way the spec requests by now.
 func WaitUntilAccepted(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
@@ -23,7 +23,7 @@ func WaitUntilAccepted(r client.Reader, target clusterstate.Target) engine.Upgra
 		switch {
 		case version.Current.Matches(target):
 			return engine.Done("the cluster version operator has accepted %s", target.Version), nil
-		case !version.IsRequested(target):
+		case isOutdated(version, target):
 			return engine.Result{}, nil
 		}
 		if message, rejected := version.RejectionMessage(target); rejected {

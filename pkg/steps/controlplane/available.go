@@ -5,6 +5,7 @@ package controlplane
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 
@@ -17,7 +18,28 @@ import (
 
 // UpdateAvailable waits until the target is offered, see Available.
 func UpdateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return decide(r, target, Available)
+	return UpdateAvailableInChannel(r, target, nil)
+}
+
+// UpdateAvailableInChannel is UpdateAvailable for a spec that may request another channel by now. The
+// requested channels are those that this attempt has requested so far. The step waits until
+// KeepChannel has set the last one and the cluster version operator has observed it.
+func UpdateAvailableInChannel(r client.Reader, target clusterstate.Target, requested []string) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		version, err := clusterstate.GetClusterVersion(ctx, r)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case ownsOtherChannel(version, target, requested):
+			if message := channelMismatch(version, target); message != "" {
+				return engine.Wait("VersionNotInChannel", "%s", message), nil
+			}
+			return engine.Wait("ChannelSet", "spec.desired.channel has changed; the channel is being set to %s", channelName(target.Channel)), nil
+		case len(requested) > 1:
+			return availableInChannel(version, target)
+		}
+		return decideAll(version, target, []Decision{Available})
+	}
 }
 
 // Available passes if the target is offered with its image, and either recommended or with accepted
@@ -44,6 +66,9 @@ const maxOffered = 3
 
 func notAvailableMessage(version clusterstate.Version, target clusterstate.Target) string {
 	message := fmt.Sprintf("%s is not offered in channel %s", target.Version, channelName(version.Channel))
+	if target.Channel != "" && target.Channel != version.Channel {
+		message = fmt.Sprintf("another client has changed the channel from %s; %s", channelName(target.Channel), message)
+	}
 	if version.RetrievedUpdates.IsFalse() {
 		return message + "; the available updates cannot be retrieved: " + version.RetrievedUpdates.MessageOrReason()
 	}

@@ -34,6 +34,28 @@ func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep 
 	}
 }
 
+// KeepChannel is the keep-alive of the steps between SetChannel and the commit: it sets a channel
+// that the spec requests only after SetChannel is done. The requested channels are those that this
+// attempt has requested so far. A channel that another client has set is left alone.
+func KeepChannel(c client.Client, target clusterstate.Target, requested []string) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		current, version, err := getClusterVersion(ctx, c)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if !ownsOtherChannel(version, target, requested) || channelMismatch(version, target) != "" {
+			return engine.Done("there is no channel to set"), nil
+		}
+		return setChannel(ctx, c, current, target.Channel)
+	}
+}
+
+// ownsOtherChannel reports whether the channel is another one than the target's, and one that this
+// attempt has requested.
+func ownsOtherChannel(version clusterstate.Version, target clusterstate.Target, requested []string) bool {
+	return needsChannel(version, target) && slices.Contains(requested, version.Channel)
+}
+
 // needsChannel reports whether the channel must be changed. That of a cluster which is being updated
 // to the target is left alone.
 func needsChannel(version clusterstate.Version, target clusterstate.Target) bool {
@@ -87,12 +109,13 @@ func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterV
 }
 
 // RestoreChannel restores the channel from before an upgrade that did not commence. Nil means that
-// the channel was not recorded, so that it was not changed either. A channel that another client has
-// set since is left alone. The patch is sent even if the channel is the recorded one already: the
-// cache may not show the change yet.
-func RestoreChannel(c client.Client, target clusterstate.Target, preceding *string) engine.UpgradeStep {
+// the channel was not recorded, so that it was not changed either. A channel that is neither the
+// target's nor one of the requested ones was set by another client, and is left alone. The patch is
+// sent even if the channel is the recorded one already: the cache may not show the change yet.
+func RestoreChannel(c client.Client, target clusterstate.Target, preceding *string, requested ...string) engine.UpgradeStep {
+	requested = append(slices.Clone(requested), target.Channel)
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		if preceding == nil || target.Channel == "" || *preceding == target.Channel {
+		if preceding == nil || !slices.ContainsFunc(requested, func(name string) bool { return name != "" && name != *preceding }) {
 			return engine.Skip("NothingToRestore", "this upgrade has not changed the channel"), nil
 		}
 		current, version, err := getClusterVersion(ctx, c)
@@ -102,7 +125,7 @@ func RestoreChannel(c client.Client, target clusterstate.Target, preceding *stri
 		if version.InHistory(target) {
 			return engine.Skip("Commenced", "the cluster was updated to %s; the channel stays %s", target.Version, channelName(version.Channel)), nil
 		}
-		changed := version.Channel == target.Channel
+		changed := version.Channel != "" && version.Channel != *preceding && slices.Contains(requested, version.Channel)
 		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) {
 			if changed {
 				spec.Channel = *preceding

@@ -8,6 +8,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // NoOtherUpdate waits until no other update is in the way of the target, see NotBusy.
@@ -21,7 +22,11 @@ func NotBusy(version clusterstate.Version, target clusterstate.Target) (engine.R
 	if other, updating := version.UpdatingTo(); updating {
 		return engine.Wait("AnotherUpdateInProgress", "the cluster is being updated to %s", other), nil
 	}
-	if other, pending := version.PendingRequest(); pending && !version.IsRequested(target) {
+	switch other, pending := version.PendingRequest(); {
+	case !pending || version.IsRequested(target):
+	case isPending(version, target):
+		return engine.Wait("AnotherUpdateInProgress", "spec.desiredUpdate of the ClusterVersion requests %s with image %s, and it is not installed yet", target.Version, text.Excerpt(other.Image)), nil
+	default:
 		return engine.Wait("AnotherUpdateInProgress", "another client has requested %s in spec.desiredUpdate of the ClusterVersion, and it is not installed yet", other), nil
 	}
 	change, err := version.ChangeTo(target)

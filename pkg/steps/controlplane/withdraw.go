@@ -26,7 +26,7 @@ func WithdrawRequest(c client.Client, target clusterstate.Target) engine.Upgrade
 			return engine.Result{}, err
 		}
 		commenced := version.Current.Matches(target)
-		pending := version.IsRequested(target) && !commenced
+		pending := isPending(version, target)
 		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) {
 			if pending {
 				spec.DesiredUpdate = nil
@@ -44,4 +44,37 @@ func WithdrawRequest(c client.Client, target clusterstate.Target) engine.Upgrade
 		}
 		return engine.Done("withdrew %s, which the cluster version operator had not begun to install", target.Version), nil
 	}
+}
+
+// isPending reports whether a request for the target's version is to be withdrawn. The image does not
+// count: that of the spec may have changed since the request.
+func isPending(version clusterstate.Version, target clusterstate.Target) bool {
+	requested := version.Requested
+	return requested != nil && requested.Version == target.Version && requested.Architecture == "" && version.Current.Version != target.Version
+}
+
+// WithdrawOutdatedRequest is the keep-alive of the committing step: it withdraws the request of this
+// upgrade if the spec has changed since, so that it requests another image, or does not accept a risk
+// any more. The step then makes another request as soon as its gates pass.
+func WithdrawOutdatedRequest(c client.Client, target clusterstate.Target) engine.UpgradeStep {
+	withdraw := WithdrawRequest(c, target)
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		version, err := clusterstate.GetClusterVersion(ctx, c)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if run.Requested && isPending(version, target) && isOutdated(version, target) {
+			return withdraw(ctx, run)
+		}
+		return engine.Done("there is no outdated request"), nil
+	}
+}
+
+// isOutdated reports whether a pending request for the target's version is not what the target
+// requests by now. A request without an image is one for the offered image.
+func isOutdated(version clusterstate.Version, target clusterstate.Target) bool {
+	offer := version.AvailableUpdate(target)
+	return !version.IsRequested(target) ||
+		version.Requested.Image == "" && (clusterstate.Release{Image: offer.Image}).HasOtherImage(target.Image) ||
+		len(offer.UnacceptedRisks(target)) > 0
 }
