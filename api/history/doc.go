@@ -1,11 +1,11 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history holds the record of upgrades that people read and that the
-// engine goes on from: what was tried, step by step, and how each step ended.
-// Every API group of this project records its upgrades in these types.
+// Package history defines the record of an upgrade: its attempts, step by step, and how each step
+// ended. People read the record, and the engine continues from it. Every API group of this project
+// records its upgrades in these types.
 //
-// It knows no API group, no runbook and no rules: types and names only.
+// It contains types and names only: no API group, no runbook, and no rules.
 //
 // +kubebuilder:object:generate=true
 package history

@@ -7,48 +7,48 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Phase says how far an upgrade has come.
+// Phase is the progress of an upgrade.
 //
 // +kubebuilder:validation:Enum=New;Pending;Upgrading;Upgraded;Failed;Unknown
 type Phase string
 
 const (
-	// PhaseNew is an upgrade that was seen and not yet looked at.
+	// PhaseNew is an upgrade that was created and not yet reconciled.
 	PhaseNew Phase = "New"
-	// PhasePending is an upgrade whose time has not come, or that may not start yet.
+	// PhasePending is an upgrade that cannot start yet.
 	PhasePending Phase = "Pending"
-	// PhaseUpgrading is an upgrade whose steps are being taken.
+	// PhaseUpgrading is an upgrade whose steps are running.
 	PhaseUpgrading Phase = "Upgrading"
 	// PhaseUpgraded is an upgrade that is complete.
 	PhaseUpgraded Phase = "Upgraded"
-	// PhaseFailed is an upgrade that was given up, or never started.
+	// PhaseFailed is an upgrade that failed, was aborted, or never started.
 	PhaseFailed Phase = "Failed"
-	// PhaseUnknown is an upgrade whose state cannot be read at present.
+	// PhaseUnknown is an upgrade whose state cannot be determined.
 	PhaseUnknown Phase = "Unknown"
 )
 
 // Record is the record of the upgrade to one version.
 type Record struct {
-	// version is the version that the upgrade leads to, e.g. 4.4.6.
+	// version is the version to which the upgrade leads, for example 4.4.6.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version,omitempty"`
 
-	// phase says how far the upgrade has come.
+	// phase is the progress of the upgrade.
 	//
 	// +optional
-	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The field is given; the conditions beside it say more.
+	Phase Phase `json:"phase,omitempty"` //nolint:kubeapilinter // The API specifies the field; the conditions give the details.
 
-	// attempt counts the attempts at this version, from 1. A changed time after
-	// a failure begins a new attempt, whose conditions start anew.
+	// attempt is the number of the attempt at this version, from 1. A changed time after a failure
+	// starts a new attempt with new conditions.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt,omitempty"`
 
-	// upgradeAt is the time that was asked for in this attempt.
+	// upgradeAt is the time that was requested for this attempt.
 	//
 	// +optional
 	UpgradeAt *metav1.Time `json:"upgradeAt,omitempty"`
@@ -61,7 +61,7 @@ type Record struct {
 	PrecedingVersion string `json:"precedingVersion,omitempty"`
 
 	// precedingChannel is the update channel before the upgrade changed it, so that it can be restored.
-	// It is recorded before the channel is changed; empty means that none was set.
+	// It is recorded before the channel is changed. Empty means that no channel was set.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -85,7 +85,7 @@ type Record struct {
 	// +optional
 	RequestTime *metav1.Time `json:"requestTime,omitempty"`
 
-	// reason is the CamelCase reason for which the attempt has not started yet, or ended.
+	// reason is the CamelCase reason why the attempt has not started yet, or why it ended.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -99,23 +99,23 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 
-	// startTime is when the first step began. Without it nothing was done yet.
+	// startTime is when the first step started. It is absent until then.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
 	// commenceTime is when the upgrade passed its point of no return: the cluster version operator
-	// had accepted the version.
+	// accepted the version.
 	//
 	// +optional
 	CommenceTime *metav1.Time `json:"commenceTime,omitempty"`
 
-	// completeTime is when the upgrade was over, its clean-up included.
+	// completeTime is when the upgrade ended, its cleanup included.
 	//
 	// +optional
 	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 
-	// workerStartTime is when the step that waits for the worker nodes began.
+	// workerStartTime is when the step that waits for the worker nodes started.
 	//
 	// +optional
 	WorkerStartTime *metav1.Time `json:"workerStartTime,omitempty"`
@@ -125,21 +125,21 @@ type Record struct {
 	// +optional
 	WorkerCompleteTime *metav1.Time `json:"workerCompleteTime,omitempty"`
 
-	// notifiedTime is the time before which all Events about the steps were written. An operator that
-	// is restarted writes none of them again.
+	// notifiedTime is the time before which all Events about the steps were published. A restarted
+	// operator does not publish them again.
 	//
 	// +optional
 	NotifiedTime *metav1.Time `json:"notifiedTime,omitempty"`
 
-	// conditions are the steps that have begun, in the order of the runbook.
+	// conditions are the steps that have started, in the order of the runbook.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=64
-	Conditions []StepCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // A step's condition has times that a metav1.Condition lacks.
+	Conditions []StepCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // A metav1.Condition lacks some of the times.
 
-	// previousAttempts summarizes the attempts at this version that ended before, newest first.
+	// previousAttempts are the earlier attempts at this version, newest first.
 	//
 	// +optional
 	// +listType=atomic
@@ -148,49 +148,49 @@ type Record struct {
 	PreviousAttempts []PreviousAttempt `json:"previousAttempts,omitempty"`
 }
 
-// StepCondition is what became of one step.
+// StepCondition is the state of one step.
 //
-// A step is over once it has a completeTime. Then its status is True if the
-// step is done or was skipped (the reason says why), and False if it failed.
-// A step without a completeTime is being tried: False means "not yet", Unknown
-// that its state cannot be found out at present.
+// A step with a completeTime is finished. Its status is True if it is done or was skipped, and False
+// if it failed. A step without a completeTime is running. Its status is False while it waits, and
+// Unknown while its state cannot be determined.
 type StepCondition struct {
-	// type names the step by what holds once it is done, e.g. ControlPlaneUpgraded.
+	// type is the name of the step, which states what holds once it is done, for example
+	// ControlPlaneUpgraded.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Type string `json:"type,omitempty"`
 
-	// status is True once the step is no longer in the way, False while it is
-	// or if it failed, Unknown while that cannot be found out.
+	// status is True once the step is done or skipped, False while it waits or if it failed, and
+	// Unknown while that cannot be determined.
 	//
 	// +required
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	Status metav1.ConditionStatus `json:"status,omitempty"`
 
-	// reason says in one CamelCase word why the status is what it is.
+	// reason is the CamelCase reason for the status.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// message says to people what is going on.
+	// message explains the reason.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// milestone is what the step means for the upgrade as a whole, e.g. Commenced.
+	// milestone is what the step means for the upgrade as a whole, for example Commenced.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Milestone Milestone `json:"milestone,omitempty"`
 
-	// lastAnswer is what the step answered before its state became unknown.
+	// lastAnswer is the last reason and message before the state of the step became unknown.
 	//
 	// +optional
 	LastAnswer *StepAnswer `json:"lastAnswer,omitempty"`
@@ -204,24 +204,24 @@ type StepCondition struct {
 	// +kubebuilder:validation:MaxItems=64
 	Items []StepItem `json:"items,omitempty"`
 
-	// reasonTime is when the reason last changed while the step waited. Absent means that the first
-	// reason stands.
+	// reasonTime is when the reason last changed while the step waited. It is absent while the first
+	// reason applies.
 	//
 	// +optional
 	ReasonTime *metav1.Time `json:"reasonTime,omitempty"`
 
-	// startTime is when the step was first tried.
+	// startTime is when the step started.
 	//
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// completeTime is when the step was over.
+	// completeTime is when the step finished.
 	//
 	// +optional
 	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 
-	// lastProbeTime is when the step was last looked at. While a step waits it
-	// is renewed at least every five minutes, as a sign of life.
+	// lastProbeTime is when the state of the step was last determined. While a step waits, it is
+	// updated at least every five minutes.
 	//
 	// +optional
 	LastProbeTime *metav1.Time `json:"lastProbeTime,omitempty"`
@@ -235,18 +235,18 @@ type StepCondition struct {
 // Milestone is what a step means for the upgrade as a whole.
 type Milestone string
 
-// StepAnswer is what a step answered.
+// StepAnswer is a reason and a message of a step.
 //
 // +kubebuilder:validation:MinProperties=0
 type StepAnswer struct {
-	// reason is one CamelCase word.
+	// reason is a CamelCase word.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// message is for people.
+	// message explains it to people.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -263,14 +263,14 @@ type StepItem struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// status is one CamelCase word, e.g. Running, Succeeded, or Failed.
+	// status is a CamelCase word, for example Running, Succeeded, or Failed.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Status string `json:"status,omitempty"`
 
-	// message is for people.
+	// message explains it to people.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

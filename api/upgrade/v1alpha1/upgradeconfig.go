@@ -59,7 +59,7 @@ type UpgradeConfig struct {
 	// status is what the operator observed and did.
 	//
 	// +optional
-	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator then finds out anew.
+	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator then observes the cluster.
 }
 
 // UpgradeConfigSpec is a requested upgrade.
@@ -90,7 +90,7 @@ type UpgradeConfigSpec struct {
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"
-	PDBForceDrainTimeout *int32 `json:"PDBForceDrainTimeout,omitempty"` //nolint:kubeapilinter // The field's name is given.
+	PDBForceDrainTimeout *int32 `json:"PDBForceDrainTimeout,omitempty"` //nolint:kubeapilinter // The API specifies the name.
 
 	// desired is the requested release.
 	//
@@ -100,13 +100,13 @@ type UpgradeConfigSpec struct {
 	// capacityReservation adds a node to each worker MachineSet for the duration of the upgrade.
 	//
 	// +optional
-	CapacityReservation *bool `json:"capacityReservation,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
+	CapacityReservation *bool `json:"capacityReservation,omitempty"` //nolint:kubeapilinter // The API specifies name and type.
 
 	// paused holds the upgrade before it commences; its window still ends. Once the upgrade has
 	// commenced, paused is shown and has no effect.
 	//
 	// +optional
-	Paused *bool `json:"paused,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
+	Paused *bool `json:"paused,omitempty"` //nolint:kubeapilinter // The API specifies name and type.
 }
 
 // Update is a release, and the channel that offers it.
