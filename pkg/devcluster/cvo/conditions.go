@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SetCondition sets a condition of a ClusterOperator. Its transition time moves only with its status.
+// SetCondition sets a condition of a ClusterOperator. It changes the transition time only if the
+// status changes.
 func SetCondition(operator *configv1.ClusterOperator, kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus, reason, message string, now time.Time) {
 	operator.Status.Conditions = upsertCondition(operator.Status.Conditions, kind, status, reason, message, now)
 }

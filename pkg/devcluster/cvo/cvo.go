@@ -1,12 +1,13 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cvo plays the cluster version operator: it reads the ClusterVersion named "version", asks the update service,
-// loads and verifies releases, brings one ClusterOperator after the other to a new version, and reports all that in
-// the conditions and the history, with the reasons and sentences of the real one. It plays the ClusterOperators, too.
+// Package cvo simulates the cluster version operator and the ClusterOperators. It reads the
+// ClusterVersion named "version", queries the update service, loads and verifies releases, and
+// updates one ClusterOperator after the other. It reports progress in the conditions and the
+// history, with the reasons and messages of the real operator.
 //
-// It knows nothing of nodes and pools: the machine config operator is handed the release in its ConfigMap, as by the
-// real one, and reports back in its ClusterOperator.
+// It does not handle nodes and pools: like the real operator, it publishes the release in the
+// ConfigMap of the machine config operator, and waits for its ClusterOperator.
 package cvo
 
 import (
@@ -32,24 +33,24 @@ import (
 // Name is the name of the only ClusterVersion.
 const Name = "version"
 
-// How long the real one takes.
+// Durations of a real cluster.
 const (
 	loadDuration          = timescale.Duration(30 * time.Second) // to retrieve and verify a release
-	loadRetryInterval     = timescale.Duration(2 * time.Minute)  // to try again after a refusal
-	fetchInterval         = timescale.Duration(3 * time.Minute)  // to ask the update service again
-	failingAfter          = timescale.Duration(40 * time.Minute) // to call an update failing that waits for a degraded operator
-	defaultUpdateDuration = timescale.Duration(3 * time.Minute)  // to bring an operator to a new version
+	loadRetryInterval     = timescale.Duration(2 * time.Minute)  // between attempts after a rejection
+	fetchInterval         = timescale.Duration(3 * time.Minute)  // between queries of the update service
+	failingAfter          = timescale.Duration(40 * time.Minute) // until an update that waits for a degraded operator is failing
+	defaultUpdateDuration = timescale.Duration(3 * time.Minute)  // to update one operator
 )
 
-// progressInterval is how often progress is reported while an update is under way, in real time.
+// progressInterval is how often progress is reported during an update, in real time.
 const progressInterval = time.Second
 
-// Options say what the player plays.
+// Options configure the simulator.
 type Options struct {
 	Speed     timescale.Speed
 	Catalog   *updategraph.Catalog
-	Installed string     // the version that the cluster begins with; it is in the catalogue
-	Operators []Operator // in the order of their update
+	Installed string     // the version of the cluster at the start; the catalog must have it
+	Operators []Operator // in the order in which they are updated
 	// Clock is the clock of the control plane; nil means the real one.
 	Clock clock.PassiveClock
 	// Graph transports the requests to the update service; nil means the default transport.
@@ -71,16 +72,19 @@ func (o Options) withDefaults() Options {
 // Operator is a ClusterOperator.
 type Operator struct {
 	Name string `json:"name"`
-	// Takes is how long the operator takes to reach a new version in a real cluster, 3m by default, or "never".
+	// Takes is how long the operator takes to reach a new version in a real cluster, or "never"; it
+	// defaults to 3m.
 	Takes timescale.Duration `json:"takes,omitempty"`
-	// External means that somebody else plays it, who is handed the release in a ConfigMap.
+	// External means that another simulator updates the operator. It reads the release from a
+	// ConfigMap.
 	External bool `json:"-"`
 }
 
 // MachineConfig is the ClusterOperator of the machine config operator.
 const MachineConfig = "machine-config"
 
-// DefaultOperators returns some operators of a real cluster, in the order of their update.
+// DefaultOperators returns some operators of a real cluster, in the order in which they are
+// updated.
 func DefaultOperators() []Operator {
 	return []Operator{
 		{Name: "etcd"},
@@ -94,20 +98,20 @@ func DefaultOperators() []Operator {
 	}
 }
 
-// Simulator is the operator. Only its reconciler touches it.
+// Simulator simulates the cluster version operator. Only its reconciler accesses the fields.
 type Simulator struct {
 	client  client.Client
 	web     *http.Client
 	options Options
 
-	payload       updategraph.Release // what is installed, or being installed
-	updates       *updates            // the last answer of the update service
-	load          *payloadLoad        // the release that is being loaded, or was refused; nil if there is none
-	work          *syncWork           // the update that is under way; nil if there is none
-	degradedSince time.Time           // since when the operator that the update waits for is degraded
+	payload       updategraph.Release // the release that is installed or being installed
+	updates       *updates            // the last response of the update service
+	load          *payloadLoad        // the release that is being loaded or was rejected; nil means none
+	work          *syncWork           // the update in progress; nil means none
+	degradedSince time.Time           // when the operator for which the update waits became degraded
 }
 
-// New returns a simulator of a cluster that is at the installed version.
+// New returns a simulator of a cluster at the installed version.
 func New(options Options) (*Simulator, error) {
 	installed, found := options.Catalog.Version(options.Installed)
 	if !found {
@@ -137,7 +141,7 @@ func (s *Simulator) Controllers() []manager.Controller {
 	}}
 }
 
-// AddToManager has the manager run the simulator.
+// AddToManager adds the simulator to a manager.
 func AddToManager(mgr ctrlmanager.Manager, options Options) error {
 	s, err := New(options)
 	if err != nil {
@@ -153,7 +157,8 @@ func enqueueClusterVersion(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: Name}}}
 }
 
-// Reconcile looks at everything anew and reports it in the ClusterVersion's status.
+// Reconcile simulates what has happened since the last call, and reports it in the status of the
+// ClusterVersion.
 func (s *Simulator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var version configv1.ClusterVersion
 	if err := s.client.Get(ctx, request.NamespacedName, &version); request.Name != Name || err != nil {
@@ -181,7 +186,7 @@ func (s *Simulator) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: requeueAfter}, nil
 	}
 	if err := s.client.Status().Update(ctx, &version); apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil // the cache is about to tell why
+		return reconcile.Result{RequeueAfter: 20 * time.Millisecond}, nil // the cache is about to show the change
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("updating the status of the cluster version: %w", err)
 	}

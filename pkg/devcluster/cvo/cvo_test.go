@@ -17,10 +17,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// fast plays an hour in less than a millisecond.
+// fast reduces an hour to less than a millisecond.
 const fast = 1e7
 
-// world is a cluster of which only the player and what it needs exist.
+// world is a cluster with the simulator and the objects that it needs.
 type world struct {
 	t         *testing.T
 	client    client.Client

@@ -18,18 +18,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// The machine config operator learns of a release from a ConfigMap.
+// The machine config operator reads the release from a ConfigMap.
 const (
 	MachineConfigNamespace = "openshift-machine-config-operator"
 	MachineConfigImages    = "machine-config-operator-images"
 	ReleaseVersionKey      = "releaseVersion"
 )
 
-// syncWork is an update that is under way.
+// syncWork is an update in progress.
 type syncWork struct {
 	startTime time.Time
-	current   int       // the operator that is being updated
-	since     time.Time // when the update of that operator began; zero before
+	current   int       // index of the operator that is being updated
+	since     time.Time // when the update of that operator started; zero means that it has not
 }
 
 func (w *syncWork) next() {
@@ -41,7 +41,8 @@ func (s *Simulator) updateDuration(operator Operator) time.Duration {
 	return s.options.Speed.Scale(cmp.Or(operator.Takes, defaultUpdateDuration))
 }
 
-// syncOperators brings the operators to the payload's version, one after the other, and returns when to look again.
+// syncOperators updates the operators to the version of the payload, one after the other. It
+// returns when to reconcile again.
 func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.ClusterOperator, now time.Time) (time.Duration, error) {
 	if s.work == nil {
 		return 0, nil
@@ -49,7 +50,7 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 	for ; s.work.current < len(s.options.Operators); s.work.next() {
 		operator := s.options.Operators[s.work.current]
 		status := findOperator(operators, operator.Name)
-		if status == nil { // deleted by a client: like the real one, wait until it is back
+		if status == nil { // deleted by another client; like the real operator, wait until it is created again
 			return s.options.ProgressInterval, nil
 		}
 		remaining, err := s.advance(ctx, operator, status, now)
@@ -57,7 +58,7 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 			return 0, err
 		}
 		if VersionOf(status) != s.payload.Version || blockingReason(status) != "" {
-			if remaining <= 0 { // an event brings us back
+			if remaining <= 0 { // an event triggers the next reconcile
 				remaining = s.options.ProgressInterval
 			}
 			return min(remaining, s.options.ProgressInterval), nil
@@ -69,8 +70,8 @@ func (s *Simulator) syncOperators(ctx context.Context, operators []configv1.Clus
 	return s.options.ProgressInterval, nil
 }
 
-// advance starts the update of an operator, or finishes it when its time is over. It returns how long
-// the update still takes.
+// advance starts the update of an operator, or finishes it when its duration has passed. It returns
+// the remaining duration.
 func (s *Simulator) advance(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) (time.Duration, error) {
 	if s.work.since.IsZero() {
 		if err := s.startOperatorUpdate(ctx, operator, status, now); err != nil {
@@ -85,7 +86,7 @@ func (s *Simulator) advance(ctx context.Context, operator Operator, status *conf
 	return remaining, s.finish(ctx, status, now)
 }
 
-// startOperatorUpdate gives an operator the new release.
+// startOperatorUpdate starts the update of an operator to the release of the payload.
 func (s *Simulator) startOperatorUpdate(ctx context.Context, operator Operator, status *configv1.ClusterOperator, now time.Time) error {
 	if operator.External {
 		return PublishImages(ctx, s.client, s.payload)
@@ -96,8 +97,8 @@ func (s *Simulator) startOperatorUpdate(ctx context.Context, operator Operator, 
 	return s.patch(ctx, status, before)
 }
 
-// finish reports an operator's new version. Its other conditions are left as they are: somebody may have made it
-// degraded.
+// finish reports the new version of an operator. It keeps the other conditions: a test may have set
+// Degraded.
 func (s *Simulator) finish(ctx context.Context, status *configv1.ClusterOperator, now time.Time) error {
 	if VersionOf(status) == s.payload.Version {
 		return nil
@@ -115,8 +116,8 @@ func (s *Simulator) patch(ctx context.Context, status, before *configv1.ClusterO
 	return nil
 }
 
-// blocking returns the operators that an update waits for: the one that is being updated, and those before it that are
-// in trouble.
+// blocking returns the operators for which the update waits: the current one, and earlier ones that
+// are unavailable or degraded.
 func (s *Simulator) blocking(operators []configv1.ClusterOperator) []configv1.ClusterOperator {
 	var waits []configv1.ClusterOperator
 	for i, operator := range s.options.Operators {
@@ -131,19 +132,19 @@ func (s *Simulator) blocking(operators []configv1.ClusterOperator) []configv1.Cl
 	return waits
 }
 
-// PublishImages gives the machine config operator a release, as the cluster version operator does when its turn has come.
+// PublishImages publishes a release to the machine config operator.
 func PublishImages(ctx context.Context, c client.Client, release updategraph.Release) error {
 	images := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: MachineConfigNamespace, Name: MachineConfigImages},
 	}
 	patch := fmt.Sprintf(`{"data":{%q:%q}}`, ReleaseVersionKey, release.Version)
 	if err := c.Patch(ctx, images, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		return fmt.Errorf("handing %s to the machine config operator: %w", release.Version, err)
+		return fmt.Errorf("publishing %s to the machine config operator: %w", release.Version, err)
 	}
 	return nil
 }
 
-// VersionOf returns the version that an operator has reached.
+// VersionOf returns the version that an operator reports.
 func VersionOf(operator *configv1.ClusterOperator) string {
 	for _, operand := range operator.Status.Versions {
 		if operand.Name == "operator" {
@@ -153,7 +154,7 @@ func VersionOf(operator *configv1.ClusterOperator) string {
 	return ""
 }
 
-// SetVersion says that an operator has reached a version.
+// SetVersion sets the version that an operator reports.
 func SetVersion(operator *configv1.ClusterOperator, version string) {
 	for i := range operator.Status.Versions {
 		if operator.Status.Versions[i].Name == "operator" {
@@ -164,7 +165,8 @@ func SetVersion(operator *configv1.ClusterOperator, version string) {
 	operator.Status.Versions = append(operator.Status.Versions, configv1.OperandVersion{Name: "operator", Version: version})
 }
 
-// blockingReason returns the reason for which an update does not get past an operator; empty if there is none.
+// blockingReason returns the reason why an update waits for an operator; empty means that it does
+// not.
 func blockingReason(operator *configv1.ClusterOperator) string {
 	if c := findCondition(operator.Status.Conditions, configv1.OperatorAvailable); c == nil || c.Status != configv1.ConditionTrue {
 		return "ClusterOperatorNotAvailable"
@@ -184,7 +186,8 @@ func findOperator(operators []configv1.ClusterOperator, name string) *configv1.C
 	return nil
 }
 
-// syncUpgradeable sums up what is in the way of a minor update. Like the real one it says nothing if nothing is.
+// syncUpgradeable summarizes what blocks a minor update. Like the real operator, it removes the
+// condition if nothing does.
 func syncUpgradeable(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, updating bool, now time.Time) {
 	var reasons, messages []string
 	if reason, message := notUpgradeable(operators); reason != "" {
@@ -205,7 +208,7 @@ func syncUpgradeable(version *configv1.ClusterVersion, operators []configv1.Clus
 	}
 }
 
-// notUpgradeable sums up the operators.
+// notUpgradeable summarizes the operators that are not upgradeable.
 func notUpgradeable(operators []configv1.ClusterOperator) (reason, message string) {
 	const sentence = "Cluster operator %s should not be upgraded between minor versions: %s"
 	var messages []string

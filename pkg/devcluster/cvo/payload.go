@@ -23,15 +23,15 @@ const (
 	failing         configv1.ClusterStatusConditionType = "Failing"
 )
 
-// payloadLoad is the release that the cluster was told to update to and that was not accepted yet.
+// payloadLoad is the desired release until it is accepted.
 type payloadLoad struct {
 	update      configv1.Update
-	lastAttempt time.Time // when the loading that is under way began, or the last one ended in a refusal
+	lastAttempt time.Time // when the current attempt to load it started, or the last one was rejected
 	refused     bool
 }
 
-// desiredUpdate returns what the cluster was told to update to, with its image, or why that is nonsense. Nil means to stay with
-// the payload: then an update that has not begun never will, and one that has begun goes on.
+// desiredUpdate returns the desired update with its image, or why it is invalid. Nil means that the
+// payload stays: an update that has not started is dropped, and one that has started continues.
 func (s *Simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.Update, error) {
 	desired := version.Spec.DesiredUpdate
 	if desired == nil {
@@ -52,7 +52,7 @@ func (s *Simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.U
 		switch {
 		case found:
 			update.Image = image
-		case inHistory(version, update.Version): // which is allowed, and never done
+		case inHistory(version, update.Version): // allowed, and never carried out
 			return nil, nil
 		default:
 			return nil, field.Invalid(path, update.Version, "when image is empty the update must be an available update")
@@ -64,8 +64,8 @@ func (s *Simulator) desiredUpdate(version *configv1.ClusterVersion) (*configv1.U
 	return update, nil
 }
 
-// availableImage finds a version that comes without an image. Conditional updates do not count: who takes a risk says so
-// by naming the image.
+// availableImage returns the image of a version that was requested without one. It ignores
+// conditional updates: to accept a risk, a client must name the image.
 func availableImage(version *configv1.ClusterVersion, desired string) (string, bool) {
 	for _, release := range version.Status.AvailableUpdates {
 		if release.Version == desired {
@@ -79,7 +79,8 @@ func inHistory(version *configv1.ClusterVersion, desired string) bool {
 	return slices.ContainsFunc(version.Status.History, func(entry configv1.UpdateHistory) bool { return entry.Version == desired })
 }
 
-// syncPayload loads the release that is wanted, and begins the update once it is accepted. It returns when to look again.
+// syncPayload loads the desired release, and starts the update once it is accepted. It returns when
+// to reconcile again.
 func (s *Simulator) syncPayload(version *configv1.ClusterVersion, desired *configv1.Update, now time.Time) time.Duration {
 	if desired == nil {
 		s.load = nil
@@ -109,7 +110,7 @@ func (s *Simulator) syncPayload(version *configv1.ClusterVersion, desired *confi
 	s.load = nil
 	s.payload = release
 	s.work = &syncWork{startTime: now}
-	s.updates = nil // those of the old release
+	s.updates = nil // they belong to the old release
 	s.setReleaseAccepted(version, now)
 	return s.options.ProgressInterval
 }
@@ -119,7 +120,7 @@ func (s *Simulator) setReleaseAccepted(version *configv1.ClusterVersion, now tim
 		fmt.Sprintf("Payload loaded version=%q image=%q architecture=\"amd64\"", s.payload.Version, s.payload.Image()), now)
 }
 
-// retrieve returns the release, or the reason and the message of a refusal.
+// retrieve returns the release, or the reason and the message of a rejection.
 func (s *Simulator) retrieve(version *configv1.ClusterVersion, desired *configv1.Update) (updategraph.Release, string, error) {
 	release, found := s.options.Catalog.Image(desired.Image)
 	failure := release.Refused

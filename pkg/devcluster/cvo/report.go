@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// manifests is how many manifests a release has that are reported one by one.
+// manifests is the number of manifests of a release. Progress is reported in manifests.
 const manifests = 901
 
-// report brings the history and the conditions up to date.
+// report updates the history and the conditions.
 func (s *Simulator) report(version *configv1.ClusterVersion, operators []configv1.ClusterOperator, invalid error, now time.Time) {
-	if s.load == nil { // otherwise what is being done is not what is asked for
+	if s.load == nil { // otherwise the desired release is not the payload yet
 		version.Status.ObservedGeneration = version.Generation
 	}
 	s.reportHistory(version, now)
@@ -61,8 +61,8 @@ func (s *Simulator) report(version *configv1.ClusterVersion, operators []configv
 	}
 }
 
-// progress returns how far the update is: as many manifests are done as operators are, and as the current operator has
-// used up of its time.
+// progress returns the reason and the message of an update in progress. The share of finished
+// manifests is that of finished operators, plus the elapsed share of the current one.
 func (s *Simulator) progress(names []string, now time.Time) (reason, message string) {
 	count := len(s.options.Operators)
 	share := float64(s.work.current)
@@ -84,8 +84,8 @@ func (s *Simulator) progress(names []string, now time.Time) (reason, message str
 	}
 }
 
-// problem returns what keeps the cluster from its desired state, if anything does: the reason, a sentence, and the names
-// of the operators that an update waits for.
+// problem returns the reason and the message of a failing cluster, and the names of the operators
+// for which an update waits. An empty reason means that the cluster is not failing.
 func (s *Simulator) problem(operators []configv1.ClusterOperator, now time.Time) (reason, message string, names []string) {
 	candidates := operators
 	if s.work != nil {
@@ -124,14 +124,14 @@ func reasonAndMessage(suffix, adjective string, names []string) (reason, message
 
 func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// reportHistory keeps an entry of the payload in front: Partial while work is under way, then Completed. An update that
-// was superseded stays Partial and has a completion time, like the real one's.
+// reportHistory keeps an entry for the payload in front: Partial during the update, then Completed.
+// As in a real cluster, a superseded update stays Partial and gets a completion time.
 func (s *Simulator) reportHistory(version *configv1.ClusterVersion, now time.Time) {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	version.Status.Desired = configv1.Release{
 		Version: s.payload.Version, Image: s.payload.Image(), URL: configv1.URL(s.payload.URL()), Channels: s.payload.Channels,
 	}
-	version.Status.VersionHash = "played"
+	version.Status.VersionHash = "simulated"
 	history := version.Status.History
 	if len(history) == 0 || history[0].Image != s.payload.Image() {
 		if len(history) > 0 && history[0].CompletionTime == nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// updates is an answer of the update service, and what had been asked.
+// updates is a response of the update service, with its query.
 type updates struct {
 	query       graphQuery
 	fetched     time.Time
@@ -33,7 +33,8 @@ type updates struct {
 
 type graphQuery struct{ upstream, channel, version, id string }
 
-// syncUpdates asks the update service, if it is time or the question has changed, and returns when to ask again.
+// syncUpdates queries the update service when the interval has passed or the query has changed. It
+// returns when to query again.
 func (s *Simulator) syncUpdates(ctx context.Context, version *configv1.ClusterVersion, now time.Time) time.Duration {
 	query := graphQuery{
 		upstream: string(version.Spec.Upstream), channel: version.Spec.Channel,
@@ -119,7 +120,7 @@ func (s *Simulator) queryGraph(ctx context.Context, query graphQuery) (updategra
 	return graph, "", nil
 }
 
-// addConditional adds an update with risks. It is an available one as well if no risk applies.
+// addConditional adds an update with risks. If no risk applies, it is an available update, too.
 func (s *Simulator) addConditional(answer *updates, graph updategraph.Graph, to string, risks []updategraph.GraphRisk) {
 	there := slices.IndexFunc(graph.Nodes, func(node updategraph.Node) bool { return node.Version == to })
 	if there < 0 {

@@ -1,10 +1,10 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet plays what runs on and around nodes: kubelets with their heartbeats and reboots, the part of the node
-// lifecycle controller that sets taints, a scheduler that is easily satisfied, and pods that run and end.
+// Package kubelet simulates kubelets with their heartbeats and reboots, the taints of the node
+// lifecycle controller, a simple scheduler, and pods that run and end.
 //
-// It knows nothing of pools and machine configs: somebody tells it to reboot a node.
+// It does not handle pools and machine configs: its users reboot nodes.
 package kubelet
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Kubelets play the kubelets of all nodes.
+// Kubelets simulates the kubelets of all nodes.
 type Kubelets struct {
 	client  client.Client
 	clock   clock.PassiveClock
@@ -33,30 +33,31 @@ type Kubelets struct {
 	options Options
 
 	mu    sync.Mutex
-	nodes map[string]*machine // by the node's name
+	nodes map[string]*machine // by the name of the node
 
 	scheduling sync.Mutex
-	scheduled  map[types.UID]string // the nodes of pods that were bound just now
+	scheduled  map[types.UID]string // nodes of pods whose binding the cache may not show yet
 }
 
-// Run runs what is in a pod that ends by itself. An error makes the pod a failed one that shows it.
+// Run runs the content of a pod that ends by itself. If it returns an error, the pod fails with
+// that message.
 type Run func(ctx context.Context, pod *corev1.Pod) error
 
-// machine is what a node runs on.
+// machine is the machine of a node.
 type machine struct {
-	down        bool      // somebody pulled the plug
-	rebootUntil time.Time // when the reboot that is under way ends; zero if none is
+	down        bool      // powered off
+	rebootUntil time.Time // when the current reboot ends; zero means no reboot
 	boots       int
 }
 
-// farFuture is longer than a dev cluster lives, and can be added to a time.
+// farFuture exceeds the life of any dev cluster, and can be added to a time.
 const farFuture = 365 * 24 * time.Hour
 
 // Options configure the kubelets.
 type Options struct {
 	// Clock is the clock of the nodes.
 	Clock clock.PassiveClock
-	// Run runs what is in a pod that ends by itself; nil runs nothing.
+	// Run runs the content of a pod that ends by itself; nil means that it succeeds at once.
 	Run Run
 	// PodRetry is how long a pod waits for a node, or for the kubelet of its node; 0 means 2s.
 	PodRetry time.Duration
@@ -64,7 +65,7 @@ type Options struct {
 	StatusInterval time.Duration
 }
 
-// New returns the kubelets of all nodes that exist now or later.
+// New returns the kubelets of all present and future nodes.
 func New(options Options) *Kubelets {
 	if options.Run == nil {
 		options.Run = func(context.Context, *corev1.Pod) error { return nil }
@@ -104,7 +105,7 @@ func (k *Kubelets) Controllers() []manager.Controller {
 	}}
 }
 
-// AddToManager has the manager run the kubelets, with their heartbeats.
+// AddToManager adds the kubelets and their heartbeats to a manager.
 func AddToManager(mgr ctrlmanager.Manager, run Run) (*Kubelets, error) {
 	k := New(Options{Clock: clock.RealClock{}, Run: run})
 	if err := stage.Add(mgr, k.Controllers()...); err != nil {
@@ -116,7 +117,7 @@ func AddToManager(mgr ctrlmanager.Manager, run Run) (*Kubelets, error) {
 	return k, nil
 }
 
-// Reboot makes a node go away for a time, or for good, and come back. A node that is rebooting already goes on doing so.
+// Reboot takes a node down for a duration. It does not affect a reboot in progress.
 func (k *Kubelets) Reboot(name string, duration time.Duration, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +130,7 @@ func (k *Kubelets) Reboot(name string, duration time.Duration, now time.Time) {
 	k.enqueue(name)
 }
 
-// SetDown pulls the plug of a node, or puts it back.
+// SetDown powers a node off or on.
 func (k *Kubelets) SetDown(name string, down bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -143,8 +144,8 @@ func (k *Kubelets) enqueue(name string) {
 	k.wake <- event.GenericEvent{Object: node}
 }
 
-// State says whether a node runs, how many times it was booted since it was installed, and in how long it will be back:
-// 0 if nobody knows.
+// State reports whether a node is up, the number of its reboots, and the remaining duration of the
+// current one; 0 means that no end is known.
 func (k *Kubelets) State(name string, now time.Time) (up bool, boots int, remaining time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -20,15 +20,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// As a real kubelet does, in real time: a lease is renewed every 10 s, and an unchanged status is posted every 5 min.
+// Intervals of a real kubelet: it renews its lease every 10s, and posts an unchanged status every
+// 5m.
 const (
 	leaseInterval  = 10 * time.Second
 	leaseDuration  = 40 * time.Second
 	statusInterval = 5 * time.Minute
 )
 
-// Register creates a node and its first status, as the kubelet of a machine that is already up. One that is not ready is
-// to be down, lest it be ready soon.
+// Register creates a node and its first status, like the kubelet of a machine that is up. If ready
+// is false, the caller must have powered the node off; otherwise, it becomes ready soon.
 func Register(ctx context.Context, c client.Client, now time.Time, name string, ready bool, labels, annotations map[string]string, taints ...corev1.Taint) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{
 		corev1.LabelHostname:   name,
@@ -58,7 +59,8 @@ func Register(ctx context.Context, c client.Client, now time.Time, name string, 
 	return nil
 }
 
-// reconcileNode reports whether the node is up, and keeps the taints that follow from that and from its cordon.
+// reconcileNode reports whether the node is up, and sets the taints of nodes that are down or
+// cordoned.
 func (k *Kubelets) reconcileNode(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
 	if err := k.client.Get(ctx, request.NamespacedName, &node); err != nil {
@@ -86,7 +88,7 @@ func (k *Kubelets) syncStatus(ctx context.Context, node *corev1.Node, up bool, b
 	before := node.DeepCopy()
 	ready := condition(node, corev1.NodeReady)
 	stale := ready == nil || now.Sub(ready.LastHeartbeatTime.Time) >= k.options.StatusInterval
-	rebooted := up && node.Status.NodeInfo.BootID != bootID(node, boots) // also if it was back before anybody looked
+	rebooted := up && node.Status.NodeInfo.BootID != bootID(node, boots) // also if the reboot ended between two reconciles
 	changed := ready != nil && (rebooted || (ready.Status == corev1.ConditionTrue) != up)
 	switch {
 	case up && (stale || changed):
@@ -102,7 +104,8 @@ func (k *Kubelets) syncStatus(ctx context.Context, node *corev1.Node, up bool, b
 	return nil
 }
 
-// syncTaints does what the node lifecycle controller would: nothing is scheduled to a node that is cordoned or down.
+// syncTaints sets the taints of the node lifecycle controller: no pod is scheduled to a node that
+// is cordoned or down.
 func (k *Kubelets) syncTaints(ctx context.Context, node *corev1.Node, now time.Time) error {
 	before := node.DeepCopy()
 	ready := condition(node, corev1.NodeReady)
@@ -131,7 +134,8 @@ func setTaint(node *corev1.Node, key string, effect corev1.TaintEffect, desired 
 	}
 }
 
-// postStatus writes what a kubelet reports, or what is known of one that does not.
+// postStatus sets the status that a kubelet posts, or the one of a node whose kubelet stopped
+// posting.
 func postStatus(node *corev1.Node, up bool, boots int, now time.Time) {
 	stamp := metav1.NewTime(now.Truncate(time.Second))
 	set := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
@@ -172,13 +176,13 @@ func postStatus(node *corev1.Node, up bool, boots int, now time.Time) {
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
 		MachineID: id, SystemUUID: string(node.UID), BootID: bootID(node, boots),
 		KubeletVersion: "v1.33.5", KubeProxyVersion: "v1.33.5", ContainerRuntimeVersion: "cri-o://1.33.5",
-		OperatingSystem: "linux", Architecture: "amd64", OSImage: "Red Hat Enterprise Linux CoreOS (played)", KernelVersion: "5.14.0",
+		OperatingSystem: "linux", Architecture: "amd64", OSImage: "Red Hat Enterprise Linux CoreOS (simulated)", KernelVersion: "5.14.0",
 	}
 }
 
 func bootID(node *corev1.Node, boots int) string { return fmt.Sprintf("%s-%d", node.UID, boots) }
 
-// IsReady says whether the node has reported that it is ready since it was last booted.
+// IsReady reports whether the node has posted that it is ready since its last boot.
 func (k *Kubelets) IsReady(node *corev1.Node, now time.Time) bool {
 	up, boots, _ := k.State(node.Name, now)
 	ready := condition(node, corev1.NodeReady)
@@ -205,7 +209,7 @@ func (k *Kubelets) heartbeat(ctx context.Context) error {
 		case now := <-ticker.C:
 			var nodes corev1.NodeList
 			if err := k.client.List(ctx, &nodes); err != nil {
-				continue // the API server is away; so are the kubelets' heartbeats
+				continue // the API server is down, and so are the heartbeats
 			}
 			for i := range nodes.Items {
 				k.renew(ctx, nodes.Items[i].Name, now)

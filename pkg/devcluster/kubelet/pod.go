@@ -18,18 +18,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// In real time, since what watches pods is real.
+// Delays in real time: the controllers that watch pods are real.
 const (
-	podStartDelay       = 500 * time.Millisecond // from being scheduled to being ready
-	podCompletionDelay  = 2 * time.Second        // from being created, for pods that end by themselves
-	podTerminationDelay = time.Second            // at most, from being deleted to being gone
-	podRetryInterval    = 2 * time.Second        // before looking for a node again
+	podStartDelay       = 500 * time.Millisecond // from scheduled to ready
+	podCompletionDelay  = 2 * time.Second        // from created to ended, for pods that end by themselves
+	podTerminationDelay = time.Second            // from deleted to gone, at most
+	podRetryInterval    = 2 * time.Second        // between attempts to schedule
 )
 
-// ExitCode is the annotation of a pod that ends by itself (one that is not restarted always) with something else than 0.
+// ExitCode is an annotation: the exit code of a pod that ends by itself (its restart policy is not
+// Always). It defaults to 0.
 const ExitCode = "devcluster.openshift.io/exit-code"
 
-// reconcilePod takes a pod one step further: to a node, to being ready, to its end.
+// reconcilePod advances a pod: it is scheduled, started, completed, or terminated.
 func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
 	if err := k.client.Get(ctx, request.NamespacedName, &pod); err != nil {
@@ -43,7 +44,7 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 		return k.schedule(ctx, &pod)
 	}
 	if up, _, _ := k.State(pod.Spec.NodeName, now); !up {
-		return reconcile.Result{RequeueAfter: k.options.PodRetry}, nil // its kubelet is away
+		return reconcile.Result{RequeueAfter: k.options.PodRetry}, nil // its kubelet is down
 	}
 	switch pod.Status.Phase {
 	case corev1.PodPending, "":
@@ -55,8 +56,8 @@ func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) 
 	}
 }
 
-// schedule binds a pod to the node with the fewest pods that would have it. It remembers where it put pods whose binding
-// the cache does not show yet, so that those that come at the same time are spread as well.
+// schedule binds a pod to the node with the fewest pods that accepts it. It counts pods whose
+// binding the cache does not show yet, so that pods created at the same time are spread.
 func (k *Kubelets) schedule(ctx context.Context, pod *corev1.Pod) (reconcile.Result, error) {
 	k.scheduling.Lock()
 	defer k.scheduling.Unlock()
@@ -165,7 +166,7 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 	return reconcile.Result{}, k.patch(ctx, pod, before)
 }
 
-// terminate lets go of a deleted pod, within its grace period but not before its kubelet can.
+// terminate removes a deleted pod, within its grace period. It waits for the kubelet of its node.
 func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	if pod.Spec.NodeName != "" {
 		if up, _, _ := k.State(pod.Spec.NodeName, now); !up {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Bootstrap creates MachineSets, and the Machines of workers that are there already, by turns one for each.
+// Bootstrap creates MachineSets, and the Machines of existing workers, spread over the MachineSets.
 func Bootstrap(ctx context.Context, c client.Client, sets []MachineSet, cluster string, workers []string) error {
 	for i, set := range sets {
 		var nodes []string
@@ -68,7 +68,7 @@ func bootstrapMachine(ctx context.Context, c client.Client, set *machinev1beta1.
 	return c.Status().Update(ctx, machine)
 }
 
-// machineFor returns a further Machine of a MachineSet.
+// machineFor returns a new Machine of a MachineSet.
 func machineFor(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	return &machinev1beta1.Machine{
@@ -82,7 +82,7 @@ func machineFor(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 
 func providerID(node string) string { return "devcluster:///" + node }
 
-// setRunning says in the status that the Machine is a node.
+// setRunning sets the status of a Machine that has become a node.
 func setRunning(machine *machinev1beta1.Machine) {
 	machine.Status.Phase = new(machinev1beta1.PhaseRunning)
 	machine.Status.NodeRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: machine.Name}

@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 )
 
-// reconcileMachine installs a Machine, or removes it, one thing after the other.
+// reconcileMachine installs or removes a Machine, one action per call.
 func (s *Simulator) reconcileMachine(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var machine machinev1beta1.Machine
 	if err := s.client.Get(ctx, request.NamespacedName, &machine); err != nil {
@@ -41,7 +41,8 @@ func (s *Simulator) reconcileMachine(ctx context.Context, request reconcile.Requ
 	return s.install(ctx, &machine)
 }
 
-// install has the cloud make an instance, which joins the cluster as a node in the end.
+// install creates an instance in the simulated cloud. It registers the node when the installation
+// is complete.
 func (s *Simulator) install(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	provider, err := providerOf(machine)
 	if err != nil {
@@ -75,7 +76,8 @@ func providerOf(machine *machinev1beta1.Machine) (Provider, error) {
 	return provider, nil
 }
 
-// remove drains the node of a deleted Machine as far as it can be, deletes it, and lets the Machine go.
+// remove drains the node of a deleted Machine if it is ready, deletes the node, and removes the
+// finalizer.
 func (s *Simulator) remove(ctx context.Context, machine *machinev1beta1.Machine) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(machine, machinev1beta1.MachineFinalizer) {
 		return reconcile.Result{}, nil
@@ -106,7 +108,8 @@ func (s *Simulator) remove(ctx context.Context, machine *machinev1beta1.Machine)
 	return reconcile.Result{}, nil
 }
 
-// drain cordons a node and evicts its pods; it is drained when none is left. Nothing runs on one that is not ready.
+// drain cordons a node and evicts its pods. It reports whether none is left. A node that is not
+// ready needs no drain.
 func (s *Simulator) drain(ctx context.Context, node *corev1.Node) (bool, error) {
 	if !node.Spec.Unschedulable {
 		before := node.DeepCopy()

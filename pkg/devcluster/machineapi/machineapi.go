@@ -1,11 +1,12 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machineapi plays the machine API: its MachineSets, which have as many Machines as they are to have; its machine
-// controller, which installs instances that join the cluster as nodes, and drains and removes them again; and the cloud,
-// which may take long or refuse. The machine API of a real cluster would do the same by the same objects.
+// Package machineapi simulates the machine API: MachineSets, which create and delete Machines; the
+// machine controller, which installs instances that join the cluster as nodes, and drains and
+// removes them; and the cloud, which may be slow or reject instances. It uses the objects of the
+// real machine API.
 //
-// It knows nothing of who wants another machine and why.
+// It does not decide how many machines a cluster needs.
 package machineapi
 
 import (
@@ -29,10 +30,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Namespace is where MachineSets and Machines are.
+// Namespace is the namespace of MachineSets and Machines.
 const Namespace = "openshift-machine-api"
 
-// The labels of Machines: what they are for, and whose they are.
+// The labels of Machines: role and type, and their MachineSet.
 const (
 	labelCluster    = "machine.openshift.io/cluster-api-cluster"
 	labelRole       = "machine.openshift.io/cluster-api-machine-role"
@@ -40,30 +41,32 @@ const (
 	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
 )
 
-// defaultInstallDuration is how long it takes a real cluster from a new Machine to the kubelet's being ready.
+// defaultInstallDuration is how long a real cluster takes from a new Machine to a ready kubelet.
 const defaultInstallDuration = timescale.Duration(4 * time.Minute)
 
-// In real time, since what watches nodes and pods is real.
+// drainRetry is in real time: the controllers that watch nodes and pods are real.
 const drainRetry = time.Second
 
-// MachineSet is one whose machines are workers. The workers that there are at first are spread over all of them.
+// MachineSet is a MachineSet of workers. The initial workers are spread over all MachineSets.
 type MachineSet struct {
 	Name     string `json:"name"`
 	Provider `json:",inline"`
 }
 
-// Provider is what becomes of further machines. It is the providerSpec of the MachineSet, and so of others like it, and
-// can be changed there.
+// Provider configures the installation of new machines. It is the providerSpec of the MachineSet,
+// where it can be changed.
 type Provider struct {
-	// InstallTakes is how long it takes in a real cluster until a machine is a node, 4m by default, or "never".
+	// InstallTakes is how long a machine takes to become a node in a real cluster, or "never"; it
+	// defaults to 4m.
 	InstallTakes timescale.Duration `json:"installTakes,omitempty"`
-	// Refused says why the cloud makes no machine, as in "InsufficientResources: You have exceeded your quota.".
+	// Refused is the error with which the cloud rejects instances, as in "InsufficientResources:
+	// You have exceeded your quota."; empty means that it creates them.
 	Refused string `json:"refused,omitempty"`
-	// NotReady has the nodes never be ready.
+	// NotReady means that the nodes never become ready.
 	NotReady bool `json:"notReady,omitempty"`
 }
 
-// refusal splits what the cloud says into a reason and a message.
+// refusal splits the error of the cloud into a reason and a message.
 func (p Provider) refusal() (reason machinev1beta1.MachineStatusError, message string) {
 	first, rest, found := strings.Cut(p.Refused, ": ")
 	if !found {
@@ -72,7 +75,7 @@ func (p Provider) refusal() (reason machinev1beta1.MachineStatusError, message s
 	return machinev1beta1.MachineStatusError(first), rest
 }
 
-// Options say what the player plays.
+// Options configure the simulator.
 type Options struct {
 	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
@@ -82,10 +85,10 @@ type Options struct {
 	DrainRetry time.Duration
 }
 
-// Simulator is the machine API, with its controllers.
+// Simulator simulates the machine API with its controllers.
 type Simulator struct {
 	client  client.Client
-	live    client.Reader // what was made a moment ago must not be made again
+	live    client.Reader // bypasses the cache, so that no Machine is created twice
 	options Options
 }
 
@@ -126,7 +129,7 @@ func (s *Simulator) Controllers() []manager.Controller {
 	}}
 }
 
-// AddToManager has the manager run the simulator.
+// AddToManager adds the simulator to a manager.
 func AddToManager(mgr ctrlmanager.Manager, options Options) error {
 	if err := stage.Add(mgr, New(options).Controllers()...); err != nil {
 		return fmt.Errorf("simulating the machine API: %w", err)
@@ -134,7 +137,7 @@ func AddToManager(mgr ctrlmanager.Manager, options Options) error {
 	return nil
 }
 
-// machineSetOf requests the reconcile of the MachineSet that controls a Machine.
+// machineSetOf returns a request for the MachineSet that controls a Machine.
 func machineSetOf(_ context.Context, machine client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(machine)
 	if owner == nil || owner.Kind != "MachineSet" {
@@ -143,7 +146,7 @@ func machineSetOf(_ context.Context, machine client.Object) []reconcile.Request 
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: machine.GetNamespace(), Name: owner.Name}}}
 }
 
-// machineOf returns the Machine of a node, which has its name.
+// machineOf returns a request for the Machine of a node, which has the same name.
 func machineOf(_ context.Context, node client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: Namespace, Name: node.GetName()}}}
 }
@@ -157,7 +160,7 @@ func ready(node *corev1.Node) bool {
 	return false
 }
 
-// ownedMachines returns the Machines that a MachineSet has made.
+// ownedMachines returns the Machines of a MachineSet.
 func ownedMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) []machinev1beta1.Machine {
 	var found []machinev1beta1.Machine
 	for i := range machines {

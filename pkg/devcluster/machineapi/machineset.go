@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// reconcileMachineSet makes and deletes Machines, and counts. Those of a MachineSet that is deleted are deleted by the
-// garbage collector.
+// reconcileMachineSet creates and deletes Machines, and counts them. The garbage collector deletes
+// those of a deleted MachineSet.
 func (s *Simulator) reconcileMachineSet(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var set machinev1beta1.MachineSet
 	if err := s.live.Get(ctx, request.NamespacedName, &set); err != nil {
@@ -38,7 +38,7 @@ func (s *Simulator) reconcileMachineSet(ctx context.Context, request reconcile.R
 	return reconcile.Result{}, s.syncStatus(ctx, &set, machines)
 }
 
-// scale makes what lacks, or deletes the newest of what is too much.
+// scale creates missing Machines, or deletes the newest surplus ones.
 func (s *Simulator) scale(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
 	for range want - len(machines) {
@@ -57,7 +57,7 @@ func (s *Simulator) scale(ctx context.Context, set *machinev1beta1.MachineSet, m
 	return nil
 }
 
-// syncStatus brings the status up to date.
+// syncStatus updates the status.
 func (s *Simulator) syncStatus(ctx context.Context, set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine) error {
 	before := set.DeepCopy()
 	count := int32(len(machines))

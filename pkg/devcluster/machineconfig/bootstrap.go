@@ -84,8 +84,8 @@ func configAnnotations(config string) map[string]string {
 	}
 }
 
-// AddNode creates the node of a worker that was just installed, unless it is there. It belongs to the pool that its labels
-// say, and has the configuration that all nodes of that pool had last.
+// AddNode creates the node of a new worker, unless it exists. Its labels select its pool, and it
+// has the configuration of that pool.
 func AddNode(ctx context.Context, c client.Client, now time.Time, name string, labels map[string]string, taints []corev1.Taint, ready bool) error {
 	labels = maps.Clone(labels)
 	if labels == nil {

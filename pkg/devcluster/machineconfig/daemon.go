@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Annotations of a node, by which controller and daemon talk to each other.
+// Annotations of a node, through which controller and daemon communicate.
 const (
 	CurrentConfig    = "machineconfiguration.openshift.io/currentConfig"
 	DesiredConfig    = "machineconfiguration.openshift.io/desiredConfig"
@@ -37,20 +37,20 @@ const (
 	StateDegraded = "Degraded"
 )
 
-// How long to wait before trying again, in real time.
+// Intervals between attempts, in real time.
 const (
 	drainRetry = time.Second // to evict
 	writeRetry = time.Second // to write files
 )
 
-// daemon is what a node's daemon remembers of the update that it carries out.
+// daemon is the progress of the update of one node.
 type daemon struct {
-	config    string    // the update
-	startTime time.Time // it, or its drain
+	config    string    // the configuration to which the node is updated
+	startTime time.Time // of the update, or of its drain
 	rebooted  bool
 }
 
-// reconcileNode takes the update of a node one step further: prepare, cordon and drain, reboot, uncordon.
+// reconcileNode advances the update of a node: prepare, cordon and drain, reboot, uncordon.
 func (s *Simulator) reconcileNode(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
 	if err := s.client.Get(ctx, request.NamespacedName, &node); err != nil {
@@ -124,12 +124,12 @@ func (s *Simulator) brokenBy(node string) string {
 	return s.broken[node]
 }
 
-// drain cordons the node and evicts its pods. When none is left, the drain is applied. One that takes too long makes the
-// node degraded, and goes on.
+// drain cordons the node and evicts its pods. When none is left, the drain is complete. A drain
+// that takes too long makes the node degraded, and continues.
 func (s *Simulator) drain(ctx context.Context, node *corev1.Node, drained string, start, now time.Time) (time.Duration, error) {
 	if !node.Spec.Unschedulable {
 		node.Spec.Unschedulable = true
-		return min(drainRetry, s.options.DrainRetry), nil // evict when that is saved
+		return min(drainRetry, s.options.DrainRetry), nil // evict once the cordon is saved
 	}
 	left, err := Evict(ctx, s.client, node.Name)
 	if err != nil {
@@ -148,7 +148,8 @@ func (s *Simulator) drain(ctx context.Context, node *corev1.Node, drained string
 	return s.options.DrainRetry, nil
 }
 
-// Evict asks for the eviction of all pods of a node that can go elsewhere, and returns the names of those that are left.
+// Evict requests the eviction of all pods of a node that a drain removes, and returns the names of
+// those that are left.
 func Evict(ctx context.Context, c client.Client, node string) (string, error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods); err != nil {
@@ -174,8 +175,8 @@ func Evict(ctx context.Context, c client.Client, node string) (string, error) {
 	return strings.Join(left, ", "), errors.Join(errs...)
 }
 
-// skippedByDrain says whether a drain leaves a pod alone: those of DaemonSets and static ones would come back at once, and those
-// that have ended are in nobody's way.
+// skippedByDrain reports whether a drain ignores a pod: DaemonSets and static pods would return at
+// once, and finished pods do not block it.
 func skippedByDrain(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true

@@ -1,12 +1,13 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machineconfig plays the machine config operator: its operator, which learns of a release and reports in the
-// ClusterOperator "machine-config"; its controller, which leads the nodes of each MachineConfigPool to the release, no
-// more of them at a time than the pool allows; and its daemons, which have their node cordoned, drained by the real
-// Eviction API, rebooted and uncordoned. They talk to each other by the annotations of the real ones.
+// Package machineconfig simulates the machine config operator. Its operator reads the release and
+// reports in the ClusterOperator "machine-config". Its controller updates the nodes of each
+// MachineConfigPool, no more at a time than the pool allows. Its daemons cordon their node, drain
+// it through the real Eviction API, reboot it, and uncordon it. They communicate through the
+// annotations of the real ones.
 //
-// It knows nothing of who hands it a release and why.
+// It does not decide when a release is published to it.
 package machineconfig
 
 import (
@@ -31,14 +32,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// How long the real ones take.
+// Durations of a real cluster.
 const (
 	prepareDuration       = timescale.Duration(30 * time.Second) // to write the files of a new configuration
-	defaultRebootDuration = timescale.Duration(4 * time.Minute)  // from the reboot to the kubelet's being ready
+	defaultRebootDuration = timescale.Duration(4 * time.Minute)  // from the reboot to a ready kubelet
 	drainTimeout          = timescale.Duration(time.Hour)        // until a drain that does not end makes the node degraded
 )
 
-// The pools that every cluster has.
+// The pools of every cluster.
 const (
 	Master = "master"
 	Worker = "worker"
@@ -46,46 +47,48 @@ const (
 
 // Pool is a MachineConfigPool.
 type Pool struct {
-	// Name is the pool's name, and the role of its nodes: their names are the pool's and a number.
+	// Name is the name of the pool and the role of its nodes. Nodes are named after the pool and
+	// numbered.
 	Name string `json:"name"`
-	// Nodes is how many nodes the pool has. The cluster itself says so of the pools master and worker.
+	// Nodes is the number of nodes in the pool. For the pools master and worker, the cluster sets
+	// it.
 	Nodes int `json:"nodes,omitempty"`
-	// MaxUnavailable is how many nodes may be updated at a time, 1 by default.
+	// MaxUnavailable is how many nodes may be updated at a time; it defaults to 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Paused keeps the nodes from being updated.
+	// Paused stops updates of the nodes.
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Node is a node that behaves otherwise than others.
+// Node configures the behavior of a node.
 type Node struct {
 	Name string `json:"name"`
-	// RebootTakes is how long a reboot takes in a real cluster, 4m by default, or "never": then it never comes back.
+	// RebootTakes is how long a reboot takes in a real cluster, or "never"; it defaults to 4m.
 	RebootTakes timescale.Duration `json:"rebootTakes,omitempty"`
-	// Broken is why the node's daemon cannot write the files of a new configuration, which makes the node degraded; empty
-	// if it can.
+	// Broken is the reason why the daemon of the node cannot write the files of a new
+	// configuration, which makes the node degraded; empty means that it can.
 	Broken *string `json:"broken,omitempty"`
 }
 
-// Options say what the player plays.
+// Options configure the simulator.
 type Options struct {
 	Speed    timescale.Speed
 	Kubelets *kubelet.Kubelets
-	Nodes    []Node // those that behave otherwise than others
+	Nodes    []Node // the nodes that do not behave like the others
 	// Clock is the clock of the nodes; nil means the real one.
 	Clock clock.PassiveClock
 	// DrainRetry is how long a drain waits before it requests evictions again; 0 means 1s.
 	DrainRetry time.Duration
 }
 
-// Simulator is the machine config operator, with its controller and its daemons.
+// Simulator simulates the machine config operator with its controller and its daemons.
 type Simulator struct {
 	client  client.Client
 	options Options
 
 	mu      sync.Mutex
-	reboots map[string]timescale.Duration // how long a reboot takes, by the node's name
-	broken  map[string]string             // why the files cannot be written, by the node's name
-	daemons map[string]*daemon            // by the node's name
+	reboots map[string]timescale.Duration // durations of reboots, by the name of the node
+	broken  map[string]string             // why files cannot be written, by the name of the node
+	daemons map[string]*daemon            // by the name of the node
 }
 
 // New returns a simulator.
@@ -135,7 +138,7 @@ func (s *Simulator) Controllers() []manager.Controller {
 	}}
 }
 
-// AddToManager has the manager run the simulator.
+// AddToManager adds the simulator to a manager.
 func AddToManager(mgr ctrlmanager.Manager, options Options) (*Simulator, error) {
 	s := New(options)
 	if err := stage.Add(mgr, s.Controllers()...); err != nil {
@@ -144,7 +147,7 @@ func AddToManager(mgr ctrlmanager.Manager, options Options) (*Simulator, error) 
 	return s, nil
 }
 
-// SetNode says how a node behaves from now on. What it does not mention stays as it is.
+// SetNode changes the behavior of a node. Unset fields change nothing.
 func (s *Simulator) SetNode(node Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +163,7 @@ func enqueueMCO(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: cvo.MachineConfig}}}
 }
 
-// release returns the version that the operator was handed last; empty if it was not handed any.
+// release returns the version that was published last; empty means none.
 func (s *Simulator) release(ctx context.Context) (string, error) {
 	var images corev1.ConfigMap
 	key := client.ObjectKey{Namespace: cvo.MachineConfigNamespace, Name: cvo.MachineConfigImages}

@@ -15,7 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/cvo"
 )
 
-// reconcileOperator reports a release as reached once the pool of the control plane has; the other pools may take longer.
+// reconcileOperator reports the version of a release once the control plane pool has reached it.
+// The other pools may take longer.
 func (s *Simulator) reconcileOperator(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if request.Name != cvo.MachineConfig {
 		return reconcile.Result{}, nil

@@ -29,12 +29,12 @@ const (
 	versionLabel = "machineconfiguration.openshift.io/release-image-version"
 )
 
-// RenderedName returns the name of the MachineConfig that a pool's nodes have at a release.
+// RenderedName returns the name of the MachineConfig of a pool at a release.
 func RenderedName(pool, release string) string {
 	return fmt.Sprintf("rendered-%s-%x", pool, md5.Sum([]byte(pool+" "+release))) //nolint:gosec // see above
 }
 
-// reconcilePool tells the next nodes to update, and counts.
+// reconcilePool assigns the new configuration to the next nodes, and updates the status.
 func (s *Simulator) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pool mcfgv1.MachineConfigPool
 	if err := s.client.Get(ctx, request.NamespacedName, &pool); err != nil {
@@ -46,7 +46,7 @@ func (s *Simulator) reconcilePool(ctx context.Context, request reconcile.Request
 	}
 	target := RenderedName(pool.Name, release)
 	if pool.Spec.Configuration.Name != target {
-		return reconcile.Result{}, s.render(ctx, &pool, release) // its event brings us back
+		return reconcile.Result{}, s.render(ctx, &pool, release) // its event triggers the next reconcile
 	}
 	nodes, err := s.nodesOf(ctx, &pool)
 	if err != nil {
@@ -66,7 +66,8 @@ func (s *Simulator) reconcilePool(ctx context.Context, request reconcile.Request
 	return reconcile.Result{}, nil
 }
 
-// render creates the MachineConfig of a release and makes it the pool's. A paused pool has it, too, but does not follow.
+// render creates the MachineConfig of a release and sets it in the spec of the pool. This includes
+// paused pools, whose nodes are not updated.
 func (s *Simulator) render(ctx context.Context, pool *mcfgv1.MachineConfigPool, release string) error {
 	if err := client.IgnoreAlreadyExists(s.client.Create(ctx, newRenderedConfig(pool.Name, release))); err != nil {
 		return fmt.Errorf("creating the configuration of pool %s: %w", pool.Name, err)
@@ -96,7 +97,8 @@ func configuration(pool, release string) mcfgv1.MachineConfigPoolStatusConfigura
 	}
 }
 
-// nodesOf returns the pool's nodes by name. A node of a custom pool is a worker as well, and the custom pool has it.
+// nodesOf returns the nodes of a pool, sorted by name. A node of a custom pool has the worker role,
+// too, and belongs to the custom pool.
 func (s *Simulator) nodesOf(ctx context.Context, pool *mcfgv1.MachineConfigPool) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	if err := s.client.List(ctx, &nodes); err != nil {
@@ -111,7 +113,7 @@ func (s *Simulator) nodesOf(ctx context.Context, pool *mcfgv1.MachineConfigPool)
 	return members, nil
 }
 
-// owner returns the name of the pool that a node belongs to; empty if there is none.
+// owner returns the name of the pool of a node; empty means none.
 func owner(node *corev1.Node, pools []mcfgv1.MachineConfigPool) string {
 	var names []string
 	for i := range pools {
@@ -123,13 +125,13 @@ func owner(node *corev1.Node, pools []mcfgv1.MachineConfigPool) string {
 	slices.Sort(names)
 	for _, name := range names {
 		if name != Worker {
-			return name // the control plane's or a custom one
+			return name // the control plane pool or a custom one
 		}
 	}
 	return strings.Join(names, "")
 }
 
-// assignTarget tells as many nodes to update as may be unavailable.
+// assignTarget assigns the configuration to as many nodes as may be unavailable.
 func (s *Simulator) assignTarget(ctx context.Context, pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, target string) error {
 	if pool.Spec.Paused {
 		return nil
@@ -143,7 +145,7 @@ func (s *Simulator) assignTarget(ctx context.Context, pool *mcfgv1.MachineConfig
 		before := node.DeepCopy()
 		annotate(node, DesiredConfig, target)
 		if err := s.client.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("telling node %s to update: %w", node.Name, err)
+			return fmt.Errorf("assigning a configuration to node %s: %w", node.Name, err)
 		}
 		free--
 	}
@@ -192,7 +194,8 @@ func unavailable(node *corev1.Node) bool {
 
 func degraded(node *corev1.Node) bool { return node.Annotations[State] == StateDegraded }
 
-// syncPoolStatus brings the pool's status up to date. Its configuration is the new one only when all nodes have it.
+// syncPoolStatus updates the status of the pool. Its configuration is the new one once all nodes
+// have it.
 func syncPoolStatus(pool *mcfgv1.MachineConfigPool, nodes []corev1.Node, now time.Time) {
 	target := pool.Spec.Configuration.Name
 	done := filter(nodes, updated(target))
@@ -259,7 +262,7 @@ func setCondition(pool *mcfgv1.MachineConfigPool, kind mcfgv1.MachineConfigPoolC
 func (s *Simulator) enqueueAllPools(ctx context.Context, _ client.Object) []reconcile.Request {
 	var pools mcfgv1.MachineConfigPoolList
 	if err := s.client.List(ctx, &pools); err != nil {
-		return nil // it reads a cache, which answers once it is there; then the pools' own events come
+		return nil // the cache is not synced; the events of the pools follow
 	}
 	var requests []reconcile.Request
 	for i := range pools.Items {
@@ -268,7 +271,7 @@ func (s *Simulator) enqueueAllPools(ctx context.Context, _ client.Object) []reco
 	return requests
 }
 
-// remaining returns how much is left of something that began at a time.
+// remaining returns the rest of a duration that started at a time.
 func (s *Simulator) remaining(duration timescale.Duration, start, now time.Time) time.Duration {
 	return s.options.Speed.Scale(duration) - now.Sub(start)
 }

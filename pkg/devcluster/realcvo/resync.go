@@ -21,10 +21,10 @@ import (
 func Resync(ctx context.Context, c client.Client) error {
 	acks := configMap("openshift-config", "admin-acks", nil)
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: cvo.Name}}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{"devcluster.openshift.io/reconsider":%q}}}`, time.Now().Format(time.RFC3339Nano))
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"devcluster.openshift.io/resync":%q}}}`, time.Now().Format(time.RFC3339Nano))
 	for _, object := range []client.Object{acks, version} { // the first causes the check, the second the report
 		if err := c.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-			return fmt.Errorf("having the cluster version operator reconsider whether the cluster is upgradeable: %w", err)
+			return fmt.Errorf("requesting a resync of the cluster version operator: %w", err)
 		}
 	}
 	return nil
