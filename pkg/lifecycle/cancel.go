@@ -53,7 +53,7 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 		s.log.Error(err, "resources of the upgrade are left behind")
 	}
 	if err := s.publishEnding(ctx, end); err != nil {
-		if !expired {
+		if !expired && s.now.Before(s.obj.GetDeletionTimestamp().Add(publishTimeout)) {
 			return time.Time{}, err
 		}
 		s.log.Error(err, "publishing the end of the upgrade")
@@ -75,10 +75,12 @@ func (s *scope[T]) publishEnding(ctx context.Context, end ending) error {
 			return err
 		}
 	}
-	if end.reason == "" {
-		return nil
+	if end.reason != "" {
+		if err := s.publish(ctx, corev1.EventTypeWarning, end.reason, end.message); err != nil {
+			return err
+		}
 	}
-	return s.publish(ctx, corev1.EventTypeWarning, end.reason, end.message)
+	return s.Notifier.PendingError(string(s.obj.GetUID()))
 }
 
 // abandon removes what nothing will remove once the attempt is no longer managed.

@@ -6,6 +6,8 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +22,9 @@ import (
 // publishTimeout bounds how long publishing the result of an attempt is retried before the lock is
 // released without it.
 const publishTimeout = 5 * time.Minute
+
+// republishTimeout bounds how long the result of an attempt is published again after that.
+const republishTimeout = 24 * time.Hour
 
 // publishDeadline bounds how long an attempt waits while something about it is published.
 const publishDeadline = 10 * time.Second
@@ -49,6 +54,41 @@ func (s *scope[T]) publishResult(ctx context.Context) error {
 		err = s.publish(ctx, corev1.EventTypeWarning, s.record.Reason, s.record.Message)
 	}
 	return errors.Join(err, s.Notifier.PendingError(string(s.obj.GetUID())))
+}
+
+// resultPending reports whether the record holds that the result of a finished attempt is not
+// delivered: its notifiedTime is before its end. That time is bounded by republishTimeout.
+func (s *scope[T]) resultPending() bool {
+	return s.record.NotifiedTime != nil && s.record.NotifiedTime.Before(s.record.CompleteTime) && s.endedWithin(republishTimeout)
+}
+
+// endedWithin reports whether the attempt ended less than d ago.
+func (s *scope[T]) endedWithin(d time.Duration) bool {
+	return s.record.CompleteTime != nil && s.now.Before(s.record.CompleteTime.Add(d))
+}
+
+// recordDelivery records whether the result of a finished attempt is delivered.
+func (s *scope[T]) recordDelivery(ctx context.Context, delivered bool) error {
+	after := s.copy()
+	records := *s.Kind.Status(after).History
+	i := slices.IndexFunc(records, func(r history.Record) bool { return r.Version == s.record.Version })
+	if i < 0 {
+		return nil
+	}
+	records[i].NotifiedTime = s.record.CompleteTime.DeepCopy()
+	if !delivered {
+		records[i].NotifiedTime = undelivered(s.record)
+	}
+	if err := s.store.patchStatus(ctx, s.obj, after); err != nil {
+		return fmt.Errorf("saving whether the result is delivered: %w", err)
+	}
+	s.obj, s.record = after, *records[i].DeepCopy()
+	return nil
+}
+
+// undelivered returns the notifiedTime of a finished record whose result is not delivered.
+func undelivered(record history.Record) *metav1.Time {
+	return toMetaTime(record.CompleteTime.Add(-time.Second))
 }
 
 // publishStatus publishes what the stored status shows beside the steps.

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,9 +45,11 @@ type Reconciler[T client.Object] struct {
 	Notifier notify.MultiPublisher
 	Metrics  *metrics.Upgrades
 
-	store     *store[T]
-	prechecks cache[precheckResult]
-	rejected  cache[rejection]
+	store       *store[T]
+	prechecks   cache[precheckResult]
+	rejected    cache[rejection]
+	shown       cache[shownStatus]
+	republished cache[time.Time] // when publishing a result was last tried in vain
 }
 
 // Init prepares the reconciler and registers its kind with Holders. It must be called once before
@@ -64,10 +68,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	case err != nil:
 		return reconcile.Result{}, err
 	case !found:
-		r.Metrics.DeleteUpgrade(r.Kind.GroupVersionKind().GroupKind(), req.Namespace, req.Name)
-		r.prechecks.delete(req.NamespacedName)
-		r.rejected.delete(req.NamespacedName)
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.forget(ctx, req.NamespacedName)
 	}
 
 	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
@@ -78,10 +79,29 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{RequeueAfter: minRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err
-	case s.record.Finished() || s.deleted() && next.IsZero():
+	case (s.record.Finished() || s.deleted()) && next.IsZero():
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: requeueAfter(next, r.Clock.Now())}, nil
+}
+
+// forget drops what is kept of an object that does not exist, and releases the lock if it holds it.
+func (r *Reconciler[T]) forget(ctx context.Context, key client.ObjectKey) error {
+	r.Metrics.DeleteUpgrade(r.Kind.GroupVersionKind().GroupKind(), key.Namespace, key.Name)
+	r.prechecks.delete(key)
+	r.rejected.delete(key)
+	r.shown.delete(key)
+	r.republished.delete(key)
+	obj := r.Kind.New()
+	obj.SetNamespace(key.Namespace)
+	obj.SetName(key.Name)
+	return r.lockOf(obj, r.Client).ReleaseOrphaned(ctx, r.holder(obj))
+}
+
+// holder returns how an object is named as the holder of the lock.
+func (r *Reconciler[T]) holder(obj T) lock.Holder {
+	gvk := r.Kind.GroupVersionKind()
+	return lock.Holder{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: string(obj.GetUID())}
 }
 
 // requeueAfter returns how long to wait until the next pass. What fell due during this pass is
@@ -103,6 +123,26 @@ func (r *Reconciler[T]) Active(ctx context.Context) []reconcile.Request {
 		records := *r.Kind.Status(obj).History
 		return len(obj.GetFinalizers()) > 0 || len(records) == 0 || !records[0].Finished()
 	})
+}
+
+// LeaseChanged returns a request for each object: one that has finished may still be the holder, as
+// the cache showed that too late. The holder may not exist any more.
+func (r *Reconciler[T]) LeaseChanged(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.All(ctx)
+	lease, ok := obj.(*coordinationv1.Lease)
+	if !ok {
+		return requests
+	}
+	holder := lock.HolderOf(lease)
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: holder.Namespace, Name: holder.Name}}
+	gvk := r.Kind.GroupVersionKind()
+	if holder.Kind != gvk.Kind || holder.Group != gvk.Group || slices.Contains(requests, request) {
+		return requests
+	}
+	if err := r.Client.Get(ctx, request.NamespacedName, r.Kind.New()); client.IgnoreNotFound(err) != nil {
+		return requests // its namespace is not watched
+	}
+	return append(requests, request)
 }
 
 // All returns a request for each object. A change of the configuration concerns all of them.

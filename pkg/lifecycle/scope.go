@@ -68,16 +68,21 @@ func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 	if retry := s.rejectedUntil(); s.now.Before(retry) {
 		return retry, nil
 	}
+	if err := s.lock.ReleaseOrphaned(ctx, s.holder(s.obj)); err != nil {
+		return time.Time{}, err
+	}
 	s.hold, s.holdErr = s.Kind.Hold(ctx)
 	if err := s.recoverClaim(ctx); err != nil {
 		return time.Time{}, err
 	}
 	switch {
 	case s.record.Finished():
-		if err := s.updateStatus(ctx, s.record, s.finishedSummary(ctx)); err != nil {
+		retry, err := s.showStatus(ctx, s.finishedSummary(ctx))
+		if err != nil {
 			return time.Time{}, err
 		}
-		return time.Time{}, s.finish(ctx)
+		next, err := s.finish(ctx)
+		return earliest(retry, next), err
 	case s.deleted():
 		return s.cancel(ctx)
 	case !s.record.InProgress() && s.obsolete == "":
@@ -89,32 +94,46 @@ func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 }
 
 // recoverClaim finds out whether the Lease proves that an attempt started of which there is no
-// record. The finalizer is only a reason to query the API server.
+// record: the status was lost, or another client has replaced it. The API server is queried only if
+// the cached Lease contradicts the finalizer or the record.
 func (s *scope[T]) recoverClaim(ctx context.Context) error {
-	if s.record.InProgress() {
-		return nil
-	}
-	attempt, held, err := s.lock.Held(ctx, s.holder())
+	attempt, held, err := s.lock.Held(ctx, s.holder(s.obj))
 	if err != nil {
 		return err
 	}
-	if held != s.hasFinalizer() {
-		if attempt, held, err = s.liveLock.Held(ctx, s.holder()); err != nil {
+	recorded := s.record.InProgress() || s.record.Finished()
+	if !s.record.InProgress() && held != s.hasFinalizer() || recorded && held && s.unrecorded(attempt) {
+		if attempt, held, err = s.liveLock.Held(ctx, s.holder(s.obj)); err != nil {
 			return err
 		}
 	}
-	records := *s.Kind.Status(s.obj).History
-	switch {
-	case !held, attempt.Key != "" && history.AttemptFinished(records, attempt.Version, attempt.Key):
-		return nil
-	case attempt.Key == "", attempt == s.attempt():
-		s.claimed = !s.record.Finished()
+	if !held || !s.unrecorded(attempt) {
 		return nil
 	}
 	s.claimed = true
-	s.obsolete = "the record of this attempt was lost, and the spec requests something else by now"
-	s.setAttempt(lostRecord(attempt), attempt.Type)
+	if attempt.Key != "" && (recorded || !attempt.Is(s.attempt())) {
+		desired := newRecord(s.request.Version, s.request.At)
+		if !attempt.Is(lock.Attempt{Key: desired.Key(), Version: desired.Version, Type: s.request.RunbookType}) {
+			s.obsolete = "the record of this attempt was lost, and the spec requests something else by now"
+		}
+		s.setAttempt(lostRecord(attempt), attempt.Type)
+	}
+	if s.record.RequestTime == nil && (attempt.Requested || attempt.Key == "") { // an earlier release did not note it
+		s.record.RequestTime = toMetaTime(s.now)
+	}
 	return nil
+}
+
+// unrecorded reports whether the history shows neither that the attempt of the Lease is in progress
+// nor that it is finished. The Lease of an earlier release may be that of any attempt.
+func (s *scope[T]) unrecorded(attempt lock.Attempt) bool {
+	switch {
+	case attempt.Key == "":
+		return !s.record.InProgress() && !s.record.Finished()
+	case s.record.InProgress() && s.record.Version == attempt.Version && s.record.Key() == attempt.Key:
+		return false
+	}
+	return !history.AttemptFinished(*s.Kind.Status(s.obj).History, attempt.Version, attempt.Key)
 }
 
 // reportPending shows why the attempt has not started, or that it never will.
@@ -125,17 +144,18 @@ func (s *scope[T]) reportPending(ctx context.Context, status summary) (time.Time
 		}
 	}
 	s.publishPrecheck(ctx) // an earlier process may have saved it without publishing it
-	if err := s.updateStatus(ctx, s.record, status); err != nil {
+	retry, err := s.showStatus(ctx, status)
+	if err != nil {
 		return time.Time{}, err
 	}
 	s.publishPrecheck(ctx)
 	switch {
-	case status.finished:
-		return time.Time{}, s.finish(ctx)
+	case s.record.Finished():
+		return s.finish(ctx)
 	case s.claimed: // it may have started: the lock stays
-		return status.requeueAt(), nil
+		return earliest(retry, status.requeueAt()), nil
 	}
-	return status.requeueAt(), s.release(ctx)
+	return earliest(retry, status.requeueAt()), s.release(ctx)
 }
 
 // confirm returns errStaleCache unless the cache has caught up with the API server: an attempt does
@@ -174,21 +194,18 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 // server has confirmed: the cache may still show one that was released.
 func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
 	if !s.claimed {
-		other, err := s.lock.Acquire(ctx, s.holder(), s.attempt())
+		other, err := s.lock.Acquire(ctx, s.holder(s.obj), s.attempt())
 		if err != nil || other != nil || s.record.InProgress() {
 			return other, err
 		}
 	}
-	return s.liveLock.Acquire(ctx, s.holder(), s.attempt())
+	return s.liveLock.Acquire(ctx, s.holder(s.obj), s.attempt())
 }
 
 // runEngine runs the steps that are ready.
 func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	s.publishSteps(ctx) // an earlier process may have saved them without publishing them
 	start := s.observePreceding(ctx, s.record)
-	if s.claimed { // the record was lost: the update may have been requested
-		start.RequestTime = toMetaTime(s.now)
-	}
 	if s.record.InProgress() && !slices.Equal(start.Channels, s.record.Channels) { // recorded before it is set
 		if err := s.updateStatus(ctx, start, s.summarize(start)); err != nil {
 			return time.Time{}, err
@@ -197,7 +214,7 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition}
 	record, next, err := e.Pass(ctx, s.plan.Book, start, s.constraints())
 	if s.record.Finished() { // the status was rejected
-		return time.Time{}, s.finish(ctx)
+		return s.finish(ctx)
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -207,16 +224,23 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if s.record.Finished() {
-		return time.Time{}, s.finish(ctx)
+		return s.finish(ctx)
+	}
+	if s.now.Before(s.upgradeAt) && s.upgradeAt.Before(next) {
+		next = s.upgradeAt
 	}
 	return next, nil
 }
 
-// constraints returns the window, the hold, and the cancellation of this pass.
+// constraints returns the window, the hold, and the cancellation of this pass. An attempt that is in
+// progress before its window opens is held: the clock was changed, or the record was forged.
 func (s *scope[T]) constraints() engine.Constraints {
 	c := engine.Constraints{CommitBy: s.windowEnd(), Hold: s.holdReason()}
-	if s.holdErr != nil { // fail closed
+	switch {
+	case s.holdErr != nil: // fail closed
 		c.Hold = "whether an upgrade may commence is unknown: " + s.holdErr.Error()
+	case c.Hold == "" && s.now.Before(s.upgradeAt):
+		c.Hold = "the window opens at " + formatTime(s.upgradeAt)
 	}
 	switch {
 	case s.deleted():
@@ -238,6 +262,11 @@ func (s *scope[T]) holdReason() string {
 // save stores the record for the engine.
 func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	record = s.observePreceding(ctx, record)
+	if record.RequestTime != nil && s.record.RequestTime == nil {
+		if err := s.noteRequest(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.updateStatus(ctx, record, s.summarize(record)); err != nil {
 		return err
 	}
@@ -265,29 +294,57 @@ func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) 
 	return record
 }
 
-// finish ends an attempt: it publishes the result, releases the lock, and removes the finalizer. An
-// attempt that never started has no finalizer, so publishing its result is retried for
-// publishTimeout only.
-func (s *scope[T]) finish(ctx context.Context) error {
-	retryPublish := s.record.CompleteTime != nil && s.now.Before(s.record.CompleteTime.Add(publishTimeout))
-	if s.hasFinalizer() && s.record.StartTime != nil || s.record.StartTime == nil && retryPublish {
-		if err := s.publishResult(ctx); err != nil && retryPublish {
-			return err
+// finish ends an attempt: it publishes the result, releases the lock, and removes the finalizer. The
+// lock waits for publishTimeout at most. A result that is not delivered by then is published again
+// from the record, by this process or a later one. finish returns when.
+func (s *scope[T]) finish(ctx context.Context) (time.Time, error) {
+	pending := s.resultPending()
+	if !pending && (!s.hasFinalizer() || s.record.StartTime == nil) {
+		return time.Time{}, s.release(ctx)
+	}
+	key := client.ObjectKeyFromObject(s.obj)
+	if retry := s.republished.get(key).Add(maxRequeue); pending && !s.endedWithin(publishTimeout) && s.now.Before(retry) {
+		return retry, s.releaseLock(ctx)
+	}
+	err := s.publishResult(ctx)
+	switch {
+	case err == nil && pending:
+		if err := s.recordDelivery(ctx, true); err != nil {
+			return time.Time{}, err
+		}
+		return time.Time{}, s.release(ctx)
+	case err == nil:
+		return time.Time{}, s.release(ctx)
+	case s.endedWithin(publishTimeout):
+		return time.Time{}, err
+	}
+	s.log.Error(err, "publishing the result, will be retried")
+	if !pending && s.endedWithin(republishTimeout) {
+		if err := s.recordDelivery(ctx, false); err != nil {
+			return time.Time{}, err
 		}
 	}
-	return s.release(ctx)
+	s.republished.set(key, s.now)
+	return s.now.Add(maxRequeue), s.releaseLock(ctx)
 }
 
-// release releases the lock and removes the finalizer. If the object has the finalizer, the cache
-// may not show yet that it holds the lock.
+// release releases the lock, removes the finalizer, and forgets what was published.
 func (s *scope[T]) release(ctx context.Context) error {
-	if !s.hasFinalizer() {
-		return s.lock.Release(ctx, s.holder())
+	if s.hasFinalizer() {
+		s.Notifier.Reset(string(s.obj.GetUID()))
 	}
-	if err := s.liveLock.Release(ctx, s.holder()); err != nil {
+	return s.releaseLock(ctx)
+}
+
+// releaseLock releases the lock and removes the finalizer. If the object has the finalizer, the cache
+// may not show yet that it holds the lock.
+func (s *scope[T]) releaseLock(ctx context.Context) error {
+	if !s.hasFinalizer() {
+		return s.lock.Release(ctx, s.holder(s.obj))
+	}
+	if err := s.liveLock.Release(ctx, s.holder(s.obj)); err != nil {
 		return err
 	}
-	s.Notifier.Reset(string(s.obj.GetUID()))
 	return client.IgnoreNotFound(s.setFinalizer(ctx, false))
 }
 
@@ -319,6 +376,14 @@ func (s *scope[T]) hasFinalizer() bool {
 
 func (s *scope[T]) deleted() bool { return !s.obj.GetDeletionTimestamp().IsZero() }
 
+// earliest returns the earlier of two times; zero means none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // windowEnd returns the time by which the attempt must have commenced; zero means no limit.
 func (s *scope[T]) windowEnd() time.Time {
 	if s.upgradeAt.IsZero() {
@@ -327,12 +392,19 @@ func (s *scope[T]) windowEnd() time.Time {
 	return s.upgradeAt.Add(s.plan.Window)
 }
 
-func (s *scope[T]) holder() lock.Holder {
-	gvk := s.Kind.GroupVersionKind()
-	return lock.Holder{Group: gvk.Group, Kind: gvk.Kind, Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(), UID: string(s.obj.GetUID())}
-}
-
 // attempt returns what the Lease notes about the attempt.
 func (s *scope[T]) attempt() lock.Attempt {
-	return lock.Attempt{Key: s.record.Key(), Version: s.record.Version, Type: s.runbookType}
+	return lock.Attempt{Key: s.record.Key(), Version: s.record.Version, Type: s.runbookType, Requested: s.record.RequestTime != nil}
+}
+
+// noteRequest notes in the Lease that the update is about to be requested. If the record is lost, only
+// the Lease shows that the request is to be withdrawn, and is not that of another client.
+func (s *scope[T]) noteRequest(ctx context.Context) error {
+	attempt := s.attempt()
+	attempt.Requested = true
+	other, err := s.lock.Acquire(ctx, s.holder(s.obj), attempt)
+	if err == nil && other != nil {
+		err = fmt.Errorf("noting the request in the lock: %s has acquired it", other)
+	}
+	return err
 }

@@ -227,13 +227,64 @@ func (s *scope[T]) updateStatus(ctx context.Context, record history.Record, stat
 	return nil
 }
 
-func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, status summary) error {
+// contestInterval is how often a status is written again that another process has replaced.
+const contestInterval = time.Minute
+
+// shownStatus is the status of an attempt that this process wrote last.
+type shownStatus struct {
+	uid        types.UID
+	generation int64
+	attempt    string
+	phase      history.Phase
+	conditions [6]condition
+	at         time.Time
+}
+
+// showStatus updates the status of an attempt that is not in progress. It returns when to try again
+// if it does not write the status now: two processes that disagree, because their caches or the
+// results of their checks differ, must not overwrite each other all the time.
+func (s *scope[T]) showStatus(ctx context.Context, sum summary) (time.Time, error) {
+	key := client.ObjectKeyFromObject(s.obj)
+	want := shownStatus{
+		s.obj.GetUID(), s.obj.GetGeneration(), s.record.Version + " " + s.record.Key(), sum.phase,
+		[...]condition{sum.accepted, sum.progressing, sum.succeeded, sum.stalled, sum.precheck, s.degraded()}, time.Time{},
+	}
+	last := s.shown.get(key)
+	want.at = last.at
+	retry := last.at.Add(contestInterval)
+	stored := meta.FindStatusCondition(*s.Kind.Status(s.obj).Conditions, history.ConditionProgressing)
+	if last == want && s.now.Before(retry) && !s.now.Before(last.at) && stored != nil && stored.ObservedGeneration == s.obj.GetGeneration() &&
+		!equality.Semantic.DeepEqual(s.obj, s.withStatus(s.record, sum)) {
+		return retry, nil
+	}
+	before := s.obj.GetResourceVersion()
+	err := s.updateStatus(ctx, s.record, sum)
+	if err == nil && s.obj.GetResourceVersion() != before {
+		want.at = s.now
+		s.shown.set(key, want)
+	}
+	return time.Time{}, err
+}
+
+// withStatus returns the object with that status.
+func (s *scope[T]) withStatus(record history.Record, sum summary) T {
 	record.NotifiedTime = s.record.NotifiedTime // of which the engine knows nothing
 	after := s.copy()
-	s.buildStatus(s.Kind.Status(after), record, status)
+	s.buildStatus(s.Kind.Status(after), record, sum)
+	return after
+}
+
+func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, status summary) error {
+	after := s.withStatus(record, status)
 	if !equality.Semantic.DeepEqual(s.obj, after) {
 		newest := &(*s.Kind.Status(after).History)[0]
-		newest.NotifiedTime = new(s.Notifier.NotifiedTime(s.objectReference(), *newest))
+		switch {
+		case s.record.Finished(): // recordDelivery changes it
+		case newest.Finished() && newest.StartTime == nil: // no finalizer shows that it is not published yet
+			newest.NotifiedTime = undelivered(*newest)
+		default:
+			newest.NotifiedTime = new(s.Notifier.NotifiedTime(s.objectReference(), *newest))
+		}
 		if err := s.store.patchStatus(ctx, s.obj, after); err != nil {
 			return fmt.Errorf("saving the status: %w", err)
 		}

@@ -41,6 +41,12 @@ func (h Holder) Is(other Holder) bool {
 	return h == other
 }
 
+// sameName reports whether both are objects of one kind with one name.
+func (h Holder) sameName(other Holder) bool {
+	h.UID, other.UID = "", ""
+	return h.Name != "" && h.Is(other)
+}
+
 func (h Holder) identity() string {
 	return strings.Join([]string{h.Group, h.Kind, h.Namespace, h.Name, h.UID}, "/")
 }

@@ -36,6 +36,8 @@ const (
 	annotationAttempt = "upgrade.managed.openshift.io/attempt"
 	annotationVersion = "upgrade.managed.openshift.io/version"
 	annotationType    = "upgrade.managed.openshift.io/type"
+
+	annotationRequested = "upgrade.managed.openshift.io/requested"
 )
 
 // Attempt identifies the attempt for which a holder acquired the lock. The zero Attempt means
@@ -47,10 +49,21 @@ type Attempt struct {
 	Version string
 	// Type names the runbook.
 	Type string
+	// Requested reports that the update may have been requested from the cluster for this attempt.
+	Requested bool
+}
+
+// Is reports whether both are the same attempt.
+func (a Attempt) Is(other Attempt) bool {
+	a.Requested, other.Requested = false, false
+	return a == other
 }
 
 func (a Attempt) annotations() map[string]string {
 	notes := map[string]string{annotationAttempt: a.Key, annotationVersion: a.Version, annotationType: a.Type}
+	if a.Requested {
+		notes[annotationRequested] = "true"
+	}
 	maps.DeleteFunc(notes, func(_, value string) bool { return value == "" })
 	return notes
 }
@@ -78,16 +91,16 @@ func (l *Lock) Acquire(ctx context.Context, holder Holder, attempt Attempt) (*Ho
 	if lease == nil {
 		return nil, l.create(ctx, holder, attempt)
 	}
-	switch current := parseHolder(holderIdentity(lease)); {
+	switch current := HolderOf(lease); {
 	case current == (Holder{}):
 	case current.Is(holder):
 		if attemptOf(lease) == attempt {
 			return nil, nil
 		}
 	default:
-		inProgress, err := l.InProgress(ctx, current, attemptOf(lease))
+		inProgress, err := l.inProgress(ctx, current, attemptOf(lease))
 		if err != nil {
-			return nil, fmt.Errorf("checking whether the upgrade of %s, which holds the lease %s, is in progress: %w", current, Name, err)
+			return nil, err
 		}
 		if inProgress {
 			return &current, nil
@@ -102,7 +115,7 @@ func (l *Lock) Acquire(ctx context.Context, holder Holder, attempt Attempt) (*Ho
 // Held reports whether that holder holds the lock, and for which attempt.
 func (l *Lock) Held(ctx context.Context, holder Holder) (Attempt, bool, error) {
 	lease, err := l.get(ctx)
-	if err != nil || lease == nil || !parseHolder(holderIdentity(lease)).Is(holder) {
+	if err != nil || lease == nil || !HolderOf(lease).Is(holder) {
 		return Attempt{}, false, err
 	}
 	return attemptOf(lease), true, nil
@@ -111,13 +124,42 @@ func (l *Lock) Held(ctx context.Context, holder Holder) (Attempt, bool, error) {
 // Release releases the lock if that holder holds it.
 func (l *Lock) Release(ctx context.Context, holder Holder) error {
 	lease, err := l.get(ctx)
-	if err != nil || lease == nil || !parseHolder(holderIdentity(lease)).Is(holder) {
+	if err != nil || lease == nil || !HolderOf(lease).Is(holder) {
 		return err
 	}
 	if err := l.write(ctx, lease, nil, Attempt{}); err != nil {
 		return fmt.Errorf("releasing the lease %s: %w", Name, err)
 	}
 	return nil
+}
+
+// ReleaseOrphaned releases the lock if its holder has the name of that one and another UID, and its
+// upgrade is not in progress: it was deleted before the deletion could wait for the upgrade.
+func (l *Lock) ReleaseOrphaned(ctx context.Context, holder Holder) error {
+	lease, err := l.get(ctx)
+	if err != nil || lease == nil {
+		return err
+	}
+	current := HolderOf(lease)
+	if current.UID == holder.UID || !current.sameName(holder) {
+		return nil
+	}
+	inProgress, err := l.inProgress(ctx, current, attemptOf(lease))
+	if err != nil || inProgress {
+		return err
+	}
+	if err := l.write(ctx, lease, nil, Attempt{}); err != nil {
+		return fmt.Errorf("releasing the lease %s of %s, which does not exist: %w", Name, current, err)
+	}
+	return nil
+}
+
+func (l *Lock) inProgress(ctx context.Context, current Holder, attempt Attempt) (bool, error) {
+	inProgress, err := l.InProgress(ctx, current, attempt)
+	if err != nil {
+		return false, fmt.Errorf("checking whether the upgrade of %s, which holds the lease %s, is in progress: %w", current, Name, err)
+	}
+	return inProgress, nil
 }
 
 func (l *Lock) get(ctx context.Context) (*coordinationv1.Lease, error) {
@@ -148,7 +190,7 @@ func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, holder *H
 	changed := lease.DeepCopy()
 	changed.Spec = l.spec(holder)
 	maps.DeleteFunc(changed.Annotations, func(key, _ string) bool {
-		return key == annotationAttempt || key == annotationVersion || key == annotationType
+		return key == annotationAttempt || key == annotationVersion || key == annotationType || key == annotationRequested
 	})
 	for key, value := range attempt.annotations() {
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, key, value)
@@ -166,15 +208,17 @@ func (l *Lock) spec(holder *Holder) coordinationv1.LeaseSpec {
 	return coordinationv1.LeaseSpec{HolderIdentity: &identity, AcquireTime: &now}
 }
 
-func holderIdentity(lease *coordinationv1.Lease) string {
+// HolderOf returns the holder that a Lease names; the zero Holder means that it is free.
+func HolderOf(lease *coordinationv1.Lease) Holder {
 	if lease.Spec.HolderIdentity == nil {
-		return ""
+		return Holder{}
 	}
-	return *lease.Spec.HolderIdentity
+	return parseHolder(*lease.Spec.HolderIdentity)
 }
 
 func attemptOf(lease *coordinationv1.Lease) Attempt {
 	return Attempt{
 		Key: lease.Annotations[annotationAttempt], Version: lease.Annotations[annotationVersion], Type: lease.Annotations[annotationType],
+		Requested: lease.Annotations[annotationRequested] == "true",
 	}
 }

@@ -45,7 +45,7 @@ func (r *Reconciler) drainStart(ctx context.Context, node *corev1.Node, drain cl
 	if isPlausible(drain.Since, r.Clock.Now()) && drain.Since.After(start) {
 		start = drain.Since
 	}
-	if start.Before(a.StartTime) {
+	if start.Before(a.StartTime) && isPlausible(a.StartTime, r.Clock.Now()) {
 		return a.StartTime, nil
 	}
 	return start, nil

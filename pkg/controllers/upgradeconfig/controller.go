@@ -109,7 +109,7 @@ func (r *Reconciler) Controller() manager.Controller {
 			{Object: &mcfgv1.MachineConfigPool{}, ClusterScoped: true, Transform: clusterstate.StripPool, Requests: r.active},
 			{Object: &corev1.Node{}, ClusterScoped: true, Transform: clusterstate.StripNode, Requests: r.active, Predicates: []predicate.Predicate{nodeChangedPredicate{}}},
 			{Object: &policyv1.PodDisruptionBudget{}, Transform: clusterstate.StripPDB, Requests: r.active, Predicates: []predicate.Predicate{pdbChangedPredicate{}}},
-			{Object: &coordinationv1.Lease{}, Namespaces: []string{r.Namespace}, Name: lock.Name, Requests: r.all}, // a finished one may still be its holder
+			{Object: &coordinationv1.Lease{}, Namespaces: []string{r.Namespace}, Name: lock.Name, Requests: r.leaseChanged},
 		},
 		Bind: func(c manager.Clients) error {
 			r.Client, r.Live = c.Client, c.Live
@@ -148,8 +148,11 @@ func (r *Reconciler) active(ctx context.Context, _ client.Object) []reconcile.Re
 	return r.lifecycle.Active(ctx)
 }
 
-// all returns every UpgradeConfig: each shows whether the configuration is invalid, and releases a
-// Lease that the cache showed too late.
+func (r *Reconciler) leaseChanged(ctx context.Context, lease client.Object) []reconcile.Request {
+	return r.lifecycle.LeaseChanged(ctx, lease)
+}
+
+// all returns every UpgradeConfig: each shows whether the configuration is invalid.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.lifecycle.All(ctx)
 }

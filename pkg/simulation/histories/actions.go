@@ -141,8 +141,10 @@ func (h *runner) createUpgrade() {
 	}
 }
 
-func (h *runner) deleteUpgrade() {
-	cfg := h.upgradeConfig(h.anyUpgrade())
+func (h *runner) deleteUpgrade() { h.delete(h.anyUpgrade()) }
+
+func (h *runner) delete(key client.ObjectKey) {
+	cfg := h.upgradeConfig(key)
 	if err := h.cluster.Client.Delete(context.Background(), cfg); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
@@ -308,6 +310,9 @@ func (h *runner) calmDown() {
 	h.degrade(false)
 	for _, key := range keys() {
 		edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
+		if cfg := h.checker.configs[key]; cfg != nil && cfg.Spec.Type == "Unknown" && inProgress(cfg) { // its status was forged
+			h.delete(key)
+		}
 	}
 	if h.leader() == nil || len(h.checker.alive()) > 1 || h.random.IntN(2) == 0 {
 		h.kill()

@@ -55,8 +55,17 @@ func TestFixedSeeds(t *testing.T) {
 func TestFailedSeeds(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]uint64{
-		"Upgraded is reported while a pool is behind":       40015,
-		"a failed upgrade that is deleted is said to go on": 30020,
+		"Upgraded is reported while a pool is behind":               40015,
+		"a failed upgrade that is deleted is said to go on":         30020,
+		"two leaders overwrite each other's results of pre-checks":  473354915523,
+		"two leaders overwrite each other's statuses":               40014,
+		"a request is not withdrawn after its record was replaced":  473354915545,
+		"an extra node is left after its record was replaced":       473354915562,
+		"the lock is held by an upgrade that was deleted at once":   473354915582,
+		"the lock is held by an upgrade that the cache showed late": 473354915595,
+		"an upgrade starts before its window by a forged status":    216,
+		"what another client requests is withdrawn":                 910015,
+		"pods are not forced after the clock was a day ahead":       910011,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,80 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+func TestReleaseOrphaned(t *testing.T) {
+	t.Parallel()
+	recreated, gone := me, me
+	recreated.UID, gone.UID = "3", ""
+	for name, tc := range map[string]struct {
+		held       string
+		of         lock.Holder
+		inProgress []lock.Holder
+		want       string
+		writes     int
+	}{
+		"holder was deleted":                   {held: mine, of: gone, want: "", writes: 1},
+		"holder was deleted and created again": {held: mine, of: recreated, want: "", writes: 1},
+		"holder is in progress after all":      {held: mine, of: gone, inProgress: []lock.Holder{me}, want: mine},
+		"holder is the object itself":          {held: mine, of: me, want: mine},
+		"holder is another object":             {held: theirs, of: gone, want: theirs},
+		"holder is unknown":                    {held: "someone", of: gone, want: "someone"},
+		"lock is free":                         {held: "", of: gone, want: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, new(tc.held), tc.inProgress...)
+			if err := w.ReleaseOrphaned(t.Context(), tc.of); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.currentHolder(t); got != tc.want || w.writes != tc.writes {
+				t.Errorf("the holder is %q after %d writes, want %q after %d", got, w.writes, tc.want, tc.writes)
+			}
+		})
+	}
+}
+
+func TestReleaseOrphanedWithoutCertainty(t *testing.T) {
+	t.Parallel()
+	gone := me
+	gone.UID = ""
+	w := newWorld(t, new(mine))
+	w.InProgress = func(context.Context, lock.Holder, lock.Attempt) (bool, error) { return false, errDown }
+	if err := w.ReleaseOrphaned(t.Context(), gone); !errors.Is(err, errDown) || w.currentHolder(t) != mine {
+		t.Errorf("got %v, and the holder is %q", err, w.currentHolder(t))
+	}
+}
+
+func TestAcquireNotesTheRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	attempt := lock.Attempt{Key: "2020-06-20T12:00:00Z", Version: "4.4.6", Type: "OSD"}
+	requested := attempt
+	requested.Requested = true
+	if !requested.Is(attempt) {
+		t.Error("an attempt becomes another one by its request")
+	}
+	for i, want := range []lock.Attempt{attempt, requested, requested, attempt} {
+		if _, err := w.Acquire(t.Context(), me, want); err != nil {
+			t.Fatal(err)
+		}
+		got, held, err := w.Held(t.Context(), me)
+		if diff := cmp.Diff(want, got); diff != "" || !held || err != nil {
+			t.Errorf("%d: held %t, %v (-want +got):\n%s", i, held, err, diff)
+		}
+	}
+	if w.writes != 3 {
+		t.Errorf("%d writes, want 3", w.writes)
+	}
+}
