@@ -16,6 +16,9 @@ import (
 // MachineConfigOperator is the name of the ClusterOperator that updates the nodes.
 const MachineConfigOperator = "machine-config"
 
+// operandOperator is the name under which a ClusterOperator reports its own version.
+const operandOperator = "operator"
+
 // ClusterOperator holds the facts of a ClusterOperator.
 type ClusterOperator struct {
 	Name        string
@@ -48,7 +51,7 @@ func clusterOperatorOf(operator *configv1.ClusterOperator) ClusterOperator {
 		Progressing: condition(status.Conditions, configv1.OperatorProgressing),
 	}
 	for _, version := range status.Versions {
-		if version.Name == "operator" {
+		if version.Name == operandOperator {
 			facts.Version = version.Version
 		}
 	}

@@ -16,6 +16,11 @@ import (
 // MachineSet. Its value is the UID of the object that requests the upgrade.
 const LabelExtraNodeOf = "upgrade.managed.openshift.io/extra-node-of"
 
+// AnnotationDrainFirstSeen is the annotation of a node that holds when its drain was first seen,
+// and which drain that was: "2026-03-01T12:00:00Z drain-rendered-worker-1". It outlives the
+// process, and is removed when the drain ends.
+const AnnotationDrainFirstSeen = "upgrade.managed.openshift.io/drain-first-seen"
+
 // removalRequest identifies the drain of an extra node that is being removed.
 const removalRequest = "remove-extra-node"
 

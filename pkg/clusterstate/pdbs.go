@@ -134,7 +134,8 @@ func listPDBs(ctx context.Context, r client.Reader, include func(namespace strin
 }
 
 // PDBOf returns the facts of a PodDisruptionBudget. The selector is that of policy/v1: an empty one
-// selects every pod of the namespace, a missing one none.
+// selects every pod of the namespace, a missing one none. One that is too long to be cached counts as
+// empty: a pod is rather protected than forced too early.
 func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 	facts := PDB{
 		Namespace: budget.Namespace, Name: budget.Name,
@@ -144,7 +145,10 @@ func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 		BlocksEviction: blocksEviction(budget),
 	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	if err != nil {
+	switch {
+	case isTooLong(budget.Spec.Selector):
+		selector = labels.Everything()
+	case err != nil:
 		facts.SelectorError, selector = sanitize(err.Error()), labels.Nothing()
 	}
 	facts.selector = selector

@@ -4,6 +4,7 @@
 package clusterstate
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -17,14 +18,33 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxCachedText bounds a reason or a message that is cached, in bytes; less is shown of it.
-const maxCachedText = 2 << 10
+// The transforms keep what is read from an object and drop everything else before the object is
+// cached, so that the memory of the operator does not follow what other clients may write. What is
+// kept is bounded. A transform changes the object in place and may be applied again.
+const (
+	// maxCachedText bounds a reason or a message that is cached, in bytes; less is shown of it.
+	maxCachedText = 2 << 10
+	// maxCachedLabels bounds the labels of a node that are cached, in bytes.
+	maxCachedLabels = 16 << 10
+	// maxCachedSelector bounds a label selector that is cached, in bytes.
+	maxCachedSelector = 4 << 10
+)
 
-// keptAnnotations are the prefixes of the annotations that are read.
-var keptAnnotations = []string{"machineconfiguration.openshift.io/", "machine.openshift.io/", "upgrade.managed.openshift.io/"}
+// maxKept bounds the number of elements of a list that are cached.
+const maxKept = 16
 
-// StripMetadata drops what is not read from the metadata of an object, before the object is cached:
-// the managed fields and annotations of others.
+// keptAnnotations are the annotations that are read.
+var keptAnnotations = []string{
+	annotationCurrentConfig, annotationDesiredConfig, annotationState, annotationReason,
+	annotationDesiredDrain, annotationLastAppliedDrain, annotationMachine,
+	AnnotationDrainFirstSeen, "upgrade.managed.openshift.io/hold",
+}
+
+// keptFinalizers are the finalizers that are read.
+var keptFinalizers = []string{"upgrade.managed.openshift.io/upgrade-in-progress"}
+
+// StripMetadata drops everything from the metadata of an object, before the object is cached, except
+// for what identifies it and for annotations and finalizers that are read.
 func StripMetadata(obj any) (any, error) {
 	if object, ok := obj.(metav1.Object); ok {
 		stripMetadata(object)
@@ -33,14 +53,45 @@ func StripMetadata(obj any) (any, error) {
 }
 
 func stripMetadata(object metav1.Object) {
+	object.SetGenerateName("")
+	object.SetSelfLink("")
 	object.SetManagedFields(nil)
-	annotations := object.GetAnnotations()
-	maps.DeleteFunc(annotations, func(key, value string) bool {
-		return len(value) > maxCachedText || !slices.ContainsFunc(keptAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-	})
-	if len(annotations) == 0 {
-		object.SetAnnotations(nil)
+	object.SetLabels(nil)
+	object.SetOwnerReferences(nil)
+	object.SetFinalizers(kept(object.GetFinalizers(), func(f *string) bool { return slices.Contains(keptFinalizers, *f) }))
+	var annotations map[string]string
+	for _, key := range keptAnnotations {
+		if value, ok := object.GetAnnotations()[key]; ok {
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[key] = cachedText(value)
+		}
 	}
+	object.SetAnnotations(annotations)
+}
+
+// kept returns the first elements that are to be kept, in a slice of their own; nil means none.
+func kept[T any](all []T, keep func(*T) bool) []T {
+	var some []T
+	for i := range all {
+		if len(some) < maxKept && keep(&all[i]) {
+			some = append(some, all[i])
+		}
+	}
+	return some
+}
+
+// isReadCondition reports whether a condition of a node is read.
+func isReadCondition(c *corev1.NodeCondition) bool {
+	_, pressure := pressureConditions[c.Type]
+	return pressure || c.Type == corev1.NodeReady
+}
+
+// isReadTaint reports whether a taint of a node is read.
+func isReadTaint(t *corev1.Taint) bool {
+	_, pressure := pressureTaints[t.Key]
+	return pressure || t.Key == corev1.TaintNodeUnschedulable || t.Key == taintAutoscalerDel
 }
 
 // StripNode drops what is not read from a node, before the node is cached: above all the
@@ -50,18 +101,61 @@ func StripNode(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
+	labels := cachedLabels(node.Labels)
 	stripMetadata(node)
-	var conditions []corev1.NodeCondition
-	for _, c := range node.Status.Conditions {
+	node.Labels = labels
+	taints := kept(node.Spec.Taints, isReadTaint)
+	for i := range taints {
+		taints[i].Value = ""
+	}
+	node.Spec = corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: taints}
+	conditions := kept(node.Status.Conditions, isReadCondition)
+	for i := range conditions {
+		c := &conditions[i]
 		c.LastHeartbeatTime = metav1.Time{}
-		c.Reason, c.Message = cachedText(c.Reason), cachedText(c.Message)
-		conditions = append(conditions, c)
+		c.Status, c.Reason, c.Message = corev1.ConditionStatus(cachedText(string(c.Status))), cachedText(c.Reason), cachedText(c.Message)
 	}
 	node.Status = corev1.NodeStatus{Conditions: conditions}
 	return node, nil
 }
 
-// StripClusterVersion drops what is not read from the ClusterVersion, before it is cached.
+// cachedLabels returns the labels of a node. A pool may select its nodes by any label, so all are
+// kept, unless they exceed the bound: then roles and what the operator itself reads come first, and
+// the rest is kept in the order of the keys.
+func cachedLabels(all map[string]string) map[string]string {
+	size := 0
+	for key, value := range all {
+		size += len(key) + len(value)
+	}
+	if size <= maxCachedLabels {
+		return all
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(labelRank(a), labelRank(b)), cmp.Compare(a, b))
+	})
+	some, size := map[string]string{}, 0
+	for _, key := range keys {
+		if size += len(key) + len(all[key]); size > maxCachedLabels {
+			break
+		}
+		some[key] = all[key]
+	}
+	return some
+}
+
+// labelRank returns the rank in which the labels of a node are kept; 0 is first.
+func labelRank(key string) int {
+	switch {
+	case key == LabelExtraNodeOf || key == corev1.LabelOSStable:
+		return 0
+	case strings.HasPrefix(key, "node-role.kubernetes.io/"):
+		return 1
+	}
+	return 2
+}
+
+// StripClusterVersion drops what is not read from the ClusterVersion, before it is cached. There is
+// one such object, which only administrators and the cluster version operator may write.
 func StripClusterVersion(obj any) (any, error) {
 	version, ok := obj.(*configv1.ClusterVersion)
 	if !ok {
@@ -75,37 +169,60 @@ func StripClusterVersion(obj any) (any, error) {
 	return version, nil
 }
 
-// StripClusterOperator drops what is not read from a ClusterOperator, before it is cached.
+// StripClusterOperator drops everything from a ClusterOperator, before it is cached, except for the
+// conditions and the version that are read.
 func StripClusterOperator(obj any) (any, error) {
 	operator, ok := obj.(*configv1.ClusterOperator)
 	if !ok {
 		return obj, nil
 	}
 	stripMetadata(operator)
-	stripConditions(operator.Status.Conditions)
-	operator.Status.RelatedObjects, operator.Status.Extension.Raw = nil, nil
+	status := &operator.Status
+	conditions := kept(status.Conditions, func(c *configv1.ClusterOperatorStatusCondition) bool {
+		return c.Type == configv1.OperatorAvailable || c.Type == configv1.OperatorDegraded || c.Type == configv1.OperatorProgressing
+	})
+	stripConditions(conditions)
+	versions := kept(status.Versions, func(v *configv1.OperandVersion) bool { return v.Name == operandOperator })
+	for i := range versions {
+		versions[i].Version = cachedText(versions[i].Version)
+	}
+	operator.Spec = configv1.ClusterOperatorSpec{}
+	operator.Status = configv1.ClusterOperatorStatus{Conditions: conditions, Versions: versions}
 	return operator, nil
 }
 
-// StripPool drops what is not read from a MachineConfigPool, before it is cached: above all the list
-// of the MachineConfigs of which its configuration consists.
+// StripPool drops everything from a MachineConfigPool, before it is cached, except for its machines'
+// selector, configuration, and numbers, and the conditions that are read.
 func StripPool(obj any) (any, error) {
 	pool, ok := obj.(*mcfgv1.MachineConfigPool)
 	if !ok {
 		return obj, nil
 	}
 	stripMetadata(pool)
-	pool.Spec.Configuration.Source, pool.Status.Configuration.Source = nil, nil
-	for i := range pool.Status.Conditions {
-		c := &pool.Status.Conditions[i]
-		c.Reason, c.Message = cachedText(c.Reason), cachedText(c.Message)
+	var spec mcfgv1.MachineConfigPoolSpec
+	spec.Paused, spec.NodeSelector = pool.Spec.Paused, cachedSelector(pool.Spec.NodeSelector)
+	spec.Configuration.Name = cachedText(pool.Spec.Configuration.Name)
+	status := mcfgv1.MachineConfigPoolStatus{
+		ObservedGeneration: pool.Status.ObservedGeneration,
+		MachineCount:       pool.Status.MachineCount, UpdatedMachineCount: pool.Status.UpdatedMachineCount,
 	}
+	status.Configuration.Name = cachedText(pool.Status.Configuration.Name)
+	status.Conditions = kept(pool.Status.Conditions, func(c *mcfgv1.MachineConfigPoolCondition) bool {
+		return c.Type == mcfgv1.MachineConfigPoolUpdated || c.Type == mcfgv1.MachineConfigPoolDegraded ||
+			c.Type == mcfgv1.MachineConfigPoolRenderDegraded || c.Type == mcfgv1.MachineConfigPoolNodeDegraded
+	})
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		c.Status, c.Reason, c.Message = corev1.ConditionStatus(cachedText(string(c.Status))), cachedText(c.Reason), cachedText(c.Message)
+	}
+	pool.Spec, pool.Status = spec, status
 	return pool, nil
 }
 
 func stripConditions(conditions []configv1.ClusterOperatorStatusCondition) {
 	for i := range conditions {
-		conditions[i].Reason, conditions[i].Message = cachedText(conditions[i].Reason), cachedText(conditions[i].Message)
+		c := &conditions[i]
+		c.Status, c.Reason, c.Message = configv1.ConditionStatus(cachedText(string(c.Status))), cachedText(c.Reason), cachedText(c.Message)
 	}
 }
 
@@ -115,6 +232,36 @@ func cachedText(long string) string {
 		return long
 	}
 	return strings.Clone(text.Truncate(long, maxCachedText))
+}
+
+// selectorTooLong is the operator of a requirement that stands for a selector that is too long to be
+// cached. The API server does not accept it in an object.
+const selectorTooLong metav1.LabelSelectorOperator = "TooLong"
+
+// cachedSelector returns a selector, or one that stands for it if it is too long.
+func cachedSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
+	if selector == nil {
+		return nil
+	}
+	size := 0
+	for key, value := range selector.MatchLabels {
+		size += len(key) + len(value)
+	}
+	for _, e := range selector.MatchExpressions {
+		size += len(e.Key) + len(e.Operator)
+		for _, value := range e.Values {
+			size += len(value) + 1
+		}
+	}
+	if size <= maxCachedSelector {
+		return selector
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Operator: selectorTooLong}}}
+}
+
+// isTooLong reports whether a selector stands for one that is too long to be cached.
+func isTooLong(selector *metav1.LabelSelector) bool {
+	return selector != nil && len(selector.MatchExpressions) == 1 && selector.MatchExpressions[0].Operator == selectorTooLong
 }
 
 // StripPDB drops everything from a PodDisruptionBudget, before it is cached, except for the pods
@@ -130,7 +277,7 @@ func StripPDB(obj any) (any, error) {
 			Namespace: budget.Namespace, Name: budget.Name, UID: budget.UID,
 			ResourceVersion: budget.ResourceVersion, Generation: budget.Generation,
 		},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: spec.Selector, UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: cachedSelector(spec.Selector), UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy},
 		Status: policyv1.PodDisruptionBudgetStatus{
 			ObservedGeneration: status.ObservedGeneration, ExpectedPods: status.ExpectedPods,
 			CurrentHealthy: status.CurrentHealthy, DisruptionsAllowed: status.DisruptionsAllowed,

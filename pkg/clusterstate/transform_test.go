@@ -4,6 +4,8 @@
 package clusterstate_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,6 +42,7 @@ func TestStripNodeKeepsWhatIsRead(t *testing.T) {
 	want := whole()
 	want.ManagedFields = nil
 	delete(want.Annotations, "stranger")
+	want.Spec.ProviderID = ""
 	want.Status = corev1.NodeStatus{Conditions: want.Status.Conditions}
 	want.Status.Conditions[0].LastHeartbeatTime = metav1.Time{}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -47,6 +50,50 @@ func TestStripNodeKeepsWhatIsRead(t *testing.T) {
 	}
 	if got, err := clusterstate.StripNode("no node"); err != nil || got != "no node" {
 		t.Errorf("another object became %v, %v", got, err)
+	}
+}
+
+// A node keeps all labels, since a pool may select it by any of them. Beyond the bound, those that
+// pools usually select by are kept.
+func TestStripNode_keeps_roles_of_a_node_with_too_many_labels(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0", Labels: map[string]string{
+		"node-role.kubernetes.io/worker": "", corev1.LabelOSStable: "linux", clusterstate.LabelExtraNodeOf: "uid",
+	}}}
+	for i := range 1000 {
+		node.Labels[fmt.Sprintf("example.com/label-%04d", i)] = "x"
+	}
+	if _, err := clusterstate.StripNode(node); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(node.Labels); n < 500 || n > 800 {
+		t.Errorf("%d labels are kept, want what fits into 16 KiB", n)
+	}
+	for _, key := range []string{"node-role.kubernetes.io/worker", corev1.LabelOSStable, clusterstate.LabelExtraNodeOf, "example.com/label-0000"} {
+		if _, ok := node.Labels[key]; !ok {
+			t.Errorf("label %s is dropped", key)
+		}
+	}
+}
+
+// A pod is rather protected than forced too early.
+func TestStripPDB_with_a_selector_that_is_too_long_guards_all_pods_of_the_namespace(t *testing.T) {
+	t.Parallel()
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}}
+	budget.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{"pod-0123456789"}, 1000),
+	}}}
+	stripped, err := clusterstate.StripPDB(budget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := clusterstate.StripPDB(stripped.(*policyv1.PodDisruptionBudget).DeepCopy())
+	if diff := cmp.Diff(stripped, again); err != nil || diff != "" {
+		t.Errorf("%v (-once +twice):\n%s", err, diff)
+	}
+	got := clusterstate.PDBOf(stripped.(*policyv1.PodDisruptionBudget))
+	if !got.Selects(clusterstate.Pod{Namespace: "shop", Name: "b"}) || got.Selects(clusterstate.Pod{Namespace: "other", Name: "b"}) || got.SelectorError != "" {
+		t.Errorf("got %+v, want a budget that selects all pods of its namespace", got)
 	}
 }
 

@@ -348,17 +348,26 @@ func (s *scope[T]) releaseLock(ctx context.Context) error {
 	return client.IgnoreNotFound(s.setFinalizer(ctx, false))
 }
 
+// setFinalizer adds or removes the finalizer. The patch replaces the list of finalizers, and the cache
+// does not hold those of other clients, so the object is read from the API server.
 func (s *scope[T]) setFinalizer(ctx context.Context, want bool) error {
 	if s.hasFinalizer() == want || want && s.deleted() {
 		return nil
 	}
-	after := s.copy()
+	before := s.Kind.New()
+	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.obj), before); err != nil {
+		return fmt.Errorf("reading the finalizers: %w", err)
+	}
+	if before.GetResourceVersion() != s.obj.GetResourceVersion() {
+		return errStaleCache
+	}
+	after, _ := before.DeepCopyObject().(T) // a copy has the type of its original
 	if want {
 		controllerutil.AddFinalizer(after, s.Kind.Finalizer())
 	} else {
 		controllerutil.RemoveFinalizer(after, s.Kind.Finalizer())
 	}
-	if err := s.store.patch(ctx, s.obj, after); err != nil {
+	if err := s.store.patch(ctx, before, after); err != nil {
 		return fmt.Errorf("changing the finalizers: %w", err)
 	}
 	s.obj = after

@@ -4,8 +4,10 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,14 +15,15 @@ import (
 
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
@@ -39,61 +42,147 @@ func kinds(t *testing.T, o manager.Options) []manager.Kind {
 	return kinds
 }
 
-// A client that may write objects of a cached kind must not be able to fill the memory of the
-// operator: annotations alone may have 256 KiB.
-func TestCachedObjectsAreSmall(t *testing.T) {
+// maxCachedBytes bounds a cached object: with 400 of them the operator stays far below the memory limit
+// of its Deployment.
+const maxCachedBytes = 64 << 10
+
+// TestCachedObjects_are_small writes as much as the API server accepts into every field of the objects
+// of each cached kind: a client that may write such objects must not be able to fill the memory of the
+// operator. The spec and the status of an UpgradeConfig are bounded by its CustomResourceDefinition.
+func TestCachedObjects_are_small(t *testing.T) {
 	t.Parallel()
-	big := strings.Repeat("x", 250<<10)
 	for _, kind := range kinds(t, manager.Options{Namespace: "upgrades"}) {
-		t.Run(fmt.Sprintf("%T", kind.Object), func(t *testing.T) {
-			t.Parallel()
-			if kind.Name != "" && len(kind.Namespaces) > 0 {
-				t.Skip("a single object in the operator's namespace")
-			}
-			object := kind.Object.DeepCopyObject().(client.Object)
-			fill(object, big)
-			if kind.Transform == nil {
-				t.Fatal("it is cached as it is")
-			}
-			got, err := kind.Transform(object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := json.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(data) > 8<<10 {
-				t.Errorf("it is cached with %d bytes: %.200s", len(data), data)
-			}
-			if got.(client.Object).GetName() != "name" || got.(client.Object).GetResourceVersion() != "1" {
-				t.Errorf("it is cached without what identifies it: %.200s", data)
-			}
-		})
+		if kind.Name != "" && len(kind.Namespaces) > 0 {
+			continue // a single object in the operator's namespace
+		}
+		for name, surplus := range map[string]filler{
+			"long texts":   {text: strings.Repeat("x", 250<<10), elements: 2},
+			"long lists":   {text: "example.com/x", elements: 5000},
+			"long entries": {text: strings.Repeat("x", 300), elements: 500},
+		} {
+			t.Run(fmt.Sprintf("%T with %s", kind.Object, name), func(t *testing.T) {
+				t.Parallel()
+				object := kind.Object.DeepCopyObject().(client.Object)
+				value := reflect.ValueOf(object).Elem()
+				switch object.(type) {
+				case *v1alpha1.UpgradeConfig, *configv1.ClusterVersion: // there is one ClusterVersion
+					value = value.FieldByName("ObjectMeta")
+				}
+				surplus.fill(value, 0)
+				object.SetName("name")
+				object.SetNamespace("")
+				object.SetUID("uid")
+				object.SetResourceVersion("1")
+				object.SetFinalizers(append(object.GetFinalizers(), v1alpha1.Finalizer))
+				before, err := json.Marshal(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(before) < 4*maxCachedBytes {
+					t.Fatalf("the object has %d bytes only", len(before))
+				}
+				if kind.Transform == nil {
+					t.Fatal("it is cached as it is")
+				}
+				got, err := kind.Transform(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				data, err := json.Marshal(got)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(data) > maxCachedBytes {
+					t.Errorf("it is cached with %d bytes, want at most %d: %.400s", len(data), maxCachedBytes, data)
+				}
+				if got.(client.Object).GetName() != "name" || got.(client.Object).GetResourceVersion() != "1" || got.(client.Object).GetUID() != "uid" {
+					t.Errorf("it is cached without what identifies it: %.200s", data)
+				}
+			})
+		}
 	}
 }
 
-// fill writes as much into an object as a stranger could.
-func fill(object client.Object, big string) {
-	object.SetName("name")
-	object.SetResourceVersion("1")
-	object.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": big})
-	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: big}})
-	switch o := object.(type) {
-	case *configv1.ClusterOperator:
-		o.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorDegraded, Reason: big, Message: big}}
-		o.Status.RelatedObjects = []configv1.ObjectReference{{Name: big}}
-		o.Status.Extension.Raw = []byte(`"` + big + `"`)
-	case *configv1.ClusterVersion:
-		o.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorDegraded, Reason: big, Message: big}}
-		o.Status.History = []configv1.UpdateHistory{{AcceptedRisks: big}}
-	case *mcfgv1.MachineConfigPool:
-		o.Spec.Configuration.Source = []corev1.ObjectReference{{Name: big}}
-		o.Status.Configuration.Source = []corev1.ObjectReference{{Name: big}}
-		o.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolDegraded, Reason: big, Message: big}}
-	case *corev1.Node:
-		o.Status.Images = []corev1.ContainerImage{{Names: []string{big}}}
-		o.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Reason: big, Message: big}}
+// filler fills objects.
+type filler struct {
+	text     string
+	elements int
+}
+
+// read are values of texts by which the operator selects what it reads, or of which the API server
+// accepts a few only.
+var read = map[string]string{
+	"NodeConditionType": "Ready", "ClusterStatusConditionType": "Degraded", "MachineConfigPoolConditionType": "Degraded",
+	"Condition.Type": policyv1.DisruptionAllowedCondition, "Condition.Status": "False", "Condition.Reason": policyv1.SyncFailedReason,
+	"Taint.Key": corev1.TaintNodeUnschedulable, "OperandVersion.Name": "operator", "LabelSelectorOperator": "In",
+	"TaintEffect": "NoSchedule", "UnhealthyPodEvictionPolicyType": "AlwaysAllow",
+}
+
+// fill sets every field of a value. Lists within lists have two elements.
+func (f filler) fill(v reflect.Value, depth int) {
+	elements := f.elements
+	if depth > 0 {
+		elements = 2
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(cmp.Or(read[v.Type().Name()], f.text))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem(), depth)
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(`"` + f.text + `"`))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), elements, elements))
+		for i := range elements {
+			f.fill(v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for i := range elements {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			key.SetString(fmt.Sprintf("%s%d", f.text, i))
+			f.fill(value, depth+1)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Field(i); field.CanSet() && v.Type().Field(i).Name != "TypeMeta" {
+				f.fill(field, depth)
+				if text := read[v.Type().Name()+"."+v.Type().Field(i).Name]; text != "" {
+					field.SetString(text)
+				}
+			}
+		}
+	}
+}
+
+// TestCachedObjects_keep_what_marks_upgrades fails if a transform drops what an upgrade depends on.
+func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
+	t.Parallel()
+	annotations := []string{v1alpha1.HoldAnnotation, nodekeeper.AnnotationDrainFirstSeen}
+	for _, kind := range kinds(t, manager.Options{Namespace: "upgrades"}) {
+		object := kind.Object.DeepCopyObject().(client.Object)
+		if _, unread := object.(*policyv1.PodDisruptionBudget); unread || kind.Transform == nil {
+			continue
+		}
+		object.SetFinalizers([]string{"example.com/a", v1alpha1.Finalizer})
+		object.SetAnnotations(map[string]string{"example.com/a": "b"})
+		for _, key := range annotations {
+			object.GetAnnotations()[key] = strings.Repeat("x", 250<<10)
+		}
+		got, err := kind.Transform(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if finalizers := got.(client.Object).GetFinalizers(); !slices.Equal(finalizers, []string{v1alpha1.Finalizer}) {
+			t.Errorf("%T: got the finalizers %q", object, finalizers)
+		}
+		if keys := slices.Sorted(maps.Keys(got.(client.Object).GetAnnotations())); !slices.Equal(keys, slices.Sorted(slices.Values(annotations))) {
+			t.Errorf("%T: got the annotations %q", object, keys)
+		}
 	}
 }
 

@@ -16,10 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// AnnotationDrainFirstSeen is the annotation of a node that holds when its drain was first seen,
-// and which drain that was: "2026-03-01T12:00:00Z drain-rendered-worker-1". It outlives the
-// process, and is removed when the drain ends.
-const AnnotationDrainFirstSeen = "upgrade.managed.openshift.io/drain-first-seen"
+// AnnotationDrainFirstSeen is the annotation of a node that holds when its drain was first seen.
+const AnnotationDrainFirstSeen = clusterstate.AnnotationDrainFirstSeen
 
 const (
 	// maxClockSkew is the difference that is tolerated between the clocks of a cluster. Timestamps

@@ -43,9 +43,12 @@ func TestNodeChanged(t *testing.T) {
 		"image pulled": {change: func(n *corev1.Node) { n.Status.Images = nil }},
 		"not ready":    {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
 		"cordoned":     {change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, want: true},
-		"tainted":      {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, want: true},
-		"labeled":      {change: func(n *corev1.Node) { n.Labels["role"] = "infra" }, want: true},
-		"annotated":    {change: func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/state"] = "Working" }, want: true},
+		"tainted": {change: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeDiskPressure}}
+		}, want: true},
+		"a taint that is not read": {change: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }},
+		"labeled":                  {change: func(n *corev1.Node) { n.Labels["role"] = "infra" }, want: true},
+		"annotated":                {change: func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/state"] = "Working" }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -119,8 +119,8 @@ func TestRequestsOfAnUpgrade(t *testing.T) {
 	if steps := len(w.record().Conditions); status > 2*steps+6 { // the rest are heartbeats, and what precedes the first step
 		t.Errorf("%d status writes for %d steps", status, steps)
 	}
-	// When the process starts, when the attempt starts, and when it ends.
-	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 1, "get Lease": 2}, reads); diff != "" {
+	// When the process starts, and when the finalizer is set and removed; the Lease with the finalizer.
+	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 3, "get Lease": 2}, reads); diff != "" {
 		t.Errorf("reads (-want +got):\n%s", diff)
 	}
 }
