@@ -8,23 +8,18 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// NewFakeClient returns the fake client of controller-runtime with copies of the objects. It
-// validates nothing, its times are real, and no controller runs on it.
+// NewFakeClient returns a client of a World of its own, with copies of the objects: for code that
+// needs neither time nor controllers. Nothing is validated.
 func NewFakeClient(tb testing.TB, objects ...client.Object) client.WithWatch {
 	tb.Helper()
-	builder := fake.NewClientBuilder().WithScheme(NewScheme()).WithStatusSubresource(kindsWithStatus()...)
-	for _, object := range objects {
-		copied, ok := object.DeepCopyObject().(client.Object)
-		if !ok {
-			tb.Fatalf("%T is no object", object)
-		}
-		builder.WithObjects(copied)
+	w := New(Options{})
+	if err := w.Add(objects...); err != nil {
+		tb.Fatal(err)
 	}
-	return builder.Build()
+	return w.Client("test")
 }
 
 // WithReadErrors returns the client, except that reads of the matching objects and lists fail.

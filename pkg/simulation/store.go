@@ -148,7 +148,9 @@ func (s *store) Create(gvr schema.GroupVersionResource, obj runtime.Object, name
 	if created := object.GetCreationTimestamp(); created.IsZero() || !s.seeding {
 		object.SetCreationTimestamp(metav1.NewTime(s.world.now.Truncate(time.Second)))
 	}
-	object.SetGeneration(max(1, object.GetGeneration()))
+	if !s.seeding {
+		object.SetGeneration(max(1, object.GetGeneration()))
+	}
 	if err := s.world.admit(gvk, nil, object); err != nil {
 		return err
 	}

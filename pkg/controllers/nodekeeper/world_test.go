@@ -42,6 +42,7 @@ const nodeName = "worker-0"
 // what a real one does, the kubelet of a node, and a clock.
 type world struct {
 	t     *testing.T
+	sim   *simulation.World
 	api   client.WithWatch
 	clock *testingclock.FakePassiveClock
 	pods  map[string]*pod // by namespace and name
@@ -92,14 +93,15 @@ type death struct{}
 // the machine config operator has begun, at noon, to drain a node.
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	api := simulation.NewFakeClient(t, objects...)
+	sim := simulation.New(simulation.Options{})
 	w := &world{
-		t: t, api: api, clock: testingclock.NewFakePassiveClock(noon), pods: map[string]*pod{},
+		t: t, sim: sim, api: sim.Client("test"), clock: testingclock.NewFakePassiveClock(noon), pods: map[string]*pod{},
 		config: config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}, IgnoreNamespaces: []string{"openshift-*"}},
 	}
 	w.attempts = []Attempt{upgrading()}
-	w.create(draining())
-	w.changeNode(func(n *corev1.Node) { n.Status = draining().Status })
+	for _, object := range append(objects, draining()) {
+		w.create(object)
+	}
 	w.restart()
 	return w
 }
@@ -455,22 +457,22 @@ func (w *world) series() map[string]float64 {
 
 func (w *world) create(obj client.Object) {
 	w.t.Helper()
-	if err := w.api.Create(w.t.Context(), obj); err != nil {
+	if err := w.sim.Add(obj); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// changeNode changes the node behind the operator's back.
+// changeNode changes the node as others do; a node with another UID replaces it.
 func (w *world) changeNode(change func(*corev1.Node)) {
 	w.t.Helper()
 	node := w.node()
+	uid := node.UID
 	change(node)
-	status := node.Status
-	if err := w.api.Update(w.t.Context(), node); err != nil {
-		w.t.Fatal(err)
+	err := w.sim.Set(node)
+	if node.UID != uid {
+		err = errors.Join(w.api.Delete(w.t.Context(), w.node()), w.sim.Add(node))
 	}
-	node.Status = status
-	if err := w.api.Status().Update(w.t.Context(), node); err != nil {
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -67,7 +67,7 @@ func NewScript(w *simulation.World, installed, channel string, available ...stri
 func scriptedObjects(installed string) []client.Object {
 	objects := []client.Object{
 		&configv1.ClusterVersion{
-			ObjectMeta: metav1.ObjectMeta{Name: clusterstate.VersionKey.Name},
+			ObjectMeta: metav1.ObjectMeta{Name: clusterstate.VersionKey.Name, Generation: 1},
 			Spec:       configv1.ClusterVersionSpec{Channel: "stable-4.4"},
 			Status: configv1.ClusterVersionStatus{
 				ObservedGeneration: 1,
@@ -86,7 +86,7 @@ func scriptedObjects(installed string) []client.Object {
 		},
 	}
 	for _, name := range []string{"master", "worker"} {
-		pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}}
 		MarkUpdated(pool, installed)
 		objects = append(objects, pool, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name + "-0"},

@@ -92,6 +92,7 @@ const (
 type world struct {
 	t             *testing.T
 	clock         *testclock.FakePassiveClock
+	cluster       *simulation.World
 	inner         client.WithWatch          // nothing fails
 	outer         client.WithWatch          // as the operator has it
 	failures      map[string]machineFailure // by what the name of the MachineSet begins with
@@ -105,7 +106,9 @@ type world struct {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, clock: testclock.NewFakePassiveClock(noon), failures: map[string]machineFailure{}}
-	w.inner = simulation.NewFakeClient(t, objects...)
+	w.cluster = simulation.New(simulation.Options{})
+	w.ok(w.cluster.Add(objects...))
+	w.inner = w.cluster.Client("test")
 	w.outer = interceptor.NewClient(w.inner, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, cached := list.(*corev1.NodeList); cached {
@@ -233,7 +236,7 @@ func (w *world) node(name string, labels map[string]string, ready bool) {
 	w.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: map[bool]corev1.ConditionStatus{true: "True", false: "False"}[ready]}}
-	w.ok(w.inner.Create(w.t.Context(), node))
+	w.ok(w.cluster.Add(node))
 }
 
 // dispose deletes the machine of a MachineSet, with its node, and at last lets the MachineSet go.
