@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-func TestOffer(t *testing.T) {
+func TestVersion_available_update(t *testing.T) {
 	t.Parallel()
 	release := configv1.Release{Version: "4.4.6", Image: image446}
 	risk := configv1.ConditionalUpdateRisk{Name: "SlowBoot", Message: "nodes boot slowly", URL: "https://example.com/slow"}
@@ -113,7 +113,7 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-func TestNotAccepted(t *testing.T) {
+func TestOffer_unaccepted_risks(t *testing.T) {
 	t.Parallel()
 	offer := clusterstate.AvailableUpdate{Risks: []clusterstate.Risk{{Name: "A"}, {Name: "B"}, {Name: "C"}}}
 	got := offer.UnacceptedRisks(clusterstate.Target{AcceptedRisks: []string{"B", "b", "D"}})

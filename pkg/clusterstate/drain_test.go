@@ -13,12 +13,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-func TestWhichNodesAreBeingDrained(t *testing.T) {
+func TestDrainState(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	tainted := func(node corev1.Node, added *metav1.Time) corev1.Node {
 		node.Spec.Taints = []corev1.Taint{
-			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at.Add(-time.Hour)}}, // somebody else's
+			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at.Add(-time.Hour)}}, // another client's
 			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: added},
 		}
 		return node

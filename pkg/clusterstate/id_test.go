@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-func TestTheIDOfAClusterIsReadOrItIsSaidWhyNot(t *testing.T) {
+func TestGetClusterID(t *testing.T) {
 	t.Parallel()
 	version := func(id configv1.ClusterID) *configv1.ClusterVersion {
 		return &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{ClusterID: id}}

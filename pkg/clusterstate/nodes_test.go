@@ -19,7 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// annotated is a cordoned node that the machine config operator has said this about.
+// annotated returns a cordoned node with these annotations of the machine config operator.
 func annotated(current, desired, state, desiredDrain, appliedDrain string) corev1.Node {
 	return corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{
@@ -33,7 +33,7 @@ func annotated(current, desired, state, desiredDrain, appliedDrain string) corev
 	}
 }
 
-func TestWhoCordonedANode(t *testing.T) {
+func TestNode_cordon_and_drain(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		node   corev1.Node
@@ -71,7 +71,7 @@ func TestWhoCordonedANode(t *testing.T) {
 	}
 }
 
-func TestReadNodes(t *testing.T) {
+func TestListNodes(t *testing.T) {
 	t.Parallel()
 	noon := metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	condition := func(name corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
@@ -109,7 +109,7 @@ func TestReadNodes(t *testing.T) {
 	}
 }
 
-func TestPoolsAreReadInOrder(t *testing.T) {
+func TestListPools_sorts_by_name(t *testing.T) {
 	t.Parallel()
 	var want, got []string
 	var objects []client.Object
@@ -126,7 +126,7 @@ func TestPoolsAreReadInOrder(t *testing.T) {
 	}
 }
 
-func TestReadPools(t *testing.T) {
+func TestListPools(t *testing.T) {
 	t.Parallel()
 	updated := mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker", Generation: 7}}
 	updated.Spec.Configuration.Name = "r-2"
@@ -214,7 +214,7 @@ func TestReadPools(t *testing.T) {
 	}
 }
 
-func TestMembers(t *testing.T) {
+func TestNodesByPool(t *testing.T) {
 	t.Parallel()
 	pool := func(name string, selector *metav1.LabelSelector) client.Object {
 		p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -260,7 +260,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-func TestReadOperators(t *testing.T) {
+func TestListClusterOperators(t *testing.T) {
 	t.Parallel()
 	operator := configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "machine-config"}}
 	operator.Status.Versions = []configv1.OperandVersion{{Name: "operand", Version: "1"}, {Name: "operator", Version: "4.4.6"}}

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-func TestWhichBudgetsBlock(t *testing.T) {
+func TestPDB_that_blocks_eviction(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		status           policyv1.PodDisruptionBudgetStatus
@@ -69,7 +69,7 @@ func TestWhichBudgetsBlock(t *testing.T) {
 	}
 }
 
-func TestBudgetsAreReadOfOneNamespaceOrOfSome(t *testing.T) {
+func TestListPDBs_in_namespaces(t *testing.T) {
 	t.Parallel()
 	budget := func(namespace, name string) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

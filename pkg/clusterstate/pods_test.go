@@ -23,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// pages answers a request for pods with one page after the other.
+// pages returns a client that lists pods in these pages.
 func pages(t *testing.T, all ...[]metav1.PartialObjectMetadata) client.Reader {
 	t.Helper()
 	return interceptor.NewClient(simulation.NewFakeClient(t), interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -47,7 +47,7 @@ func pages(t *testing.T, all ...[]metav1.PartialObjectMetadata) client.Reader {
 	}})
 }
 
-func TestThePodsOnANodeAreReadPageByPage(t *testing.T) {
+func TestListPodsOnNode_reads_pages(t *testing.T) {
 	t.Parallel()
 	named := func(namespace, name string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -70,7 +70,7 @@ func TestThePodsOnANodeAreReadPageByPage(t *testing.T) {
 	}
 }
 
-func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
+func TestListPodsOnNode_returns_errors(t *testing.T) {
 	t.Parallel()
 	unreadable := simulation.WithReadErrors(simulation.NewFakeClient(t), errors.New("no"), func(any) bool { return true })
 	if _, err := clusterstate.ListPodsOnNode(t.Context(), unreadable, "worker-0"); err == nil || err.Error() != "listing the pods on node worker-0: no" {
@@ -84,7 +84,7 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	}
 }
 
-func TestWhatAPodSays(t *testing.T) {
+func TestPod_facts(t *testing.T) {
 	t.Parallel()
 	gone := metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC))
 	owned := func(by ...metav1.OwnerReference) metav1.ObjectMeta { return metav1.ObjectMeta{OwnerReferences: by} }
@@ -142,7 +142,7 @@ func TestWhatAPodSays(t *testing.T) {
 	}
 }
 
-func TestWhichPodsABudgetGuards(t *testing.T) {
+func TestPDB_selects_pods(t *testing.T) {
 	t.Parallel()
 	in := func(operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: operator, Values: values}}}

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-func TestStripNodeKeepsWhatIsRead(t *testing.T) {
+func TestStripNode_keeps_what_is_read(t *testing.T) {
 	t.Parallel()
 	beat := metav1.NewTime(time.Unix(1000, 0))
 	whole := func() *corev1.Node {
@@ -97,7 +97,7 @@ func TestStripPDB_with_a_selector_that_is_too_long_guards_all_pods_of_the_namesp
 	}
 }
 
-func TestStripPDBKeepsWhatIsRead(t *testing.T) {
+func TestStripPDB_keeps_what_is_read(t *testing.T) {
 	t.Parallel()
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "pod"}}
 	whole := &policyv1.PodDisruptionBudget{

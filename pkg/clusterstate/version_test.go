@@ -113,7 +113,7 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-func TestWhereTheClusterGoes(t *testing.T) {
+func TestVersion_target_and_requests(t *testing.T) {
 	t.Parallel()
 	target := clusterstate.Target{Version: "4.4.6"}
 	type answer struct{ MovingTo, Awaits, TakenOver string }
@@ -190,7 +190,7 @@ func TestWhereTheClusterGoes(t *testing.T) {
 	}
 }
 
-func TestPendingArchitecture(t *testing.T) {
+func TestVersion_pending_architecture(t *testing.T) {
 	t.Parallel()
 	multi := &configv1.Update{Version: "4.4.6", Architecture: configv1.ClusterVersionArchitectureMulti}
 	for name, tc := range map[string]struct {
@@ -229,7 +229,7 @@ func TestPendingArchitecture(t *testing.T) {
 	}
 }
 
-func TestRefusal(t *testing.T) {
+func TestVersion_rejection_message(t *testing.T) {
 	t.Parallel()
 	target := clusterstate.Target{Version: "4.4.6"}
 	notAccepted := func(message string) configv1.ClusterOperatorStatusCondition {
@@ -281,7 +281,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-func TestReleaseIsTarget(t *testing.T) {
+func TestRelease_matches_target(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		release clusterstate.Release
@@ -308,7 +308,7 @@ func TestReleaseIsTarget(t *testing.T) {
 	}
 }
 
-func TestReadsSayWhatTheyCannotRead(t *testing.T) {
+func TestReads_name_what_failed(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection was refused")
 	r := simulation.WithReadErrors(simulation.NewFakeClient(t), broken, func(any) bool { return true })

@@ -74,7 +74,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestDurationsAreBounded(t *testing.T) {
+func TestDurationSetting_bounds(t *testing.T) {
 	t.Parallel()
 	durations := 0
 	for i, setting := range new(config.Config).Settings() {
@@ -125,7 +125,7 @@ func TestDurationsAreBounded(t *testing.T) {
 	}
 }
 
-func TestScaleTimeoutIsShorterThanTheWindow(t *testing.T) {
+func TestScaleTimeout_is_shorter_than_the_window(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"scale:\n  timeout: 29m\n":                       "29m",
@@ -151,7 +151,7 @@ func TestScaleTimeoutIsShorterThanTheWindow(t *testing.T) {
 	}
 }
 
-func TestStringsAreBounded(t *testing.T) {
+func TestStringSetting_bounds(t *testing.T) {
 	t.Parallel()
 	texts := 0
 	for i, setting := range new(config.Config).Settings() {
@@ -181,7 +181,7 @@ func TestStringsAreBounded(t *testing.T) {
 	}
 }
 
-func TestListsAreBounded(t *testing.T) {
+func TestStringListSetting_bounds(t *testing.T) {
 	t.Parallel()
 	lists := 0
 	for i, setting := range new(config.Config).Settings() {
@@ -222,7 +222,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
-func TestEnumsAreClosed(t *testing.T) {
+func TestEnumListSetting_rejects_other_names(t *testing.T) {
 	t.Parallel()
 	enums := 0
 	for i, setting := range new(config.Config).Settings() {
@@ -277,7 +277,7 @@ func checkRejected(t *testing.T, err error, wants ...string) {
 	}
 }
 
-func TestErrorsAreBoundedAndShowNoSecret(t *testing.T) {
+func TestErrors_are_bounded_and_show_no_secret(t *testing.T) {
 	t.Parallel()
 	var many strings.Builder
 	for i := range 50000 {
@@ -308,7 +308,7 @@ func TestErrorsAreBoundedAndShowNoSecret(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheKeyAndWhatIsValid(t *testing.T) {
+func TestErrors_name_the_key_and_valid_values(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		text string
@@ -347,7 +347,7 @@ func TestErrorsNameTheKeyAndWhatIsValid(t *testing.T) {
 	}
 }
 
-func TestMarshalAndParseRoundTrip(t *testing.T) {
+func TestMarshal_and_Parse_round_trip(t *testing.T) {
 	t.Parallel()
 	want := config.Default()
 	want.UpgradeWindow.Duration, want.Scale.Timeout.Duration = 90*time.Second, 45*time.Second
@@ -366,7 +366,7 @@ func TestMarshalAndParseRoundTrip(t *testing.T) {
 	}
 }
 
-func TestDurationsAreMarshaledAsShortAsPossible(t *testing.T) {
+func TestDuration_is_marshaled_as_short_as_possible(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0:                              "0s",

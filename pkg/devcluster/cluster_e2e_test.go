@@ -46,7 +46,7 @@ func version(t *testing.T, cluster *devcluster.Cluster) *configv1.ClusterVersion
 	return found
 }
 
-// await polls until the ClusterVersion is as the function says, and fails with what it was last.
+// await polls until the ClusterVersion meets a condition; it fails with the last ClusterVersion.
 func await(t *testing.T, cluster *devcluster.Cluster, what string, holds func(*configv1.ClusterVersion) bool) {
 	t.Helper()
 	eventually(t, 30*time.Second, func() string {
@@ -98,7 +98,7 @@ func history(entries ...string) func(*configv1.ClusterVersion) bool {
 	}
 }
 
-func TestTheClusterVersionOperator(t *testing.T) {
+func TestCluster_version_operator(t *testing.T) {
 	cluster := start(t, devcluster.Spec{Speed: 120, Releases: []updategraph.Release{
 		{Version: "4.20.5", Channels: []string{"stable-4.20", "stable-4.21"}},
 		{Version: "4.20.6", Channels: []string{"stable-4.20"}, Refused: "the signature does not verify"},
@@ -128,7 +128,7 @@ func TestTheClusterVersionOperator(t *testing.T) {
 	patch(t, cluster, `{"spec":{"desiredUpdate":null}}`)
 	await(t, cluster, "the installed release is accepted again", condition("ReleaseAccepted", "True", "PayloadLoaded"))
 	cluster.Catalog.Set(updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20"}})
-	time.Sleep(3 * time.Second) // longer than the player waits before it tries again
+	time.Sleep(3 * time.Second) // longer than the simulator waits before it retries
 	if got := version(t, cluster); !history("4.20.5 Completed")(got) {
 		t.Fatalf("an update began that had been withdrawn: %s", describe(got))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 )
 
-func TestTheOperatorTurnsToWhomTheClusterHasUnlessItIsToldOtherwise(t *testing.T) {
+func TestConfiguration_uses_the_servers_of_the_cluster_by_default(t *testing.T) {
 	t.Parallel()
 	clusterURLs := map[string]string{"alerts": "http://prometheus", "alertmanager": "http://alertmanager", "webhook": "http://receiver"}
 	for name, tc := range map[string]struct {
@@ -51,7 +51,7 @@ func TestTheOperatorTurnsToWhomTheClusterHasUnlessItIsToldOtherwise(t *testing.T
 	}
 }
 
-func TestAConfigurationThatIsWrongIsWrittenForTheOperatorToSay(t *testing.T) {
+func TestConfiguration_that_is_invalid_is_written_unchanged(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "operator.yaml")
 	if err := (configuration{file: file, urls: map[string]string{"alerts": ""}}).write("alerts: none\n"); err != nil {

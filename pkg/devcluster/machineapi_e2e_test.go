@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
 )
 
-// machines tells of all Machines but those that a cluster has from the beginning: phase, error and node.
+// machines returns phase, error, and node of all Machines except the initial ones.
 func machines(t *testing.T, cluster *devcluster.Cluster, of string) string {
 	t.Helper()
 	var list machinev1beta1.MachineList
@@ -53,7 +53,7 @@ func machines(t *testing.T, cluster *devcluster.Cluster, of string) string {
 	return strings.Join(found, ", ")
 }
 
-// readiness tells whether a node is ready.
+// readiness returns whether a node is ready.
 func readiness(t *testing.T, cluster *devcluster.Cluster, name string) string {
 	t.Helper()
 	var node corev1.Node
@@ -78,7 +78,7 @@ func becomes(t *testing.T, within time.Duration, what func() string, want string
 	})
 }
 
-func TestTheMachineAPI(t *testing.T) {
+func TestMachineAPI(t *testing.T) {
 	cluster := start(t, devcluster.Spec{Speed: 120, Masters: 1, Workers: 3, MachineSets: []machineapi.MachineSet{
 		{Name: "worker-a"},
 		{Name: "worker-b", Provider: machineapi.Provider{Refused: "InsufficientResources: You have exceeded your quota."}},

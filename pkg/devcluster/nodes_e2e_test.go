@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 )
 
-// eventually polls until what is empty, and fails with what it was last.
+// eventually polls until the function returns an empty string; it fails with the last string.
 func eventually(t *testing.T, within time.Duration, what func() string) {
 	t.Helper()
 	last := ""
@@ -90,7 +90,7 @@ func workload(t *testing.T, cluster *devcluster.Cluster, replicas int32, budget 
 	eventually(t, 30*time.Second, func() string { return ready(t, cluster, "shop", replicas) })
 }
 
-func TestNodesAreUpdatedAfterADrainThatHonoursBudgets(t *testing.T) {
+func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 	cluster := start(t, devcluster.Spec{Speed: 240, Masters: 1, Workers: 2, Pools: []machineconfig.Pool{
 		{Name: "infra", Nodes: 2, Paused: true},
 	}})
@@ -102,7 +102,7 @@ func TestNodesAreUpdatedAfterADrainThatHonoursBudgets(t *testing.T) {
 		t.Errorf("the control plane completed before its nodes: %s", missing)
 	}
 
-	// The budget allows no eviction: the drain of the first worker hangs, and in the end the pool says so.
+	// The PDB allows no eviction: the drain of the first worker blocks until the pool is degraded.
 	var cordoned corev1.Node
 	eventually(t, 30*time.Second, func() string {
 		var nodes corev1.NodeList
@@ -143,7 +143,7 @@ func TestNodesAreUpdatedAfterADrainThatHonoursBudgets(t *testing.T) {
 		t.Errorf("node %s was not rebooted and uncordoned: %+v", after.Name, after.Annotations)
 	}
 
-	// The pool infra is paused until somebody resumes it.
+	// The pool infra is paused until a client resumes it.
 	if got := pool(t, cluster, "infra").Status; got.UpdatedMachineCount != 0 || got.MachineCount != 2 {
 		t.Errorf("a paused pool moved: %+v", got)
 	}

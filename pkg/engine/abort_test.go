@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-func TestGivenUpBeforeTheCommitEverythingIsUndone(t *testing.T) {
+func TestAbort_before_the_commit_undoes_everything(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.after(5*time.Minute, func() { c.Unhealthy = "etcd is degraded" }) // while the extra node comes
@@ -38,7 +38,7 @@ func TestGivenUpBeforeTheCommitEverythingIsUndone(t *testing.T) {
 	}
 }
 
-func TestGivenUpAfterTheCommitTheCleanUpLeavesTheTargetAlone(t *testing.T) {
+func TestAbort_after_the_commit_keeps_the_target(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.after(time.Hour, func() { c.Unhealthy = "etcd is degraded" })
@@ -63,7 +63,7 @@ func TestGivenUpAfterTheCommitTheCleanUpLeavesTheTargetAlone(t *testing.T) {
 }
 
 // The same, with each save failing and a crash in each call.
-func TestAnUpgradeThatIsGivenUpSurvivesEveryFault(t *testing.T) {
+func TestAbort_survives_every_fault(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]time.Duration{"before the commit": 5 * time.Minute, "after the commit": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAnUpgradeThatIsGivenUpSurvivesEveryFault(t *testing.T) {
 	}
 }
 
-func TestWhatFailsInTheCleanUpIsRecordedAndItGoesOn(t *testing.T) {
+func TestCleanup_continues_after_a_failed_step(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
 	s.setResult("First", engine.Fail("Broken", "it is broken"))
@@ -119,7 +119,7 @@ func TestWhatFailsInTheCleanUpIsRecordedAndItGoesOn(t *testing.T) {
 	}
 }
 
-func TestAMissedDeadlineFailsAsWhatTheStepWasWaitingFor(t *testing.T) {
+func TestDeadline_fails_with_the_reason_of_the_wait(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		last engine.Result
@@ -161,7 +161,7 @@ func TestAMissedDeadlineFailsAsWhatTheStepWasWaitingFor(t *testing.T) {
 	}
 }
 
-func TestAStepThatWasNeverCalledWasWaitingForNothing(t *testing.T) {
+func TestDeadline_of_a_step_that_was_never_called(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.CommitBy = noon.Add(-time.Minute)
@@ -171,7 +171,7 @@ func TestAStepThatWasNeverCalledWasWaitingForNothing(t *testing.T) {
 	}
 }
 
-func TestAHoldHoldsBeforeTheCommitAlone(t *testing.T) {
+func TestHold_affects_steps_before_the_commit_only(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.after(4*time.Minute, func() { c.pauseReason = "paused by an administrator" })
@@ -198,7 +198,7 @@ func TestAHoldHoldsBeforeTheCommitAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsReachedAlreadyIsNotHeldUp(t *testing.T) {
+func TestHold_does_not_affect_what_is_reached(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
 	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
@@ -213,7 +213,7 @@ func TestWhatIsReachedAlreadyIsNotHeldUp(t *testing.T) {
 	}
 }
 
-func TestACancellationGivesUpBeforeTheCommitAlone(t *testing.T) {
+func TestCancel_aborts_before_the_commit_only(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
 	for n := 1; n <= saves; n++ {
@@ -232,7 +232,7 @@ func TestACancellationGivesUpBeforeTheCommitAlone(t *testing.T) {
 	}
 }
 
-func TestACancellationAsksFirstWhetherItIsTooLate(t *testing.T) {
+func TestCancel_checks_first_whether_it_is_too_late(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
 	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
@@ -255,7 +255,7 @@ func TestACancellationAsksFirstWhetherItIsTooLate(t *testing.T) {
 	}
 }
 
-func TestACancellationGoesBeforeAHoldAndAMissedWindow(t *testing.T) {
+func TestCancel_takes_precedence_over_hold_and_window(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.Cancel, s.Hold, s.CommitBy = "the object was deleted", "paused", noon.Add(-time.Hour)

@@ -20,7 +20,7 @@ func ago(d time.Duration) *metav1.Time {
 
 // People edit what they can reach. Whatever they leave, a finished step stays
 // finished, and an unfinished one is taken up.
-func TestADamagedRecordIsGoneOnFrom(t *testing.T) {
+func TestRecord_that_is_damaged_is_continued(t *testing.T) {
 	t.Parallel()
 	done := func(name string) history.StepCondition {
 		return history.StepCondition{Type: name, Status: "True", Reason: "Done", StartTime: ago(time.Hour), CompleteTime: ago(time.Hour)}
@@ -139,7 +139,7 @@ func TestADamagedRecordIsGoneOnFrom(t *testing.T) {
 
 // Its time cannot be up if nobody knows when it began; it has begun now, and
 // that is saved with the next sign of life.
-func TestAStepWithoutABeginningBeginsNow(t *testing.T) {
+func TestRecord_without_a_start_time_starts_now(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.at("First").FailAfter, s.at("First").SlowAfter = 10*time.Minute, 5*time.Minute
@@ -157,7 +157,7 @@ func TestAStepWithoutABeginningBeginsNow(t *testing.T) {
 
 // A damaged record must not make every pass save: a save is an event, and an
 // event is a pass.
-func TestADuplicateDoesNotMakeEveryPassSave(t *testing.T) {
+func TestRecord_with_a_duplicate_is_not_saved_in_every_pass(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
 	s.setResult("Commit", engine.Wait("NotYet", "a while"))

@@ -60,7 +60,7 @@ var deadlines = map[string]struct {
 	}},
 }
 
-func TestNothingIsDoneAfterItsDeadline(t *testing.T) {
+func TestDeadline_stops_the_step(t *testing.T) {
 	t.Parallel()
 	reached := map[string]struct {
 		so     func(s *script, step string)
@@ -127,7 +127,7 @@ func TestNothingIsDoneAfterItsDeadline(t *testing.T) {
 	}
 }
 
-func TestAnErrorAtTheDeadlineIsRetriedUntilItIsKnown(t *testing.T) {
+func TestDeadline_retries_errors_of_Reached(t *testing.T) {
 	t.Parallel()
 	for so, want := range map[bool]string{true: "Commit True Done", false: "Commit False WindowMissed"} {
 		w, s := newScript(t, "First", "Commit")
@@ -153,7 +153,7 @@ func TestAnErrorAtTheDeadlineIsRetriedUntilItIsKnown(t *testing.T) {
 	}
 }
 
-func TestEveryDeadlineIsMetToTheMoment(t *testing.T) {
+func TestDeadline_is_met_exactly(t *testing.T) {
 	t.Parallel()
 	for name, deadline := range deadlines {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestEveryDeadlineIsMetToTheMoment(t *testing.T) {
 }
 
 // Restarts are in every pass of every test: each has an engine of its own.
-func TestTheOperatorMayBeDownFromEveryMomentOn(t *testing.T) {
+func TestDeadline_with_the_operator_down_from_any_time(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
 	for _, down := range []time.Duration{10 * time.Minute, 31 * time.Minute, 24 * time.Hour} {
@@ -215,7 +215,7 @@ func (c *cluster) assertAborted(reason string) {
 	}
 }
 
-func TestTheClockMayJumpAtEverySave(t *testing.T) {
+func TestClock_may_jump_at_every_save(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
 	for _, jump := range []time.Duration{-24 * time.Hour, -time.Hour, -2 * time.Second, -1, time.Second, 6 * time.Minute} {
@@ -237,7 +237,7 @@ func TestTheClockMayJumpAtEverySave(t *testing.T) {
 	}
 }
 
-func TestAClockThatJumpsBackDoesNotReviveWhatIsOver(t *testing.T) {
+func TestClock_that_jumps_back_reopens_no_finished_step(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.CommitBy = noon.Add(10 * time.Minute)
@@ -255,7 +255,7 @@ func TestAClockThatJumpsBackDoesNotReviveWhatIsOver(t *testing.T) {
 
 // After a jump back, the record speaks of the future. It is renewed at once, and
 // errors are retried with delays that grow from now on.
-func TestAClockThatJumpsBackLeavesSignsOfLifeAndDelaysIntact(t *testing.T) {
+func TestClock_that_jumps_back_keeps_heartbeats_and_delays(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.setError("First", errors.New("no answer"))
@@ -276,7 +276,7 @@ func TestAClockThatJumpsBackLeavesSignsOfLifeAndDelaysIntact(t *testing.T) {
 	}
 }
 
-func TestASlowStepIsToldOfAndGoesOn(t *testing.T) {
+func TestSlowAfter_is_reported_and_the_step_continues(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.at("First").SlowAfter = 7 * time.Minute

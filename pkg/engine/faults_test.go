@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-func TestAnUpgradeThatNothingDisturbs(t *testing.T) {
+func TestUpgrade_without_faults(t *testing.T) {
 	t.Parallel()
 	end, _, _ := runUndisturbed(t)
 	want := []string{
@@ -38,7 +38,7 @@ func TestAnUpgradeThatNothingDisturbs(t *testing.T) {
 
 // Whatever becomes of any one save, the upgrade ends as if nothing had been:
 // the promises about each call are checked on the way (see world.check).
-func TestEverySaveMayFailInEveryWay(t *testing.T) {
+func TestSave_may_fail_in_every_way(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
 	for name, fails := range map[string]fate{
@@ -63,7 +63,7 @@ func TestEverySaveMayFailInEveryWay(t *testing.T) {
 }
 
 // Every second save fails, and every life ends after a few.
-func TestNoSaveIsEverToBeReliedOn(t *testing.T) {
+func TestSave_may_fail_every_time(t *testing.T) {
 	t.Parallel()
 	want, _, _ := runUndisturbed(t)
 	for _, fails := range []fate{refused, cutOff, unanswered, crashed, unheard} {
@@ -81,7 +81,7 @@ func TestNoSaveIsEverToBeReliedOn(t *testing.T) {
 	}
 }
 
-func TestTheProcessMayCrashInEveryCallOfAStep(t *testing.T) {
+func TestCrash_in_every_call_of_a_step(t *testing.T) {
 	t.Parallel()
 	want, _, calls := runUndisturbed(t)
 	for name, when := range map[string]moment{"before it acts": beforeActing, "after it acted": afterActing} {
@@ -110,7 +110,7 @@ func TestTheProcessMayCrashInEveryCallOfAStep(t *testing.T) {
 // The record is lost at every save and at every call. Before the commit the
 // upgrade begins anew; after it, it goes on after the committing step, also if
 // the window has closed meanwhile.
-func TestTheRecordMayBeLostAtEveryMoment(t *testing.T) {
+func TestRecord_may_be_lost_at_any_time(t *testing.T) {
 	t.Parallel()
 	want, saves, calls := runUndisturbed(t)
 	lost := func(t *testing.T, name string, c *cluster, before *bool, callsThen *int) {
@@ -174,7 +174,7 @@ func TestTheRecordMayBeLostAtEveryMoment(t *testing.T) {
 	})
 }
 
-func TestALostRecordIsComparedWithTheClusterFirst(t *testing.T) {
+func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
 	s.setReached("Commit", false, errStore)
@@ -205,7 +205,7 @@ func TestALostRecordIsComparedWithTheClusterFirst(t *testing.T) {
 
 // Record first has an order within one pass too: the save that a step began,
 // its call, and the end of it in the save before the next call.
-func TestTheStoreKnowsBeforeTheStepIsCalled(t *testing.T) {
+func TestRecord_is_saved_before_the_step_is_called(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
 	var seen []string

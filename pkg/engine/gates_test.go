@@ -128,7 +128,7 @@ func TestGates_close_at_the_moment_of_commencing(t *testing.T) {
 	}
 }
 
-func TestKeepingRenewsWhileTheStepWaitsAndNeverStandsInItsWay(t *testing.T) {
+func TestKeepAlive_runs_while_the_step_waits_and_never_blocks_it(t *testing.T) {
 	t.Parallel()
 	waits := engine.Wait("NotYet", "a while")
 	renewed := engine.WaitFor(2*time.Minute, "Renewed", "renewed")
@@ -186,7 +186,7 @@ func TestKeepingRenewsWhileTheStepWaitsAndNeverStandsInItsWay(t *testing.T) {
 	}
 }
 
-func TestKeepingLooksAgainWhenTheFirstOfAllWantsTo(t *testing.T) {
+func TestKeepAlive_requeues_at_the_earliest_request(t *testing.T) {
 	t.Parallel()
 	waitFor := func(d time.Duration) engine.Result { return engine.WaitFor(d, "NotYet", "a while") }
 	for name, tc := range map[string]struct {
@@ -216,7 +216,7 @@ func TestKeepingLooksAgainWhenTheFirstOfAllWantsTo(t *testing.T) {
 	}
 }
 
-func TestKeepingRenewsTheLeaseForAsLongAsTheWorkersTake(t *testing.T) {
+func TestKeepAlive_renews_while_workers_are_updated(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.run()
@@ -228,7 +228,7 @@ func TestKeepingRenewsTheLeaseForAsLongAsTheWorkersTake(t *testing.T) {
 	}
 }
 
-func TestFuncAdaptsThePlainForm(t *testing.T) {
+func TestFromBool_adapts_the_plain_form(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		so     bool

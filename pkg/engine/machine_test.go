@@ -16,7 +16,7 @@ import (
 // Any trouble in any order: whatever happens, every call is as promised (see
 // world.check), what is over stays over, what is committed is not given up for
 // the window or a cancellation, and once the trouble is over, so is the upgrade.
-func TestAnyTroubleInAnyOrder(t *testing.T) {
+func TestRandom_faults_in_any_order(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t)

@@ -10,14 +10,14 @@ import (
 )
 
 // Whoever was told by an earlier release recognises the repeat by this one.
-func TestTheIDOfWhatIsToldIsTheSameForGood(t *testing.T) {
+func TestNotificationID_is_stable(t *testing.T) {
 	t.Parallel()
 	if got, want := engine.NotificationID("39fbb566-06b0", "2026-03-01T12:00:00Z", "4.4.6 PreHealthCheck", "True"), "a6e3122e485b714b"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func TestNoTwoThingsThatAreToldHaveTheSameID(t *testing.T) {
+func TestNotificationID_is_unique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for i, id := range []string{
@@ -32,7 +32,7 @@ func TestNoTwoThingsThatAreToldHaveTheSameID(t *testing.T) {
 	}
 }
 
-func TestEachAttemptAtEachVersionHasAKeyOfItsOwn(t *testing.T) {
+func TestNotificationID_differs_by_attempt_and_version(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, s := range []engine.AttemptRef{{Version: "4.4.6", Key: "1"}, {Version: "4.4.6", Key: "2"}, {Version: "4.4.7", Key: "1"}, {Version: "4.4.7", Key: "11"}} {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestForeseeAsksWhatCanBeAskedUpToTheCommit(t *testing.T) {
+func TestRunPreChecks_up_to_the_commit(t *testing.T) {
 	t.Parallel()
 	var checked []string
 	newStep := func(name string, result Result, err error) Step {

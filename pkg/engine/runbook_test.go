@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-func TestValidateSaysAllThatIsWrongWithATable(t *testing.T) {
+func TestValidate_reports_all_errors(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("A", 65)
 	for name, tc := range map[string]struct {
@@ -206,7 +206,7 @@ func TestRunbook_with_commit_gates(t *testing.T) {
 	}
 }
 
-func TestTheTablesOfTheseTestsAreValid(t *testing.T) {
+func TestValidate_accepts_the_tables_of_the_tests(t *testing.T) {
 	t.Parallel()
 	for name, book := range map[string]engine.Runbook{
 		"the cluster's":   newCluster(t).book(),

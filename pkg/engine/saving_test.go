@@ -25,7 +25,7 @@ func scheduleEvery(w *world, every, until time.Duration, do func()) {
 	}
 }
 
-func TestASteadyUpgradeSavesASignOfLifeEveryFiveMinutesAndNothingElse(t *testing.T) {
+func TestHeartbeat_is_the_only_save_while_nothing_changes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		result engine.Result
@@ -61,7 +61,7 @@ func TestASteadyUpgradeSavesASignOfLifeEveryFiveMinutesAndNothingElse(t *testing
 	}
 }
 
-func TestAMessageAloneIsSavedAtMostOnceAMinuteAndNeverForgotten(t *testing.T) {
+func TestMessage_is_saved_at_most_once_a_minute_and_never_lost(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	nodes := 0
@@ -83,7 +83,7 @@ func TestAMessageAloneIsSavedAtMostOnceAMinuteAndNeverForgotten(t *testing.T) {
 	}
 }
 
-func TestAnotherReasonIsSavedAtOnce(t *testing.T) {
+func TestReason_that_changes_is_saved_at_once(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.setResult("First", engine.Wait("NotYet", "a while"))
@@ -108,7 +108,7 @@ func TestAnotherReasonIsSavedAtOnce(t *testing.T) {
 	}
 }
 
-func TestErrorsAreRetriedWithGrowingDelays(t *testing.T) {
+func TestErrors_are_retried_with_backoff(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	var at []time.Time
@@ -141,7 +141,7 @@ func TestErrorsAreRetriedWithGrowingDelays(t *testing.T) {
 	}
 }
 
-func TestAStepMayAskToBeLookedAtSooner(t *testing.T) {
+func TestWaitFor_requests_an_earlier_pass(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		after, want time.Duration
@@ -167,7 +167,7 @@ func TestAStepMayAskToBeLookedAtSooner(t *testing.T) {
 	}
 }
 
-func TestTheObserverIsToldOfWhatWasSaved(t *testing.T) {
+func TestOnTransition_is_called_with_what_was_saved(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
 	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
@@ -209,7 +209,7 @@ func TestTheObserverIsToldOfWhatWasSaved(t *testing.T) {
 	}
 }
 
-func TestAPassThatIsCancelledInACallRecordsNothingOfIt(t *testing.T) {
+func TestPass_that_is_cancelled_records_nothing(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]engine.Result{
 		"the step says done":    engine.Done("so it is"),
@@ -240,7 +240,7 @@ func TestAPassThatIsCancelledInACallRecordsNothingOfIt(t *testing.T) {
 	}
 }
 
-func TestALongOrBrokenMessageIsSavedSoThatItCanBeReadBack(t *testing.T) {
+func TestMessage_is_bounded_and_valid_UTF8(t *testing.T) {
 	t.Parallel()
 	for name, message := range map[string]string{
 		"far too long":           strings.Repeat("é", 5000),
@@ -263,7 +263,7 @@ func TestALongOrBrokenMessageIsSavedSoThatItCanBeReadBack(t *testing.T) {
 	}
 }
 
-func TestPassChangesNeitherItsRecordNorWhatItGaveToSave(t *testing.T) {
+func TestPass_changes_neither_its_record_nor_saved_ones(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.setResult("First", engine.Wait("NotYet", "a while"))

@@ -20,7 +20,7 @@ var bubble = clock.RealClock{}
 
 // A step that is slow itself must not act after its deadline either, must not
 // hang the pass, and what fell due meanwhile is due at once.
-func TestASlowCallEndsAtItsDeadline(t *testing.T) {
+func TestCall_ends_at_its_deadline(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, tc := range map[string]struct {
@@ -73,7 +73,7 @@ func TestASlowCallEndsAtItsDeadline(t *testing.T) {
 }
 
 // The call takes half a minute and minds nothing; meanwhile the window closes.
-func TestWhatFellDueDuringACallIsDueAtOnce(t *testing.T) {
+func TestCall_during_which_something_fell_due(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := &engine.Engine{Clock: bubble, Save: func(context.Context, history.Record) error { return nil }}
@@ -92,7 +92,7 @@ func TestWhatFellDueDuringACallIsDueAtOnce(t *testing.T) {
 	})
 }
 
-func TestAQuestionThatHangsIsGivenUpAfterAMinute(t *testing.T) {
+func TestReached_that_hangs_ends_after_a_minute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := bubble.Now()
@@ -107,7 +107,7 @@ func TestAQuestionThatHangsIsGivenUpAfterAMinute(t *testing.T) {
 	})
 }
 
-func TestAQuestionAheadOfTimeThatHangsIsGivenUpAfterAMinute(t *testing.T) {
+func TestPreCheck_that_hangs_ends_after_a_minute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := bubble.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-func TestAStepThatSaysNothingWaits(t *testing.T) {
+func TestStep_with_a_zero_result_waits(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.setResult("First", engine.Result{})

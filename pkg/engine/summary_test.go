@@ -13,7 +13,7 @@ import (
 )
 
 // A verdict is taken of the very records that an upgrade leaves on its way.
-func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
+func TestSummarize(t *testing.T) {
 	t.Parallel()
 	wait := engine.Wait("NotYet", "a while")
 	type told struct {
@@ -131,7 +131,7 @@ func TestAssessSaysHowFarAnUpgradeHasCome(t *testing.T) {
 // What Assess calls the deadline is when the engine acts on it, and what it
 // calls over is when the engine wants to look no more, at every moment of an
 // upgrade. (The second is checked in every pass of every world.)
-func TestAssessAndPassAgreeAtEveryMoment(t *testing.T) {
+func TestSummarize_agrees_with_Pass_at_any_time(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.after(time.Hour, func() { c.Unhealthy = "etcd is degraded" })

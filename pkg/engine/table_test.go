@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-func TestTheTableMayChangeWhileAnUpgradeRuns(t *testing.T) {
+func TestTable_may_change_during_an_upgrade(t *testing.T) {
 	t.Parallel()
 	wait := engine.Wait("NotYet", "a while")
 	for name, tc := range map[string]struct {
@@ -184,7 +184,7 @@ func renameStep(s *script, formerName string) {
 }
 
 // A deadline is measured from when the step was first tried under its old name.
-func TestARenamedStepKeepsItsDeadline(t *testing.T) {
+func TestTable_renamed_step_keeps_its_deadline(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	s.at("First").FailAfter = 10 * time.Minute
@@ -199,7 +199,7 @@ func TestARenamedStepKeepsItsDeadline(t *testing.T) {
 
 // The operator is replaced by another release at every save: one step renamed,
 // one removed, two added and two reordered.
-func TestTheOperatorMayBeUpgradedAtEverySave(t *testing.T) {
+func TestTable_may_change_at_every_save(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
 	for n := 1; n <= saves; n++ {

@@ -24,7 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// wall is the real clock: what is tested is real waiting.
+// wall is the real clock: these tests measure real time.
 var wall clock.RealClock
 
 var get = httpclient.Request{Method: http.MethodGet, Path: []string{"api", "a b"}, Query: url.Values{"q": {`x="y"`}}}
@@ -63,11 +63,11 @@ func caPEM(server *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
-func TestOptionsThatCannotBeRightAreRefused(t *testing.T) {
+func TestNew_rejects_invalid_options(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		options httpclient.Options
-		want    string // empty: taken
+		want    string // empty means accepted
 	}{
 		"https":                {httpclient.Options{URL: "https://alertmanager:9094/path", TokenFile: "f"}, ""},
 		"http without a token": {httpclient.Options{URL: "http://127.0.0.1:9093"}, ""},
@@ -98,7 +98,7 @@ func TestOptionsThatCannotBeRightAreRefused(t *testing.T) {
 	}
 }
 
-func TestEveryWayInWhichAServerCanMisbehaveIsAnError(t *testing.T) {
+func TestDo_returns_an_error_for_every_invalid_response(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		serve http.HandlerFunc
@@ -139,11 +139,11 @@ func TestEveryWayInWhichAServerCanMisbehaveIsAnError(t *testing.T) {
 	}
 }
 
-func TestIfOnlyTheStatusMattersNothingElseIsAnError(t *testing.T) {
+func TestDo_with_StatusOnly_ignores_the_body(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		serve http.HandlerFunc
-		want  string // empty: no error
+		want  string // empty means no error
 	}{
 		"it talks and talks":      {respondWith(200, strings.Repeat("x", 1001)), ""},
 		"it answers drop by drop": {drips, ""},
@@ -218,7 +218,7 @@ func raw(text string) http.HandlerFunc {
 	}
 }
 
-func TestAStatusErrorSaysWhenToComeBack(t *testing.T) {
+func TestStatusError_has_the_requested_delay(t *testing.T) {
 	t.Parallel()
 	_, err := newClient(t, httpclient.Options{URL: serve(t, tooManyRequests).URL}).Do(t.Context(), get)
 	var statusErr *httpclient.StatusError
@@ -230,13 +230,13 @@ func TestAStatusErrorSaysWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestNobodyIsThere(t *testing.T) {
+func TestDo_without_a_server(t *testing.T) {
 	t.Parallel()
 	server := serve(t, silent)
 	e := newClient(t, httpclient.Options{URL: server.URL})
 	server.Close()
 	var first string
-	for range 3 { // the text is the same each time, whatever port this end has
+	for range 3 { // the message does not contain the local port
 		_, err := e.Do(t.Context(), get)
 		if err == nil || !strings.Contains(err.Error(), "dial: connect: connection refused") {
 			t.Fatalf("got %v", err)
@@ -250,7 +250,7 @@ func TestNobodyIsThere(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedArrives(t *testing.T) {
+func TestDo_sends_the_request(t *testing.T) {
 	t.Parallel()
 	var got []string
 	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -270,7 +270,7 @@ func TestWhatIsAskedArrives(t *testing.T) {
 	}
 }
 
-func TestOneConnectionIsUsedAgain(t *testing.T) {
+func TestDo_reuses_one_connection(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int32
 	server := httptest.NewUnstartedServer(respondWith(200, "x"))
@@ -292,7 +292,7 @@ func TestOneConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
-func TestTheServerMustBeVouchedForByTheAuthorityThatTheFileNamesNow(t *testing.T) {
+func TestDo_trusts_the_CAs_that_the_file_holds_now(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(respondWith(200, "x"))
 	t.Cleanup(server.Close)
@@ -321,7 +321,7 @@ func TestTheServerMustBeVouchedForByTheAuthorityThatTheFileNamesNow(t *testing.T
 	}
 }
 
-func TestTheTokenIsTheOneInTheFileNow(t *testing.T) {
+func TestDo_sends_the_token_that_the_file_holds_now(t *testing.T) {
 	t.Parallel()
 	var got string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))
@@ -341,7 +341,7 @@ func TestTheTokenIsTheOneInTheFileNow(t *testing.T) {
 	}
 }
 
-func TestATokenThatAServerSaysBackIsNotShown(t *testing.T) {
+func TestDo_hides_a_token_that_the_response_repeats(t *testing.T) {
 	t.Parallel()
 	for name, respond := range map[string]func(http.ResponseWriter, string){
 		"in a refusal": func(w http.ResponseWriter, token string) { http.Error(w, "you said: "+token, http.StatusUnauthorized) },

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-func TestFilesAreRegularAndBounded(t *testing.T) {
+func TestFiles_must_be_regular_and_bounded(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(respondWith(200, "x"))
 	t.Cleanup(server.Close)
@@ -56,7 +56,7 @@ func TestFilesAreRegularAndBounded(t *testing.T) {
 	}
 }
 
-func TestServiceAccountTokenIsSentToClusterServicesOnly(t *testing.T) {
+func TestToken_of_the_ServiceAccount_is_sent_to_cluster_services_only(t *testing.T) {
 	t.Parallel()
 	const mounted = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 	for name, tc := range map[string]struct {
@@ -90,7 +90,7 @@ func TestServiceAccountTokenIsSentToClusterServicesOnly(t *testing.T) {
 	}
 }
 
-func TestServiceAccountTokenIsRecognizedUnderAnotherName(t *testing.T) {
+func TestToken_of_the_ServiceAccount_is_recognized_under_another_name(t *testing.T) {
 	t.Parallel()
 	received := ""
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received = r.Header.Get("Authorization") }))

@@ -11,7 +11,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
-func TestParseRejects(t *testing.T) {
+func TestParse_rejects(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cron, week, location string
@@ -62,7 +62,7 @@ func TestParseRejects(t *testing.T) {
 	}
 }
 
-func TestParseNamesEveryInvalidExpression(t *testing.T) {
+func TestParse_names_every_invalid_expression(t *testing.T) {
 	t.Parallel()
 	_, err := schedule.Parse("0 25 * * *", "99", "Nowhere")
 	for _, name := range []string{"cron", "isoWeek", "location"} {
@@ -72,7 +72,7 @@ func TestParseNamesEveryInvalidExpression(t *testing.T) {
 	}
 }
 
-func TestParseAccepts(t *testing.T) {
+func TestParse_accepts(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ cron, week string }{
 		{"0 22 * * 2", "@odd"},
@@ -88,7 +88,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-func TestWeekExpressions(t *testing.T) {
+func TestParse_week_expressions(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string][]int{
 		"7": {7}, "1,53": {1, 53}, "10-12": {10, 11, 12}, "10-15/2": {10, 12, 14}, "*/20": {1, 21, 41}, "40/6": {40, 46, 52},

@@ -138,7 +138,7 @@ func transitions(location *time.Location) []time.Time {
 	return all
 }
 
-func TestNextEqualsASlowReferenceAroundEveryKindOfClockChange(t *testing.T) {
+func TestNext_equals_a_slow_reference_around_clock_changes(t *testing.T) {
 	t.Parallel()
 	const seed = 20270314
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -172,8 +172,8 @@ func TestNextEqualsASlowReferenceAroundEveryKindOfClockChange(t *testing.T) {
 	}
 }
 
-// However base moves, the starts are the same ones in the same order.
-func TestNextIsStrictlyIncreasingAndIndependentOfTheBase(t *testing.T) {
+// The starts are the same ones in the same order for every base.
+func TestNext_is_increasing_and_independent_of_the_base(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, name := range []string{"UTC", "Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "Asia/Tehran"} {

@@ -137,7 +137,7 @@ func TestNext(t *testing.T) {
 }
 
 // The search ends before the years do, so a date that is selected in some year must recur within it.
-func TestNextFindsRareDatesFromEveryYear(t *testing.T) {
+func TestNext_finds_rare_dates_from_every_year(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []struct{ cron, week string }{
 		{"0 0 29 2 *", ""},
@@ -161,7 +161,7 @@ func TestNextFindsRareDatesFromEveryYear(t *testing.T) {
 	}
 }
 
-func TestNextOfTheZeroSchedule(t *testing.T) {
+func TestNext_of_the_zero_schedule(t *testing.T) {
 	t.Parallel()
 	if next, runs := (schedule.Schedule{}).Next(time.Unix(0, 0)); runs {
 		t.Errorf("starts at %s", next)

@@ -337,7 +337,7 @@ func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, te
 	w.texts <- text
 }
 
-func TestUpgradeConfigOutsideTheWatchedNamespaceIsWarnedAbout(t *testing.T) {
+func TestAdmission_warns_outside_the_watched_namespace(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	s.openshift(t)

@@ -73,7 +73,7 @@ func runOperator(t *testing.T, args ...string) (code int, stdout, stderr string)
 	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
 }
 
-func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
+func TestOperator_reports_startup_errors_on_one_line(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := func(name, text string) string {
@@ -130,7 +130,7 @@ func TestWhatIsWrongIsSaidInOneLine(t *testing.T) {
 	}
 }
 
-func TestTheOperatorSaysWhatItTakes(t *testing.T) {
+func TestOperator_help(t *testing.T) {
 	t.Parallel()
 	code, help, stderr := runOperator(t, "--help")
 	if code != 0 || stderr != "" {
@@ -281,7 +281,7 @@ func (s *server) openshift(t *testing.T, without ...string) {
 	s.apply(t, append(objects, namespace))
 }
 
-func TestTheOperatorRunsWithThePermissionsThatItIsDeployedWith(t *testing.T) {
+func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	server.openshift(t)
@@ -451,7 +451,7 @@ func (s *server) forbidden(t *testing.T, account string) []string {
 	return found
 }
 
-func TestTheOperatorIsNotReadyUntilItsCachesAre(t *testing.T) {
+func TestOperator_is_not_ready_before_its_caches(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	server.openshift(t, "clusterversions.config.openshift.io")
@@ -479,7 +479,7 @@ func TestTheOperatorIsNotReadyUntilItsCachesAre(t *testing.T) {
 	waitUntil(t, "it is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
 }
 
-func TestTheOperatorIsNotReadyWithoutPermissions(t *testing.T) {
+func TestOperator_is_not_ready_without_permissions(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	server.openshift(t)
@@ -496,7 +496,7 @@ func TestTheOperatorIsNotReadyWithoutPermissions(t *testing.T) {
 	}
 }
 
-func TestTheOperatorEndsInPeace(t *testing.T) {
+func TestOperator_ends_on_SIGTERM(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	server.openshift(t)

@@ -262,7 +262,7 @@ func TestDeploy(t *testing.T) {
 }
 
 // Replicas never share a node, so a surplus replica might not find one during a rollout.
-func TestRolloutNeedsNoSurplusNode(t *testing.T) {
+func TestRollout_needs_no_surplus_node(t *testing.T) {
 	t.Parallel()
 	deployed := deployment(t)
 	antiAffinity := deployed.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
@@ -307,7 +307,7 @@ func recorded(t *testing.T, text string) any {
 	return object.Status.History
 }
 
-func TestDeploymentFlagsAndConfigurationAreValid(t *testing.T) {
+func TestDeployment_flags_and_configuration_are_valid(t *testing.T) {
 	t.Parallel()
 	pod := deployment(t).Spec.Template.Spec
 	container := pod.Containers[0]
@@ -381,7 +381,7 @@ func TestOperatorMayQueryAlerts(t *testing.T) {
 	}
 }
 
-func TestPrometheusDiscoversAndTrustsTheMetrics(t *testing.T) {
+func TestPrometheus_discovers_and_trusts_the_metrics(t *testing.T) {
 	t.Parallel()
 	objects := kustomized(t)
 	services, monitors := pick[corev1.Service](t, objects, "Service"), pick[serviceMonitor](t, objects, "ServiceMonitor")
@@ -436,7 +436,7 @@ type serviceMonitor struct {
 	} `json:"spec"`
 }
 
-func TestSelectorsMatchTheOperatorsPods(t *testing.T) {
+func TestSelectors_match_the_pods_of_the_operator(t *testing.T) {
 	t.Parallel()
 	pod := labels.Set(deployment(t).Spec.Template.Labels)
 	found := map[string]bool{}

@@ -27,7 +27,7 @@ import (
 // maxMemoryManyNodes is what may be resident at any time, in KiB, with 500 nodes and 5,000 pods that are drained.
 const maxMemoryManyNodes = 150 << 10
 
-func TestPodsAreAskedForByTheNodeThatIsBeingDrained(t *testing.T) {
+func TestDrain_lists_pods_by_node(t *testing.T) {
 	t.Parallel()
 	measureDrains(t, devcluster.Spec{Speed: 120}, 2, time.Second)
 }

@@ -42,7 +42,7 @@ const (
 	alertsInterval    = time.Minute // unless the configuration says otherwise
 )
 
-func TestAPassInWhichNothingChangesMakesNoRequest(t *testing.T) {
+func TestFigures_quiet_pass_makes_no_request(t *testing.T) {
 	t.Parallel()
 	measureIdle(t, devcluster.Spec{}, 20*time.Second, 5*time.Second)
 }
@@ -65,7 +65,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-func TestAWholeUpgradeWritesLittleAndReadsLess(t *testing.T) {
+func TestFigures_requests_of_a_whole_upgrade(t *testing.T) {
 	t.Parallel()
 	measureUpgrade(t, 5*time.Second)
 }
@@ -84,7 +84,7 @@ func BenchmarkUpgrade(b *testing.B) {
 	}
 }
 
-func TestWhatEndsAStepIsRecordedAtOnce(t *testing.T) {
+func TestFigures_delay_of_records(t *testing.T) {
 	t.Parallel()
 	measureRecording(t, 3)
 }

@@ -85,10 +85,10 @@ func (o *outages) start() {
 	}
 }
 
-// TestMonitoringIsDownWhenAnyStepBegins upgrades a cluster on which Prometheus and Alertmanager are down whenever a step
+// TestMonitoring_is_down_when_any_step_starts upgrades a cluster on which Prometheus and Alertmanager are down whenever a step
 // begins. Steps that ask them wait, and are not passed by what nobody has said; the others do not care. In the end the
 // cluster is upgraded, and nothing is silenced.
-func TestMonitoringIsDownWhenAnyStepBegins(t *testing.T) {
+func TestMonitoring_is_down_when_any_step_starts(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &monitoring.Spec{}})
 	saves := startSaves(t, cluster)

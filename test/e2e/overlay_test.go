@@ -51,7 +51,7 @@ func references(t *testing.T, objects []*unstructured.Unstructured, namespace st
 	return found
 }
 
-func TestInstallationIntoAnotherNamespace(t *testing.T) {
+func TestInstall_into_another_namespace(t *testing.T) {
 	t.Parallel()
 	base, overlay := kustomized(t), kustomizedFrom(t, "testdata/overlay")
 	if len(overlay) != len(base) {

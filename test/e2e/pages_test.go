@@ -332,8 +332,8 @@ func revoke(t *testing.T, userClient client.Client, resource string) (restore fu
 	}
 }
 
-// TestAlertPageOfABlockedDrain has a finalizer keep a pod on a node that is being drained.
-func TestAlertPageOfABlockedDrain(t *testing.T) {
+// TestAlertPage_of_a_blocked_drain has a finalizer keep a pod on a node that is being drained.
+func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Speed: fast})
 	userClient := newUserClient(t, cluster)
@@ -403,7 +403,7 @@ func predateCordon(t *testing.T, userClient client.Client, name string) {
 }
 
 // Each page is followed by one of the tests above.
-func TestAlertPagesAreAllFollowed(t *testing.T) {
+func TestAlertPages_are_all_tested(t *testing.T) {
 	t.Parallel()
 	source := readFile(t, "pages_test.go")
 	pages, err := filepath.Glob(filepath.Join(pagesFolder, "*.md"))

@@ -258,7 +258,7 @@ func compareUse(table map[permission]documented, requests []request) []string {
 }
 
 // An API server that cannot stream a list to a watch, as older ones, is listed first.
-func TestCachesOfAnAPIServerThatCannotStreamLists(t *testing.T) {
+func TestCaches_with_an_API_server_that_cannot_stream_lists(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
 	server.openshift(t)
@@ -285,7 +285,7 @@ func TestCachesOfAnAPIServerThatCannotStreamLists(t *testing.T) {
 	waitUntil(t, "the operator is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
 }
 
-func TestSurplusPermissionsAreReported(t *testing.T) {
+func TestPermissions_surplus_is_reported(t *testing.T) {
 	t.Parallel()
 	table := map[permission]documented{
 		{"", "", "pods", "", "list"}:                       {For: "used"},

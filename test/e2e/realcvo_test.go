@@ -41,7 +41,7 @@ type journey struct {
 	generation int64 // the generation of the ClusterVersion's spec: how often it was asked for something else
 }
 
-func TestTheRealClusterVersionOperator(t *testing.T) {
+func TestRealClusterVersionOperator(t *testing.T) {
 	channel, next := []string{"stable-4.20"}, []string{"stable-4.20", "stable-4.21"}
 	j := &journey{cluster: startCluster(t, devcluster.Spec{
 		CVO: devcluster.Real,

@@ -75,10 +75,10 @@ func applyUpgrade(tb testing.TB, userClient client.Client, config *v1alpha1.Upgr
 	return there
 }
 
-// TestTenUpgradesInARow upgrades one cluster ten times while the operator is killed: in the first two upgrades whenever a
+// TestUpgrades_ten_in_a_row upgrades one cluster ten times while the operator is killed: in the first two upgrades whenever a
 // step begins or ends, in the others at random moments, and in all as soon as it has done what must not be done twice. In
 // each, the cluster is asked once, people are told once, in Events and by the webhook, and no silence is left behind.
-func TestTenUpgradesInARow(t *testing.T) {
+func TestUpgrades_ten_in_a_row(t *testing.T) {
 	t.Parallel()
 	const upgrades = 10
 	seed := uint64(time.Now().UnixNano())

@@ -41,7 +41,7 @@ func parseTable(printed string) [][]string {
 	return rows
 }
 
-func TestKubectlPrintsHowFarAnUpgradeIs(t *testing.T) {
+func TestPrinterColumns_show_the_progress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("printed")
 	create(t, object)
@@ -65,7 +65,7 @@ func TestKubectlPrintsHowFarAnUpgradeIs(t *testing.T) {
 	}
 }
 
-func TestKubectlExplainsEveryField(t *testing.T) {
+func TestExplain_describes_every_field(t *testing.T) {
 	t.Parallel()
 	for field, want := range map[string]string{
 		"upgrade.spec.type":                               "names the cluster upgrader",
@@ -96,7 +96,7 @@ func TestKubectlExplainsEveryField(t *testing.T) {
 	}
 }
 
-func TestKubectlTakesATimeWithoutQuotes(t *testing.T) {
+func TestUpgradeAt_needs_no_quotes(t *testing.T) {
 	t.Parallel()
 	runKubectl(t, `
 apiVersion: upgrade.managed.openshift.io/v1alpha1

@@ -245,7 +245,7 @@ func rejections(err error) []string {
 	return found
 }
 
-func TestEveryRuleOfTheCRDIsTried(t *testing.T) {
+func TestCRD_rules_are_all_tested(t *testing.T) {
 	t.Parallel()
 	objects, err := manifests.Read(os.DirFS("../../../deploy/crds"))
 	if err != nil {
@@ -403,7 +403,7 @@ var wholeSpecChanged = []edit{
 	{"spec.paused", true},
 }
 
-func TestSpecWhileAnUpgradeIsInProgress(t *testing.T) {
+func TestSpec_while_an_upgrade_is_in_progress(t *testing.T) {
 	t.Parallel()
 	rejected := []string{"spec: " + upgradeInProgress}
 	rejectedDesired := []string{"spec.desired: " + upgradeCommenced}
@@ -451,7 +451,7 @@ func TestSpecWhileAnUpgradeIsInProgress(t *testing.T) {
 	}
 }
 
-func TestReservationCannotBeAddedWhileAnUpgradeIsInProgress(t *testing.T) {
+func TestReservation_cannot_be_added_while_an_upgrade_is_in_progress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("reservation")
 	create(t, object)
@@ -460,7 +460,7 @@ func TestReservationCannotBeAddedWhileAnUpgradeIsInProgress(t *testing.T) {
 	compare(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
 }
 
-func TestSpecWhileNoUpgradeIsInProgress(t *testing.T) {
+func TestSpec_while_no_upgrade_is_in_progress(t *testing.T) {
 	t.Parallel()
 	for name, recorded := range map[string]any{
 		"everything may change before there is a status": nil,
@@ -484,7 +484,7 @@ func TestSpecWhileNoUpgradeIsInProgress(t *testing.T) {
 	}
 }
 
-func TestStatusChangesAndDeletionWhileAnUpgradeIsInProgress(t *testing.T) {
+func TestStatus_and_deletion_while_an_upgrade_is_in_progress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("goes-on")
 	create(t, object)

@@ -72,7 +72,7 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-func TestFieldsThatAreNotNamedKeepTheirValues(t *testing.T) {
+func TestUnmarshal_keeps_unnamed_fields(t *testing.T) {
 	t.Parallel()
 	into := file{URL: "default", Count: 3}
 	if list, err := strict.Unmarshal([]byte("count: 4\nurl: null\ndeep:"), &into); err != nil || len(list) > 0 {
@@ -83,7 +83,7 @@ func TestFieldsThatAreNotNamedKeepTheirValues(t *testing.T) {
 	}
 }
 
-func TestErrorIsBounded(t *testing.T) {
+func TestError_is_bounded(t *testing.T) {
 	t.Parallel()
 	if err := strict.Error(nil); err != nil {
 		t.Errorf("no errors are %v", err)

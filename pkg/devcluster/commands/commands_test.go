@@ -32,7 +32,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-func TestWhatIsWrongWithACommandIsSaid(t *testing.T) {
+func TestCommand_errors(t *testing.T) {
 	empty := t.TempDir()
 	broken := filepath.Join(empty, "broken.yaml")
 	if err := os.WriteFile(broken, []byte("name: broken\ndescription: It is.\nexpekt: {}\n"), 0o600); err != nil {
@@ -75,7 +75,7 @@ func TestWhatIsWrongWithACommandIsSaid(t *testing.T) {
 	}
 }
 
-func TestDownRemovesWhatAClusterLeftAndNothingElse(t *testing.T) {
+func TestDown_removes_the_state_folder_only(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"audit.log", "kubeconfig", "notes.txt"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
@@ -94,7 +94,7 @@ func TestDownRemovesWhatAClusterLeftAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheScenariosAreListed(t *testing.T) {
+func TestScenario_list(t *testing.T) {
 	out, err := run(t, "scenarios")
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestTheScenariosAreListed(t *testing.T) {
 	}
 }
 
-func TestAShellIsToldWhatThereIs(t *testing.T) {
+func TestCompletion_of_names(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o700); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestAShellIsToldWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestFlagsArePutOverADescription(t *testing.T) {
+func TestFlags_override_the_scenario(t *testing.T) {
 	t.Parallel()
 	cluster := parseFlags(t, "--version=4.19.3", "--workers=5", "--monitoring", "--pool=infra=2", "--release=4.19.4", "--release=4.20.0=fast-4.20")
 	got, err := cluster.applyTo(devcluster.Spec{Masters: 1, Workers: 2, Channel: "candidate-4.19"})
@@ -145,7 +145,7 @@ func TestFlagsArePutOverADescription(t *testing.T) {
 	}
 }
 
-func TestANumberOfNodesThatMakesNoClusterIsRefused(t *testing.T) {
+func TestFlags_reject_invalid_numbers_of_nodes(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{
 		"--workers=0":       "--workers: is 0, must be greater than 0",
@@ -166,7 +166,7 @@ func TestANumberOfNodesThatMakesNoClusterIsRefused(t *testing.T) {
 	}
 }
 
-// parseFlags is what flags say.
+// parseFlags parses the flags of a cluster.
 func parseFlags(t *testing.T, args ...string) *clusterFlags {
 	t.Helper()
 	cluster, flags := &clusterFlags{}, pflag.NewFlagSet("up", pflag.ContinueOnError)
@@ -177,7 +177,7 @@ func parseFlags(t *testing.T, args ...string) *clusterFlags {
 	return cluster
 }
 
-func TestEachChangeOfAStepIsPrintedOnce(t *testing.T) {
+func TestPrinter_prints_each_change_of_a_step_once(t *testing.T) {
 	t.Parallel()
 	upgrade := func(phase string, conditions ...map[string]any) *unstructured.Unstructured {
 		list := make([]any, 0, len(conditions))

@@ -52,7 +52,7 @@ func clients(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return set
 }
 
-func TestNothingIsLeftOfAStoppedControlPlane(t *testing.T) {
+func TestStop_leaves_no_process(t *testing.T) {
 	t.Parallel()
 	running := start(t, controlplane.Options{})
 	pids := running.PIDs()
@@ -72,7 +72,7 @@ func TestNothingIsLeftOfAStoppedControlPlane(t *testing.T) {
 	}
 }
 
-func TestAServiceAccountHasItsOwnPermissionsAndNoOthers(t *testing.T) {
+func TestServiceAccountConfig_has_its_own_permissions_only(t *testing.T) {
 	t.Parallel()
 	running := start(t, controlplane.Options{})
 	admin := clients(t, running.RESTConfig())
@@ -93,14 +93,14 @@ func TestAServiceAccountHasItsOwnPermissionsAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatWasDownComesBackWithItsDataAndAddress(t *testing.T) {
+func TestAPIServer_keeps_data_and_address_across_restarts(t *testing.T) {
 	t.Parallel()
 	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	admin := clients(t, running.RESTConfig())
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}}
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		_, err := admin.CoreV1().ConfigMaps("default").Create(ctx, kept, metav1.CreateOptions{})
-		if apierrors.IsNotFound(err) { // the API server makes the namespace shortly after it is ready
+		if apierrors.IsNotFound(err) { // the API server creates the namespace shortly after it is ready
 			return false, nil
 		}
 		return err == nil, err
@@ -127,7 +127,7 @@ func TestAnAPIServerThatWasDownComesBackWithItsDataAndAddress(t *testing.T) {
 	}
 }
 
-func TestTheAuditLogNamesEachRequest(t *testing.T) {
+func TestAuditLog_has_each_request(t *testing.T) {
 	t.Parallel()
 	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	admin := clients(t, running.RESTConfig())
@@ -143,7 +143,7 @@ func TestTheAuditLogNamesEachRequest(t *testing.T) {
 	}
 }
 
-func TestTheKubeconfigIsComplete(t *testing.T) {
+func TestKubeconfig_is_complete(t *testing.T) {
 	t.Parallel()
 	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-func TestAStateFolderHasOneControlPlaneAtATime(t *testing.T) {
+func TestLock_admits_one_control_plane_per_folder(t *testing.T) {
 	t.Parallel()
 	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	if owner, err := controlplane.Owner(running.Dir()); err != nil || owner != os.Getpid() {

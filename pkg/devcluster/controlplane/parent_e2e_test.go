@@ -19,10 +19,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 )
 
-// stateOfChild tells this test's own program that it is the parent to be killed, and where to keep its state.
+// stateOfChild makes the binary of this test the parent that is killed. Its value is the state
+// folder.
 const stateOfChild = "CONTROLPLANE_TEST_STATE"
 
-func TestNothingIsLeftWhenTheParentIsKilled(t *testing.T) {
+func TestParent_that_is_killed_leaves_no_process(t *testing.T) {
 	if dir := os.Getenv(stateOfChild); dir != "" {
 		runUntilKilled(t, dir)
 	}
@@ -30,7 +31,7 @@ func TestNothingIsLeftWhenTheParentIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parent := exec.CommandContext(t.Context(), program, "-test.run=^TestNothingIsLeftWhenTheParentIsKilled$")
+	parent := exec.CommandContext(t.Context(), program, "-test.run=^TestParent_that_is_killed_leaves_no_process$")
 	parent.Env = append(os.Environ(), stateOfChild+"="+t.TempDir())
 	output, err := parent.StdoutPipe()
 	if err != nil {
@@ -63,7 +64,7 @@ func TestNothingIsLeftWhenTheParentIsKilled(t *testing.T) {
 	}
 }
 
-// runUntilKilled prints the ids of its children, and stays.
+// runUntilKilled prints the process IDs of its children and blocks.
 func runUntilKilled(t *testing.T, dir string) {
 	t.Helper()
 	running, err := controlplane.Start(t.Context(), controlplane.Options{Dir: dir})

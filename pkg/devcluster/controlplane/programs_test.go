@@ -24,7 +24,7 @@ func containsAll(text string, parts ...string) bool {
 	return true
 }
 
-func TestAMissingProgramIsNamedAndSoIsItsRemedy(t *testing.T) {
+func TestPrograms_that_are_missing_are_named_with_the_remedy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "etcd"), nil, 0o700); err != nil {
@@ -42,7 +42,7 @@ func TestAMissingProgramIsNamedAndSoIsItsRemedy(t *testing.T) {
 	}
 }
 
-func TestTheBinFolderIsTheModules(t *testing.T) {
+func TestFindBinDir(t *testing.T) {
 	t.Parallel()
 	dir, err := controlplane.FindBinDir()
 	if err != nil {
@@ -53,10 +53,10 @@ func TestTheBinFolderIsTheModules(t *testing.T) {
 	}
 }
 
-func TestFreePortsAreBelowThoseOfOutgoingConnectionsAndNoneIsGivenTwice(t *testing.T) {
+func TestFreePorts_are_unique_and_not_ephemeral(t *testing.T) {
 	t.Parallel()
 	allocated := map[int]bool{}
-	for range 500 { // of ten thousand: by chance alone, some would come twice
+	for range 500 { // of ten thousand: some would repeat by chance
 		port, err := controlplane.FreePort()
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func shell(t *testing.T, script string, onExit func(error)) *controlplane.Proces
 	return process
 }
 
-func TestAProcessThatIgnoresTheRequestToStopIsKilledWithItsChildren(t *testing.T) {
+func TestProcess_that_ignores_SIGTERM_is_killed_with_its_children(t *testing.T) {
 	t.Parallel()
 	process := shell(t, `trap "" TERM; sleep 600 & wait; sleep 600`, nil)
 	group := process.PID()
@@ -106,7 +106,7 @@ func TestAProcessThatIgnoresTheRequestToStopIsKilledWithItsChildren(t *testing.T
 	}
 }
 
-func TestAProcessThatEndsByItselfIsToldOfWithTheEndOfItsLog(t *testing.T) {
+func TestProcess_that_exits_is_reported_with_the_end_of_its_log(t *testing.T) {
 	t.Parallel()
 	exits := make(chan error, 1)
 	shell(t, `echo no such luck; exit 7`, func(err error) { exits <- err })
@@ -120,7 +120,7 @@ func TestAProcessThatEndsByItselfIsToldOfWithTheEndOfItsLog(t *testing.T) {
 	}
 }
 
-func TestAStoppedProcessIsNotToldOf(t *testing.T) {
+func TestProcess_that_is_stopped_is_not_reported(t *testing.T) {
 	t.Parallel()
 	exits := make(chan error, 1)
 	process := shell(t, `exec sleep 600`, func(err error) { exits <- err })

@@ -127,7 +127,7 @@ func stable(version string) updategraph.Release {
 	return updategraph.Release{Version: version, Channels: []string{"stable"}}
 }
 
-func TestAnInstalledClusterIsAvailableAndAtRest(t *testing.T) {
+func TestCVO_installed_cluster_is_available_and_not_progressing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
 	w.wantHistory("4.20.5 Completed")
@@ -140,7 +140,7 @@ func TestAnInstalledClusterIsAvailableAndAtRest(t *testing.T) {
 	}
 }
 
-func TestAnOfferedVersionIsInstalled(t *testing.T) {
+func TestCVO_installs_an_available_update(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
 	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
@@ -159,7 +159,7 @@ func TestAnOfferedVersionIsInstalled(t *testing.T) {
 	}
 }
 
-func TestAVersionThatIsNotOfferedIsInvalid(t *testing.T) {
+func TestCVO_rejects_a_version_that_is_not_available(t *testing.T) {
 	t.Parallel()
 	risky := stable("4.20.7")
 	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Message: "Disks are slow.", URL: "https://example.com"}}
@@ -185,7 +185,7 @@ func TestAVersionThatIsNotOfferedIsInvalid(t *testing.T) {
 	}
 }
 
-func TestAConditionalUpdateIsTakenByItsImage(t *testing.T) {
+func TestCVO_installs_a_conditional_update_by_image(t *testing.T) {
 	t.Parallel()
 	risky := stable("4.20.7")
 	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Message: "Disks are slow.", URL: "https://example.com"}}
@@ -199,7 +199,7 @@ func TestAConditionalUpdateIsTakenByItsImage(t *testing.T) {
 	w.wantHistory("4.20.7 Completed", "4.20.5 Completed")
 }
 
-func TestAnUpdateWhoseRisksDoNotApplyIsAnAvailableOne(t *testing.T) {
+func TestCVO_offers_an_update_whose_risks_do_not_apply(t *testing.T) {
 	t.Parallel()
 	risky := stable("4.20.7")
 	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Applies: updategraph.No}}
@@ -209,7 +209,7 @@ func TestAnUpdateWhoseRisksDoNotApplyIsAnAvailableOne(t *testing.T) {
 	}
 }
 
-func TestARefusedReleaseIsTriedAgain(t *testing.T) {
+func TestCVO_retries_a_rejected_release(t *testing.T) {
 	t.Parallel()
 	refused := stable("4.20.6")
 	refused.Refused = "no signature"
@@ -226,7 +226,7 @@ func TestARefusedReleaseIsTriedAgain(t *testing.T) {
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 }
 
-func TestAReleaseThatIsWithdrawnBeforeItIsAcceptedNeverStarts(t *testing.T) {
+func TestCVO_never_starts_a_request_withdrawn_before_acceptance(t *testing.T) {
 	t.Parallel()
 	refused := stable("4.20.6")
 	refused.Refused = "no signature"
@@ -244,7 +244,7 @@ func TestAReleaseThatIsWithdrawnBeforeItIsAcceptedNeverStarts(t *testing.T) {
 	w.wantCondition(releaseAccepted, configv1.ConditionUnknown, "RetrievePayload", `version="4.20.6"`) // it is loaded anew
 }
 
-func TestAnUpdateThatIsUnderWayGoesOnWithoutItsRequest(t *testing.T) {
+func TestCVO_continues_an_update_without_its_request(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
 	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
@@ -254,7 +254,7 @@ func TestAnUpdateThatIsUnderWayGoesOnWithoutItsRequest(t *testing.T) {
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 }
 
-func TestAnotherUpdateSupersedesTheOneThatIsUnderWay(t *testing.T) {
+func TestCVO_supersedes_an_update_in_progress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"), stable("4.20.7"))
 	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
@@ -264,7 +264,7 @@ func TestAnotherUpdateSupersedesTheOneThatIsUnderWay(t *testing.T) {
 	w.wantHistory("4.20.7 Completed", "4.20.6 Partial", "4.20.5 Completed")
 }
 
-func TestAMinorUpdateIsRefusedWhileTheClusterIsNotUpgradeable(t *testing.T) {
+func TestCVO_rejects_a_minor_update_while_not_upgradeable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"), stable("4.21.0"))
 	w.set("etcd", configv1.OperatorUpgradeable, configv1.ConditionFalse)
@@ -277,7 +277,7 @@ func TestAMinorUpdateIsRefusedWhileTheClusterIsNotUpgradeable(t *testing.T) {
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 }
 
-func TestAClusterIsNotUpgradeableWhileItIsUpdated(t *testing.T) {
+func TestCVO_is_not_upgradeable_during_an_update(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
 	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
@@ -294,7 +294,7 @@ func TestAClusterIsNotUpgradeableWhileItIsUpdated(t *testing.T) {
 	}
 }
 
-func TestAnUpdateByTwoMinorVersionsIsRefused(t *testing.T) {
+func TestCVO_rejects_an_update_by_two_minor_versions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.22.0"))
 	far, _ := w.catalog.Version("4.22.0")
@@ -304,7 +304,7 @@ func TestAnUpdateByTwoMinorVersionsIsRefused(t *testing.T) {
 	w.wantHistory("4.20.5 Completed")
 }
 
-func TestAnUnsignedReleaseIsRefused(t *testing.T) {
+func TestCVO_rejects_an_unsigned_release(t *testing.T) {
 	t.Parallel()
 	unsigned := stable("4.20.6")
 	unsigned.Unsigned = true
@@ -315,7 +315,7 @@ func TestAnUnsignedReleaseIsRefused(t *testing.T) {
 	w.wantHistory("4.20.5 Completed")
 }
 
-func TestAFormerVersionWithoutItsImageIsNeitherInvalidNorInstalled(t *testing.T) {
+func TestCVO_ignores_a_former_version_without_an_image(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
 	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
@@ -329,7 +329,7 @@ func TestAFormerVersionWithoutItsImageIsNeitherInvalidNorInstalled(t *testing.T)
 	}
 }
 
-func TestARollbackIsRefused(t *testing.T) {
+func TestCVO_rejects_a_rollback(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.4"))
 	older, _ := w.catalog.Version("4.20.4")
@@ -339,7 +339,7 @@ func TestARollbackIsRefused(t *testing.T) {
 	w.wantHistory("4.20.5 Completed")
 }
 
-func TestAnUpdateWaitsForADegradedOperatorAndThenFails(t *testing.T) {
+func TestCVO_waits_for_a_degraded_operator_and_then_fails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, stable("4.20.6"))
 	w.requestUpdate(&configv1.Update{Version: "4.20.6"})

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-func TestWhereAPodFits(t *testing.T) {
+func TestSchedule_fits(t *testing.T) {
 	t.Parallel()
 	taint := corev1.Taint{Key: "role", Value: "master", Effect: corev1.TaintEffectNoSchedule}
 	tests := map[string]struct {
@@ -61,7 +61,7 @@ func TestWhereAPodFits(t *testing.T) {
 	}
 }
 
-func TestARebootEndsAndAPulledPlugDoesNot(t *testing.T) {
+func TestReboot_ends_and_SetDown_does_not(t *testing.T) {
 	t.Parallel()
 	k := &Kubelets{wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}
 	start := time.Now()
@@ -79,7 +79,7 @@ func TestARebootEndsAndAPulledPlugDoesNot(t *testing.T) {
 	}
 }
 
-func TestARebootThatNobodyLookedAtIsReportedAllTheSame(t *testing.T) {
+func TestReboot_between_two_reconciles_is_reported(t *testing.T) {
 	t.Parallel()
 	c := simulation.NewFakeClient(t)
 	k := &Kubelets{client: c, clock: clock.RealClock{}, options: Options{StatusInterval: time.Hour}, wake: make(chan event.GenericEvent, 9), nodes: map[string]*machine{}}

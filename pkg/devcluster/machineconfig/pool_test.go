@@ -24,7 +24,7 @@ func node(name, current, desired, state string, is corev1.ConditionStatus, cordo
 	}
 }
 
-func TestThePoolsStatus(t *testing.T) {
+func TestPool_status(t *testing.T) {
 	t.Parallel()
 	done := node("done", newer, newer, StateDone, corev1.ConditionTrue, false)
 	waiting := node("waiting", old, old, StateDone, corev1.ConditionTrue, false)
@@ -97,7 +97,7 @@ func TestThePoolsStatus(t *testing.T) {
 	}
 }
 
-func TestANodeBelongsToOnePool(t *testing.T) {
+func TestPool_of_a_node(t *testing.T) {
 	t.Parallel()
 	var pools []mcfgv1.MachineConfigPool
 	for _, name := range []string{"infra", Master, Worker} {
@@ -121,7 +121,7 @@ func TestANodeBelongsToOnePool(t *testing.T) {
 	}
 }
 
-func TestHowManyNodesMayBeUnavailable(t *testing.T) {
+func TestMaxUnavailable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 1, "2": 2, "0": 1, "50%": 3, "1%": 1} {
 		pool := &mcfgv1.MachineConfigPool{}

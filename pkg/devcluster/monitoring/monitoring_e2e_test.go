@@ -42,7 +42,7 @@ func start(t *testing.T, spec monitoring.Spec) *monitoring.Monitoring {
 	return running
 }
 
-// doRequest returns the body of an answer.
+// doRequest returns the body of a response.
 func doRequest(t *testing.T, method, at, body string) ([]byte, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
@@ -74,7 +74,7 @@ func decode[T any](t *testing.T, text []byte) T {
 	return into
 }
 
-// firingAlerts returns names and severities of the alerts that Prometheus shows as firing.
+// firingAlerts returns names and severities of the alerts that Prometheus reports as firing.
 func firingAlerts(t *testing.T, running *monitoring.Monitoring) []string {
 	t.Helper()
 	answer, err := doRequest(t, http.MethodGet, running.PrometheusURL()+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}`), "")
@@ -93,7 +93,7 @@ func firingAlerts(t *testing.T, running *monitoring.Monitoring) []string {
 	return found
 }
 
-// known returns the names of the alerts that Alertmanager has.
+// known returns the names of the alerts that Alertmanager reports.
 func known(t *testing.T, running *monitoring.Monitoring) []string {
 	t.Helper()
 	answer, err := doRequest(t, http.MethodGet, running.AlertmanagerURL()+"/api/v2/alerts", "")
@@ -172,7 +172,7 @@ func timed(t *testing.T, what string, do func() error) {
 	t.Logf("%s took %s", what, time.Since(startTime).Round(time.Millisecond))
 }
 
-func TestAnAlertFiresAndIsResolved(t *testing.T) {
+func TestAlert_fires_and_is_resolved(t *testing.T) {
 	t.Parallel()
 	smoke := monitoring.Alert{Name: "Smoke", Labels: map[string]string{"severity": "warning"}}
 	running := start(t, monitoring.Spec{Alerts: []monitoring.Alert{smoke}})
@@ -202,7 +202,7 @@ func TestAnAlertFiresAndIsResolved(t *testing.T) {
 	expect(t, "what fires once more", []string{"Fire critical", "Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 }
 
-func TestWhatWasDownComesBackWithItsAddressAndData(t *testing.T) {
+func TestServers_keep_address_and_data_across_restarts(t *testing.T) {
 	t.Parallel()
 	running := start(t, monitoring.Spec{Alerts: []monitoring.Alert{{Name: "Smoke"}}})
 	silence(t, running, "quiet, please")
@@ -230,7 +230,7 @@ func TestWhatWasDownComesBackWithItsAddressAndData(t *testing.T) {
 	expect(t, "what fires afterwards", []string{"Fire ", "Watchdog none"}, firingAlerts(t, running))
 }
 
-func TestNothingIsLeftOfAStoppedMonitoring(t *testing.T) {
+func TestStop_leaves_no_process(t *testing.T) {
 	t.Parallel()
 	running := start(t, monitoring.Spec{})
 	pids := running.PIDs()

@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-func TestAMissingProgramIsNamedAndSoIsItsRemedy(t *testing.T) {
+func TestPrograms_that_are_missing_are_named_with_the_remedy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "prometheus"), nil, 0o700); err != nil {
@@ -24,7 +24,7 @@ func TestAMissingProgramIsNamedAndSoIsItsRemedy(t *testing.T) {
 	}
 }
 
-func TestAnAlertThatCannotBeIsRefusedBeforeAnythingStarts(t *testing.T) {
+func TestStart_rejects_an_invalid_alert(t *testing.T) {
 	t.Parallel()
 	spec := monitoring.Spec{Alerts: []monitoring.Alert{{Name: "Smoke"}, {}}}
 	_, err := monitoring.Start(t.Context(), monitoring.Options{BinDir: t.TempDir(), Dir: t.TempDir(), Spec: spec})

@@ -31,7 +31,8 @@ func operator(t *testing.T) *Operator {
 	}}
 }
 
-// retrieval is a pod by which the cluster version operator copies a release out of its image.
+// retrieval returns a pod with which the cluster version operator copies a release out of its
+// image.
 func retrieval(version string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Labels: map[string]string{"k8s-app": "retrieve-openshift-release"}},
@@ -41,7 +42,7 @@ func retrieval(version string) *corev1.Pod {
 	}
 }
 
-func TestAPodLeavesTheReleaseOfItsImageWhereItWouldHaveMovedIt(t *testing.T) {
+func TestPod_writes_the_release_to_its_destination(t *testing.T) {
 	t.Parallel()
 	o := operator(t)
 	if err := o.Run(t.Context(), retrieval("4.20.6")); err != nil {
@@ -71,7 +72,7 @@ func TestAPodLeavesTheReleaseOfItsImageWhereItWouldHaveMovedIt(t *testing.T) {
 	}
 }
 
-func TestAPodThatCannotUnpackFailsWithTheReason(t *testing.T) {
+func TestPod_that_cannot_unpack_fails_with_the_reason(t *testing.T) {
 	t.Parallel()
 	stranger := retrieval("4.20.6")
 	stranger.Spec.Containers[0].Command = []string{"mv", "/new", "/etc/cvo/../../../elsewhere"}
@@ -93,7 +94,7 @@ func TestAPodThatCannotUnpackFailsWithTheReason(t *testing.T) {
 	}
 }
 
-func TestPodsOfOthersAreNoneOfItsBusiness(t *testing.T) {
+func TestPods_of_others_are_ignored(t *testing.T) {
 	t.Parallel()
 	if err := operator(t).Run(t.Context(), &corev1.Pod{}); err != nil {
 		t.Error(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-func TestASignatureIsVerifiedWithThePublicKeyAndNamesTheDigest(t *testing.T) {
+func TestSignature_is_valid_and_names_the_digest(t *testing.T) {
 	t.Parallel()
 	key, err := NewKey()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestARuleAppliesEachTimeThatItsConditionBecomesTrue(t *testing.T) {
+func TestRule_applies_when_its_condition_becomes_true(t *testing.T) {
 	t.Parallel()
 	type state struct {
 		uid, phase string
@@ -63,7 +63,7 @@ func TestARuleAppliesEachTimeThatItsConditionBecomesTrue(t *testing.T) {
 	}
 }
 
-func TestExpectedConditionsMatchStatusReasonAndMessageAsFarAsTheyAreGiven(t *testing.T) {
+func TestExpectation_matches_status_reason_and_message(t *testing.T) {
 	t.Parallel()
 	holder := map[string]any{"conditions": []any{
 		map[string]any{"type": "Succeeded", "status": "False", "reason": "WindowMissed", "message": "too late"},

@@ -37,7 +37,7 @@ func start(t *testing.T) (*sink.Server, string) {
 	return r, log
 }
 
-// send returns the status of the answer.
+// send returns the status of the response.
 func send(t *testing.T, r *sink.Server, method, contentType, body string) (int, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, r.URL(), strings.NewReader(body))
@@ -45,7 +45,7 @@ func send(t *testing.T, r *sink.Server, method, contentType, body string) (int, 
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", contentType)
-	request.Close = true // a connection that is used again may be one of before a stop
+	request.Close = true // a reused connection may be from before a stop
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err
@@ -72,7 +72,7 @@ func receivedIDs(r *sink.Server) []string {
 	return ids
 }
 
-func TestEachEventIsKeptOnceInTheOrderOfArrival(t *testing.T) {
+func TestSink_keeps_each_event_once_in_order(t *testing.T) {
 	t.Parallel()
 	r, log := start(t)
 	for _, body := range []string{event("here", "2"), event("here", "1"), event("here", "2"), event("there", "2")} {
@@ -88,7 +88,7 @@ func TestEachEventIsKeptOnceInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEventIsRefusedAndNamed(t *testing.T) {
+func TestSink_rejects_invalid_events(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ method, contentType, body, want string }{
 		"another method":       {http.MethodPut, structured, event("here", "1"), "the method is PUT"},
@@ -114,7 +114,7 @@ func TestWhatIsNoEventIsRefusedAndNamed(t *testing.T) {
 	}
 }
 
-func TestWhatWasStoppedComesBackWithItsAddressAndWhatItHad(t *testing.T) {
+func TestSink_keeps_address_and_events_across_restarts(t *testing.T) {
 	t.Parallel()
 	r, _ := start(t)
 	post(t, r, event("here", "1"))
@@ -137,7 +137,7 @@ func TestWhatWasStoppedComesBackWithItsAddressAndWhatItHad(t *testing.T) {
 	}
 }
 
-func TestWhoeverOnlyAsksIsToldThatSomebodyIsThere(t *testing.T) {
+func TestSink_answers_GET(t *testing.T) {
 	t.Parallel()
 	r, _ := start(t)
 	if code, err := send(t, r, http.MethodGet, "", ""); err != nil || code != http.StatusNoContent || len(r.Refused()) > 0 {

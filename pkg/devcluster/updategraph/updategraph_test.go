@@ -55,7 +55,7 @@ func updates(graph updategraph.Graph) (plain, conditional []string) {
 	return plain, conditional
 }
 
-func TestTheGraphOfAChannel(t *testing.T) {
+func TestCatalog_graph_of_a_channel(t *testing.T) {
 	t.Parallel()
 	server, err := updategraph.Serve(catalog(), nil)
 	if err != nil {
@@ -100,12 +100,12 @@ func TestTheGraphOfAChannel(t *testing.T) {
 	}
 }
 
-// signer signs with the version.
+// signer returns the version as the signature.
 type signer struct{}
 
 func (signer) Sign(release updategraph.Release) ([]byte, error) { return []byte(release.Version), nil }
 
-func TestSignaturesAreServedOfReleasesThatAreSigned(t *testing.T) {
+func TestServer_signatures(t *testing.T) {
 	t.Parallel()
 	known := catalog()
 	known.Set(updategraph.Release{Version: "4.20.7", Unsigned: true})
@@ -132,7 +132,7 @@ func TestSignaturesAreServedOfReleasesThatAreSigned(t *testing.T) {
 	}
 }
 
-func TestWhatPrometheusIsAskedOfARisk(t *testing.T) {
+func TestRisk_query(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		risk updategraph.Risk
@@ -157,7 +157,7 @@ func TestWhatPrometheusIsAskedOfARisk(t *testing.T) {
 	}
 }
 
-func TestAReleaseIsFoundByItsImage(t *testing.T) {
+func TestCatalog_release_by_image(t *testing.T) {
 	t.Parallel()
 	known := catalog()
 	release, _ := known.Version("4.20.6")
@@ -170,7 +170,7 @@ func TestAReleaseIsFoundByItsImage(t *testing.T) {
 	}
 }
 
-func TestWhetherARiskApplies(t *testing.T) {
+func TestCatalog_exposed(t *testing.T) {
 	t.Parallel()
 	known := catalog()
 	if got := known.Exposed("4.20.10", "SlowDisks"); got != updategraph.Yes {

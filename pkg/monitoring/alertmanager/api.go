@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// apiSilence is a silence as the API has it.
+// apiSilence is a silence in the format of the API.
 type apiSilence struct {
 	ID     string `json:"id,omitempty"`
 	Status *struct {
@@ -58,7 +58,7 @@ func decodeList(data []byte) ([]Silence, error) {
 	return silences, nil
 }
 
-// toSilence is what the API says, if it says all that matters.
+// toSilence returns the silence, or an error if a required field is missing or invalid.
 func (a apiSilence) toSilence() (Silence, error) {
 	switch {
 	case !idPattern.MatchString(a.ID):
@@ -90,7 +90,7 @@ func decodeID(data []byte) (string, error) {
 	return response.SilenceID, nil
 }
 
-// decode reads one value of JSON and nothing else.
+// decode decodes exactly one JSON value.
 func decode(data []byte, into any) error {
 	if err := json.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("%s (it begins with %q)", text.Excerpt(err.Error()), text.Excerpt(string(data[:min(len(data), 40)])))

@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 )
 
-// Client asks one Alertmanager, or a cluster of them behind one address. There,
-// what was told to one is not known to the others at once.
+// Client sends requests to one Alertmanager, or to a cluster of them behind one address. The
+// members of a cluster learn of a change with a delay.
 type Client struct {
 	http *httpclient.Client
 }
@@ -23,8 +23,8 @@ type Client struct {
 // maxBodyBytes bounds the list of silences, in bytes.
 const maxBodyBytes = 4 << 20
 
-// New makes a client of the Alertmanager at the address to which /api/v2 is
-// appended, or says what is wrong with the options.
+// New returns a client of the Alertmanager whose API is at /api/v2 below the URL. It returns an
+// error if the options are invalid.
 func New(o httpclient.Options) (*Client, error) {
 	o.MaxBodyBytes = maxBodyBytes
 	e, err := httpclient.New(o)
@@ -34,7 +34,7 @@ func New(o httpclient.Options) (*Client, error) {
 	return &Client{http: e}, nil
 }
 
-// Silences lists the silences which have all of the matchers, in every state.
+// Silences lists the silences that have all of the matchers, in every state.
 func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, error) {
 	query := url.Values{}
 	for _, m := range filter {
@@ -50,16 +50,15 @@ func (c *Client) Silences(ctx context.Context, filter ...Matcher) ([]Silence, er
 	}
 	var found []Silence
 	for _, s := range all {
-		if s.HasMatchers(filter...) { // also if the server ignores the filter: silences of others are not touched
+		if s.HasMatchers(filter...) { // the server may ignore the filter: silences of others are not changed
 			found = append(found, s)
 		}
 	}
 	return found, nil
 }
 
-// Upsert makes a silence, or changes the one that has its ID, and returns its ID.
-// A change that Alertmanager cannot make to a silence ends that one and makes
-// another, with another ID.
+// Upsert creates a silence, or changes the one with its ID, and returns its ID. If Alertmanager
+// cannot change a silence, it ends that one and creates another one with another ID.
 func (c *Client) Upsert(ctx context.Context, s Silence) (string, error) {
 	body, err := encode(s)
 	if err != nil {
@@ -76,8 +75,8 @@ func (c *Client) Upsert(ctx context.Context, s Silence) (string, error) {
 	return id, nil
 }
 
-// Expire ends a silence. That it has ended already is success, that it is not
-// known is an error: another member of the cluster may know it.
+// Expire ends a silence. A silence that has ended already is no error. An unknown silence is an
+// error: another member of the cluster may know it.
 func (c *Client) Expire(ctx context.Context, id string) error {
 	if !idPattern.MatchString(id) {
 		return errors.New("ending a silence: its ID is not one")
@@ -88,7 +87,7 @@ func (c *Client) Expire(ctx context.Context, id string) error {
 	return nil
 }
 
-// idPattern is what an ID may look like: it becomes part of a path.
+// idPattern matches valid IDs: they become part of a path.
 var idPattern = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 func (c *Client) do(ctx context.Context, method string, query url.Values, body []byte, path ...string) ([]byte, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-// TestTheRealAlertmanager holds the played one to the real one.
-func TestTheRealAlertmanager(t *testing.T) {
+// The same checks pass with the simulated Alertmanager and with a real one.
+func TestClient_with_a_real_Alertmanager(t *testing.T) {
 	t.Parallel()
 	running, err := monitoring.Start(t.Context(), monitoring.Options{Dir: t.TempDir(), OnExit: func(err error) { t.Error(err) }})
 	if err != nil {

@@ -35,7 +35,7 @@ func clientFor(t *testing.T, url string) *alertmanager.Client {
 	return c
 }
 
-// checkSilenceLifecycle takes a silence from its beginning to its end.
+// checkSilenceLifecycle creates, changes, and ends a silence.
 func checkSilenceLifecycle(t *testing.T, c *alertmanager.Client, now time.Time) {
 	t.Helper()
 	ctx := t.Context()
@@ -117,13 +117,13 @@ func checkSilenceLifecycle(t *testing.T, c *alertmanager.Client, now time.Time) 
 	}
 }
 
-func TestASilenceFromItsBeginningToItsEnd(t *testing.T) {
+func TestClient_silence_life_cycle(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	checkSilenceLifecycle(t, client(t, fakealertmanager.New(testclock.NewFakePassiveClock(now))), now)
 }
 
-func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+func TestClient_returns_an_error_for_every_invalid_response(t *testing.T) {
 	t.Parallel()
 	const good = `{"id":"a-1","status":{"state":"active"},"matchers":[{"name":"m","value":"v","isRegex":false}],` +
 		`"startsAt":"2020-05-01T12:00:00Z","endsAt":"2020-05-01T13:00:00Z"}`
@@ -162,7 +162,7 @@ func TestWhatIsNoAnswerIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheSilencesOfOthersAreNotListedEvenIfTheFilterIsIgnored(t *testing.T) {
+func TestSilences_applies_the_filter_itself(t *testing.T) {
 	t.Parallel()
 	const others = `[{"id":"a-1","status":{"state":"active"},"matchers":[{"name":"m","value":"v","isRegex":false}],` +
 		`"startsAt":"2020-05-01T12:00:00Z","endsAt":"2020-05-01T13:00:00Z"}]`
@@ -188,7 +188,7 @@ func TestTheSilencesOfOthersAreNotListedEvenIfTheFilterIsIgnored(t *testing.T) {
 	}
 }
 
-func TestNoRequestIsMadeOfAnIDThatIsNone(t *testing.T) {
+func TestExpire_makes_no_request_with_an_invalid_ID(t *testing.T) {
 	t.Parallel()
 	c := client(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked %s", r.URL) }))
 	for _, id := range []string{"", "..", "../silences", "a b", strings.Repeat("a", 65)} {

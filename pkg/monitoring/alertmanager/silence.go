@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// State is where a silence is in its life, by Alertmanager's clock.
+// State is the state of a silence, by the clock of Alertmanager.
 type State string
 
 // The states of a silence.
@@ -19,10 +19,10 @@ const (
 	Expired State = "expired" // it does not silence any more
 )
 
-// Silence keeps alerts from being told while it is active.
+// Silence suppresses the notifications of alerts while it is active.
 type Silence struct {
-	ID       string    // given by Alertmanager; empty for one that is to be made
-	State    State     // as Alertmanager says
+	ID       string    // assigned by Alertmanager; empty for a new silence
+	State    State     // as Alertmanager reports it
 	Matchers []Matcher // an alert that matches all of them is silenced
 	StartsAt time.Time
 	EndsAt   time.Time
@@ -30,20 +30,20 @@ type Silence struct {
 	CreatedBy, Comment string
 }
 
-// InEffect says whether the silence silences, or is going to.
+// InEffect reports whether the silence is active or will be.
 func (s Silence) InEffect() bool { return s.State == Active || s.State == Pending }
 
-// HasMatchers says whether each of the matchers is one of the silence's.
+// HasMatchers reports whether the silence has each of the matchers.
 func (s Silence) HasMatchers(matchers ...Matcher) bool {
 	return !slices.ContainsFunc(matchers, func(m Matcher) bool { return !slices.Contains(s.Matchers, m) })
 }
 
-// Matcher is a condition on a label of an alert. A label that the alert does not
-// have is empty.
+// Matcher is a condition on a label of an alert. A label that the alert does not have counts as
+// empty.
 type Matcher struct {
 	Name, Value string
-	IsRegex     bool // whether the value is a regular expression, for the whole of the label
-	IsEqual     bool // whether the label must match, or else must not
+	IsRegex     bool // whether the value is a regular expression for the whole label
+	IsEqual     bool // whether the label must match; otherwise, it must not
 }
 
 // Equal matches a label of that value.
@@ -62,7 +62,7 @@ func NotMatches(name, pattern string) Matcher {
 	return Matcher{Name: name, Value: pattern, IsRegex: true}
 }
 
-// String is the matcher as Alertmanager writes it, as in severity=~"info|warning".
+// String returns the matcher in the syntax of Alertmanager, as in severity=~"info|warning".
 func (m Matcher) String() string {
 	operator := map[[2]bool]string{{false, true}: "=", {false, false}: "!=", {true, true}: "=~", {true, false}: "!~"}
 	value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(m.Value)

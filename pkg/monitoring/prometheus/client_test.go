@@ -29,7 +29,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
 
-// respondJSON answers with a body that is JSON.
+// respondJSON responds with a JSON body.
 func respondJSON(body string) http.HandlerFunc {
 	return respond(http.StatusOK, "application/json", body)
 }
@@ -44,7 +44,7 @@ func respond(code int, contentType, body string) http.HandlerFunc {
 
 const emptyResult = `{"status":"success","data":{"resultType":"vector","result":[]}}`
 
-// firingResponse is an answer with alerts, each given by its labels.
+// firingResponse returns a response with alerts, each defined by its labels.
 func firingResponse(alerts ...map[string]string) string {
 	type sample struct {
 		Metric map[string]string `json:"metric"`
@@ -65,7 +65,7 @@ func alert(name, namespace string) map[string]string {
 	return map[string]string{"__name__": "ALERTS", "alertname": name, "namespace": namespace, "severity": "critical"}
 }
 
-// serve starts a server over HTTPS and says how to ask it.
+// serve starts an HTTPS server and returns the options of its client.
 func serve(tb testing.TB, handler http.Handler) prometheus.Options {
 	tb.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +152,7 @@ func TestCriticalAlerts(t *testing.T) {
 	}
 }
 
-func TestWhateverIsNotAWholeSuccessIsAnError(t *testing.T) {
+func TestCriticalAlerts_returns_an_error_unless_the_response_is_complete(t *testing.T) {
 	t.Parallel()
 	junk, blank := file(t, "a\r\nb"), file(t, " \n")
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
@@ -254,10 +254,10 @@ func unreachable(o *prometheus.Options) {
 	o.HTTPClient.URL = server.URL
 }
 
-// untrusted trusts an authority that is not the server's.
+// untrusted makes the client distrust the certificate of the server.
 func untrusted(o *prometheus.Options) { o.HTTPClient.CAFile = "" }
 
-// drips sends a byte now and then, and never the last one.
+// drips sends a byte from time to time, and never the last one.
 func drips(w http.ResponseWriter, r *http.Request) {
 	for {
 		if _, err := io.WriteString(w, " "); err != nil {
@@ -304,7 +304,7 @@ func babbles(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// redirects sends the question to another path, where nothing is firing.
+// redirects redirects the query to a path without firing alerts.
 func redirects(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/elsewhere" {
@@ -315,8 +315,8 @@ func redirects(code int) http.HandlerFunc {
 	}
 }
 
-// Else a record would be written for each try.
-func TestTheSameTroubleIsToldInTheSameWords(t *testing.T) {
+// Otherwise, each attempt would save the record.
+func TestErrors_are_stable(t *testing.T) {
 	t.Parallel()
 	o := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		connection, _, err := http.NewResponseController(w).Hijack()
@@ -335,7 +335,7 @@ func TestTheSameTroubleIsToldInTheSameWords(t *testing.T) {
 	}
 }
 
-func TestWhatIsSent(t *testing.T) {
+func TestCriticalAlerts_request(t *testing.T) {
 	t.Parallel()
 	const query = `up{job="a&b=c"}`
 	type request struct{ Method, Path, Query, Token string }
@@ -349,7 +349,7 @@ func TestWhatIsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The token is exchanged between the questions.
+	// The token changes between the queries.
 	for _, token := range []string{"first", "second\n"} {
 		if err := os.WriteFile(o.HTTPClient.TokenFile, []byte(token), 0o600); err != nil {
 			t.Fatal(err)
@@ -367,8 +367,8 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// The authorities are exchanged while the operator runs, and then the server's certificate is.
-func TestTheAuthoritiesAreReadForEachConnection(t *testing.T) {
+// The CAs change while the operator runs, and then the certificate of the server does.
+func TestCAs_are_read_for_each_connection(t *testing.T) {
 	t.Parallel()
 	o := serve(t, respondJSON(emptyResult))
 	right, err := os.ReadFile(o.HTTPClient.CAFile)
@@ -391,7 +391,7 @@ func TestTheAuthoritiesAreReadForEachConnection(t *testing.T) {
 	}
 }
 
-func TestOneConnectionDoesForAllQuestions(t *testing.T) {
+func TestCriticalAlerts_reuses_one_connection(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"answers":  respondJSON(firingResponse(alert("A", "x"))),
@@ -423,7 +423,7 @@ func TestOneConnectionDoesForAllQuestions(t *testing.T) {
 	}
 }
 
-func TestTheProxyOfTheEnvironmentIsNotAsked(t *testing.T) {
+func TestProxy_of_the_environment_is_not_used(t *testing.T) {
 	proxy := httptest.NewServer(respondJSON(emptyResult))
 	t.Cleanup(proxy.Close)
 	t.Setenv("HTTP_PROXY", proxy.URL)
@@ -433,7 +433,7 @@ func TestTheProxyOfTheEnvironmentIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestACallThatIsGivenUpSaysSo(t *testing.T) {
+func TestCriticalAlerts_that_is_cancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	o := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -449,12 +449,12 @@ func TestACallThatIsGivenUpSaysSo(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+func TestNew_rejects_invalid_options(t *testing.T) {
 	t.Parallel()
 	at := httpclient.Options{URL: "https://prometheus:9090"}
 	cases := map[string]struct {
 		options prometheus.Options
-		want    string // empty: it is taken
+		want    string // empty means accepted
 	}{
 		"these are good": {prometheus.Options{HTTPClient: at}, ""},
 		"no URL":         {prometheus.Options{}, `the URL of Prometheus is "", must begin with https://`},
@@ -470,7 +470,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// Nothing that is answered is taken for health unless it says so, whole.
+// No response counts as healthy unless it is complete and reports success.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		emptyResult, firingResponse(alert("A", "x")), firingResponse(alert("Watchdog", "x")), "null", "{}", `{"status":"error"}`, emptyResult[:40],

@@ -306,7 +306,7 @@ func TestTheProxyIsTheOneThatIsGiven(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
+func TestNew_rejects_invalid_options(t *testing.T) {
 	t.Parallel()
 	good := externaldeps.Options{URLs: []string{"https://quay.io/v2/", "http://10.0.0.1:8080?a=b"}, Timeout: 15 * time.Second, Interval: time.Minute}
 	cases := map[string]struct {

@@ -67,7 +67,7 @@ expect:
       that: "true"
 `
 
-func TestAScenarioWithMonitoring(t *testing.T) {
+func TestScenario_with_monitoring(t *testing.T) {
 	ctrl.SetLogger(logr.Discard()) // the simulators have a log file
 	story, err := scenario.Decode("alerting.yaml", []byte(alerting))
 	if err != nil {

@@ -48,7 +48,7 @@ func TestAlertmanager_objects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code   int
 		answer string
-		want   []string // namespace, name and uid
+		want   []string // namespace, name and UID
 		fails  bool
 	}{
 		"alerts":         {http.StatusOK, `[{"fingerprint": "1", "labels": {"alertname": "Smoke", "namespace": "kitchen"}}, {"fingerprint": "2", "labels": {}}]`, []string{"kitchen/Smoke 1", "/ 2"}, false},
@@ -61,7 +61,7 @@ func TestAlertmanager_objects(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(tc.code)
-				_, _ = w.Write([]byte(tc.answer)) // a client that is gone fails the test
+				_, _ = w.Write([]byte(tc.answer)) // a failed write fails the test through the client
 			}))
 			defer server.Close()
 			found, err := fromAlertmanager(t.Context(), scenario.KindAlert, server.URL, "labels.alertname", "fingerprint")

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// runScenario runs a scenario, and returns the log of its rules and what was not as expected.
+// runScenario runs a scenario. It returns the log of its rules and the unmet expectations.
 func runScenario(t *testing.T, story *scenario.Scenario) (log string, problems []string) {
 	t.Helper()
 	world, err := virtual.New(story)
