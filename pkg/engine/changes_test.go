@@ -144,7 +144,7 @@ func TestWaitUntil_waits_without_a_write(t *testing.T) {
 		t.Fatalf("the next pass is at %s, %v, want it at %s", next, err, until)
 	}
 	saves := w.store.saves
-	for at := time.Minute; at < 47*time.Hour; at += 7 * time.Minute { // whatever happens meanwhile
+	for at := time.Minute; at < 47*time.Hour; at += 7 * time.Minute { // whatever happens in between
 		w.clock.SetTime(noon.Add(at))
 		e := &engine.Engine{Clock: w.clock, Save: w.store.save}
 		if _, next, err := e.Pass(t.Context(), s.book(), w.store.load(), s.Constraints); err != nil || !next.Equal(until) {
@@ -264,7 +264,8 @@ func TestKeepAlive_is_renewed_whatever_blocks_the_step(t *testing.T) {
 	}
 }
 
-// failsAfterFirst says no when the empty record is compared with the cluster, and fails then.
+// failsAfterFirst returns false when the empty record is compared with the cluster, and then
+// errors.
 func failsAfterFirst() func() (bool, error) {
 	calls := 0
 	return func() (bool, error) {

@@ -18,8 +18,8 @@ func ago(d time.Duration) *metav1.Time {
 	return &metav1.Time{Time: noon.Add(-d).Truncate(time.Second)}
 }
 
-// People edit what they can reach. Whatever they leave, a finished step stays
-// finished, and an unfinished one is taken up.
+// People edit records. Whatever they leave, a finished step stays finished, and an unfinished one
+// is continued.
 func TestRecord_that_is_damaged_is_continued(t *testing.T) {
 	t.Parallel()
 	done := func(name string) history.StepCondition {
@@ -137,8 +137,8 @@ func TestRecord_that_is_damaged_is_continued(t *testing.T) {
 	}
 }
 
-// Its time cannot be up if nobody knows when it began; it has begun now, and
-// that is saved with the next sign of life.
+// A step whose start is unknown cannot time out. Now is recorded as its start, and saved with the
+// next heartbeat.
 func TestRecord_without_a_start_time_starts_now(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
@@ -155,8 +155,7 @@ func TestRecord_without_a_start_time_starts_now(t *testing.T) {
 	}
 }
 
-// A damaged record must not make every pass save: a save is an event, and an
-// event is a pass.
+// A damaged record must not be saved in every pass: a save is an event, and an event causes a pass.
 func TestRecord_with_a_duplicate_is_not_saved_in_every_pass(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
@@ -168,7 +167,7 @@ func TestRecord_with_a_duplicate_is_not_saved_in_every_pass(t *testing.T) {
 	record.Conditions = append(record.Conditions, history.StepCondition{Type: "First", Status: "False", Reason: "NotYet", StartTime: ago(0)})
 	w.store.put(record)
 	saves := w.store.saves
-	for range 3 { // three events at one moment
+	for range 3 { // three events at one time
 		if _, err := w.pass(); err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// deadlines are all ways in which a step can have one. Each brings a script to
-// where it waits in the step, and says when its time is up.
+// deadlines are all ways in which a step can have a deadline. Each runs a script until it waits in
+// the step, and returns the deadline.
 var deadlines = map[string]struct {
 	step, reason string
 	set          func(w *world, s *script)
@@ -65,7 +65,7 @@ func TestDeadline_stops_the_step(t *testing.T) {
 	reached := map[string]struct {
 		so     func(s *script, step string)
 		status metav1.ConditionStatus
-		reason string // empty: the deadline's
+		reason string // empty means the deadline's
 		over   bool
 	}{
 		"not reached":               {func(s *script, step string) { s.setReached(step, false, nil) }, metav1.ConditionFalse, "", true},
@@ -77,7 +77,7 @@ func TestDeadline_stops_the_step(t *testing.T) {
 	for name, deadline := range deadlines {
 		for how, is := range reached {
 			if deadline.step == "Commit" && how == "without Reached" {
-				continue // Validate refuses it
+				continue // Validate rejects it
 			}
 			for _, off := range []time.Duration{-9 * time.Minute, -time.Second, -1, 0, 1, time.Second, 24 * time.Hour} {
 				t.Run(name+"/"+how+"/"+off.String(), func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestDeadline_retries_errors_of_Reached(t *testing.T) {
 		s.setResult("Commit", engine.Wait("Requested", "asked for it"))
 		calls := 0
 		s.reached["Commit"] = func() (bool, error) {
-			if w.clock.Now().Before(s.CommitBy) { // asked because there is no record
+			if w.clock.Now().Before(s.CommitBy) { // called because the record is empty
 				return false, nil
 			}
 			if calls++; w.clock.Now().After(noon.Add(time.Hour)) {
@@ -177,7 +177,7 @@ func TestDeadline_is_met_exactly(t *testing.T) {
 	}
 }
 
-// Restarts are in every pass of every test: each has an engine of its own.
+// Every pass of every test is a restart: each has a new engine.
 func TestDeadline_with_the_operator_down_from_any_time(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
@@ -203,7 +203,7 @@ func TestDeadline_with_the_operator_down_from_any_time(t *testing.T) {
 	}
 }
 
-// assertAborted checks that an upgrade ended so, before its commit.
+// assertAborted checks that an upgrade was aborted before its commit, for that reason.
 func (c *cluster) assertAborted(reason string) {
 	c.t.Helper()
 	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints())
@@ -224,7 +224,7 @@ func TestClock_may_jump_at_every_save(t *testing.T) {
 			for n := 1; n <= saves; n += 2 {
 				c := newCluster(t)
 				c.runUntil(func() bool { return c.store.saves >= n })
-				for i := range c.events { // the cluster has no clock
+				for i := range c.events { // the cluster follows the clock
 					c.events[i].at = c.events[i].at.Add(jump)
 				}
 				c.clock.SetTime(c.clock.Now().Add(jump))
@@ -253,7 +253,7 @@ func TestClock_that_jumps_back_reopens_no_finished_step(t *testing.T) {
 	}
 }
 
-// After a jump back, the record speaks of the future. It is renewed at once, and
+// After a jump back, the times in the record are in the future. The record is saved at once, and
 // errors are retried with delays that grow from now on.
 func TestClock_that_jumps_back_keeps_heartbeats_and_delays(t *testing.T) {
 	t.Parallel()

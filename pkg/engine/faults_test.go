@@ -36,8 +36,8 @@ func TestUpgrade_without_faults(t *testing.T) {
 	}
 }
 
-// Whatever becomes of any one save, the upgrade ends as if nothing had been:
-// the promises about each call are checked on the way (see world.check).
+// Whatever happens to one save, the upgrade ends as it does without faults. The guarantees about
+// each call are checked in every pass (see world.check).
 func TestSave_may_fail_in_every_way(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
@@ -62,7 +62,7 @@ func TestSave_may_fail_in_every_way(t *testing.T) {
 	}
 }
 
-// Every second save fails, and every life ends after a few.
+// Every second save fails, and every process ends after a few.
 func TestSave_may_fail_every_time(t *testing.T) {
 	t.Parallel()
 	want, _, _ := runUndisturbed(t)
@@ -99,7 +99,7 @@ func TestCrash_in_every_call_of_a_step(t *testing.T) {
 				if diff := cmp.Diff(want, c.end()); diff != "" {
 					t.Errorf("a crash in call %d (-undisturbed +disturbed):\n%s", n, diff)
 				}
-				if c.calls[n-1] != c.calls[n] { // at least once: it is tried again first of all
+				if c.calls[n-1] != c.calls[n] { // at least once: it is retried first
 					t.Errorf("after a crash in %s, %s was called", c.calls[n-1], c.calls[n])
 				}
 			}
@@ -107,9 +107,8 @@ func TestCrash_in_every_call_of_a_step(t *testing.T) {
 	}
 }
 
-// The record is lost at every save and at every call. Before the commit the
-// upgrade begins anew; after it, it goes on after the committing step, also if
-// the window has closed meanwhile.
+// The record is lost at every save and at every call. Before the commit the upgrade starts anew.
+// After it, the upgrade continues after the committing step, also if the window has closed.
 func TestRecord_may_be_lost_at_any_time(t *testing.T) {
 	t.Parallel()
 	want, saves, calls := runUndisturbed(t)
@@ -203,8 +202,8 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 	}
 }
 
-// Record first has an order within one pass too: the save that a step began,
-// its call, and the end of it in the save before the next call.
+// Within one pass, too, the start of a step is saved before the step is called, and its result
+// before the next call.
 func TestRecord_is_saved_before_the_step_is_called(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
@@ -229,7 +228,7 @@ func TestRecord_is_saved_before_the_step_is_called(t *testing.T) {
 	}
 }
 
-// only lets the n-th save meet its fate, and keeps all others.
+// only applies a fate to the n-th save, and stores all others.
 func only(n int, f fate) func(int) fate {
 	return func(save int) fate {
 		if save == n {

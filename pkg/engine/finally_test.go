@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// newFinally is a script with two final steps.
+// newFinally returns a script with two final steps.
 func newFinally(t *testing.T) (*world, *script) {
 	t.Helper()
 	w, s := newScript(t, "First", "Commit", "Last")

@@ -16,10 +16,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// FuzzAnyRecordWithAnyTable hands the engine records that nobody can have
-// written, with tables that they were not written for, lets saves fail and the
-// clock jump. It never panics, never calls a finished step, never loses one, and
-// comes to rest. What is promised of every call is checked too (see world.check).
+// FuzzAnyRecordWithAnyTable passes random records and unrelated tables to the engine, lets saves
+// fail and the clock jump. The engine never panics, never calls or loses a finished step, and comes
+// to rest. The guarantees about every call are checked, too (see world.check).
 func FuzzAnyRecordWithAnyTable(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("any record with any table, and a few more bytes than it takes to have some of each"))
@@ -56,7 +55,7 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 
 			saves, next := w.store.saves, time.Time{}
 			w.store.plan = func(int) fate { return applied }
-			if err == nil { // nothing happens, so nothing is saved
+			if err == nil { // nothing changes, so nothing is saved
 				if next, err = w.pass(); err != nil || w.store.saves > saves {
 					t.Errorf("nothing happened between two passes, and the second made %d saves, %v", w.store.saves-saves, err)
 				}
@@ -71,7 +70,7 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 	})
 }
 
-// assertFinishedUnchanged checks that each step that was over is in the record still, as it was.
+// assertFinishedUnchanged checks that each finished step is still in the record, unchanged.
 func assertFinishedUnchanged(t tester, before, after history.Record) {
 	t.Helper()
 	for _, c := range before.Conditions {
@@ -85,10 +84,11 @@ func assertFinishedUnchanged(t tester, before, after history.Record) {
 	}
 }
 
-// dice makes things up from the fuzzer's bytes. When these are used up, all is zero.
+// dice makes random choices from the bytes of the fuzzer. When the bytes are used up, it returns
+// zeros.
 type dice struct{ left []byte }
 
-// roll is a number below that.
+// roll returns a number from 0 to below-1.
 func (d *dice) roll(below int) int {
 	if len(d.left) == 0 {
 		return 0
@@ -98,7 +98,7 @@ func (d *dice) roll(below int) int {
 	return n % below
 }
 
-// pick is one of these; the first is likeliest.
+// pick returns one of the values; the first is the most likely.
 func pick[T any](d *dice, these ...T) T { return these[d.roll(len(these))] }
 
 func (d *dice) duration() time.Duration {
@@ -130,7 +130,7 @@ func (d *dice) constraints() engine.Constraints {
 func (d *dice) table() engine.Runbook {
 	book := engine.Runbook{MissedAs: pick(d, "", "Expired")}
 	names := slices.Clone(pool)
-	name := func() string { // one that is not taken
+	name := func() string { // an unused name
 		i := d.roll(len(names))
 		taken := names[i]
 		names = slices.Delete(names, i, i+1)

@@ -17,7 +17,7 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// recordCall is a step that answers so, and writes down that it was called.
+// recordCall returns a step that records its call and returns the result.
 func recordCall(calls *[]string, name string, result engine.Result, err error) engine.UpgradeStep {
 	return func(context.Context, engine.Run) (engine.Result, error) {
 		*calls = append(*calls, name)
@@ -54,7 +54,7 @@ func TestGates(t *testing.T) {
 				{Name: "First", Check: recordCall(&calls, "first", tc.gates[0], nil)},
 				{Name: "Second", Check: recordCall(&calls, "second", tc.gates[1], tc.err)},
 			}
-			for range 2 { // nothing is remembered
+			for range 2 { // nothing is kept between passes
 				calls = nil
 				w.store.lose()
 				if _, err := w.pass(); err != nil {
@@ -72,7 +72,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// What a step has done already is answered by Observe: gates and Do are not called again.
+// Observe returns what a step has already done: gates and Do are not called again.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -110,7 +110,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// In the world: the gate shuts between the check before and the moment of commencing.
+// The gate closes between the health check and the commit.
 func TestGates_close_at_the_moment_of_commencing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

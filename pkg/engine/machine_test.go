@@ -13,9 +13,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Any trouble in any order: whatever happens, every call is as promised (see
-// world.check), what is over stays over, what is committed is not given up for
-// the window or a cancellation, and once the trouble is over, so is the upgrade.
+// Random faults in random order: every call is as guaranteed (see world.check), finished steps stay
+// finished, a committed upgrade is not aborted because of the window or a cancellation, and the
+// upgrade ends once the faults do.
 func TestRandom_faults_in_any_order(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

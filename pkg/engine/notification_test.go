@@ -9,7 +9,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// Whoever was told by an earlier release recognises the repeat by this one.
+// A receiver that was notified by an earlier release recognizes the repetition by this one.
 func TestNotificationID_is_stable(t *testing.T) {
 	t.Parallel()
 	if got, want := engine.NotificationID("39fbb566-06b0", "2026-03-01T12:00:00Z", "4.4.6 PreHealthCheck", "True"), "a6e3122e485b714b"; got != want {

@@ -18,7 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// scheduleEvery lets something happen every so often, for as long as that.
+// scheduleEvery calls a function at an interval until a time.
 func scheduleEvery(w *world, every, until time.Duration, do func()) {
 	for at := every; at <= until; at += every {
 		w.after(at, do)
@@ -122,7 +122,7 @@ func TestErrors_are_retried_with_backoff(t *testing.T) {
 	}
 	for i := 2; i < len(at); i++ {
 		delay, before := at[i].Sub(at[i-1]), at[i-1].Sub(at[i-2])
-		if delay < before && at[i].Sub(at[0]) < maxIdle-time.Second || delay > maxIdle { // a sign of life is a look of its own
+		if delay < before && at[i].Sub(at[0]) < maxIdle-time.Second || delay > maxIdle { // a heartbeat is a pass of its own
 			t.Errorf("retry %d comes after %s, and the one before came after %s", i, delay, before)
 		}
 	}
@@ -178,7 +178,7 @@ func TestOnTransition_is_called_with_what_was_saved(t *testing.T) {
 	w.advance(next)
 	s.setResult("Commit", engine.Done("accepted"))
 	s.setResult("Last", engine.Fail("Broken", "it is broken"))
-	w.store.plan = only(w.store.saves+1, refused) // not saved, not told
+	w.store.plan = only(w.store.saves+1, refused) // not saved, so not reported
 	w.run()
 	var got []string
 	for _, transition := range w.transitions {

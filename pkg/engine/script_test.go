@@ -11,17 +11,18 @@ import (
 
 type ctx = context.Context
 
-// script is a table whose steps answer what the test tells them, and "done"
-// until it does. The step named Commit commits.
+// script is a table whose steps return what the test sets, and Done by default. The step named
+// Commit commits.
 type script struct {
 	engine.Runbook
 	engine.Constraints
 	handlers     map[string]func(engine.Run) (engine.Result, error)
 	reached      map[string]func() (bool, error)
-	reachedCalls []string // whose Reached was asked, in order
+	reachedCalls []string // steps whose Reached was called, in order
 }
 
-// newScript is a world with that table, and with the clean-up First- and LastCleaned.
+// newScript returns a world with that table, and with the cleanup steps FirstCleaned and
+// LastCleaned.
 func newScript(t tester, steps ...string) (*world, *script) {
 	s := &script{handlers: map[string]func(engine.Run) (engine.Result, error){}, reached: map[string]func() (bool, error){}}
 	for _, name := range steps {
@@ -56,7 +57,7 @@ func (s *script) step(name string) engine.Step {
 	}
 }
 
-// at is the step of that name, to be changed.
+// at returns the step of that name, to be changed.
 func (s *script) at(name string) *engine.Step {
 	for _, steps := range [][]engine.Step{s.Steps, s.Cleanup, s.Finally} {
 		for i := range steps {
@@ -84,7 +85,7 @@ func (s *script) setReached(name string, so bool, err error) {
 	s.reached[name] = func() (bool, error) { return so, err }
 }
 
-// always answers the same whenever it is asked.
+// always returns the same result for every call.
 func always(so bool) func(context.Context) (bool, error) {
 	return func(context.Context) (bool, error) { return so, nil }
 }

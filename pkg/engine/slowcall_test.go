@@ -15,11 +15,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// bubble is the clock of synctest's bubbles, in which sleeping takes no time.
+// bubble is the clock of synctest bubbles, in which sleeping takes no time.
 var bubble = clock.RealClock{}
 
-// A step that is slow itself must not act after its deadline either, must not
-// hang the pass, and what fell due meanwhile is due at once.
+// A slow step must not act after its deadline, must not block the pass, and what fell due meanwhile
+// is due at once.
 func TestCall_ends_at_its_deadline(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -72,7 +72,7 @@ func TestCall_ends_at_its_deadline(t *testing.T) {
 	}
 }
 
-// The call takes half a minute and minds nothing; meanwhile the window closes.
+// The call takes half a minute and ignores its context; meanwhile the window closes.
 func TestCall_during_which_something_fell_due(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// A verdict is taken of the very records that an upgrade leaves on its way.
+// Records are summarized as an upgrade leaves them.
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	wait := engine.Wait("NotYet", "a while")
@@ -21,7 +21,7 @@ func TestSummarize(t *testing.T) {
 		Committed, Over  bool
 		Current, Failure string
 		Slow             bool
-		Deadline         time.Duration // after the window's beginning; 0: none
+		Deadline         time.Duration // after the start of the window; 0 means none
 	}
 	for name, tc := range map[string]struct {
 		set   func(s *script)
@@ -128,9 +128,9 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// What Assess calls the deadline is when the engine acts on it, and what it
-// calls over is when the engine wants to look no more, at every moment of an
-// upgrade. (The second is checked in every pass of every world.)
+// Summarize's deadline is when the engine acts on it, and Summarize reports an upgrade as finished
+// when the engine requests no further pass, at any time of an upgrade. (Every pass of every world
+// checks the latter.)
 func TestSummarize_agrees_with_Pass_at_any_time(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -18,7 +18,7 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 	wait := engine.Wait("NotYet", "a while")
 	for name, tc := range map[string]struct {
 		before    []string
-		waits     string // the step in which it waits as the table changes
+		waits     string // the step that waits when the table changes
 		fails     string // the step that fails before that
 		change    func(s *script)
 		calls     []string // after the change
@@ -177,13 +177,13 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 	}
 }
 
-// renameStep gives a step the name Renamed, as a later release would: what it does stays.
+// renameStep renames a step to Renamed, as a later release would, without changing what it does.
 func renameStep(s *script, formerName string) {
 	step := s.at(formerName)
 	step.Name, step.FormerNames = "Renamed", append(step.FormerNames, formerName)
 }
 
-// A deadline is measured from when the step was first tried under its old name.
+// A deadline is measured from the start of the step under its former name.
 func TestTable_renamed_step_keeps_its_deadline(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
@@ -197,8 +197,8 @@ func TestTable_renamed_step_keeps_its_deadline(t *testing.T) {
 	}
 }
 
-// The operator is replaced by another release at every save: one step renamed,
-// one removed, two added and two reordered.
+// The operator is replaced by another release at every save: one step renamed, one removed, two
+// added, and two reordered.
 func TestTable_may_change_at_every_save(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// requested is a script whose committing step makes a request that can be withdrawn: Observe waits
-// for as long as it is made, and Undo withdraws it.
+// requested returns a script whose committing step makes a request that can be withdrawn: Observe
+// waits while the request exists, and Undo withdraws it.
 func requested(t *testing.T) (w *world, s *script, isRequested *bool) {
 	t.Helper()
 	w, s = newScript(t, "First", "Commit", "Last")
@@ -83,7 +83,7 @@ func TestHold_withdraws_the_request_and_makes_it_again(t *testing.T) {
 func TestHold_withdraws(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		results []engine.Result // of Undo, one after another
+		results []engine.Result // of Undo, in order
 		err     error           // of the first
 		reasons []string        // of the step after each pass
 		calls   int
@@ -123,7 +123,7 @@ func TestHold_withdraws(t *testing.T) {
 	}
 }
 
-// A request that another client has made is not ours to withdraw.
+// A request of another client is not withdrawn.
 func TestHold_leaves_alone_what_was_never_requested(t *testing.T) {
 	t.Parallel()
 	w, s, isRequested := requested(t)
@@ -178,8 +178,8 @@ func TestCleanup_knows_whether_the_upgrade_was_requested(t *testing.T) {
 	}
 }
 
-// Another client starts the very update: the upgrade is adopted, whatever step it waits in, and
-// whether its window closes, it is held, or it is cancelled.
+// Another client starts the same update: the upgrade is adopted in every waiting step, also if its
+// window closes, it is held, or it is cancelled.
 func TestCommit_by_another_client(t *testing.T) {
 	t.Parallel()
 	want := []string{"First True AlreadyReached", "Second True AlreadyReached", "Commit True AlreadyReached", "ControlPlane True AlreadyReached", "Last True Done"}
@@ -232,7 +232,7 @@ func TestCommit_by_another_client(t *testing.T) {
 	}
 }
 
-// What cannot be determined ends no upgrade.
+// An upgrade is not ended while its state cannot be determined.
 func TestCommit_by_another_client_cannot_be_determined(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
@@ -247,7 +247,7 @@ func TestCommit_by_another_client_cannot_be_determined(t *testing.T) {
 	}
 }
 
-// A record of an earlier release does not hold whether the upgrade was requested: it may have been.
+// A record of an earlier release does not show whether the upgrade was requested: it may have been.
 func TestCleanup_of_an_earlier_release(t *testing.T) {
 	t.Parallel()
 	w, s, _ := requested(t)

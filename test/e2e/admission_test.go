@@ -316,7 +316,8 @@ func TestAdmissionPolicies(t *testing.T) {
 	})
 }
 
-// administrator returns a client that RBAC allows everything, and that admission policies take for the operator.
+// administrator returns a client that RBAC allows everything, and that admission policies treat as
+// the operator.
 func (s *server) administrator(t *testing.T, namespace string) client.Client {
 	t.Helper()
 	access := rest.CopyConfig(s.RESTConfig())

@@ -29,9 +29,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
-// checkAftermath fails unless what must hold after any story does: the lock is held, the finalizer set and alerts silenced
-// exactly while an upgrade is under way, the metrics are about upgrades as they are, each notification was sent once and
-// arrived in order, the ServiceAccount's permissions were enough, no request was wrong, and the operator did not panic.
+// checkAftermath fails unless the invariants of every scenario hold: the lock is held, the
+// finalizer is set, and alerts are silenced exactly while an upgrade is in progress; the metrics
+// match the upgrades; each notification was sent once, in order; no request was forbidden or
+// invalid; and the operator did not panic.
 func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) {
 	t.Helper()
 	userClient := newUserClient(t, cluster)
@@ -58,7 +59,7 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 	})
 	for _, r := range auditedRequests(t, cluster) {
 		if cluster.StartingAt(r.Received) {
-			continue // the API server did not know yet what it may allow
+			continue // the API server had not loaded the roles yet
 		}
 		switch r.Response.Code {
 		case http.StatusBadRequest, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
@@ -67,7 +68,7 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 	}
 	for _, replica := range operator.Replicas() {
 		log, err := os.ReadFile(replica.Log())
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // one that was never started wrote none
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // an operator that was never started has no log
 			t.Error(err)
 		}
 		if bytes.Contains(log, []byte("panic")) {
@@ -76,7 +77,7 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 	}
 }
 
-// inProgress is the attempt that has begun and is not over; nil if there is none.
+// inProgress returns the attempt that has started and is not finished; nil means none.
 func inProgress(config *v1alpha1.UpgradeConfig) *history.Record {
 	i := slices.IndexFunc(config.Status.History, func(h history.Record) bool { return h.StartTime != nil && h.CompleteTime == nil })
 	if i < 0 {
@@ -85,7 +86,7 @@ func inProgress(config *v1alpha1.UpgradeConfig) *history.Record {
 	return &config.Status.History[i]
 }
 
-// checkCleanup says that an upgrade has failed and is still being cleaned up after.
+// checkCleanup returns an error if an upgrade has failed and its cleanup is not finished.
 func checkCleanup(config *v1alpha1.UpgradeConfig) error {
 	if current := inProgress(config); current != nil && current.Phase == history.PhaseFailed {
 		return fmt.Errorf("UpgradeConfig %s: the clean-up of %s is not over", config.Name, current.Version)
@@ -93,7 +94,8 @@ func checkCleanup(config *v1alpha1.UpgradeConfig) error {
 	return nil
 }
 
-// checkExtraNodes says that extra nodes, or what they are made by, are there although no upgrade is under way.
+// checkExtraNodes returns an error if extra nodes, Machines, or MachineSets exist although no
+// upgrade is in progress.
 func checkExtraNodes(ctx context.Context, userClient client.Client, configs []v1alpha1.UpgradeConfig) error {
 	if slices.ContainsFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return inProgress(&c) != nil }) {
 		return nil
@@ -141,8 +143,8 @@ func checkLock(ctx context.Context, userClient client.Client, configs []v1alpha1
 	return nil
 }
 
-// checkNotifications compares the notifications about each version with its history: at most one of each kind in each
-// attempt, and at least one of what has come true.
+// checkNotifications compares the notifications about each version with its history: at most one of
+// each kind in each attempt, and at least one of each that is due.
 func checkNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) error {
 	var errs []error
 	for _, h := range config.Status.History {
@@ -162,7 +164,8 @@ func checkNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) e
 	return errors.Join(errs...)
 }
 
-// notifications counts the distinct ones about a version. The same one twice would be one Event with a count.
+// notifications counts the distinct notifications about a version. A repeated one is one Event with
+// a count.
 func notifications(config *v1alpha1.UpgradeConfig, events []corev1.Event, reason, version string) int {
 	n := 0
 	for _, event := range events {

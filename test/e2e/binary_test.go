@@ -43,7 +43,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// program is the operator's executable.
+// program returns the path of the operator's executable.
 func program(t *testing.T) string {
 	t.Helper()
 	bin, err := controlplane.FindBinDir()
@@ -56,7 +56,7 @@ func program(t *testing.T) string {
 	return filepath.Join(bin, "operator")
 }
 
-// runOperator runs the operator as somebody without any access to a cluster would, until it ends.
+// runOperator runs the operator without access to a cluster, until it ends.
 func runOperator(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -161,13 +161,14 @@ type replica struct {
 	probes, metric string
 }
 
-// startReplica starts an operator; it ends with the test, and must then end in peace.
+// startReplica starts an operator. It is terminated at the end of the test, and must then end
+// without an error.
 func startReplica(t *testing.T, kubeconfig string, flags ...string) *replica {
 	t.Helper()
 	return startProgram(t, program(t), kubeconfig, flags...)
 }
 
-// startProgram starts a program as an operator, as startReplica does.
+// startProgram starts a program as startReplica starts the operator.
 func startProgram(t *testing.T, path, kubeconfig string, flags ...string) *replica {
 	t.Helper()
 	r := &replica{log: filepath.Join(t.TempDir(), "operator.log"), probes: freeAddress(t), metric: freeAddress(t)}
@@ -207,7 +208,7 @@ func (r *replica) readLog(t *testing.T) string {
 	return readFile(t, r.log)
 }
 
-// probe is the status of a probe, 0 while nobody answers.
+// probe returns the status code of a probe; 0 means no response.
 func (r *replica) probe(ctx context.Context, path string) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.probes+path, http.NoBody)
 	if err != nil {
@@ -221,7 +222,7 @@ func (r *replica) probe(ctx context.Context, path string) int {
 	return response.StatusCode
 }
 
-// scrape asks for the metrics, with a token unless it is empty.
+// scrape requests the metrics, with a token unless it is empty.
 func (r *replica) scrape(t *testing.T, token string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+r.metric+"/metrics", http.NoBody)
@@ -268,7 +269,8 @@ func (s *server) account(t *testing.T, name string) (kubeconfig, token string) {
 	return kubeconfig, access.BearerToken
 }
 
-// openshift brings what of OpenShift the operator's manifests speak of: kinds, but for some, and the namespace of its monitoring.
+// openshift creates the kinds of OpenShift that the manifests of the operator refer to, except
+// some, and the namespace of its monitoring.
 func (s *server) openshift(t *testing.T, without ...string) {
 	t.Helper()
 	objects, err := manifests.Read(crds.Files)
@@ -338,7 +340,7 @@ func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
 	}
 }
 
-// checkMetricsAccess asks for the metrics of a replica as different people would.
+// checkMetricsAccess requests the metrics of a replica with different credentials.
 func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 	t.Helper()
 	for name, permitted := range map[string]bool{"reader": true, "stranger": false} {
@@ -386,7 +388,7 @@ func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 		if tc.want != http.StatusOK {
 			continue
 		}
-		// What the alerts ask for that is there whether or not there is an upgrade.
+		// The series that alerts query and that exist without an upgrade, too.
 		for _, series := range []string{
 			"leader_election_master_status{name=\"managed-upgrade-operator-leader\"} 1", "managed_upgrade_configuration_valid 1",
 			"managed_upgrade_notification_failures_total{channel=\"events\"} 0", "managed_upgrade_notification_failures_total{channel=\"webhook\"} 0",
@@ -398,7 +400,8 @@ func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 	}
 }
 
-// checkCertificateReload brings the certificate of the metrics into its folder while the replica runs.
+// checkCertificateReload writes the certificate of the metrics into its folder while the replica
+// runs.
 func (r *replica) checkCertificateReload(t *testing.T, folder string) {
 	t.Helper()
 	const name = "metrics.svc"
@@ -430,7 +433,8 @@ func (r *replica) checkCertificateReload(t *testing.T, folder string) {
 	}
 }
 
-// forbidden are the requests of a ServiceAccount that were refused for want of a permission, from the audit log.
+// forbidden returns the requests of a ServiceAccount that were rejected for lack of a permission,
+// from the audit log.
 func (s *server) forbidden(t *testing.T, account string) []string {
 	t.Helper()
 	var found []string
@@ -442,7 +446,7 @@ func (s *server) forbidden(t *testing.T, account string) []string {
 			ResponseStatus struct{ Code int }
 		}
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			continue // the last line may be half written
+			continue // the last line may be incomplete
 		}
 		if event.ResponseStatus.Code == http.StatusForbidden && event.User.Username == "system:serviceaccount:"+home+":"+account {
 			found = append(found, event.Verb+" "+event.RequestURI)

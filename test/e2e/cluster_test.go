@@ -25,11 +25,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
-// repository is the checkout, seen from here.
+// repository is the path of the checkout.
 const repository = "../.."
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // what clients log about an API server that is down belongs to no test
+	klog.SetLogger(logr.Discard()) // clients log errors while an API server is down
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
 	if afterAll != nil {
@@ -38,8 +38,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// stateFolder is removed in the end, unless the test failed: then it tells where it is. No process that names it in its
-// arguments, as all of a cluster do, may outlive the test.
+// stateFolder returns a folder that is removed at the end, unless the test failed: then its path is
+// logged. No process with the folder in its arguments may outlive the test; all processes of a
+// cluster have it.
 func stateFolder(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "e2e-") //nolint:usetesting // it stays if the test fails
@@ -61,8 +62,8 @@ func stateFolder(tb testing.TB) string {
 	return dir
 }
 
-// processesOf are those that name the folder in their arguments or have their root folder in it, by id and arguments.
-// Only Linux can tell.
+// processesOf returns the processes with the folder in their arguments or their root folder in it,
+// by ID and arguments. It returns none on systems other than Linux.
 func processesOf(tb testing.TB, dir string) []string {
 	tb.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -81,7 +82,8 @@ func processesOf(tb testing.TB, dir string) []string {
 	return found
 }
 
-// startCluster starts a cluster to which the operator is deployed; it is stopped in the end.
+// startCluster starts a cluster to which the operator is deployed. It is stopped at the end of the
+// test.
 func startCluster(tb testing.TB, spec devcluster.Spec) *devcluster.Cluster {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
@@ -102,7 +104,7 @@ func startCluster(tb testing.TB, spec devcluster.Spec) *devcluster.Cluster {
 	return cluster
 }
 
-// startOperator returns once the operator is ready; it is stopped in the end.
+// startOperator returns once the operator is ready. It is stopped at the end of the test.
 func startOperator(tb testing.TB, cluster *devcluster.Cluster, options devcluster.OperatorOptions) *devcluster.Operator {
 	tb.Helper()
 	operator, err := cluster.StartOperator(tb.Context(), options)
@@ -135,7 +137,8 @@ func awaitReady(tb testing.TB, operator *devcluster.Operator) {
 	}
 }
 
-// eventually asks every 50 ms until what is asked for holds. The limit is generous: it is there for what never will.
+// eventually polls every 50 ms until the condition holds. The limit is generous: only a failure
+// reaches it.
 func eventually(tb testing.TB, limit time.Duration, what string, holds func(context.Context) error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), limit)
@@ -159,7 +162,8 @@ func eventually(tb testing.TB, limit time.Duration, what string, holds func(cont
 	}
 }
 
-// describeOnFailure prints what people would look at, if the test has failed by the time the cluster is stopped.
+// describeOnFailure prints the state of the cluster if the test has failed by the time the cluster
+// is stopped.
 func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
 	tb.Helper()
 	tb.Cleanup(func() {
@@ -180,7 +184,8 @@ func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
 	})
 }
 
-// newUserClient returns a client that knows UpgradeConfigs beside the kinds of OpenShift, and may do everything.
+// newUserClient returns a client that knows UpgradeConfigs beside the kinds of OpenShift, and has
+// all permissions.
 func newUserClient(tb testing.TB, cluster *devcluster.Cluster) client.WithWatch {
 	tb.Helper()
 	scheme, err := devcluster.Scheme()

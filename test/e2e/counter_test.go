@@ -24,15 +24,15 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
-// counter stands in front of a server, and counts the requests that are made of it, and the connections.
+// counter is a proxy that counts requests and connections.
 type counter struct {
 	name, url string
 
 	mu       sync.Mutex
-	requests map[string]int // by method and path, without ids
-	opened   int            // connections, since the beginning
-	open     int            // of them, now
-	maxOpen  int            // at a time
+	requests map[string]int // by method and path, without IDs
+	opened   int            // connections since the start
+	open     int            // connections at present
+	maxOpen  int            // connections at one time
 }
 
 func startCounter(tb testing.TB, name, of string) *counter {
@@ -92,7 +92,8 @@ func (c *counter) total() int {
 	return n
 }
 
-// externalServers are those whom the operator turns to outside of the API server, each behind a counter.
+// externalServers are the servers that the operator uses beside the API server, each behind a
+// counter.
 type externalServers struct{ prometheus, alertmanager, receiver *counter }
 
 func countExternal(tb testing.TB, cluster *devcluster.Cluster) externalServers {
@@ -108,12 +109,12 @@ func (o externalServers) all() []*counter {
 	return []*counter{o.prometheus, o.alertmanager, o.receiver}
 }
 
-// configuration has the operator turn to the counters.
+// configuration returns a configuration with the URLs of the counters.
 func (o externalServers) configuration(interval time.Duration) string {
 	return fmt.Sprintf("alerts: {url: %q, interval: %s}\nalertmanager: {url: %q}\nwebhook: {url: %q}\n", o.prometheus.url, interval, o.alertmanager.url, o.receiver.url)
 }
 
-// reset forgets the requests, and not the connections.
+// reset clears the requests, and keeps the connections.
 func (o externalServers) reset() {
 	for _, c := range o.all() {
 		c.mu.Lock()
@@ -122,7 +123,7 @@ func (o externalServers) reset() {
 	}
 }
 
-// String is a table as that of requests to the API server.
+// String returns a table like that of requests to the API server.
 func (o externalServers) String() string {
 	var lines strings.Builder
 	for _, c := range o.all() {
@@ -137,8 +138,8 @@ func (o externalServers) String() string {
 	return lines.String()
 }
 
-// checkConnections fails if a connection was not used again: then one would be left with every pass. One that was idle
-// for 90 s is closed, and another one made.
+// checkConnections fails if a connection was not reused: then each pass would leave one open. A
+// connection that was idle for 90 s is closed, and another one opened.
 func (o externalServers) checkConnections(tb testing.TB) {
 	tb.Helper()
 	for _, c := range o.all() {
@@ -150,8 +151,8 @@ func (o externalServers) checkConnections(tb testing.TB) {
 	}
 }
 
-// checkIdle fails if, while an upgrade waits, Prometheus is asked more than once in an interval, or anybody else at all.
-// It returns how often that was.
+// checkIdle fails if, while an upgrade waits, Prometheus is queried more than once in an interval,
+// or any other server gets a request. It returns the number of queries.
 func (o externalServers) checkIdle(tb testing.TB, idle, interval time.Duration) int {
 	tb.Helper()
 	queries, limit := o.prometheus.total(), int(idle/interval)+1
@@ -165,15 +166,15 @@ func (o externalServers) checkIdle(tb testing.TB, idle, interval time.Duration) 
 	return queries
 }
 
-// checkUpgrade fails unless an upgrade asked Prometheus once in an interval at most, and Alertmanager for nothing but what
-// two windows need. It returns how often each was asked.
+// checkUpgrade fails if an upgrade queried Prometheus more than once in an interval, or sent more
+// requests to Alertmanager than two windows need. It returns the numbers of requests.
 func (o externalServers) checkUpgrade(tb testing.TB, took, interval time.Duration) (queries, silencing int) {
 	tb.Helper()
 	queries = o.prometheus.total()
 	if limit := int(took/interval) + 1; queries > limit || queries < 2 {
 		tb.Errorf("Prometheus was asked %d times in %s, want 2 to %d times", queries, took, limit)
 	}
-	// Each window is looked for before it is opened, and before it is closed.
+	// Silences are listed before each window is opened, and before it is closed.
 	want := map[string]int{"GET /api/v2/silences": 4, "POST /api/v2/silences": 2, "DELETE /api/v2/silence/ID": 2}
 	if diff := cmp.Diff(want, o.alertmanager.snapshot()); diff != "" {
 		tb.Errorf("requests to Alertmanager (-want +got):\n%s", diff)

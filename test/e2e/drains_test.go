@@ -24,7 +24,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 )
 
-// maxMemoryManyNodes is what may be resident at any time, in KiB, with 500 nodes and 5,000 pods that are drained.
+// maxMemoryManyNodes is the limit of resident memory, in KiB, while 500 nodes with 5,000 pods are
+// drained.
 const maxMemoryManyNodes = 150 << 10
 
 func TestDrain_lists_pods_by_node(t *testing.T) {
@@ -58,7 +59,8 @@ type drainFigures struct {
 	memory int // KiB, at most
 }
 
-// measureDrains leaves an upgrade Pending for that long, and then has it drain workers whose pods are guarded.
+// measureDrains keeps an upgrade Pending for a duration. Then the upgrade drains workers whose pods
+// are protected by PDBs.
 func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.Duration) drainFigures {
 	tb.Helper()
 	cluster := startCluster(tb, spec)
@@ -110,7 +112,8 @@ func measureDrains(tb testing.TB, spec devcluster.Spec, podsEach int, idle time.
 	return f
 }
 
-// createGuardedPods puts pods on each worker, each in another namespace with a budget of its own that lets none of them go.
+// createGuardedPods creates pods on each worker, each in a namespace of its own with a PDB that
+// allows no disruption.
 func createGuardedPods(tb testing.TB, userClient client.Client, workers, podsEach int) {
 	tb.Helper()
 	var making sync.WaitGroup

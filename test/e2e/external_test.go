@@ -28,11 +28,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
-// What must hold after any story outside of the API server: in Alertmanager, in the operator's metrics, and at the
-// receiver of its webhook.
+// Invariants of every scenario outside of the API server: in Alertmanager, in the metrics of the
+// operator, and at the receiver of its webhook.
 
-// checkSilences names the silences of ours that are in force although no upgrade is under way for which they were made:
-// all but those of which the history says that they could not be ended.
+// checkSilences returns an error that names the silences in effect without an upgrade in progress.
+// It ignores those that the history reports as not ended.
 func checkSilences(ctx context.Context, cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig) error {
 	if cluster.Monitoring == nil {
 		return nil
@@ -65,12 +65,12 @@ func leftToExpire(config *v1alpha1.UpgradeConfig) bool {
 	})
 }
 
-// checkSeries names the gauges that are about an upgrade which is not so, or not any more.
+// checkSeries returns an error that names the gauges that differ from the state of their upgrade.
 func checkSeries(ctx context.Context, operator *devcluster.Operator, configs []v1alpha1.UpgradeConfig) error {
 	var errs []error
 	for _, replica := range operator.Replicas() {
 		if leads, err := replica.IsLeader(ctx); !replica.Running() || len(operator.Replicas()) > 1 && (err != nil || !leads) {
-			continue // it shows nothing, or what was so when it last led
+			continue // not the leader: it shows no series, or outdated ones
 		}
 		text, err := replica.Metrics(ctx)
 		if err != nil {
@@ -109,7 +109,7 @@ func checkGauge(name string, labels map[string]string, configs []v1alpha1.Upgrad
 		return fmt.Errorf("%s%v is about a node that is not being upgraded", name, labels)
 	}
 	if labels["name"] == "" {
-		return nil // it is not about one upgrade
+		return nil // a series without an upgrade
 	}
 	i := slices.IndexFunc(configs, func(c v1alpha1.UpgradeConfig) bool {
 		return c.Namespace == labels["namespace"] && c.Name == labels["name"]
@@ -142,8 +142,8 @@ func checkGauge(name string, labels map[string]string, configs []v1alpha1.Upgrad
 	return nil
 }
 
-// checkDelivery compares what arrived at the receiver with the history, as wrongNotifications does with Events, and says
-// what arrived out of order.
+// checkDelivery compares the events at the receiver with the history, as checkNotifications does
+// with Events, and checks their order.
 func checkDelivery(cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig) error {
 	if !cluster.Sink.Running() {
 		return nil
@@ -177,10 +177,10 @@ func dataOf(one event.Event) (webhook.Data, error) {
 	return data, one.DataAs(&data)
 }
 
-// checkOrder says which event about a step arrived before the one that the upgrade begins, or after the one that it ended.
-// An attempt after a failed one, or another version, begins anew.
+// checkOrder returns an error that names an event about a step that arrived before the start of its
+// upgrade, or after the end. Another attempt or version starts anew.
 func checkOrder(received []event.Event) error {
-	begun := map[string]bool{} // by the UpgradeConfig's uid
+	begun := map[string]bool{} // by the UID of the UpgradeConfig
 	for _, one := range received {
 		data, err := dataOf(one)
 		if err != nil {

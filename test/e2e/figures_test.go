@@ -33,13 +33,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-// The figures to reach. Each is measured by a test, in short, and by a benchmark, which takes its time and prints it.
+// The limits. Each figure is measured by a short test, and by a longer benchmark that prints it.
 const (
 	maxMemory         = 80 << 10 // KiB resident, with 50 nodes and 500 pods after five idle minutes
 	maxWrites         = 2        // status writes for each transition of a step
 	maxRecordMedian   = time.Second
 	heartbeatInterval = 5 * time.Minute
-	alertsInterval    = time.Minute // unless the configuration says otherwise
+	alertsInterval    = time.Minute // the default of the configuration
 )
 
 func TestFigures_quiet_pass_makes_no_request(t *testing.T) {
@@ -107,8 +107,8 @@ type idleFigures struct {
 	memory           int // KiB
 }
 
-// measureIdle leaves an upgrade Pending for that long, while the early check is made, and then as long waiting in a step.
-// Alerts are asked for in that interval.
+// measureIdle keeps an upgrade Pending for a duration, while pre-checks run, and then waiting in a
+// step for as long. Alerts are queried in that interval.
 func measureIdle(tb testing.TB, spec devcluster.Spec, idle, interval time.Duration) idleFigures {
 	tb.Helper()
 	spec.Monitoring = &monitoring.Spec{}
@@ -150,11 +150,11 @@ func measureIdle(tb testing.TB, spec devcluster.Spec, idle, interval time.Durati
 	return f
 }
 
-// disturb changes the cluster in ways that do not matter, again and again, and returns how many passes that led to and the
-// requests that the operator made.
+// disturb changes the cluster repeatedly in ways that do not matter. It returns the number of
+// passes that this caused, and the requests of the operator.
 func disturb(tb testing.TB, cluster *devcluster.Cluster, userClient client.Client, operator *devcluster.Operator, idle time.Duration) (int, []request) {
 	tb.Helper()
-	const settles = 3 * time.Second // what has just changed is written and told
+	const settles = 3 * time.Second // records and notifications of earlier changes
 	sleep(tb, settles)
 	began, before := time.Now(), reconcileCount(tb, operator)
 	changes := 0
@@ -175,7 +175,7 @@ func disturb(tb testing.TB, cluster *devcluster.Cluster, userClient client.Clien
 	}
 	made := requests(tb, cluster, began)
 	passes := reconcileCount(tb, operator) - before
-	if passes < changes/4 { // several changes may lead to one pass
+	if passes < changes/4 { // several changes may cause one pass
 		tb.Errorf("%d changes led to %d passes: nothing was measured", changes, passes)
 	}
 	return passes, made
@@ -183,8 +183,8 @@ func disturb(tb testing.TB, cluster *devcluster.Cluster, userClient client.Clien
 
 type upgradeFigures struct{ transitions, writes, reads, queries, silencing int }
 
-// measureUpgrade counts what a whole upgrade with silences asks the API server, and others. Alerts are asked for in that
-// interval.
+// measureUpgrade counts the requests of a whole upgrade with silences, to the API server and to
+// others. Alerts are queried in that interval.
 func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 	tb.Helper()
 	cluster := startCluster(tb, devcluster.Spec{Speed: 120, Monitoring: &monitoring.Spec{}})
@@ -227,14 +227,13 @@ func measureUpgrade(tb testing.TB, interval time.Duration) upgradeFigures {
 	return f
 }
 
-// sighting is an object that a watch has shown, and when.
+// sighting is an object that a watch has returned, with the time.
 type sighting struct {
 	at     time.Time
 	object client.Object
 }
 
-// measureRecording measures how long it takes until the end of a step is recorded, from the moment at which the cluster
-// shows what ends it.
+// measureRecording measures the time from the change that ends a step to the record of its end.
 func measureRecording(tb testing.TB, upgrades int) []time.Duration {
 	tb.Helper()
 	cluster := startCluster(tb, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(upgrades)})
@@ -264,12 +263,12 @@ func measureRecording(tb testing.TB, upgrades int) []time.Duration {
 	return delays
 }
 
-// recordingOf follows one upgrade, which waits for an unhealthy cluster operator that it heals. The cluster shows what
-// ends a step before the record does, on another connection; so a delay may be measured as nothing, and never as less.
+// recordingOf follows one upgrade, which waits for an unhealthy ClusterOperator and heals it. The
+// watches use different connections: a delay may be measured as zero, and never as negative.
 func recordingOf(tb testing.TB, userClient client.Client, config *v1alpha1.UpgradeConfig, seen <-chan sighting) map[string]time.Duration {
 	tb.Helper()
 	target := config.Spec.Desired.Version
-	ends := map[string]time.Time{} // when the cluster showed what ends the step
+	ends := map[string]time.Time{} // times of the changes that end steps
 	delays := map[string]time.Duration{}
 	healed := false
 	for s := range seen {
@@ -321,7 +320,7 @@ func isFinished(config *v1alpha1.UpgradeConfig, version string) bool {
 	return slices.ContainsFunc(config.Status.History, func(h history.Record) bool { return h.Version == version && h.CompleteTime != nil })
 }
 
-// sightings merges the watches of all that matters.
+// sightings merges the watches of all relevant kinds.
 func sightings(ctx context.Context, tb testing.TB, userClient client.WithWatch) <-chan sighting {
 	tb.Helper()
 	merged := make(chan sighting, 1000)
@@ -348,7 +347,7 @@ func median(all []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// degradable is a cluster operator that these tests make sick.
+// degradable is the ClusterOperator that these tests make degraded.
 const degradable = "network"
 
 func setDegraded(tb testing.TB, userClient client.Client, status configv1.ConditionStatus) {
@@ -406,7 +405,8 @@ func createPods(tb testing.TB, userClient client.Client, replicas int) {
 	})
 }
 
-// reconcileCount is how often the operator has looked at UpgradeConfigs, by its metrics.
+// reconcileCount returns the number of reconciles of UpgradeConfigs, from the metrics of the
+// operator.
 func reconcileCount(tb testing.TB, operator *devcluster.Operator) int {
 	tb.Helper()
 	text, err := operator.Replicas()[0].Metrics(tb.Context())
@@ -426,7 +426,8 @@ func reconcileCount(tb testing.TB, operator *devcluster.Operator) int {
 	return int(total)
 }
 
-// statusOf is what Linux says of the memory of a process, in KiB: VmRSS is in RAM, VmHWM was at most.
+// statusOf returns a memory figure of a process from /proc, in KiB: VmRSS is resident memory, VmHWM
+// its peak.
 func statusOf(tb testing.TB, pid int, field string) int {
 	tb.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))

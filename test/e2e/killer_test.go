@@ -20,7 +20,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
-// killer kills and restarts the operator at the very request by which it saves that a step has begun or is over.
+// killer kills and restarts the operator during the request that saves the start or the end of a
+// step.
 type killer struct {
 	t        *testing.T
 	operator *devcluster.Operator
@@ -33,11 +34,11 @@ type killer struct {
 type moment int
 
 const (
-	beforeTheSave moment = iota // it has done what the step is for, and nobody knows
-	afterTheSave                // the API server knows, and the operator does not know that
+	beforeTheSave moment = iota // the step has acted, and no record shows it
+	afterTheSave                // the API server has the record, and the operator got no response
 )
 
-// onSave passes a save on, unless it kills who makes it.
+// onSave forwards a save, unless it kills the operator.
 func (k *killer) onSave(steps []history.StepCondition, pass func() bool) {
 	fresh := k.fresh(steps)
 	if len(fresh) > 0 && k.moment == beforeTheSave {
@@ -48,7 +49,7 @@ func (k *killer) onSave(steps []history.StepCondition, pass func() bool) {
 	}
 }
 
-// fresh names what is saved and the operator was not killed at yet.
+// fresh returns the saved changes at which the operator was not killed yet.
 func (k *killer) fresh(steps []history.StepCondition) []string {
 	var fresh []string
 	for _, c := range steps {
@@ -61,7 +62,7 @@ func (k *killer) fresh(steps []history.StepCondition) []string {
 	return fresh
 }
 
-// kill kills and restarts the operator, and ends the request that it had made.
+// kill kills and restarts the operator, and ends its pending request.
 func (k *killer) kill(at []string) {
 	for _, boundary := range at {
 		k.hit[boundary] = true
@@ -73,8 +74,8 @@ func (k *killer) kill(at []string) {
 	panic(http.ErrAbortHandler)
 }
 
-// killAtEachStep kills the operator, until the upgrade is over, each time that it saves that a step has begun or is over
-// which it was not killed at before. It fails unless that were all steps of the runbook.
+// killAtEachStep kills the operator once at the start and at the end of each step, until the
+// upgrade is finished. It fails unless these were all steps of the runbook.
 func killAtEachStep(t *testing.T, userClient client.WithWatch, upgrade *v1alpha1.UpgradeConfig, operator *devcluster.Operator, saves *saves, at moment) int {
 	t.Helper()
 	k := &killer{t: t, operator: operator, moment: at, hit: map[string]bool{}}
@@ -91,7 +92,7 @@ func killAtEachStep(t *testing.T, userClient client.WithWatch, upgrade *v1alpha1
 	return k.kills
 }
 
-// osd are the steps of the runbook.
+// osd returns the steps of the runbook.
 func osd(upgrade *v1alpha1.UpgradeConfig) []engine.Step {
 	return runbooks.OSD{Deps: runbooks.Deps{Config: config.Default()}}.Runbook(upgrade).Steps
 }

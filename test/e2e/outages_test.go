@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
 
-// waitReasons are the steps that ask Prometheus or Alertmanager for something, each with the reason for which it waits while
-// they are down. The others need neither.
+// waitReasons are the steps that use Prometheus or Alertmanager, with the reason for which each
+// waits while they are down. The other steps need neither.
 var waitReasons = map[string]string{
 	"PreHealthCheck":                "CannotObserve",
 	"ControlPlaneMaintWindow":       "NotSilenced",
@@ -28,12 +28,13 @@ var waitReasons = map[string]string{
 	"PostClusterHealthCheck":        "CannotObserve",
 }
 
-// answerTTL is for how long what Prometheus has answered counts. So long does an outage last at least: a gate may open by an
-// answer that is a moment older.
+// answerTTL is how long a result of Prometheus stays valid. An outage lasts at least as long: a
+// gate may pass with a slightly older result.
 const answerTTL = time.Second
 
-// outages has Prometheus and Alertmanager go down at the very request by which the operator saves that a step has begun,
-// before that step is tried. They are back once a step that asks them is saved to wait for them, and not before.
+// outages stops Prometheus and Alertmanager during the request that saves the start of a step,
+// before the step is called. It starts them again once a step that uses them is saved as waiting
+// for them.
 type outages struct {
 	t       *testing.T
 	servers *monitoring.Monitoring
@@ -85,9 +86,9 @@ func (o *outages) start() {
 	}
 }
 
-// TestMonitoring_is_down_when_any_step_starts upgrades a cluster on which Prometheus and Alertmanager are down whenever a step
-// begins. Steps that ask them wait, and are not passed by what nobody has said; the others do not care. In the end the
-// cluster is upgraded, and nothing is silenced.
+// TestMonitoring_is_down_when_any_step_starts upgrades a cluster whose Prometheus and Alertmanager
+// are down whenever a step starts. Steps that use them wait, and no missing result passes a gate;
+// other steps continue. In the end the cluster is upgraded, and no alert is silenced.
 func TestMonitoring_is_down_when_any_step_starts(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Version: installed, Speed: fast, Releases: releases(1), Monitoring: &monitoring.Spec{}})

@@ -85,7 +85,8 @@ esac
 	return terminal{folder}
 }
 
-// run runs a command and returns what it prints. An exit code of 1 is an answer too, as that of "oc auth can-i".
+// run runs a command and returns what it prints. An exit code of 1 is a result, too, as that of "oc
+// auth can-i".
 func (term terminal) run(ctx context.Context, t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
@@ -140,7 +141,7 @@ func named(config *v1alpha1.UpgradeConfig) map[string]string {
 
 // TestAlertPages brings a cluster into the states that the alert pages describe, one after the other, and runs the
 // commands of the pages there.
-func TestAlertPages(t *testing.T) { //nolint:tparallel // one state follows the other
+func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows from the one before
 	t.Parallel()
 	const refused = "the signature cannot be verified"
 	cluster := startCluster(t, devcluster.Spec{

@@ -25,20 +25,23 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// realUpgradeTimeout is how long an upgrade with the real cluster version operator may take: a minute and a half does.
+// realUpgradeTimeout bounds an upgrade with the real cluster version operator, which takes a minute
+// and a half.
 const realUpgradeTimeout = 5 * time.Minute
 
-// firing is 1 while an alert fires, 0 while it does not, and nothing if nobody knows, as in the risks of real releases.
+// firing returns a query that is 1 while an alert fires, 0 while it does not, and empty if that is
+// unknown, as in the risks of real releases.
 func firing(alert string) string {
 	return fmt.Sprintf(`group(ALERTS{alertname=%q, alertstate="firing"}) or 0 * group(ALERTS)`, alert)
 }
 
-// journey is a cluster with the real cluster version operator that is led from release to release.
+// journey is a cluster with the real cluster version operator that is updated from release to
+// release.
 type journey struct {
 	cluster    *devcluster.Cluster
 	operator   *devcluster.Operator
 	userClient client.Client
-	generation int64 // the generation of the ClusterVersion's spec: how often it was asked for something else
+	generation int64 // the generation of the ClusterVersion, which counts the changes of its spec
 }
 
 func TestRealClusterVersionOperator(t *testing.T) {
@@ -142,12 +145,12 @@ func TestRealClusterVersionOperator(t *testing.T) {
 			j.waitForEnd(t, config, history.PhaseUpgraded, "Upgraded")
 			j.checkInstalled(t, "4.21.0", 2) // the channel, and the version
 		})
-	if well { // otherwise the rest would have begun elsewhere
+	if well { // otherwise the next part would start at another version
 		checkAftermath(t, j.cluster, j.operator)
 	}
 }
 
-// upgrade asks for an upgrade that begins now.
+// upgrade requests an upgrade that starts now.
 func (j *journey) upgrade(t *testing.T, desired v1alpha1.Update) client.ObjectKey {
 	t.Helper()
 	desired.Channel = "stable-" + desired.Version[:len("4.20")]
@@ -164,7 +167,7 @@ func (j *journey) upgrade(t *testing.T, desired v1alpha1.Update) client.ObjectKe
 	return client.ObjectKeyFromObject(config)
 }
 
-// waitForReason returns the message of a step once it waits for that reason.
+// waitForReason returns the message of a step once it waits with that reason.
 func (j *journey) waitForReason(t *testing.T, config client.ObjectKey, step, reason string) (message string) {
 	t.Helper()
 	eventually(t, 2*time.Minute, step+" waits because of "+reason, func(ctx context.Context) error {
@@ -183,7 +186,7 @@ func (j *journey) waitForReason(t *testing.T, config client.ObjectKey, step, rea
 	return message
 }
 
-// waitForEnd returns once the upgrade is over, and fails unless it ended like that.
+// waitForEnd returns once the upgrade is finished, and fails unless it ended in that phase.
 func (j *journey) waitForEnd(t *testing.T, config client.ObjectKey, phase history.Phase, reason string) {
 	t.Helper()
 	began := time.Now()
@@ -221,8 +224,8 @@ func (j *journey) attempt(ctx context.Context, config client.ObjectKey) (*histor
 	return &upgrade.Status.History[0], nil
 }
 
-// checkInstalled fails unless that is what is installed, and the ClusterVersion was asked that often for something else since
-// the last time.
+// checkInstalled fails unless that version is installed, and the spec of the ClusterVersion was
+// changed that often since the last check.
 func (j *journey) checkInstalled(t *testing.T, version string, changes int64) {
 	t.Helper()
 	object := j.version(t)
@@ -244,7 +247,8 @@ func (j *journey) version(t *testing.T) *configv1.ClusterVersion {
 	return version
 }
 
-// setUpgradeable has etcd say whether it may be upgraded to the next minor release, and returns once the ClusterVersion says so.
+// setUpgradeable sets whether the ClusterOperator etcd is upgradeable to the next minor release,
+// and returns once the ClusterVersion reports it.
 func (j *journey) setUpgradeable(t *testing.T, upgradeable configv1.ConditionStatus, reason, message string) {
 	t.Helper()
 	etcd := &configv1.ClusterOperator{}

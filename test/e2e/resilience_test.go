@@ -30,10 +30,10 @@ import (
 const (
 	installed = "4.20.5"
 	channel   = "stable-4.20"
-	fast      = 600 // so fast is a cluster of which many upgrades are wanted: one takes it some ten seconds
+	fast      = 600 // speed of a cluster with many upgrades: each takes some ten seconds
 )
 
-// releases are those of as many versions after the installed one.
+// releases returns the releases of the n versions after the installed one.
 func releases(n int) []updategraph.Release {
 	var all []updategraph.Release
 	for i := range n {
@@ -42,7 +42,7 @@ func releases(n int) []updategraph.Release {
 	return all
 }
 
-// upgradeTo is an UpgradeConfig whose time has come.
+// upgradeTo returns an UpgradeConfig whose upgrade may start now.
 func upgradeTo(version string) *v1alpha1.UpgradeConfig {
 	config := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "example-upgrade-config"}}
 	config.Spec = v1alpha1.UpgradeConfigSpec{
@@ -54,7 +54,8 @@ func upgradeTo(version string) *v1alpha1.UpgradeConfig {
 	return config
 }
 
-// applyUpgrade applies an UpgradeConfig, or changes the spec of the one that is there, and returns what the API server holds.
+// applyUpgrade creates an UpgradeConfig, or changes the spec of the existing one, and returns the
+// stored object.
 func applyUpgrade(tb testing.TB, userClient client.Client, config *v1alpha1.UpgradeConfig) *v1alpha1.UpgradeConfig {
 	tb.Helper()
 	there := config.DeepCopy()
@@ -75,9 +76,10 @@ func applyUpgrade(tb testing.TB, userClient client.Client, config *v1alpha1.Upgr
 	return there
 }
 
-// TestUpgrades_ten_in_a_row upgrades one cluster ten times while the operator is killed: in the first two upgrades whenever a
-// step begins or ends, in the others at random moments, and in all as soon as it has done what must not be done twice. In
-// each, the cluster is asked once, people are told once, in Events and by the webhook, and no silence is left behind.
+// TestUpgrades_ten_in_a_row upgrades one cluster ten times while the operator is killed: in the
+// first two upgrades whenever a step starts or ends, in the others at random times, and in all as
+// soon as it has done what must not be done twice. In each, the update is requested once,
+// notifications are sent once, as Events and by the webhook, and no silence is left.
 func TestUpgrades_ten_in_a_row(t *testing.T) {
 	t.Parallel()
 	const upgrades = 10
@@ -105,7 +107,8 @@ func TestUpgrades_ten_in_a_row(t *testing.T) {
 		}
 		t.Logf("%s after %s and %d kills", release.Version, time.Since(began).Round(time.Second), kills)
 
-		// A request of an operator that was killed meanwhile may have been carried out, and is audited as answered to nobody.
+		// A request of a killed operator may have been applied. The audit log shows it without a
+		// response.
 		patches := count(requests(t, cluster, began), "patch clusterversions")
 		if changed := clusterVersion(t, userClient).Generation - generation; patches > 1 || changed != 1 {
 			t.Errorf("%s: the operator patched the ClusterVersion %d times, want at most 1, and its spec changed %d times, want 1", release.Version, patches, changed)
@@ -126,8 +129,9 @@ func TestUpgrades_ten_in_a_row(t *testing.T) {
 	}
 }
 
-// killAtSideEffects kills and restarts the operator, until the test ends, each time that it has told of the beginning or the end
-// of an upgrade, or asked the cluster for a version: often before it has recorded that.
+// killAtSideEffects kills and restarts the operator, until the test ends, each time that it has
+// published the start or the end of an upgrade, or requested an update: often before it has
+// recorded that.
 func killAtSideEffects(t *testing.T, userClient client.WithWatch, operator *devcluster.Operator) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -167,7 +171,7 @@ func killAtSideEffects(t *testing.T, userClient client.WithWatch, operator *devc
 	})
 }
 
-// killAtRandom kills and restarts the operator some times while the upgrade lasts.
+// killAtRandom kills and restarts the operator several times during the upgrade.
 func killAtRandom(t *testing.T, userClient client.WithWatch, config *v1alpha1.UpgradeConfig, operator *devcluster.Operator, random *rand.Rand) int {
 	t.Helper()
 	var moments []time.Duration
@@ -198,7 +202,8 @@ func killAtRandom(t *testing.T, userClient client.WithWatch, config *v1alpha1.Up
 	return kills
 }
 
-// follow calls look with each state of the attempt until it is over, and then requires it to be Upgraded.
+// follow calls a function with each state of the attempt until it is finished, and then requires it
+// to be Upgraded.
 func follow(tb testing.TB, userClient client.WithWatch, config *v1alpha1.UpgradeConfig, observe func(*history.Record)) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)

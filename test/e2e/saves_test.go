@@ -27,15 +27,16 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
-// saves stands between the operator and the API server, and halts each request by which the operator saves the steps of an
-// upgrade.
+// saves is a proxy between the operator and the API server that intercepts each request that saves
+// the steps of an upgrade.
 type saves struct {
 	t      *testing.T
-	access *rest.Config // for the operator
+	access *rest.Config // with which the operator connects to the proxy
 	proxy  *httputil.ReverseProxy
 
 	mu sync.Mutex // held during a save
-	// onSave is called with the steps that are to be saved, and saves them by pass, which says whether they were. Nil: all is passed on.
+	// onSave is called with the steps that are to be saved. It forwards the request by calling
+	// pass, which reports whether they were saved. Nil means that all requests are forwarded.
 	onSave func(steps []history.StepCondition, pass func() bool)
 }
 
@@ -52,7 +53,7 @@ func startSaves(t *testing.T, cluster *devcluster.Cluster) *saves {
 	s := &saves{t: t, proxy: &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		// A request may end since the operator was killed that made it.
+		// A request of a killed operator ends with an error.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}}
 	server := httptest.NewUnstartedServer(s)
@@ -65,7 +66,7 @@ func startSaves(t *testing.T, cluster *devcluster.Cluster) *saves {
 	return s
 }
 
-// ServeHTTP passes a request on, and the answer back.
+// ServeHTTP forwards a request and its response.
 func (s *saves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/upgradeconfigs/") || !strings.HasSuffix(r.URL.Path, "/status") {
 		s.proxy.ServeHTTP(w, r)
@@ -92,10 +93,10 @@ func (s *saves) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
-	_, _ = w.Write(answer.Body.Bytes()) // who is gone is not told
+	_, _ = w.Write(answer.Body.Bytes()) // the client may have disconnected
 }
 
-// steps are those of the newest attempt, if the patch has any.
+// steps returns the steps of the newest attempt; nil means that the patch has none.
 func (s *saves) steps(body []byte) []history.StepCondition {
 	var patch struct {
 		Status v1alpha1.UpgradeConfigStatus `json:"status"`
@@ -109,7 +110,7 @@ func (s *saves) steps(body []byte) []history.StepCondition {
 	return patch.Status.History[0].Conditions
 }
 
-// setOnSave has a function called at each save, or none.
+// setOnSave sets or clears the function that is called at each save.
 func (s *saves) setOnSave(at func(steps []history.StepCondition, pass func() bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// alsoThroughTheBinary are scenarios that could run in virtual time and that run through the binary, too.
-// With E2E_SCENARIOS=all, all do.
+// alsoThroughTheBinary returns the scenarios that run in virtual time and through the binary. With
+// E2E_SCENARIOS=all, all do.
 func alsoThroughTheBinary() []string {
 	return []string{
 		"healthy-z", "superseded", "operator-restarts", "capacity-reserved", "status-wiped", "deleted-before-commit",
@@ -49,7 +49,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// runScenario runs a scenario, and fails with what is not as expected.
+// runScenario runs a scenario, and fails with its unmet expectations.
 func runScenario(t *testing.T, story *scenario.Scenario) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -21,7 +21,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
-// The API server of this package's tests: it serves the CRD as it is deployed, and nobody acts on the objects.
+// The API server of this package's tests serves the CRD as it is deployed. No controller acts on
+// the objects.
 var (
 	server     client.Client
 	kubectl    string

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// runKubectl runs kubectl as a person would and returns what it prints.
+// runKubectl runs kubectl and returns what it prints.
 func runKubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace}, args...)...)
@@ -26,7 +26,7 @@ func runKubectl(t *testing.T, input string, args ...string) string {
 	return string(printed)
 }
 
-// parseTable is what was printed, without the blanks that align its columns.
+// parseTable returns the cells of a table without the blanks that align its columns.
 func parseTable(printed string) [][]string {
 	var rows [][]string
 	for line := range strings.Lines(printed) {

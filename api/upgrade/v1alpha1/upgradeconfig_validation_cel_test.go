@@ -25,7 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
-// What the rules of the CRD say to people.
+// Messages of the rules of the CRD.
 const (
 	invalidTime       = `must be a date and time with a zone as in RFC 3339, for example 2020-05-01T12:00:00Z`
 	invalidDay        = `must be a day that its month has, for example 2020-05-01T12:00:00Z`
@@ -69,8 +69,8 @@ func upgradeConfig(name string) *unstructured.Unstructured {
 	}}
 }
 
-// specCases are what may stand in a spec, and what the API server says to the rest: each refusal is a field, a colon and
-// how its message ends.
+// specCases are valid and invalid specs. Each rejection is a field, a colon, and the end of its
+// message.
 var specCases = map[string]struct {
 	edits []edit
 	want  []string
@@ -206,8 +206,8 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// compare holds what was refused against what should be: the same number of refusals, and for each that is wanted one that
-// names its field and says its message.
+// compare checks that the API server returned exactly the expected rejections: each names its field
+// and ends with its message.
 func compare(t *testing.T, want []string, err error) {
 	t.Helper()
 	got := rejections(err)
@@ -226,7 +226,7 @@ func compare(t *testing.T, want []string, err error) {
 	}
 }
 
-// rejections are what the API server finds wrong, each a field and a message.
+// rejections returns the rejections of the API server, each a field and a message.
 func rejections(err error) []string {
 	var status apierrors.APIStatus
 	switch {

@@ -1,15 +1,15 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenarios embeds the scenario files: the stories that the dev cluster plays for people and that the e2e tests
-// are made of.
+// Package scenarios embeds the scenario files, which the dev cluster runs as demos and the e2e
+// tests run as tests.
 //
-// It knows nothing of what is in them.
+// It does not interpret them.
 package scenarios
 
 import "embed"
 
-// Files are the scenarios, one in each file.
+// Files are the scenario files, one scenario in each.
 //
 //go:embed *.yaml
 var Files embed.FS
