@@ -27,7 +27,13 @@ import (
 func Scheme(controllers ...Controller) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, c := range controllers {
-		for _, add := range c.AddToScheme {
+		adds := slices.Clone(c.AddToScheme)
+		for _, kind := range c.Reads {
+			if kind.AddToScheme != nil {
+				adds = append(adds, kind.AddToScheme)
+			}
+		}
+		for _, add := range adds {
 			if err := add(scheme); err != nil {
 				return nil, fmt.Errorf("registering the kinds of controller %s: %w", c.Name, err)
 			}

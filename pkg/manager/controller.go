@@ -51,6 +51,8 @@ type Clients struct {
 type Kind struct {
 	// Object is an empty object of the kind.
 	Object client.Object
+	// AddToScheme registers the kind; nil means that the AddToScheme of a controller does.
+	AddToScheme func(*runtime.Scheme) error
 	// ClusterScoped declares that the objects have no namespace. It is declared, not discovered, so that
 	// a binary starts, and reports that it is not ready, while the API server does not serve the kind.
 	ClusterScoped bool

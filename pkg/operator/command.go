@@ -10,8 +10,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Command returns the command line of an operator with these upgraders.
-func Command(version string, upgraders Upgraders) *cobra.Command {
+// Command returns the command line of an operator with these upgraders. Each watch declares a kind of
+// object that their steps read through Deps.Client, which reads from the cache: a change of such an
+// object reconciles every upgrade that is not finished.
+func Command(version string, upgraders Upgraders, watches ...manager.Kind) *cobra.Command {
 	options := manager.Options{Version: version}
 	cmd := &cobra.Command{
 		Use:           "operator",
@@ -20,7 +22,7 @@ func Command(version string, upgraders Upgraders) *cobra.Command {
 		Args:          manager.NoArgs,
 		SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Main(cmd.Context(), options, clock.RealClock{}, upgraders)
+			return Main(cmd.Context(), options, clock.RealClock{}, upgraders, watches...)
 		},
 	}
 	options.Bind(cmd.Flags())

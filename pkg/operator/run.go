@@ -40,7 +40,7 @@ const leaderLease = "managed-upgrade-operator-leader"
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=managed-upgrade-operator-leader,verbs=get;update
 
 // Main is Run with the API server and the log that the options name.
-func Main(ctx context.Context, o manager.Options, clk clock.WithTicker, upgraders Upgraders) error {
+func Main(ctx context.Context, o manager.Options, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func Main(ctx context.Context, o manager.Options, clk clock.WithTicker, upgrader
 	}
 	log := o.Logger()
 	manager.SetLoggers(log)
-	return Run(ctx, o, restConfig, log, clk, upgraders)
+	return Run(ctx, o, restConfig, log, clk, upgraders, watches...)
 }
 
 // Run runs the operator until the context ends. Options, configuration, and upgraders are validated
 // before anything is done.
-func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders) error {
+func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log lo
 	if err := validateClients(cfg, clk); err != nil { // before any request is sent
 		return fmt.Errorf("--config: %s", manager.SingleLine(err))
 	}
-	p, err := newOperator(&o, cfg, log, clk, upgraders)
+	p, err := newOperator(&o, cfg, log, clk, upgraders, watches...)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ type operator struct {
 	current upgradeconfig.Snapshot
 }
 
-func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders) (*operator, error) {
+func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) (*operator, error) {
 	p := &operator{clock: clk, upgraders: upgraders, first: first, changed: make(chan event.GenericEvent, 1), registry: prometheus.NewRegistry()}
 	p.webhook = webhook.New(webhook.Options{Clock: clk, Log: log.WithName("webhook"), Source: p.eventSource})
 	var err error
@@ -122,7 +122,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	}
 	p.upgrades = &upgradeconfig.Reconciler{
 		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(),
-		Config: p.snapshot, ConfigChanged: p.changed, Notifier: p.notifier(), Metrics: p.metrics,
+		Config: p.snapshot, ConfigChanged: p.changed, Watches: watches, Notifier: p.notifier(), Metrics: p.metrics,
 	}
 	p.attempts = &upgradeConfigAttempts{clock: clk, runbook: p.runbook}
 	p.drains = &nodekeeper.Reconciler{

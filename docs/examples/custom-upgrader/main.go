@@ -21,6 +21,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
@@ -32,11 +33,18 @@ func main() {
 	// completed, and the leader election Lease is released. A second signal ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	if err := operator.Command(version, upgraders).ExecuteContext(ctx); err != nil {
+	if err := operator.Command(version, upgraders, freezeWatch).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
 	}
 }
+
+// freezeKey names the ConfigMap that declares a change freeze.
+var freezeKey = client.ObjectKey{Namespace: "shop", Name: "change-freeze"}
+
+// freezeWatch declares that the ConfigMap is cached and watched. When it changes, upgrades that wait
+// for the end of the freeze are reconciled at once. role.yaml grants the permissions.
+var freezeWatch = manager.Kind{Object: &corev1.ConfigMap{}, Namespaces: []string{freezeKey.Namespace}, Name: freezeKey.Name}
 
 // upgraders returns the upgraders by spec.type.
 func upgraders(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
@@ -50,10 +58,11 @@ func upgraders(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 type shop struct{ runbooks.OSD }
 
 // Runbook returns the runbook of OSD with one more step, and with one more gate of the step that
-// commits. The step makes the upgrade wait before it adds capacity; the gate is evaluated in the pass
-// that requests the update, so that a freeze that was declared meanwhile still counts.
+// commits. The step makes the upgrade wait before it adds capacity. The gate is evaluated in the pass
+// that requests the update and reads from the API server, so that a freeze that was declared a moment
+// ago still counts.
 func (s shop) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
-	unfrozen := waitUntilUnfrozen(s.Live)
+	unfrozen := waitUntilUnfrozen(s.Client)
 	return s.OSD.Runbook(upgrade).
 		InsertAfter("PreHealthCheck", engine.Step{
 			Name:     "NoChangeFreeze",
@@ -61,7 +70,7 @@ func (s shop) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
 			Do:       unfrozen,
 			PreCheck: unfrozen, // read-only, so that people learn of a freeze before the upgrade
 		}).
-		WithCommitGates(engine.Gate{Name: "ChangeFreeze", Check: unfrozen})
+		WithCommitGates(engine.Gate{Name: "ChangeFreeze", Check: waitUntilUnfrozen(s.Live)})
 }
 
 // waitUntilUnfrozen waits until the time in the ConfigMap change-freeze has passed. A ConfigMap that
@@ -69,7 +78,7 @@ func (s shop) Runbook(upgrade *v1alpha1.UpgradeConfig) engine.Runbook {
 func waitUntilUnfrozen(reader client.Reader) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		var freeze corev1.ConfigMap
-		err := reader.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "change-freeze"}, &freeze)
+		err := reader.Get(ctx, freezeKey, &freeze)
 		if apierrors.IsNotFound(err) {
 			return engine.Done("no change freeze is declared"), nil
 		}

@@ -54,7 +54,7 @@ func TestWaitUntilUnfrozen(t *testing.T) {
 			builder := fake.NewClientBuilder()
 			if tc.until != "" {
 				builder.WithObjects(&corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "change-freeze"},
+					ObjectMeta: metav1.ObjectMeta{Namespace: freezeKey.Namespace, Name: freezeKey.Name},
 					Data:       map[string]string{"until": tc.until},
 				})
 			}

@@ -67,6 +67,9 @@ type Reconciler struct {
 	Config func() Snapshot
 	// ConfigChanged receives an event whenever Config returns another snapshot; nil means never.
 	ConfigChanged chan event.GenericEvent
+	// Watches declares further kinds that steps read from the cache. A change of an object reconciles
+	// each upgrade that is not finished, unless the kind declares other requests.
+	Watches []manager.Kind
 	// Holders decides whether a lock may be broken; nil means one that knows UpgradeConfigs only.
 	Holders *lock.Holders
 	// Notifier publishes what happens to upgrades, Metrics counts it.
@@ -120,6 +123,12 @@ func (r *Reconciler) Controller() manager.Controller {
 		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute)
 		},
+	}
+	for _, kind := range r.Watches {
+		if kind.Requests == nil {
+			kind.Requests = r.active
+		}
+		c.Reads = append(c.Reads, kind)
 	}
 	if r.ConfigChanged != nil {
 		c.Channels = []manager.Channel{{Events: r.ConfigChanged, Requests: r.all}}
