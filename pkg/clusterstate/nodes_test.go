@@ -39,9 +39,9 @@ func TestNode_cordon_and_drain(t *testing.T) {
 		node   corev1.Node
 		byHand bool
 	}{
-		"nobody":                                {corev1.Node{}, false},
-		"somebody, where nothing updates nodes": {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}, true},
-		"somebody, long after an update":        {annotated("r-1", "r-1", "Done", "uncordon-r-1", "uncordon-r-1"), true},
+		"not cordoned": {corev1.Node{}, false},
+		"cordoned without a machine config operator": {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}, true},
+		"cordoned long after an update":              {annotated("r-1", "r-1", "Done", "uncordon-r-1", "uncordon-r-1"), true},
 		"the cluster autoscaler, about to delete it": {corev1.Node{Spec: corev1.NodeSpec{
 			Unschedulable: true, Taints: []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}},
 		}}, false},

@@ -23,7 +23,7 @@ func TestPDB_that_blocks_eviction(t *testing.T) {
 		"one that lets a pod go":     {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 3, DisruptionsAllowed: 1}, observed: true},
 		"one that lets no pod go":    {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 2}, blocks: true, observed: true},
 		"one without pods":           {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2}, observed: true},
-		"one that nobody looked at":  {},
+		"PDB without a status":       {},
 		"one that is not up to date": {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3}, blocks: true},
 		"one that lets unhealthy pods go, and none is healthy": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3}, policy: policyv1.AlwaysAllow, observed: true,

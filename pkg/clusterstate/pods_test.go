@@ -92,7 +92,7 @@ func TestPod_facts(t *testing.T) {
 		pod  metav1.ObjectMeta
 		want clusterstate.Pod
 	}{
-		"one of nobody": {metav1.ObjectMeta{}, clusterstate.Pod{}},
+		"pod without an owner": {metav1.ObjectMeta{}, clusterstate.Pod{}},
 		"one of a ReplicaSet": {
 			owned(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: new(true)}), clusterstate.Pod{},
 		},
@@ -168,7 +168,7 @@ func TestPDB_selects_pods(t *testing.T) {
 		"an empty selector":           {selector: &metav1.LabelSelector{}, guards: true},
 		"an empty selector elsewhere": {selector: &metav1.LabelSelector{}, namespace: "other"},
 		"no selector":                 {},
-		"an operator that nobody knows": {
+		"unknown selector operator": {
 			selector: in("Near", "web"), wrong: "\"Near\" is not a valid label selector operator",
 		},
 		"a value that is no label": {

@@ -246,7 +246,7 @@ func TestCancel_checks_first_whether_it_is_too_late(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := lines(w.store.load())[1]; got != "Commit Unknown CannotObserve …" {
-		t.Errorf("nobody knows whether it is too late: %q", got)
+		t.Errorf("commit unknown: %q", got)
 	}
 	s.setReached("Commit", true, nil)
 	w.run()

@@ -94,13 +94,13 @@ func TestRecord_that_is_damaged_is_continued(t *testing.T) {
 			calls:      []string{"First", "Commit", "Last"},
 			record:     []string{"Previously True Done", "First True Done", "Commit True Done", "Last True Done"},
 		},
-		"the committing step is over, and nobody knows how": {
+		"committing step finished with an unknown status": {
 			conditions: []history.StepCondition{done("First"), {Type: "Commit", Status: "Unknown", CompleteTime: ago(time.Hour)}},
 			started:    ago(time.Hour),
 			calls:      []string{"Last"},
 			record:     []string{"First True Done", "Commit Unknown ", "Last True Done"},
 		},
-		"only steps are recorded that nobody knows": {
+		"unknown steps only": {
 			conditions: []history.StepCondition{done("Unknown"), {Type: "AlsoUnknown", Status: "False"}},
 			started:    ago(time.Hour),
 			calls:      []string{"First", "Commit", "Last"},

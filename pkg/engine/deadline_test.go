@@ -68,11 +68,11 @@ func TestDeadline_stops_the_step(t *testing.T) {
 		reason string // empty means the deadline's
 		over   bool
 	}{
-		"not reached":               {func(s *script, step string) { s.setReached(step, false, nil) }, metav1.ConditionFalse, "", true},
-		"without Reached":           {func(s *script, step string) { s.at(step).Reached = nil }, metav1.ConditionFalse, "", true},
-		"reached":                   {func(s *script, step string) { s.setReached(step, true, nil) }, metav1.ConditionTrue, engine.ReasonDone, true},
-		"nobody knows if reached":   {func(s *script, step string) { s.setReached(step, false, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
-		"reached, yet nobody knows": {func(s *script, step string) { s.setReached(step, true, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
+		"not reached":             {func(s *script, step string) { s.setReached(step, false, nil) }, metav1.ConditionFalse, "", true},
+		"without Reached":         {func(s *script, step string) { s.at(step).Reached = nil }, metav1.ConditionFalse, "", true},
+		"reached":                 {func(s *script, step string) { s.setReached(step, true, nil) }, metav1.ConditionTrue, engine.ReasonDone, true},
+		"Reached fails":           {func(s *script, step string) { s.setReached(step, false, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
+		"Reached fails with true": {func(s *script, step string) { s.setReached(step, true, errStore) }, metav1.ConditionUnknown, "CannotObserve", false},
 	}
 	for name, deadline := range deadlines {
 		for how, is := range reached {

@@ -47,7 +47,7 @@ func TestRandom_faults_in_any_order(t *testing.T) {
 			},
 			"a restart":     func(*rapid.T) { c.restart() },
 			"a lost record": func(*rapid.T) { c.store.lose(); before = history.Record{} },
-			"nobody looks":  func(t *rapid.T) { c.pause(time.Duration(rapid.IntRange(1, 200).Draw(t, "minutes")) * time.Minute) },
+			"operator down": func(t *rapid.T) { c.pause(time.Duration(rapid.IntRange(1, 200).Draw(t, "minutes")) * time.Minute) },
 			"the clock jumps": func(t *rapid.T) {
 				c.clock.SetTime(c.clock.Now().Add(-time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second))
 			},

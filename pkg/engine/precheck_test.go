@@ -40,7 +40,7 @@ func TestRunPreChecks_up_to_the_commit(t *testing.T) {
 			newStep("Well", Done("all is well"), nil),
 			newStep("Ill", Wait("Unhealthy", "a node is ill"), nil),
 			mute,
-			newStep("Dark", Result{}, errors.New("nobody answers")),
+			newStep("Dark", Result{}, errors.New("no response")),
 			newStep("Odd", Result{}, nil),
 			newStep("Left", Skip("NotConfigured", "nothing to do"), nil),
 			newStep("Hopeless", Fail("Never", "it cannot be"), nil),
@@ -52,7 +52,7 @@ func TestRunPreChecks_up_to_the_commit(t *testing.T) {
 	got := RunPreChecks(t.Context(), book, Run{Now: time.Unix(7, 0)})
 	want := []PreCheckResult{
 		{"Ill", "Unhealthy", "a node is ill", true},
-		{"Dark", "CannotObserve", "nobody answers", true},
+		{"Dark", "CannotObserve", "no response", true},
 		{"Odd", "Waiting", "", true},
 		{"Left", "NotConfigured", "nothing to do", false},
 		{"Hopeless", "Never", "it cannot be", true},

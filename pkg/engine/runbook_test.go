@@ -81,7 +81,7 @@ func TestValidate_reports_all_errors(t *testing.T) {
 			func(s *script) { s.at("Commit").Commits, s.at("LastCleaned").Commits = false, true },
 			[]string{"step LastCleaned commits, but is not one of the steps before the cleanup"},
 		},
-		"a commit of which nobody can tell whether it happened": {
+		"commit without Reached": {
 			func(s *script) { s.at("Commit").Reached = nil },
 			[]string{"step Commit commits, but has no Reached"},
 		},

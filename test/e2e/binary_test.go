@@ -372,11 +372,11 @@ func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 		token string
 		want  int
 	}{
-		"nobody is refused":                     {"", http.StatusUnauthorized},
-		"somebody with a false token is":        {"false", http.StatusUnauthorized},
-		"somebody who may not is":               {stranger, http.StatusForbidden},
-		"the operator itself is":                {own, http.StatusForbidden},
-		"somebody who may read them reads them": {reader, http.StatusOK},
+		"no token":                     {"", http.StatusUnauthorized},
+		"invalid token":                {"false", http.StatusUnauthorized},
+		"token without the permission": {stranger, http.StatusForbidden},
+		"the operator itself is":       {own, http.StatusForbidden},
+		"token with the permission":    {reader, http.StatusOK},
 	} {
 		status, body := r.scrape(t, tc.token)
 		if status != tc.want {

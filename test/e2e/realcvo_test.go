@@ -74,7 +74,7 @@ func TestRealClusterVersionOperator(t *testing.T) {
 			t.Errorf("the release was not verified: %+v", entry)
 		}
 	}) &&
-		t.Run("takes no update whose risk applies, unless somebody accepts it", func(t *testing.T) {
+		t.Run("installs an update whose risk applies only if it is accepted", func(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.7"})
 			waiting := j.waitForReason(t, config, "VersionPinned", "RisksNotAccepted")
 			if !strings.Contains(waiting, "SlowBoots (Nodes boot slowly. https://example.com/boots)") {
@@ -106,7 +106,7 @@ func TestRealClusterVersionOperator(t *testing.T) {
 				t.Errorf("the risk was not accepted knowingly: %+v", entry)
 			}
 		}) &&
-		t.Run("refuses a release that nobody signed, which is withdrawn and named", func(t *testing.T) {
+		t.Run("rejects an unsigned release, which is withdrawn and named", func(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.8"})
 			message := j.waitForReason(t, config, "CommenceUpgrade", "TargetRefused")
 			if !strings.Contains(message, "The update cannot be verified: unable to verify sha256:") {

@@ -77,12 +77,12 @@ var specCases = map[string]struct {
 }{
 	"the design's example is accepted": {},
 
-	"a type that nobody knows yet is accepted": {edits: []edit{{"spec.type", "Homegrown"}}},
-	"a type is required":                       {edits: []edit{{"spec.type", nil}}, want: []string{"spec.type: Required value"}},
-	"an empty type is refused":                 {edits: []edit{{"spec.type", ""}}, want: []string{"spec.type: should be at least 1 chars long"}},
-	"a type of 63 characters is accepted":      {edits: []edit{{"spec.type", strings.Repeat("a", 63)}}},
-	"a type of 64 characters is refused":       {edits: []edit{{"spec.type", strings.Repeat("a", 64)}}, want: []string{"spec.type: may not be more than 63 bytes"}},
-	"a type that is a number is refused":       {edits: []edit{{"spec.type", int64(1)}}, want: []string{`spec.type: must be of type string: "integer"`}},
+	"unknown type is accepted":            {edits: []edit{{"spec.type", "Homegrown"}}},
+	"a type is required":                  {edits: []edit{{"spec.type", nil}}, want: []string{"spec.type: Required value"}},
+	"an empty type is refused":            {edits: []edit{{"spec.type", ""}}, want: []string{"spec.type: should be at least 1 chars long"}},
+	"a type of 63 characters is accepted": {edits: []edit{{"spec.type", strings.Repeat("a", 63)}}},
+	"a type of 64 characters is refused":  {edits: []edit{{"spec.type", strings.Repeat("a", 64)}}, want: []string{"spec.type: may not be more than 63 bytes"}},
+	"a type that is a number is refused":  {edits: []edit{{"spec.type", int64(1)}}, want: []string{`spec.type: must be of type string: "integer"`}},
 
 	"a time with an offset is accepted":              {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00+02:00"}}},
 	"a time with a negative offset is accepted":      {edits: []edit{{"spec.upgradeAt", "2020-06-20T12:00:00-09:30"}}},

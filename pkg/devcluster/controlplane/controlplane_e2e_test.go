@@ -76,11 +76,11 @@ func TestServiceAccountConfig_has_its_own_permissions_only(t *testing.T) {
 	t.Parallel()
 	running := start(t, controlplane.Options{})
 	admin := clients(t, running.RESTConfig())
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "somebody", Namespace: "default"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader", Namespace: "default"}}
 	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	config, err := running.ServiceAccountConfig(t.Context(), "default", "somebody")
+	config, err := running.ServiceAccountConfig(t.Context(), "default", "reader")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestServiceAccountConfig_has_its_own_permissions_only(t *testing.T) {
 	if _, err := accountClient.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("listing nodes: got %v, want forbidden", err)
 	}
-	if _, err := running.ServiceAccountConfig(t.Context(), "default", "nobody"); err == nil {
+	if _, err := running.ServiceAccountConfig(t.Context(), "default", "missing"); err == nil {
 		t.Error("a ServiceAccount that does not exist got a token")
 	}
 }

@@ -116,7 +116,7 @@ func TestProcess_that_exits_is_reported_with_the_end_of_its_log(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody was told")
+		t.Fatal("the exit was not reported")
 	}
 }
 

@@ -164,7 +164,7 @@ func TestCVO_rejects_a_version_that_is_not_available(t *testing.T) {
 	risky := stable("4.20.7")
 	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Message: "Disks are slow.", URL: "https://example.com"}}
 	for name, version := range map[string]string{
-		"because nobody knows it":      "4.20.9",
+		"unknown release":              "4.20.9",
 		"because its risks want image": "4.20.7",
 		"because it is none":           "4.20",
 	} {

@@ -26,11 +26,11 @@ func TestSchedule_fits(t *testing.T) {
 		pod  corev1.PodSpec
 		fits bool
 	}{
-		"on a ready node":                 {is: corev1.ConditionTrue, fits: true},
-		"not on one that is not ready":    {is: corev1.ConditionFalse},
-		"not on one that nobody hears of": {is: corev1.ConditionUnknown},
-		"not on a cordoned one":           {is: corev1.ConditionTrue, node: corev1.NodeSpec{Unschedulable: true}},
-		"not on one with a taint":         {is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}},
+		"on a ready node":              {is: corev1.ConditionTrue, fits: true},
+		"not on one that is not ready": {is: corev1.ConditionFalse},
+		"node with unknown status":     {is: corev1.ConditionUnknown},
+		"not on a cordoned one":        {is: corev1.ConditionTrue, node: corev1.NodeSpec{Unschedulable: true}},
+		"not on one with a taint":      {is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}},
 		"on one with a taint it does tolerate": {
 			is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}, fits: true,
 			pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "role", Value: "master"}}},

@@ -11,8 +11,8 @@ import (
 
 // Alertmanager keeps alerts and silences, and notifies no receiver.
 const alertmanagerConfig = `
-route: {receiver: nobody}
-receivers: [{name: nobody}]
+route: {receiver: none}
+receivers: [{name: none}]
 `
 
 // StartAlertmanager starts Alertmanager with the address and the silences that it had, and waits

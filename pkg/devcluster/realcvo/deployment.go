@@ -87,7 +87,7 @@ func (o *Operator) Run(_ context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("pulling image %s: %s", container.Image, release.Refused)
 	}
 	if len(container.Command) != 3 || container.Command[0] != "mv" || !strings.HasPrefix(container.Command[2], payloadsPath+"/") {
-		return fmt.Errorf("nobody knows how to play %v", container.Command)
+		return fmt.Errorf("no simulator for command %v", container.Command)
 	}
 	return o.unpack(release, filepath.Clean(container.Command[2]))
 }

@@ -83,7 +83,7 @@ func New(options Options) (*Operator, error) {
 	o := &Operator{options: options}
 	installed, found := options.Catalog.Version(options.Installed)
 	if !found {
-		return nil, fmt.Errorf("preparing the cluster version operator: nobody knows the installed release %q", options.Installed)
+		return nil, fmt.Errorf("preparing the cluster version operator: the catalog does not have the installed release %q", options.Installed)
 	}
 	if err := o.prepareRoot(); err != nil {
 		return nil, fmt.Errorf("furnishing the root folder of the cluster version operator: %w", err)

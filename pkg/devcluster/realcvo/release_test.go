@@ -80,9 +80,9 @@ func TestPod_that_cannot_unpack_fails_with_the_reason(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"since nobody has the image":          {retrieval("4.20.9"), "manifest unknown"},
-		"since the release is refused":        {retrieval("4.20.7"), "manifest unknown"},
-		"since it is to write somewhere else": {stranger, "nobody knows how to play"},
+		"unknown image":                {retrieval("4.20.9"), "manifest unknown"},
+		"since the release is refused": {retrieval("4.20.7"), "manifest unknown"},
+		"unknown destination":          {stranger, "no simulator for command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

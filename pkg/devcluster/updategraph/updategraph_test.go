@@ -115,10 +115,10 @@ func TestServer_signatures(t *testing.T) {
 		status    int
 		signature string
 	}{
-		"a release":                    {"4.20.6", signer{}, http.StatusOK, "4.20.6"},
-		"a release that nobody signed": {"4.20.7", signer{}, http.StatusNotFound, "404 page not found\n"},
-		"a release that nobody knows":  {"4.20.9", signer{}, http.StatusNotFound, "404 page not found\n"},
-		"a release where nobody signs": {"4.20.6", nil, http.StatusNotFound, "404 page not found\n"},
+		"a release":                   {"4.20.6", signer{}, http.StatusOK, "4.20.6"},
+		"release without a signature": {"4.20.7", signer{}, http.StatusNotFound, "404 page not found\n"},
+		"unknown release":             {"4.20.9", signer{}, http.StatusNotFound, "404 page not found\n"},
+		"server without a signer":     {"4.20.6", nil, http.StatusNotFound, "404 page not found\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,8 +140,8 @@ func TestRisk_query(t *testing.T) {
 	}{
 		"is answered with yes unless something else is said": {updategraph.Risk{}, "vector(1)"},
 		"is answered with no if it does not apply":           {updategraph.Risk{Applies: updategraph.No}, "vector(0)"},
-		"is not answered if nobody knows":                    {updategraph.Risk{Applies: updategraph.Unknown}, "vector(0) > 0"},
-		"is what the risk says":                              {updategraph.Risk{Applies: updategraph.No, PromQL: "up"}, "up"},
+		"unknown":               {updategraph.Risk{Applies: updategraph.Unknown}, "vector(0) > 0"},
+		"is what the risk says": {updategraph.Risk{Applies: updategraph.No, PromQL: "up"}, "up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +165,7 @@ func TestCatalog_release_by_image(t *testing.T) {
 	if !ok || found.Version != "4.20.6" {
 		t.Errorf("got %v, %v", found, ok)
 	}
-	if _, ok := known.Image("quay.io/nobody/knows@sha256:0"); ok {
+	if _, ok := known.Image("quay.io/unknown/release@sha256:0"); ok {
 		t.Error("an unknown image was found")
 	}
 }
@@ -181,6 +181,6 @@ func TestCatalog_exposed(t *testing.T) {
 		t.Errorf("got %q after it was changed to no", got)
 	}
 	if got := known.Exposed("4.20.10", "Other"); got != updategraph.Unknown {
-		t.Errorf("got %q of a risk that nobody knows", got)
+		t.Errorf("got %q for an unknown risk", got)
 	}
 }
