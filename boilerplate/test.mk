@@ -14,8 +14,8 @@ E2E_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg 
 test: unit histories e2e ## Run all tests: unit tests, random histories, API rules, scenarios.
 
 .PHONY: histories
-histories: ## Run random histories of upgrades with fixed seeds.
-	go test ./pkg/simulation/histories -count 1 -run TestFixedSeeds -fixed
+histories: ## Run random histories of upgrades with fixed seeds, and those that have found defects.
+	go test ./pkg/simulation/histories -count 1 -run 'Test(Fixed|Failed)Seeds' -fixed
 
 SOAK ?= 60s
 

@@ -60,6 +60,12 @@ func actions() []action {
 		{"change the cluster's channel", 1, func(h *runner) {
 			edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) { v.Spec.Channel = "fast-4.20" })
 		}},
+		{"hold all upgrades", 2, func(h *runner) { h.hold(true) }},
+		{"lift the hold", 3, func(h *runner) { h.hold(false) }},
+		{"the receiver of the webhook is down", 2, func(h *runner) { h.receiver.down = true }},
+		{"the receiver of the webhook is up", 2, func(h *runner) { h.receiver.down = false }},
+		{"back up etcd", 2, func(h *runner) { h.backup = h.world.Backup() }},
+		{"restore etcd", 1, (*runner).restore},
 		{"cordon a node", 2, func(h *runner) { h.cordon(true) }},
 		{"uncordon the nodes", 3, func(h *runner) { h.cordon(false) }},
 		{"pause the worker pool", 1, func(h *runner) { h.pausePool(true) }},
@@ -197,6 +203,25 @@ func (h *runner) moveClusterVersion(version string) {
 	})
 }
 
+func (h *runner) hold(held bool) {
+	edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) {
+		delete(v.Annotations, v1alpha1.HoldAnnotation)
+		if held {
+			metav1.SetMetaDataAnnotation(&v.ObjectMeta, v1alpha1.HoldAnnotation, "maintenance")
+		}
+	})
+}
+
+// restore restores the API server from the last backup. The status of each upgrade is then one that
+// its operator did not write last.
+func (h *runner) restore() {
+	if h.backup == nil {
+		return
+	}
+	h.checker.restored = true
+	h.world.Restore(h.backup)
+}
+
 func (h *runner) cordon(cordon bool) {
 	var nodes corev1.NodeList
 	if err := h.cluster.Client.List(context.Background(), &nodes); err != nil {
@@ -305,6 +330,8 @@ func (h *runner) before(do func(*runner)) {
 func (h *runner) calmDown() {
 	h.calm, h.trigger = true, nil
 	h.cluster.Alerts.Firing, h.cluster.Alerts.Err, h.cluster.Alertmanager.Err = nil, nil, nil
+	h.receiver.down = false
+	h.hold(false)
 	h.pausePool(false)
 	h.cordon(false)
 	h.degrade(false)

@@ -64,6 +64,8 @@ type runner struct {
 	trigger    *trigger
 	once       hooks
 	calm       bool // nothing fails any more
+	receiver   receiver
+	backup     *simulation.Backup
 }
 
 // trigger is an action that comes right before a request of the operator.
@@ -128,7 +130,8 @@ func newRunner(seed uint64, report *Report) (*runner, error) {
 	}
 	h.checker = newChecker(h)
 	h.world.Observe(h.checker.observe)
-	h.program = Operator(h.cluster, h.config)
+	h.receiver.steps = map[string]bool{}
+	h.program = operatorWith(h.cluster, h.config, h.newWebhook)
 	h.program.Plan = h.plan
 	h.program.OnCrash = func() { h.restartAfter(h.upTo(30 * time.Second)) }
 	return h, h.startLeader()

@@ -31,13 +31,24 @@ const Namespace = "managed-upgrade-operator"
 // Operator returns the operator as a program of a simulated cluster: its real controllers with the
 // runbooks OSD and ARO, and the simulated monitoring.
 func Operator(cluster *openshift.Cluster, cfg config.Config) *simulation.Program {
+	return operatorWith(cluster, cfg, nil)
+}
+
+// operatorWith returns the operator with a webhook for each of its lives; nil means none.
+func operatorWith(cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher) *simulation.Program {
 	return &simulation.Program{
 		Name: "operator", Latency: 5 * time.Millisecond,
-		Controllers: func(env simulation.Env) ([]manager.Controller, error) { return controllers(cluster, cfg, env) },
+		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+			var webhook notify.AsyncPublisher
+			if newWebhook != nil {
+				webhook = newWebhook(env)
+			}
+			return controllers(cluster, cfg, env, webhook)
+		},
 	}
 }
 
-func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.Env) ([]manager.Controller, error) {
+func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.Env, webhook notify.AsyncPublisher) ([]manager.Controller, error) {
 	registry := prometheus.NewRegistry()
 	upgrades, err := metrics.NewUpgrades(registry)
 	if err != nil {
@@ -67,7 +78,7 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	reconciler := &upgradeconfig.Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock, Namespace: Namespace,
 		Config:   func() upgradeconfig.Snapshot { return snapshot },
-		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
+		Notifier: notify.MultiPublisher{Events: events, Webhook: webhook}, Metrics: upgrades,
 	}
 	keeper := &nodekeeper.Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock,

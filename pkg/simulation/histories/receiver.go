@@ -1,0 +1,127 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// receiver is the receiver of a webhook.
+type receiver struct {
+	down bool
+	// steps are those whose end was delivered, see stepKey.
+	steps map[string]bool
+}
+
+// stepKey identifies a step of an attempt.
+func stepKey(uid string, r record.Record, step string) string {
+	at := ""
+	if r.UpgradeAt != nil {
+		at = r.UpgradeAt.UTC().Format(time.RFC3339)
+	}
+	return uid + " " + r.Version + " " + at + " " + step
+}
+
+// retryInterval is how long a webhook waits after a failed delivery.
+const retryInterval = 30 * time.Second
+
+// webhook delivers notifications to the receiver. Its queue is lost with its process.
+type webhook struct {
+	world    *simulation.World
+	receiver *receiver
+	alive    func() bool
+
+	queue  []delivery
+	queued map[string]map[string]bool // by UID
+	busy   bool
+}
+
+// delivery is a notification that waits. Its step is empty unless it is about the end of one.
+type delivery struct{ uid, step string }
+
+func (h *runner) newWebhook(env simulation.Env) notify.AsyncPublisher {
+	return &webhook{
+		world: h.world, receiver: &h.receiver, queued: map[string]map[string]bool{},
+		alive: func() bool {
+			for _, leader := range h.leaders {
+				if leader.Clock() == env.Clock {
+					return leader.Alive()
+				}
+			}
+			return false
+		},
+	}
+}
+
+// Publish queues a notification, unless it was queued before.
+func (w *webhook) Publish(_ context.Context, ref corev1.ObjectReference, n engine.Notification) error {
+	w.add(n.ID, delivery{uid: string(ref.UID)})
+	return nil
+}
+
+func (w *webhook) add(id string, d delivery) {
+	if w.queued[d.uid][id] {
+		return
+	}
+	if w.queued[d.uid] == nil {
+		w.queued[d.uid] = map[string]bool{}
+	}
+	w.queued[d.uid][id] = true
+	w.queue = append(w.queue, d)
+	w.deliverAfter(0)
+}
+
+// PublishSteps queues what the record contains of its steps.
+func (w *webhook) PublishSteps(_ context.Context, ref corev1.ObjectReference, r record.Record) error {
+	for _, n := range notify.FromRecord(ref, r) {
+		d := delivery{uid: string(ref.UID)}
+		if n.Class != engine.ClassWaiting && n.Class != engine.ClassUnknown {
+			d.step = stepKey(d.uid, r, n.Step)
+		}
+		w.add(n.ID, d)
+	}
+	return nil
+}
+
+// Reset forgets what was queued about an object.
+func (w *webhook) Reset(uid string) { delete(w.queued, uid) }
+
+// PendingError reports whether notifications about an object wait.
+func (w *webhook) PendingError(uid string) error {
+	for _, d := range w.queue {
+		if d.uid == uid {
+			return errors.New("the receiver is down")
+		}
+	}
+	return nil
+}
+
+func (w *webhook) deliverAfter(d time.Duration) {
+	if w.busy {
+		return
+	}
+	w.busy = true
+	w.world.After(d, func() {
+		w.busy = false
+		switch {
+		case !w.alive() || len(w.queue) == 0:
+		case w.receiver.down:
+			w.deliverAfter(retryInterval)
+		default:
+			for _, d := range w.queue {
+				w.receiver.steps[d.step] = true
+			}
+			w.queue = nil
+		}
+	})
+}

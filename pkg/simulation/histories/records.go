@@ -1,0 +1,92 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"reflect"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// status checks what the operator writes into a status.
+func (c *checker) status(change simulation.Change, key client.ObjectKey, before, after *v1alpha1.UpgradeConfig) {
+	if len(after.Status.History) == 0 {
+		return
+	}
+	now := after.Status.History[0]
+	was := find(before.Status.History, now)
+	c.note(now)
+	if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && !c.held(now.Version, change.Time) {
+		c.h.violate("outcome: %s is Upgraded to %s, but the cluster is not: control plane %s, pools %s", key, now.Version, newest(c.version), c.describePools())
+	}
+	if now.Phase == record.PhaseFailed && was.Phase != record.PhaseFailed {
+		c.h.soonAfter(&c.h.once.failed)
+		c.failed(change.Time, key, now, after)
+	}
+	if c.tampered[after.UID] || c.clockStepped {
+		return
+	}
+	c.finality(key, was, now)
+	c.oneAtATime(change.Time, key)
+}
+
+// note notes what the history has reached.
+func (c *checker) note(now record.Record) {
+	if now.WorkerStartTime != nil {
+		c.h.report.Workers = true
+	}
+	for _, step := range now.Conditions {
+		if step.Type == "TargetWithdrawn" {
+			c.h.report.Cleanup = true
+		}
+	}
+}
+
+// failed checks that no upgrade fails by its window while the cluster moves to its version.
+func (c *checker) failed(at time.Time, key client.ObjectKey, now record.Record, cfg *v1alpha1.UpgradeConfig) {
+	reason := ""
+	for _, condition := range cfg.Status.Conditions {
+		if condition.Type == v1alpha1.ConditionSucceeded {
+			reason = condition.Reason
+		}
+	}
+	if reason == "WindowMissed" && newest(c.version) == now.Version && at.Sub(c.commencedAt) > reaction && c.calm(at) {
+		c.h.violate("outcome: %s fails with %s, but the control plane has moved to %s since %s", key, reason, now.Version, c.commencedAt.UTC().Format(time.TimeOnly))
+	}
+}
+
+// finality checks that what has ended does not change, except for when it was published.
+func (c *checker) finality(key client.ObjectKey, was, now record.Record) {
+	was.NotifiedTime = now.NotifiedTime
+	if was.CompleteTime != nil && was.Attempt == now.Attempt && was.UpgradeAt.Equal(now.UpgradeAt) && !reflect.DeepEqual(was, now) {
+		c.h.violate("record: the attempt of %s at %s has ended and is written again", key, now.Version)
+	}
+	if was.Attempt != now.Attempt {
+		return
+	}
+	for _, step := range was.Conditions {
+		for _, same := range now.Conditions {
+			if step.Type == same.Type && step.CompleteTime != nil && !reflect.DeepEqual(step, same) {
+				c.h.violate("record: step %s of %s has ended and is written again", step.Type, key)
+			}
+		}
+	}
+}
+
+// oneAtATime checks that one upgrade at most is in progress.
+func (c *checker) oneAtATime(now time.Time, key client.ObjectKey) {
+	if !c.calm(now) {
+		return
+	}
+	for other, cfg := range c.configs {
+		if other != key && !c.tampered[cfg.UID] && inProgress(cfg) && inProgress(c.configs[key]) {
+			c.h.violate("lock: %s and %s are in progress", key, other)
+		}
+	}
+}

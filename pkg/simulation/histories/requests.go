@@ -1,0 +1,125 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"reflect"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// schedule is a version and time that an upgrade was requested for.
+type schedule struct {
+	at   time.Time
+	seen time.Time
+}
+
+func (c *checker) clusterVersion(change simulation.Change, after *configv1.ClusterVersion) {
+	before := c.version
+	c.version = after
+	c.noteHold(change, after)
+	c.noteChannel(change, before, after)
+	if newest(before) != newest(after) {
+		c.commenced(change, newest(after))
+	}
+	if reflect.DeepEqual(before.Spec.DesiredUpdate, after.Spec.DesiredUpdate) {
+		return
+	}
+	former := c.requestedBy
+	c.requestedBy, c.requestedAt = change.Actor, change.Time
+	if change.Actor != operatorActor {
+		return
+	}
+	if after.Spec.DesiredUpdate == nil {
+		if version := before.Spec.DesiredUpdate.Version; former != operatorActor && c.ours != version {
+			c.h.violate("withdrawal: the operator withdraws %s, which %s has requested", version, former)
+		}
+		return
+	}
+	c.ours = after.Spec.DesiredUpdate.Version
+	c.requested(change.Time, before, after.Spec.DesiredUpdate.Version)
+}
+
+// requested checks that the operator may request a version now.
+func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, version string) {
+	c.h.soonAfter(&c.h.once.requested)
+	if newest(before) == version {
+		c.h.violate("request: %s is requested, which the cluster version operator has begun before", version)
+	}
+	allowed := false
+	for _, s := range c.asked[version] {
+		for _, p := range c.alive() {
+			at := p.Clock().Now()
+			allowed = allowed || !at.Before(s.at) && at.Before(s.at.Add(window))
+		}
+	}
+	if !allowed && !c.clockStepped && !c.anyTampered(version) {
+		c.h.violate("request: %s is requested outside of every window", version)
+	}
+	if c.calm(now) && c.wholeVersion() == "" {
+		c.h.violate("request: %s is requested while the cluster moves to %s", version, newest(before))
+	}
+}
+
+// noteHold notes since when all upgrades are held.
+func (c *checker) noteHold(change simulation.Change, after *configv1.ClusterVersion) {
+	_, held := after.Annotations["upgrade.managed.openshift.io/hold"]
+	switch {
+	case !held:
+		c.heldSince = time.Time{}
+	case c.heldSince.IsZero():
+		c.heldSince = change.Time
+	}
+}
+
+// noteChannel notes which channel the operator has replaced.
+func (c *checker) noteChannel(change simulation.Change, before, after *configv1.ClusterVersion) {
+	switch {
+	case before.Spec.Channel == after.Spec.Channel:
+	case change.Actor != operatorActor:
+		c.channelBefore = nil
+	case c.channelBefore == nil:
+		c.channelBefore, c.channelSetAt = &before.Spec.Channel, change.Time
+	case *c.channelBefore == after.Spec.Channel:
+		c.channelBefore = nil
+	}
+}
+
+// anyTampered reports whether an upgrade to the version has a status or finalizer that another client
+// has written: a client that may write a status may start an upgrade.
+func (c *checker) anyTampered(version string) bool {
+	for _, cfg := range c.configs {
+		for _, h := range cfg.Status.History {
+			if h.Version == version && c.tampered[cfg.UID] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// commenced notes that the control plane moves to a version.
+func (c *checker) commenced(change simulation.Change, version string) {
+	c.commencedAt = change.Time
+	if c.requestedBy != operatorActor {
+		return
+	}
+	c.h.report.Commit = true
+	c.h.soonAfter(&c.h.once.commenced)
+	if held := c.heldSince; !held.IsZero() && c.requestedAt.Before(held) && change.Time.Sub(held) > 20*time.Second && c.calm(held) && c.calm(change.Time) {
+		c.h.violate("hold: %s commences although all upgrades are held since %s", version, held.UTC().Format(time.TimeOnly))
+	}
+	for key, since := range c.pausedAt {
+		cfg := c.configs[key]
+		if cfg == nil || cfg.Spec.Desired.Version != version || c.requestedAt.After(since) || c.tampered[cfg.UID] {
+			continue
+		}
+		if change.Time.Sub(since) > 20*time.Second && c.calm(since) && c.calm(change.Time) {
+			c.h.violate("pause: %s commences although %s has been paused since %s", version, key, since.UTC().Format(time.TimeOnly))
+		}
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+)
+
+// deletions checks that no deletion hangs while the operator runs.
+func (c *checker) deletions(now time.Time) {
+	for key, since := range c.deletedAt {
+		if now.Sub(since) > deletionLimit && c.calm(since) && c.calm(now) {
+			c.h.violate("deletion: %s was deleted at %s and is still there", key, since.UTC().Format(time.TimeOnly))
+			c.deletedAt[key] = now
+		}
+	}
+}
+
+// atRest reports whether everything has come to its end.
+func (c *checker) atRest() bool { return c.unrest() == "" }
+
+// unrest returns what has not come to its end.
+func (c *checker) unrest() string {
+	for _, key := range keys() {
+		cfg := c.configs[key]
+		if cfg == nil {
+			continue
+		}
+		ended := len(cfg.Status.History) > 0 && cfg.Status.History[0].CompleteTime != nil
+		scheduled, err := time.Parse(time.RFC3339, cfg.Spec.UpgradeAt)
+		later := err == nil && c.h.world.Now().Before(scheduled.Add(window))
+		if cfg.DeletionTimestamp != nil || inProgress(cfg) || later || !ended || len(cfg.Finalizers) > 0 {
+			return fmt.Sprintf("%s is not over: deleted %t, finalizers %v, status %s", key, cfg.DeletionTimestamp != nil, cfg.Finalizers, describe(cfg))
+		}
+	}
+	if c.lease != nil && c.lease.Spec.HolderIdentity != nil && *c.lease.Spec.HolderIdentity != "" {
+		return fmt.Sprintf("the lock is held by %s", *c.lease.Spec.HolderIdentity)
+	}
+	if d := c.version.Spec.DesiredUpdate; d != nil && c.requestedBy == operatorActor && newest(c.version) != d.Version {
+		return fmt.Sprintf("%s was requested by the operator, has not commenced, and is not withdrawn", d.Version)
+	}
+	if before := c.channelBefore; before != nil && c.commencedAt.Before(c.channelSetAt) && !c.restored && !c.everTampered() {
+		return fmt.Sprintf("the operator has replaced channel %s by %s, and has not restored it", *before, c.version.Spec.Channel)
+	}
+	if missing := c.undelivered(); missing != "" {
+		return missing
+	}
+	return c.leftovers()
+}
+
+// everTampered reports whether another client has ever written a status or a finalizer.
+func (c *checker) everTampered() bool {
+	for _, tampered := range c.tampered {
+		if tampered {
+			return true
+		}
+	}
+	return false
+}
+
+// undelivered returns a finished attempt whose end the receiver of the webhook does not know.
+func (c *checker) undelivered() string {
+	for _, key := range keys() {
+		cfg := c.configs[key]
+		if cfg == nil || c.tampered[cfg.UID] || c.restored || c.clockStepped {
+			continue
+		}
+		steps := cfg.Status.History[0].Conditions
+		if len(steps) > 0 && !c.h.receiver.steps[stepKey(string(cfg.UID), cfg.Status.History[0], steps[len(steps)-1].Type)] {
+			return fmt.Sprintf("the receiver does not know that %s has ended", key)
+		}
+	}
+	return ""
+}
+
+func (c *checker) leftovers() string {
+	if silences := c.h.cluster.Alertmanager.InEffect(); len(silences) > 0 {
+		return fmt.Sprintf("silence %q is left", silences[0].Comment)
+	}
+	var sets machinev1beta1.MachineSetList
+	if err := c.h.cluster.Client.List(context.Background(), &sets); err != nil {
+		return err.Error()
+	}
+	for i := range sets.Items {
+		if _, ours := sets.Items[i].Labels["upgrade.managed.openshift.io/extra-node-of"]; ours {
+			return "MachineSet " + sets.Items[i].Name + " is left"
+		}
+	}
+	return ""
+}
