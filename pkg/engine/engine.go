@@ -42,6 +42,9 @@ type Engine struct {
 	// or its message changes. 0 means once a minute; a negative value means once a minute for the
 	// reason and never for a message alone.
 	MessageInterval time.Duration
+	// SavedAt is when this process saved the record last; zero means that it did not. A heartbeat is not
+	// saved again within a minute: two processes whose clocks differ would save it in turns.
+	SavedAt time.Time
 }
 
 // Constraints are the arguments of a pass that are not part of the table. They affect the steps up
@@ -219,8 +222,9 @@ func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result,
 	since := now.Sub(probed)
 	slowAt := timeOf(c.StartTime).Add(step.SlowAfter)
 	heartbeat := p.engine.heartbeat(result)
+	age := now.Sub(p.engine.SavedAt)
 	switch {
-	case heartbeat > 0 && since >= heartbeat, since <= -time.Second:
+	case (heartbeat > 0 && since >= heartbeat || since <= -time.Second) && (age < 0 || age >= defaultMessageInterval):
 		return true
 	case step.SlowAfter > 0 && probed.Before(slowAt) && !now.Before(slowAt):
 		return true

@@ -30,7 +30,7 @@ func (s *scope[T]) pendingReason(ctx context.Context) *summary {
 	if seen.NothingToDo && !s.claimed && !commencedBefore(s.record) {
 		return s.alreadyAtVersionStatus()
 	}
-	committed, err := s.commitObserved(ctx)
+	committed, err := engine.Committed(ctx, s.plan.Book, s.record) // from the cache; confirm covers one that is behind
 	switch {
 	case err != nil:
 		return s.unreadableStatus(err)
@@ -40,20 +40,6 @@ func (s *scope[T]) pendingReason(ctx context.Context) *summary {
 		return s.rejectedStatus(seen.Reason, seen.Message)
 	}
 	return s.schedule(ctx)
-}
-
-// commitObserved reports whether the cache shows that the upgrade has commenced. It is called in each
-// pass, and engine.Committed may read more than the cache; confirm covers a cache that is behind.
-func (s *scope[T]) commitObserved(ctx context.Context) (bool, error) {
-	for i := range s.plan.Book.Steps {
-		step := &s.plan.Book.Steps[i]
-		if !step.Commits || step.Observe == nil {
-			continue
-		}
-		result, err := step.Observe(ctx, engine.Run{Started: s.now, Since: s.now, Now: s.now})
-		return err == nil && result.Passed(), err
-	}
-	return engine.Committed(ctx, s.plan.Book, s.record)
 }
 
 // schedule returns the status of a valid attempt outside of its window, or nil within it.

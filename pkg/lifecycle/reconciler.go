@@ -49,6 +49,7 @@ type Reconciler[T client.Object] struct {
 	prechecks   cache[precheckResult]
 	rejected    cache[rejection]
 	shown       cache[shownStatus]
+	saved       cache[time.Time] // when the engine's record was last saved
 	republished cache[time.Time] // when publishing a result was last tried in vain
 }
 
@@ -91,6 +92,7 @@ func (r *Reconciler[T]) forget(ctx context.Context, key client.ObjectKey) error 
 	r.prechecks.delete(key)
 	r.rejected.delete(key)
 	r.shown.delete(key)
+	r.saved.delete(key)
 	r.republished.delete(key)
 	obj := r.Kind.New()
 	obj.SetNamespace(key.Namespace)

@@ -58,7 +58,11 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 		s.upgradeAt = record.UpgradeAt.Time
 	}
 	s.plan = s.Kind.Plan(s.obj, record, runbookType)
-	if !record.Finished() {
+	switch {
+	case record.Finished():
+	case record.StartTime == nil: // no step has begun, whatever another client has written
+		s.record.Conditions = nil
+	default:
 		s.record.Conditions = fitSteps(record.Conditions, s.plan.Book)
 	}
 }
@@ -191,15 +195,38 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 }
 
 // acquire acquires the lock or returns its holder. An attempt starts only with a lock that the API
-// server has confirmed: the cache may still show one that was released.
+// server has confirmed: the cache may still show one that was released. It does not start beside
+// another one in progress either, whose lock another client has deleted.
 func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
 	if !s.claimed {
+		if other, err := s.otherInProgress(ctx); err != nil || other != nil {
+			return other, err
+		}
 		other, err := s.lock.Acquire(ctx, s.holder(s.obj), s.attempt())
 		if err != nil || other != nil || s.record.InProgress() {
 			return other, err
 		}
 	}
 	return s.liveLock.Acquire(ctx, s.holder(s.obj), s.attempt())
+}
+
+// otherInProgress returns another object of the kind whose attempt is in progress on the same cluster;
+// nil means that there is none, or that this attempt is in progress, too.
+func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
+	if s.record.InProgress() {
+		return nil, nil
+	}
+	all, err := s.Kind.List(ctx, s.Client)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range all {
+		if obj.GetUID() != s.obj.GetUID() && s.Kind.LockNamespace(obj) == s.Kind.LockNamespace(s.obj) &&
+			slices.ContainsFunc(*s.Kind.Status(obj).History, history.Record.InProgress) {
+			return new(s.holder(obj)), nil
+		}
+	}
+	return nil, nil
 }
 
 // runEngine runs the steps that are ready.
@@ -211,7 +238,7 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition}
+	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition, SavedAt: s.saved.get(client.ObjectKeyFromObject(s.obj))}
 	record, next, err := e.Pass(ctx, s.plan.Book, start, s.constraints())
 	if s.record.Finished() { // the status was rejected
 		return s.finish(ctx)
@@ -270,6 +297,7 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	if err := s.updateStatus(ctx, record, s.summarize(record)); err != nil {
 		return err
 	}
+	s.saved.set(client.ObjectKeyFromObject(s.obj), s.Clock.Now())
 	s.publishSteps(ctx)
 	return nil
 }

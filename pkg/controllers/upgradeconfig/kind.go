@@ -18,9 +18,9 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -145,15 +145,26 @@ func (k kind) Observe(ctx context.Context, cfg *v1alpha1.UpgradeConfig, record h
 	if !slices.Contains(record.Channels, version.Channel) && (version.Channel != requested || record.PrecedingChannel == nil) {
 		seen.Channel = &version.Channel
 	}
-	change, err := clusterstate.CompareVersions(version.Installed, record.Version)
+	target := clusterstate.Target{Version: record.Version}
+	if record.Version == cfg.Spec.Desired.Version {
+		target.Image = cfg.Spec.Desired.Image
+	}
+	if _, err := clusterstate.CompareVersions(record.Version, record.Version); err != nil {
+		seen.Reason, seen.Message = reasonInvalidVersion, fmt.Sprintf("spec.desired.version: %v", err)
+		return seen, nil
+	}
+	change, err := version.ChangeTo(target)
 	switch {
 	case err != nil:
-		seen.Reason, seen.Message = reasonInvalidVersion, fmt.Sprintf("spec.desired.version: %v", err)
+		return lifecycle.Observation{}, err
 	case change == clusterstate.Downgrade:
 		seen.Reason = reasonDowngrade
 		seen.Message = fmt.Sprintf("spec.desired.version is %s, and %s is installed: an upgrade leads to a newer version", record.Version, version.Installed)
-	case change == clusterstate.Same && version.Completed:
-		seen.NothingToDo, err = pools.AllUpdated(k.Client, k.Client)(ctx) // if the cache is behind, the rest of the steps find out
+	case change == clusterstate.Same && version.Completed && version.Current.HasOtherImage(target.Image):
+		seen.Reason = reasonInvalidVersion
+		seen.Message = fmt.Sprintf("spec.desired.image is not the image of %s that is installed: an upgrade leads to a newer version", record.Version)
+	case change == clusterstate.Same:
+		seen.NothingToDo, err = checks.IsInstalled(ctx, k.Client, target) // if the cache is behind, the rest of the steps find out
 		if err != nil {
 			return lifecycle.Observation{}, err
 		}

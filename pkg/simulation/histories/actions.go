@@ -28,6 +28,7 @@ type action struct {
 	do     func(*runner)
 }
 
+// actions returns all actions. New ones are appended: a seed that was kept names how many there were.
 func actions() []action {
 	return []action{
 		{"edit the schedule", 3, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() }) }},
@@ -60,12 +61,6 @@ func actions() []action {
 		{"change the cluster's channel", 1, func(h *runner) {
 			edit(h, &configv1.ClusterVersion{}, client.ObjectKey{Name: cvo.Name}, func(v *configv1.ClusterVersion) { v.Spec.Channel = "fast-4.20" })
 		}},
-		{"hold all upgrades", 2, func(h *runner) { h.hold(true) }},
-		{"lift the hold", 3, func(h *runner) { h.hold(false) }},
-		{"the receiver of the webhook is down", 2, func(h *runner) { h.receiver.down = true }},
-		{"the receiver of the webhook is up", 2, func(h *runner) { h.receiver.down = false }},
-		{"back up etcd", 2, func(h *runner) { h.backup = h.world.Backup() }},
-		{"restore etcd", 1, (*runner).restore},
 		{"cordon a node", 2, func(h *runner) { h.cordon(true) }},
 		{"uncordon the nodes", 3, func(h *runner) { h.cordon(false) }},
 		{"pause the worker pool", 1, func(h *runner) { h.pausePool(true) }},
@@ -107,11 +102,17 @@ func actions() []action {
 			}
 		}},
 		{"start the target right before a write", 1, func(h *runner) { h.before(func(h *runner) { h.moveClusterVersion("4.20.6") }) }},
+		{"hold all upgrades", 2, func(h *runner) { h.hold(true) }},
+		{"lift the hold", 3, func(h *runner) { h.hold(false) }},
+		{"the receiver of the webhook is down", 2, func(h *runner) { h.receiver.down = true }},
+		{"the receiver of the webhook is up", 2, func(h *runner) { h.receiver.down = false }},
+		{"back up etcd", 2, func(h *runner) { h.backup = h.world.Backup() }},
+		{"restore etcd", 1, (*runner).restore},
 	}
 }
 
 func (h *runner) choose() action {
-	all, sum := actions(), 0
+	all, sum := actions()[:h.actions], 0
 	for _, a := range all {
 		sum += a.weight
 	}

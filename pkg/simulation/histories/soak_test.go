@@ -23,6 +23,7 @@ var (
 	soak  = flag.Duration("soak", 0, "run histories of fresh seeds for this long")
 	from  = flag.Uint64("from", 0, "the first seed of -soak; 0 chooses one")
 	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
+	kinds = flag.Int("actions", 0, "with -seed: use that many actions, as a seed of TestFailedSeeds does; 0 uses all")
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
 )
 
@@ -51,25 +52,41 @@ func TestFixedSeeds(t *testing.T) {
 	}
 }
 
-// TestFailedSeeds replays histories that have found a defect, so that it stays repaired.
+// failedSeed is a history that has found a defect.
+type failedSeed struct {
+	defect  string
+	seed    uint64
+	actions int // the number of actions that there were
+}
+
+var failedSeeds = []failedSeed{
+	{"an extra node is left after its record was replaced", 473354915562, 42},
+	{"the lock is held by an upgrade that was deleted at once", 473354915582, 42},
+	{"Upgraded is reported while a pool is behind", 40015, 42},
+	{"a failed upgrade that is deleted is said to go on", 30020, 42},
+	{"two leaders overwrite each other's results of pre-checks", 473354915523, 42},
+	{"two leaders overwrite each other's statuses", 40014, 42},
+	{"two leaders whose clocks differ overwrite each other's heartbeats", 930005, 42},
+	{"a request is not withdrawn after its record was replaced", 473354915545, 42},
+	{"the lock is held by an upgrade that the cache showed late", 473354915595, 42},
+	{"an upgrade starts before its window by a forged status", 216, 42},
+	{"what another client requests is withdrawn", 910015, 42},
+	{"pods are not forced after the clock was a day ahead", 910011, 42},
+	{"an upgrade starts beside another one whose lock was deleted", 930181, 42},
+}
+
+// TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of them
+// with -fixed, else two.
 func TestFailedSeeds(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]uint64{
-		"Upgraded is reported while a pool is behind":               40015,
-		"a failed upgrade that is deleted is said to go on":         30020,
-		"two leaders overwrite each other's results of pre-checks":  473354915523,
-		"two leaders overwrite each other's statuses":               40014,
-		"a request is not withdrawn after its record was replaced":  473354915545,
-		"an extra node is left after its record was replaced":       473354915562,
-		"the lock is held by an upgrade that was deleted at once":   473354915582,
-		"the lock is held by an upgrade that the cache showed late": 473354915595,
-		"an upgrade starts before its window by a forged status":    216,
-		"what another client requests is withdrawn":                 910015,
-		"pods are not forced after the clock was a day ahead":       910011,
-	} {
-		t.Run(name, func(t *testing.T) {
+	replayed := failedSeeds
+	if !*fixed {
+		replayed = failedSeeds[:2]
+	}
+	for _, tc := range replayed {
+		t.Run(tc.defect, func(t *testing.T) {
 			t.Parallel()
-			check(t, Run(s))
+			check(t, run(tc.seed, tc.actions))
 		})
 	}
 }
@@ -88,17 +105,13 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 func TestSoak(t *testing.T) {
 	switch {
 	case *seed != 0:
-		report := Run(*seed)
+		report := run(*seed, cmpint.Or(*kinds, len(actions())))
 		t.Log(strings.Join(report.Log, "\n"))
 		check(t, report)
 	case *soak > 0:
-		first := *from
-		if first == 0 {
-			first = rand.Uint64N(1 << 40)
-		}
-		soakFrom(t, first, *soak)
+		soakFrom(t, cmpint.Or(*from, rand.Uint64N(1<<40)), *soak)
 	default:
-		t.Skip("-soak says for how long")
+		t.Skip("-soak sets for how long")
 	}
 }
 
