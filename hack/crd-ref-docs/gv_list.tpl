@@ -10,13 +10,20 @@
 - [history](#history)
 
 ## Permission to create objects
+{{ if eq (index $groupVersions 0).Group "managedupgrade.appuio.io" }}
+No controller serves these kinds yet.
 
+The right to create an UpgradeJobHook allows a user to run code in its namespace, with a service account
+of the cluster. The right to create an UpgradeConfig or an UpgradeJob allows a user to upgrade the
+cluster, which cannot be undone, and the right to create a ClusterVersion to choose its update channel
+and its update service. Only administrators of the cluster should have them.
+{{ else }}
 The right to create an UpgradeConfig in a namespace that the operator watches allows a user to upgrade
 the cluster, which cannot be undone, to have pods deleted in spite of their PodDisruptionBudgets, to
 add nodes for the duration of an upgrade, and to silence alerts of the platform. Only administrators
 of the cluster should have it. By default the operator watches its own namespace only; the API server
 warns users who create an UpgradeConfig in another namespace, where it has no effect.
-
+{{ end }}
 {{ range $groupVersions }}
 {{ template "gvDetails" . }}
 {{ end }}

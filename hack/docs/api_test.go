@@ -10,15 +10,28 @@ import (
 	"testing"
 )
 
-// Each type that a field of the API has is documented on the page, or on that of Kubernetes.
+// Each type that a field of the API has is documented on the page of its group, or on that of
+// Kubernetes.
 func TestAPIReferenceHasEachType(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile("../../docs/reference/api.md")
-	if err != nil {
-		t.Fatal(err)
+	for file, kinds := range map[string][]string{
+		"api.md":                   {"UpgradeConfig", "Record", "StepCondition"},
+		"scheduled-maintenance.md": {"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow", "Duration", "Record", "StepCondition"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			content, err := os.ReadFile("../../docs/reference/" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTypes(t, string(content), kinds)
+		})
 	}
-	page := string(content)
-	for _, kind := range []string{"UpgradeConfig", "Record", "StepCondition"} {
+}
+
+func checkTypes(t *testing.T, page string, kinds []string) {
+	t.Helper()
+	for _, kind := range kinds {
 		if !strings.Contains(page, "\n#### "+kind+"\n") {
 			t.Errorf("the page has no section %s", kind)
 		}

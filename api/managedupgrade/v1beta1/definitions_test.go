@@ -1,0 +1,201 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	_ "time/tzdata" // the API server knows all zones, whatever the machine of the test does
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// crds returns the definitions by kind.
+func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join(definitionsFolder, "*_*.yaml"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(data, crd); err != nil {
+			tb.Fatal(err)
+		}
+		all[crd.Spec.Names.Kind] = crd
+	}
+	if len(all) != len(samples) {
+		tb.Fatalf("%d definitions, want %d", len(all), len(samples))
+	}
+	return all
+}
+
+// validators returns the definitions of the test kit by kind.
+func validators(tb testing.TB) map[string]*simulation.Definition {
+	tb.Helper()
+	all := map[string]*simulation.Definition{}
+	for kind, crd := range crds(tb) {
+		folder := tb.TempDir()
+		data, err := yaml.Marshal(crd)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "crd.yaml"), data, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		definitions, err := simulation.Definitions(os.DirFS(folder))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all[kind] = definitions[0]
+	}
+	return all
+}
+
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	all := validators(t)
+	for kind, table := range cases() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			for name, tc := range table {
+				if slices.ContainsFunc(tc.want, func(want string) bool { return strings.HasPrefix(want, strictError) }) {
+					continue // only an API server reports unknown fields
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					object := sample(t, samples[kind])
+					for _, e := range tc.edits {
+						e.apply(t, object.Object)
+					}
+					compare(t, bySchema(tc.want), all[kind].Admit(nil, object))
+				})
+			}
+		})
+	}
+}
+
+// bySchema returns the rejections of the test kit, which evaluates no rules if the schema is violated.
+func bySchema(want []string) []string {
+	empty := func(rejection string) bool { return strings.Contains(rejection, ": should ") }
+	if !slices.ContainsFunc(want, empty) {
+		return want
+	}
+	return slices.DeleteFunc(slices.Clone(want), func(rejection string) bool { return !empty(rejection) })
+}
+
+// Each rule of a spec has a case that violates it.
+func TestEachRuleHasACase(t *testing.T) {
+	t.Parallel()
+	tables := cases()
+	for kind, crd := range crds(t) {
+		var messages []string
+		for _, tc := range tables[kind] {
+			for _, want := range tc.want {
+				_, message, _ := strings.Cut(want, ": ")
+				messages = append(messages, strings.TrimPrefix(message, "evaluating rule: "))
+			}
+		}
+		messages = append(messages, unchangeable) // TestJobCannotChange
+		var walk func(path string, node any)
+		walk = func(path string, node any) {
+			switch node := node.(type) {
+			case map[string]any:
+				rules, _ := node["x-kubernetes-validations"].([]any)
+				for _, rule := range rules {
+					if message := rule.(map[string]any)["message"].(string); !slices.Contains(messages, message) {
+						t.Errorf("%s%s: no case is rejected because %q", kind, path, message)
+					}
+				}
+				for name, value := range node {
+					walk(path+"."+name, value)
+				}
+			case []any:
+				for _, value := range node {
+					walk(path, value)
+				}
+			}
+		}
+		data, err := json.Marshal(crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var schema any
+		if err := json.Unmarshal(data, &schema); err != nil {
+			t.Fatal(err)
+		}
+		walk("", schema)
+	}
+}
+
+// Client-side "kubectl apply" stores the object in an annotation, and all annotations of an object have
+// 262144 bytes.
+func TestDefinitionsFitClientSideApply(t *testing.T) {
+	t.Parallel()
+	const limit = 262144 - 16*1024 // other annotations
+	for kind, crd := range crds(t) {
+		data, err := json.Marshal(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) > limit {
+			t.Errorf("the definition of %s has %d bytes, want at most %d", kind, len(data), limit)
+		}
+	}
+}
+
+func TestDefinitionsNames(t *testing.T) {
+	t.Parallel()
+	got := map[string][]string{}
+	for kind, crd := range crds(t) {
+		names := crd.Spec.Names
+		got[kind] = append(append([]string{names.Plural, names.Singular, names.ListKind}, names.ShortNames...), names.Categories...)
+		if crd.Spec.Scope != apiextensionsv1.NamespaceScoped || crd.Spec.Versions[0].Subresources.Status == nil {
+			t.Errorf("%s has scope %s and subresources %v, want a namespace and a status", kind, crd.Spec.Scope, crd.Spec.Versions[0].Subresources)
+		}
+	}
+	want := map[string][]string{
+		"ClusterVersion":          {"clusterversions", "clusterversion", "ClusterVersionList", "mcv", "maintenance"},
+		"UpgradeConfig":           {"upgradeconfigs", "upgradeconfig", "UpgradeConfigList", "uc", "maintenance"},
+		"UpgradeJob":              {"upgradejobs", "upgradejob", "UpgradeJobList", "uj", "maintenance"},
+		"UpgradeJobHook":          {"upgradejobhooks", "upgradejobhook", "UpgradeJobHookList", "ujh", "maintenance"},
+		"UpgradeSuspensionWindow": {"upgradesuspensionwindows", "upgradesuspensionwindow", "UpgradeSuspensionWindowList", "usw", "maintenance"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestKustomizationIncludesEachDefinition(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join(definitionsFolder, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, crd := range crds(t) {
+		want = append(want, crd.Spec.Group+"_"+crd.Spec.Names.Plural+".yaml")
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}

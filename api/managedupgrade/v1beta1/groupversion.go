@@ -1,0 +1,26 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and the version of the types in this package.
+var GroupVersion = schema.GroupVersion{Group: "managedupgrade.appuio.io", Version: "v1beta1"}
+
+// AddToScheme registers the types of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&ClusterVersion{}, &ClusterVersionList{},
+		&UpgradeConfig{}, &UpgradeConfigList{},
+		&UpgradeJob{}, &UpgradeJobList{},
+		&UpgradeJobHook{}, &UpgradeJobHookList{},
+		&UpgradeSuspensionWindow{}, &UpgradeSuspensionWindowList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

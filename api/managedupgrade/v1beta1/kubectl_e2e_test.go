@@ -1,0 +1,224 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package v1beta1_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// runKubectl runs kubectl as a user does and returns what it prints.
+func runKubectl(t *testing.T, input string, args ...string) string {
+	t.Helper()
+	cmd := command(t.Context(), args...)
+	cmd.Stdin = strings.NewReader(input)
+	printed, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, printed)
+	}
+	return string(printed)
+}
+
+// parseTable returns the cells of a printed table.
+func parseTable(printed string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(printed) {
+		var row []string
+		for cell := range strings.SplitSeq(line, "  ") {
+			if cell = strings.TrimSpace(cell); cell != "" {
+				row = append(row, cell)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// With both groups installed, each word resolves to a definite kind. Texts of the operator must qualify
+// those of upgrade.managed.openshift.io.
+func TestKubectlResolvesNames(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"upgradeconfig":  "upgradeconfigs.managedupgrade.appuio.io",
+		"upgradeconfigs": "upgradeconfigs.managedupgrade.appuio.io",
+		"upgrade":        "upgradeconfigs.upgrade.managed.openshift.io",
+		"upgradeconfigs.upgrade.managed.openshift.io": "upgradeconfigs.upgrade.managed.openshift.io",
+		"clusterversion":  "clusterversions.config.openshift.io",
+		"clusterversions": "clusterversions.config.openshift.io",
+		"mcv":             "clusterversions.managedupgrade.appuio.io",
+		"uc":              "upgradeconfigs.managedupgrade.appuio.io",
+		"uj":              "upgradejobs.managedupgrade.appuio.io",
+		"upgradejob":      "upgradejobs.managedupgrade.appuio.io",
+		"ujh":             "upgradejobhooks.managedupgrade.appuio.io",
+		"usw":             "upgradesuspensionwindows.managedupgrade.appuio.io",
+	} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			printed, err := command(t.Context(), "get", word, "no-such-object").CombinedOutput()
+			if err == nil || !strings.Contains(string(printed), want+` "no-such-object" not found`) {
+				t.Errorf("kubectl get %s: %v: %s, want %s", word, err, printed, want)
+			}
+		})
+	}
+}
+
+func TestKubectlListsTheCategory(t *testing.T) {
+	t.Parallel()
+	got := strings.Fields(runKubectl(t, "", "api-resources", "--categories=maintenance", "--output=name"))
+	slices.Sort(got)
+	want := []string{
+		"clusterversions.managedupgrade.appuio.io", "upgradeconfigs.managedupgrade.appuio.io", "upgradejobhooks.managedupgrade.appuio.io",
+		"upgradejobs.managedupgrade.appuio.io", "upgradesuspensionwindows.managedupgrade.appuio.io",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds of the category (-want +got):\n%s", diff)
+	}
+}
+
+func TestKubectlPrintsJobs(t *testing.T) {
+	t.Parallel()
+	object := named(t, "UpgradeJob", "cluster-upgrade-1805230800-3f9c2ab")
+	for _, e := range []edit{
+		{"spec.startAfter", "2027-03-16T21:00:00Z"}, {"spec.startBefore", "2027-03-16T22:00:00Z"}, {"spec.desiredVersion.version", "4.20.7"},
+	} {
+		e.apply(t, object.Object)
+	}
+	create(t, object)
+	got := parseTable(runKubectl(t, "", "get", "upgradejobs", object.GetName(), "--namespace", namespace))
+	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "START", "SINCE", "MESSAGE"}, {object.GetName(), "4.20.7", "2027-03-16T21:00:00Z"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("before it is observed (-want +got):\n%s", diff)
+	}
+	updateStatus(t, object, map[string]any{
+		"history": []any{record(2, map[string]any{"phase": "Paused"}), record(1, map[string]any{"phase": "Failed"})},
+		"conditions": []any{map[string]any{
+			"type": "Progressing", "status": "True", "reason": "DelayedPoolsUpdated", "message": "pool night is released at 2027-03-16T22:00:00Z",
+			"lastTransitionTime": time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339),
+		}},
+	})
+	want[1] = []string{object.GetName(), "4.20.7", "Paused", "DelayedPoolsUpdated", "2027-03-16T21:00:00Z", "3h", "pool night is released at 2027-03-16T22:00:00Z"}
+	got = parseTable(runKubectl(t, "", "get", "upgradejobs", object.GetName(), "--namespace", namespace))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("while it is paused (-want +got):\n%s", diff)
+	}
+}
+
+func TestKubectlPrintsConfigs(t *testing.T) {
+	t.Parallel()
+	object := named(t, "UpgradeConfig", "printed")
+	create(t, object)
+	args := []string{"get", "upgradeconfigs.managedupgrade.appuio.io", "printed", "--namespace", namespace}
+	want := [][]string{{"NAME", "CRON", "WEEK", "LOCATION", "SUSPENDED", "NEXT", "LAST"}, {"printed", "0 22 * * 2", "@odd", "Europe/Zurich", "false"}}
+	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", args...))); diff != "" {
+		t.Errorf("before it is observed (-want +got):\n%s", diff)
+	}
+	updateStatus(t, object, map[string]any{
+		"nextPossibleSchedules": []any{map[string]any{"time": "2027-03-30T20:00:00Z"}, map[string]any{"time": "2027-04-13T20:00:00Z"}},
+		"lastSlot":              map[string]any{"time": "2027-03-16T21:00:00Z", "result": "JobCreated"},
+	})
+	want[1] = append(want[1], "2027-03-30T20:00:00Z", "JobCreated")
+	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", args...))); diff != "" {
+		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+}
+
+func TestKubectlPrintsOtherKinds(t *testing.T) {
+	t.Parallel()
+	const home = "printing"
+	runKubectl(t, "", "create", "namespace", home)
+	conditions := func(kind string) []any {
+		return []any{map[string]any{"type": kind, "status": "True", "reason": "AsExpected", "message": "fine", "lastTransitionTime": at}}
+	}
+	for kind, tc := range map[string]struct {
+		name, resource string
+		status         map[string]any
+		want           [][]string
+	}{
+		"ClusterVersion": {
+			"version", "mcv",
+			map[string]any{"current": map[string]any{"spec": map[string]any{"channel": "stable-4.12"}}, "overlayApplied": at, "conditions": conditions("Synced")},
+			[][]string{{"NAME", "CHANNEL", "OVERLAY", "SYNCED", "MESSAGE"}, {"version", "stable-4.12", at, "True", "fine"}},
+		},
+		"UpgradeJobHook": {
+			"notify", "ujh",
+			map[string]any{"claimedBy": map[string]any{"name": "job"}, "conditions": conditions("Accepted")},
+			[][]string{{"NAME", "EVENTS", "RUN", "ON FAILURE", "CLAIMED BY", "ACCEPTED"}, {"notify", `["Create","Start","Finish","Success","Failure"]`, "Next", "Ignore", "job", "True"}},
+		},
+		"UpgradeSuspensionWindow": {
+			"holidays", "usw",
+			map[string]any{"matchingConfigs": []any{"cluster-upgrade"}},
+			[][]string{{"NAME", "START", "END", "REASON"}, {"holidays", "2027-12-20T00:00:00+01:00", "2028-01-03T00:00:00+01:00", "No maintenance over the holidays"}},
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			object := named(t, kind, tc.name)
+			object.SetNamespace(home)
+			create(t, object)
+			updateStatus(t, object, tc.status)
+			if diff := cmp.Diff(tc.want, parseTable(runKubectl(t, "", "get", tc.resource, tc.name, "--namespace", home))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKubectlAppliesEachSample(t *testing.T) {
+	t.Parallel()
+	const home = "samples"
+	runKubectl(t, "", "create", "namespace", home)
+	files, err := filepath.Glob(filepath.Join(samplesFolder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < len(samples) {
+		t.Fatalf("only %d samples", len(files))
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, side := range []string{"--server-side=false", "--server-side"} {
+				printed := runKubectl(t, string(data), "apply", "--filename=-", "--validate=strict", "--namespace", home, "--force-conflicts="+map[bool]string{true: "true", false: "false"}[side == "--server-side"], side)
+				if strings.Contains(printed, "Warning") {
+					t.Errorf("kubectl apply %s prints %s", side, printed)
+				}
+			}
+		})
+	}
+}
+
+func TestKubectlExplainsEachSpec(t *testing.T) {
+	t.Parallel()
+	for field, want := range map[string]string{
+		"uc.spec.schedule.cron":                               "for 22:00 on Tuesdays",
+		"uc.spec.schedule.isoWeek":                            "@odd",
+		"uc.spec.pinVersionWindow":                            "created just in time",
+		"uj.spec.startBefore":                                 "is skipped",
+		"uj.spec.config.machineConfigPools.delayUpgrade":      "paused before the upgrade commences",
+		"uj.spec.config.preUpgradeHealthChecks.customQueries": "must return no sample",
+		"uj.status.history":                                   "one element per attempt",
+		"ujh.spec.template.spec":                              "JobSpec of batch/v1",
+		"usw.spec.configSelector":                             "Without it, none is selected",
+		"mcv.spec.template.spec":                              "desiredUpdate is ignored",
+	} {
+		t.Run(field, func(t *testing.T) {
+			t.Parallel()
+			if printed := strings.Join(strings.Fields(runKubectl(t, "", "explain", field)), " "); !strings.Contains(printed, want) {
+				t.Errorf("kubectl explain %s does not contain %q:\n%s", field, want, printed)
+			}
+		})
+	}
+}

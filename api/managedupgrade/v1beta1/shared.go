@@ -1,0 +1,58 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// The annotations with which users request something. Each value is a token that the user chooses,
+// such as a date: another token is another request.
+const (
+	// RunNowAnnotation on an UpgradeConfig requests an upgrade now. It overrides schedule.suspend, but
+	// no UpgradeSuspensionWindow. The answer is status.runNow.
+	RunNowAnnotation = "managedupgrade.appuio.io/run-now"
+	// RetryAnnotation on an UpgradeJob that has ended requests another attempt, in a window of the same
+	// length that starts now. The answer is status.retry.
+	RetryAnnotation = "managedupgrade.appuio.io/retry"
+	// AcknowledgedAnnotation on an UpgradeJob that has ended resolves its alerts. The answer is the
+	// condition Acknowledged.
+	AcknowledgedAnnotation = "managedupgrade.appuio.io/acknowledged"
+)
+
+// Finalizer is on an UpgradeJob while an attempt of its upgrade is in progress.
+const Finalizer = "managedupgrade.appuio.io/upgrade-in-progress"
+
+// The phases that only an UpgradeJob has.
+const (
+	// PhasePaused is an upgrade that waits for the machine config pools that it has delayed.
+	PhasePaused history.Phase = "Paused"
+	// PhaseSkipped is an upgrade that ended before its commit without an error of its own, for example
+	// because the cluster was not healthy.
+	PhaseSkipped history.Phase = "Skipped"
+)
+
+// The types of the conditions in the status of the kinds of this group.
+const (
+	ConditionAccepted       = history.ConditionAccepted
+	ConditionProgressing    = history.ConditionProgressing
+	ConditionSucceeded      = history.ConditionSucceeded
+	ConditionStalled        = history.ConditionStalled
+	ConditionPreCheckPassed = history.ConditionPreCheckPassed
+	ConditionDegraded       = history.ConditionDegraded
+
+	// ConditionScheduled reports whether an UpgradeConfig has a next start that nothing suspends.
+	ConditionScheduled = "Scheduled"
+	// ConditionSynced reports whether the ClusterVersion of OpenShift has the parameters that a
+	// ClusterVersion defines.
+	ConditionSynced = "Synced"
+	// ConditionPaused reports whether an UpgradeJob waits for machine config pools that are paused.
+	ConditionPaused = "Paused"
+	// ConditionAcknowledged reports that a user acknowledged the end of an UpgradeJob.
+	ConditionAcknowledged = "Acknowledged"
+)
+
+// MaxTokenLength is the length of the longest token in a status, in bytes. The status shows the SHA-256
+// hash of a longer one.
+const MaxTokenLength = 64

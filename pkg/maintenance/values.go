@@ -1,0 +1,56 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package maintenance converts the values of the API group managedupgrade.appuio.io. It reads no
+// clock and no objects.
+package maintenance
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+)
+
+// Duration returns a length of time; an empty one is 0. An error means that the API server would not
+// have accepted the value.
+func Duration(text v1beta1.Duration) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	duration, err := time.ParseDuration(string(text))
+	if err != nil {
+		return 0, fmt.Errorf("reading a length of time: %w", err)
+	}
+	return duration, nil
+}
+
+// Time returns an instant. An error means that the API server would not have accepted the value.
+func Time(text v1beta1.Timestamp) (time.Time, error) {
+	instant, err := time.Parse(time.RFC3339, string(text))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading a time: %w", err)
+	}
+	return instant, nil
+}
+
+// Timestamp returns the text of an instant, in UTC and without fractions of a second.
+func Timestamp(instant time.Time) v1beta1.Timestamp {
+	return v1beta1.Timestamp(instant.UTC().Format(time.RFC3339))
+}
+
+// RequestToken returns the token of a request as the status of the object shows it: the value of the
+// annotation, or its SHA-256 hash if it is longer than v1beta1.MaxTokenLength. It is empty if nothing
+// is requested.
+func RequestToken(object metav1.Object, annotation string) string {
+	value := object.GetAnnotations()[annotation]
+	if len(value) <= v1beta1.MaxTokenLength {
+		return value
+	}
+	hash := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(hash[:])
+}
