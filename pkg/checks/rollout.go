@@ -101,6 +101,15 @@ func (p PendingPool) RollingOut() bool {
 	return !p.Pool.Paused && (!p.Pool.Updated || anyNodeOutdated(p.Nodes, p.Pool.Config))
 }
 
+// Nodes returns the nodes of the pools that are not updated.
+func (r Rollout) Nodes() []clusterstate.Node {
+	var nodes []clusterstate.Node
+	for _, p := range r.Pending {
+		nodes = append(nodes, p.Nodes...)
+	}
+	return nodes
+}
+
 // Complete reports whether the machines of every pool have the configuration of the installed
 // release.
 func (r Rollout) Complete() bool { return r.OperatorBehind == "" && len(r.Pending) == 0 }

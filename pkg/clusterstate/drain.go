@@ -24,6 +24,14 @@ const AnnotationDrainFirstSeen = "upgrade.managed.openshift.io/drain-first-seen"
 // removalRequest identifies the drain of an extra node that is being removed.
 const removalRequest = "remove-extra-node"
 
+// DrainFirstSeen returns when the drain of that request was first seen, as it is recorded on the node.
+// False means that no valid time is recorded.
+func DrainFirstSeen(node *corev1.Node, request string) (time.Time, bool) {
+	recorded, recordedRequest, _ := strings.Cut(node.Annotations[AnnotationDrainFirstSeen], " ")
+	at, err := time.Parse(time.RFC3339, recorded)
+	return at, err == nil && recordedRequest == request
+}
+
 // Drain is the drain of a node. The zero Drain means that the node is not drained for an upgrade.
 type Drain struct {
 	// Active reports that the machine config operator is draining the node, or that an extra node is
@@ -53,6 +61,16 @@ func DrainState(node *corev1.Node) Drain {
 		return Drain{Active: true, Request: removalRequest, Since: taintTime(taint)}
 	}
 	return Drain{}
+}
+
+// drainStart returns when the drain of a node began to count, as far as the node reveals that: at the
+// later of its cordon and its first sighting. It is zero if the node is not being drained.
+func drainStart(node *corev1.Node, drain Drain) time.Time {
+	start := drain.Since
+	if seen, ok := DrainFirstSeen(node, drain.Request); ok && drain.Active && seen.After(start) {
+		start = seen
+	}
+	return start
 }
 
 // cordonTaint returns the taint of a cordoned node; nil means that the node has none.

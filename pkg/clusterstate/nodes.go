@@ -48,6 +48,10 @@ type Node struct {
 	CordonedSince time.Time
 	// Draining reports that the node is being drained, see Drain.
 	Draining bool
+	// DrainStart is when the drain began to count, and DrainRequest identifies it; zero means that
+	// the node is not being drained, or that the time is unknown.
+	DrainStart   time.Time
+	DrainRequest string
 	// Pressure lists what the node lacks, such as "disk", sorted.
 	Pressure []string
 	// Updating reports that the machine config operator is updating the node.
@@ -96,11 +100,14 @@ func ListNodes(ctx context.Context, r client.Reader) ([]Node, error) {
 }
 
 func nodeOf(node *corev1.Node) Node {
+	drain := DrainState(node)
 	facts := Node{
 		Name:          node.Name,
 		Cordoned:      node.Spec.Unschedulable,
 		CordonedSince: taintTime(cordonTaint(node)),
-		Draining:      DrainState(node).Active,
+		Draining:      drain.Active,
+		DrainStart:    drainStart(node, drain),
+		DrainRequest:  drain.Request,
 		Pressure:      pressure(node),
 		Updating:      updating(node.Annotations),
 		BeingDeleted:  beingDeleted(node),

@@ -34,7 +34,7 @@ func newDeps(cfg config.Config, clk clock.PassiveClock) (runbooks.Deps, error) {
 	if err := errors.Join(err, err2, err3); err != nil {
 		return runbooks.Deps{}, err
 	}
-	return runbooks.Deps{Sources: sources, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
+	return runbooks.Deps{Sources: sources, Drains: &checks.DrainExplanations{}, Dependencies: externalDeps, Silencer: silencer, Config: cfg}, nil
 }
 
 // newSources returns what the health checks query beside the cache. Prometheus is in the cluster, so

@@ -72,6 +72,19 @@ func (t Deps) postHealthChecks() checks.Runner {
 	return runner
 }
 
+// drains explains what holds the drains of nodes. The deadlines are those by which nodekeeper forces
+// pods.
+func (s stepSet) drains() checks.Drains {
+	drains := checks.Drains{
+		Reader: s.Client, TimeOut: s.Config.NodeDrain.TimeOut.Duration, PDBTimeout: s.attempt.pdbTimeout(),
+		IgnoreNamespaces: s.Config.NodeDrain.IgnoreNamespaces, Explanations: s.Drains,
+	}
+	if s.Drains != nil {
+		drains.Live = s.Live
+	}
+	return drains
+}
+
 // withDelayNotification adds a keep-alive to the steps up to the committing one: it notifies once that
 // the upgrade takes long to commence.
 func (s stepSet) withDelayNotification(table ...engine.Step) []engine.Step {
@@ -239,7 +252,7 @@ func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
 	return engine.Step{
 		Name:      "AllWorkerNodesUpgraded",
 		Doc:       "Waits until all machine config pools are at the version.",
-		Do:        pools.WaitUntilUpdated(s.Client),
+		Do:        pools.WaitUntilUpdatedWithDrains(s.Client, s.drains()),
 		Gates:     []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		KeepAlive: []engine.KeepAlive{{Name: "WorkersSilence", Renew: s.workers.KeepAlive()}},
 		Milestone: engine.MilestoneWorkersUpgraded,

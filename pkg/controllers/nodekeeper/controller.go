@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -129,10 +130,8 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	d := deadlines{unprotected: start.Add(r.Config().TimeOut.Duration)}
-	if attempt.PDBTimeout >= 0 {
-		d.pdbProtected = start.Add(attempt.PDBTimeout)
-	}
+	times := checks.NewDrainDeadlines(start, r.Config().TimeOut.Duration, attempt.PDBTimeout)
+	d := deadlines{unprotected: times.Unprotected, pdbProtected: times.PDB}
 	now := r.Clock.Now()
 	if first := d.first(); now.Before(first) {
 		return first, nil

@@ -9,17 +9,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-const (
-	// terminationSlack is how late a kubelet may report that a pod has ended.
-	terminationSlack = time.Minute
-	// recheckInterval is the time between two passes over a node whose first deadline has passed.
-	recheckInterval = time.Minute
-)
+// recheckInterval is the time between two passes over a node whose first deadline has passed.
+const recheckInterval = time.Minute
 
 // deadlines are the times at which the pods that are still on a node are forced.
 type deadlines struct {
@@ -72,21 +69,17 @@ func decide(now time.Time, d deadlines, nodeReady bool, pods []podInfo) plan {
 	wait(d.unprotected)
 	wait(d.pdbProtected)
 	for _, pod := range pods {
-		blockedBy, deadline := blockReason(pod, d)
-		if pod.IgnoredByDrain || deadline.IsZero() || now.Before(deadline) {
+		hold := pod.hold(d, nodeReady)
+		blockedBy := metrics.BlockReason(hold.Reason)
+		if pod.IgnoredByDrain || hold.Deadline.IsZero() || now.Before(hold.Deadline) {
 			continue
 		}
 		p.overdue = true
-		terminationDeadline := pod.TerminationDeadline.Add(terminationSlack) // long ago if the pod was not deleted
 		switch {
-		case now.Before(terminationDeadline):
-			wait(terminationDeadline)
-		case pod.ignored:
-			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"})
-		case pod.KeptByFinalizers && len(pod.Finalizers) > 0:
-			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, "it has ended and is kept by finalizers, which only their owners may remove: " + text.JoinNames(pod.Finalizers)})
-		case !nodeReady && (pod.RemovedAtOnce || blockedBy == metrics.BlockedByTermination):
-			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, nodeNotReadyReason})
+		case now.Before(hold.Terminating):
+			wait(hold.Terminating)
+		case hold.Exempt != "":
+			p.cannotForce = append(p.cannotForce, blockedPod{pod, blockedBy, hold.Exempt})
 		default:
 			p.toForce = append(p.toForce, blockedPod{pod, blockedBy, forceReason(pod, blockedBy)})
 		}
@@ -95,25 +88,15 @@ func decide(now time.Time, d deadlines, nodeReady bool, pods []podInfo) plan {
 	return p
 }
 
-// nodeNotReadyReason is why a pod is not removed from a node that does not answer: another pod may
-// already use its volumes.
-const nodeNotReadyReason = "its node is not ready, so its containers may still be running; " +
-	"bring the node back, or power it off and add the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute to it"
+// hold returns what keeps the pod on the node.
+func (p podInfo) hold(d deadlines, nodeReady bool) checks.Hold {
+	drained := checks.DrainedPod{Pod: p.Pod, PDBs: p.pdbs, IgnoredNamespace: p.ignored, NodeReady: nodeReady}
+	return drained.Hold(checks.DrainDeadlines{Unprotected: d.unprotected, PDB: d.pdbProtected})
+}
 
 // forceOrder is the order in which pods are forced: those that are terminating come last, since
 // they may end meanwhile.
 var forceOrder = map[metrics.BlockReason]int{metrics.BlockedByOther: 0, metrics.BlockedByPDB: 1, metrics.BlockedByTermination: 2}
-
-// blockReason returns what keeps a pod on its node, and when it is forced.
-func blockReason(pod podInfo, d deadlines) (metrics.BlockReason, time.Time) {
-	switch {
-	case !pod.TerminationDeadline.IsZero(): // its budget allowed the disruption
-		return metrics.BlockedByTermination, d.unprotected
-	case len(pod.pdbs) > 0:
-		return metrics.BlockedByPDB, d.pdbProtected
-	}
-	return metrics.BlockedByOther, d.unprotected
-}
 
 func forceReason(pod podInfo, blockedBy metrics.BlockReason) string {
 	switch blockedBy {

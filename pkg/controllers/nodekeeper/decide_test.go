@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
@@ -103,18 +104,18 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 			want: outcome{Blocked: true, Next: recheckInterval}, // a minute and five seconds is more than the pace
 		},
 		"a pod just after its grace period": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-terminationSlack+5*time.Second))}, want: outcome{Blocked: true, Next: 5 * time.Second},
+			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-checks.TerminationSlack+5*time.Second))}, want: outcome{Blocked: true, Next: 5 * time.Second},
 		},
 		"a pod in a grace period of a day": {
 			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(24*time.Hour))}, want: outcome{Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-terminationSlack))},
+			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-checks.TerminationSlack))},
 			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:44:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end on a node that is not ready": {
-			after: others, notReady: true, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-terminationSlack)), newPodInfo("2")},
-			want: outcome{Forced: []string{"2: " + forPlain}, Stuck: []string{"1: " + nodeNotReadyReason}, Blocked: true, Next: recheckInterval},
+			after: others, notReady: true, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-checks.TerminationSlack)), newPodInfo("2")},
+			want: outcome{Forced: []string{"2: " + forPlain}, Stuck: []string{"1: " + checks.NodeNotReady}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end, before the time of others": {
 			after: others - 10*time.Second, guarded: noTime, guests: []podInfo{newPodInfo("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -84,13 +85,9 @@ func (s *drainScope) listPods(ctx context.Context) ([]podInfo, error) {
 				return nil, err
 			}
 		}
-		info := podInfo{Pod: pod, ignored: text.MatchesAny(pod.Namespace, ignored)}
-		for _, b := range pdbs[pod.Namespace] {
-			if b.Selects(pod) {
-				info.pdbs = append(info.pdbs, b.Namespace+"/"+b.Name)
-			}
-		}
-		infos = append(infos, info)
+		infos = append(infos, podInfo{
+			Pod: pod, ignored: text.MatchesAny(pod.Namespace, ignored), pdbs: checks.SelectingPDBs(pod, pdbs[pod.Namespace]),
+		})
 	}
 	return infos, nil
 }

@@ -6,7 +6,6 @@ package nodekeeper
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,9 +52,7 @@ func (r *Reconciler) drainStart(ctx context.Context, node *corev1.Node, drain cl
 // is recorded on the node once a restart of the process could otherwise move it noticeably.
 func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
 	now := r.Clock.Now()
-	recorded, exists := node.Annotations[AnnotationDrainFirstSeen]
-	text, request, _ := strings.Cut(recorded, " ")
-	if at, err := time.Parse(time.RFC3339, text); exists && err == nil && request == drain.Request && isPlausible(at, now) {
+	if at, ok := clusterstate.DrainFirstSeen(node, drain.Request); ok && isPlausible(at, now) {
 		return at, nil
 	}
 	seen := r.drains.firstSeen(node.Name, string(node.UID)+" "+drain.Request, now)
@@ -63,7 +60,7 @@ func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clu
 	if cordonKnown && seen.Sub(drain.Since) <= sightingDelay && now.Sub(seen) < recordSightingAfter {
 		return seen, nil
 	}
-	text = seen.UTC().Format(time.RFC3339Nano)
+	text := seen.UTC().Format(time.RFC3339Nano)
 	value := text + " " + drain.Request
 	if err := r.setFirstSeen(ctx, node, &value); err != nil || cordonKnown {
 		return seen, err

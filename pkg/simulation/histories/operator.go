@@ -64,6 +64,7 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	}
 	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgrades.IncEventFailures}
 	deps := runbooks.Deps{
+		Drains: &checks.DrainExplanations{},
 		Client: env.Client, Live: env.Live, Notifier: events,
 		Sources:      &checks.Sources{Prometheus: cluster.Alerts, Clock: env.Clock, Interval: cfg.Alerts.Interval.Duration},
 		Dependencies: external,

@@ -10,19 +10,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // WaitUntilUpdated waits until the machines of every machine config pool have the configuration of
 // the installed release, see checks.GetRollout.
 func WaitUntilUpdated(r client.Reader) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	return WaitUntilUpdatedWithDrains(r, checks.Drains{})
+}
+
+// WaitUntilUpdatedWithDrains is WaitUntilUpdated with a message that explains what holds the drains
+// that take long.
+func WaitUntilUpdatedWithDrains(r client.Reader, drains checks.Drains) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		rollout, err := checks.GetRollout(ctx, r)
 		switch {
 		case err != nil:
 			return engine.Result{}, err
 		case len(rollout.Pending) > 0:
-			return engine.Wait(reason(rollout.Pending), "%s", describe(rollout.Pending)), nil
+			d := describer{explain: func(node clusterstate.Node) string { return drains.Explain(ctx, node, run.Started, run.Now) }}
+			message := d.describe(rollout.Pending)
+			if at := drains.NextLongDrain(rollout.Nodes(), run.Started, run.Now); !at.IsZero() {
+				return engine.WaitFor(at.Sub(run.Now), reason(rollout.Pending), "%s", message), nil
+			}
+			return engine.Wait(reason(rollout.Pending), "%s", message), nil
 		case rollout.OperatorBehind != "":
 			return engine.Wait("PoolsUpdating", "%s", rollout.OperatorBehind), nil
 		}
