@@ -220,6 +220,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 		config.Name = "refused"
 		config = applyUpgrade(t, userClient, config)
 		awaitStatus(t, userClient, config, v1alpha1.ConditionSucceeded, metav1.ConditionFalse, "TargetRefused")
+		awaitCondition(t, userClient, config, func(c *v1alpha1.UpgradeConfig) bool { return len(c.Finalizers) == 0 }) // its end is published
 		term.follow(t, "ManagedUpgradeFailed", named(config), []expectation{
 			{"describe", `(?s)TargetRefused.*` + refused},
 			{"get events", "UpgradeFailed"},
