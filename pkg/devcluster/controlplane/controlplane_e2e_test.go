@@ -7,10 +7,8 @@ package controlplane_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,25 +20,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
 func start(t *testing.T, options controlplane.Options) *controlplane.ControlPlane {
 	t.Helper()
 	options.Dir = t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	startTime := time.Now()
-	running, err := controlplane.Start(ctx, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("ready after %s", time.Since(startTime).Round(time.Millisecond))
-	t.Cleanup(func() {
-		if err := running.Stop(); err != nil {
-			t.Error(err)
-		}
+	return devtest.Start(t, func(ctx context.Context) (*controlplane.ControlPlane, error) {
+		return controlplane.Start(ctx, options)
 	})
-	return running
 }
 
 func clients(t *testing.T, config *rest.Config) kubernetes.Interface {
@@ -54,22 +42,7 @@ func clients(t *testing.T, config *rest.Config) kubernetes.Interface {
 
 func TestStop_leaves_no_process(t *testing.T) {
 	t.Parallel()
-	running := start(t, controlplane.Options{})
-	pids := running.PIDs()
-	if len(pids) != 3 {
-		t.Fatalf("got %d processes, want etcd, the API server and the controller manager", len(pids))
-	}
-	if err := running.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d is still there: %v", pid, err)
-		}
-	}
-	if len(running.PIDs()) != 0 {
-		t.Errorf("a stopped control plane still names processes: %v", running.PIDs())
-	}
+	devtest.CheckStop(t, start(t, controlplane.Options{}), 3)
 }
 
 func TestServiceAccountConfig_has_its_own_permissions_only(t *testing.T) {

@@ -136,7 +136,7 @@ func TestCVO_installed_cluster_is_available_and_not_progressing(t *testing.T) {
 	w.wantCondition(failing, configv1.ConditionFalse, "", "")
 	w.wantCondition(configv1.RetrievedUpdates, configv1.ConditionTrue, "", "")
 	if findCondition(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
-		t.Error("Upgradeable is told although nothing is in the way")
+		t.Error("Upgradeable is set although nothing blocks an update")
 	}
 }
 
@@ -290,29 +290,8 @@ func TestCVO_is_not_upgradeable_during_an_update(t *testing.T) {
 	w.reconcile(12)
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 	if findCondition(w.version().Status.Conditions, configv1.OperatorUpgradeable) != nil {
-		t.Error("Upgradeable is told although nothing is in the way")
+		t.Error("Upgradeable is set although nothing blocks an update")
 	}
-}
-
-func TestCVO_rejects_an_update_by_two_minor_versions(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, stable("4.22.0"))
-	far, _ := w.catalog.Version("4.22.0")
-	w.requestUpdate(&configv1.Update{Version: "4.22.0", Image: far.Image()})
-	w.reconcile(5)
-	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionGiantHop")
-	w.wantHistory("4.20.5 Completed")
-}
-
-func TestCVO_rejects_an_unsigned_release(t *testing.T) {
-	t.Parallel()
-	unsigned := stable("4.20.6")
-	unsigned.Unsigned = true
-	w := newWorld(t, unsigned)
-	w.requestUpdate(&configv1.Update{Version: "4.20.6"})
-	w.reconcile(5)
-	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "RetrievePayload", "failure=The update cannot be verified: unable to verify sha256:")
-	w.wantHistory("4.20.5 Completed")
 }
 
 func TestCVO_ignores_a_former_version_without_an_image(t *testing.T) {
@@ -325,18 +304,36 @@ func TestCVO_ignores_a_former_version_without_an_image(t *testing.T) {
 	w.wantHistory("4.20.6 Completed", "4.20.5 Completed")
 	w.wantCondition(releaseAccepted, configv1.ConditionTrue, "PayloadLoaded", `version="4.20.6"`)
 	if findCondition(w.version().Status.Conditions, invalidVersion) != nil {
-		t.Error("it is invalid")
+		t.Error("the ClusterVersion is invalid")
 	}
 }
 
-func TestCVO_rejects_a_rollback(t *testing.T) {
+func TestCVO_rejects_releases(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, stable("4.20.4"))
-	older, _ := w.catalog.Version("4.20.4")
-	w.requestUpdate(&configv1.Update{Version: "4.20.4", Image: older.Image()})
-	w.reconcile(5)
-	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "PreconditionChecks", "ClusterVersionRollback")
-	w.wantHistory("4.20.5 Completed")
+	unsigned := stable("4.20.6")
+	unsigned.Unsigned = true
+	for name, tc := range map[string]struct {
+		release         updategraph.Release
+		image           bool // whether the request names the image
+		reason, message string
+	}{
+		"update by two minor versions": {stable("4.22.0"), true, "PreconditionChecks", "ClusterVersionGiantHop"},
+		"rollback":                     {stable("4.20.4"), true, "PreconditionChecks", "ClusterVersionRollback"},
+		"unsigned release":             {unsigned, false, "RetrievePayload", "failure=The update cannot be verified: unable to verify sha256:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, tc.release)
+			update := &configv1.Update{Version: tc.release.Version}
+			if tc.image {
+				update.Image = tc.release.Image()
+			}
+			w.requestUpdate(update)
+			w.reconcile(5)
+			w.wantCondition(releaseAccepted, configv1.ConditionFalse, tc.reason, tc.message)
+			w.wantHistory("4.20.5 Completed")
+		})
+	}
 }
 
 func TestCVO_waits_for_a_degraded_operator_and_then_fails(t *testing.T) {

@@ -7,7 +7,6 @@ package monitoring_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -21,26 +20,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 )
-
-func start(t *testing.T, spec monitoring.Spec) *monitoring.Monitoring {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	startTime := time.Now()
-	running, err := monitoring.Start(ctx, monitoring.Options{Dir: t.TempDir(), Spec: spec, OnExit: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("ready after %s", time.Since(startTime).Round(time.Millisecond))
-	t.Cleanup(func() {
-		if err := running.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return running
-}
 
 // doRequest returns the body of a response.
 func doRequest(t *testing.T, method, at, body string) ([]byte, error) {
@@ -175,7 +157,7 @@ func timed(t *testing.T, what string, do func() error) {
 func TestAlert_fires_and_is_resolved(t *testing.T) {
 	t.Parallel()
 	smoke := monitoring.Alert{Name: "Smoke", Labels: map[string]string{"severity": "warning"}}
-	running := start(t, monitoring.Spec{Alerts: []monitoring.Alert{smoke}})
+	running := devtest.StartMonitoring(t, monitoring.Spec{Alerts: []monitoring.Alert{smoke}})
 	expect(t, "what fires from the start", []string{"Smoke warning", "Watchdog none"}, firingAlerts(t, running))
 
 	for _, severity := range []string{"critical", "warning"} {
@@ -204,7 +186,7 @@ func TestAlert_fires_and_is_resolved(t *testing.T) {
 
 func TestServers_keep_address_and_data_across_restarts(t *testing.T) {
 	t.Parallel()
-	running := start(t, monitoring.Spec{Alerts: []monitoring.Alert{{Name: "Smoke"}}})
+	running := devtest.StartMonitoring(t, monitoring.Spec{Alerts: []monitoring.Alert{{Name: "Smoke"}}})
 	silence(t, running, "quiet, please")
 	expect(t, "silences", []string{"quiet, please"}, silenced(t, running))
 
@@ -232,20 +214,5 @@ func TestServers_keep_address_and_data_across_restarts(t *testing.T) {
 
 func TestStop_leaves_no_process(t *testing.T) {
 	t.Parallel()
-	running := start(t, monitoring.Spec{})
-	pids := running.PIDs()
-	if len(pids) != 2 {
-		t.Fatalf("got %d processes, want Prometheus and Alertmanager", len(pids))
-	}
-	if err := running.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	for name, pid := range pids {
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("%s is still there: %v", name, err)
-		}
-	}
-	if err := running.Stop(); err != nil {
-		t.Errorf("stopping once more: %v", err)
-	}
+	devtest.CheckStop(t, devtest.StartMonitoring(t, monitoring.Spec{}), 2)
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/timescale"
@@ -166,6 +167,14 @@ type Node struct {
 	machineconfig.Node `json:",inline"`
 	// Down powers the node off, or on if it is false.
 	Down *bool `json:"down,omitempty"`
+}
+
+// Apply changes the behavior of the node. Unset fields change nothing.
+func (n Node) Apply(config *machineconfig.Simulator, kubelets *kubelet.Kubelets) {
+	config.SetNode(n.Node)
+	if n.Down != nil {
+		kubelets.SetDown(n.Name, *n.Down)
+	}
 }
 
 // Expect is the expected result of a run.

@@ -20,11 +20,3 @@ func readConfirmed(ctx context.Context, cached, live client.Reader, needsLiveRea
 	}
 	return clusterstate.GetClusterVersion(ctx, live)
 }
-
-// isSuperseded reports whether the cluster is being updated to another release than the target.
-func isSuperseded(target clusterstate.Target) func(clusterstate.Version) bool {
-	return func(version clusterstate.Version) bool {
-		_, ok := version.SupersededBy(target)
-		return ok
-	}
-}

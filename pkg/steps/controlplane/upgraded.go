@@ -15,24 +15,17 @@ import (
 // WaitUntilUpgraded waits until the target is completely installed on the control plane. It fails if
 // another client updates the cluster to another release.
 func WaitUntilUpgraded(r, live client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		version, err := readConfirmed(ctx, r, live, isSuperseded(target))
-		if err != nil {
-			return engine.Result{}, err
-		}
-		if other, ok := version.SupersededBy(target); ok {
-			return supersededResult(target, other), nil
-		}
+	return unlessSuperseded(r, live, target, func(version clusterstate.Version) engine.Result {
 		switch {
 		case version.Current.Matches(target) && version.Completed:
-			return engine.Done("%s is installed", target.Version), nil
+			return engine.Done("%s is installed", target.Version)
 		case version.Failing.IsTrue():
-			return engine.Wait("Failing", "the cluster version operator is failing to install %s: %s", target.Version, version.Failing.MessageOrReason()), nil
+			return engine.Wait("Failing", "the cluster version operator is failing to install %s: %s", target.Version, version.Failing.MessageOrReason())
 		case version.Progressing.Message != "":
-			return engine.Wait("Progressing", "%s", version.Progressing.MessageOrReason()), nil
+			return engine.Wait("Progressing", "%s", version.Progressing.MessageOrReason())
 		}
-		return engine.Wait("Progressing", "%s is being installed", target.Version), nil
-	}
+		return engine.Wait("Progressing", "%s is being installed", target.Version)
+	})
 }
 
 // IsUpgraded reports whether the target is the newest release and completely installed on the control

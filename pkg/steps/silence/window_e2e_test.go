@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
@@ -17,19 +18,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-// TestARealAlertmanager takes windows from their beginning to their end in a
-// real Alertmanager.
-func TestARealAlertmanager(t *testing.T) {
+// TestWindow_with_a_real_Alertmanager opens, extends, shortens, and closes windows.
+func TestWindow_with_a_real_Alertmanager(t *testing.T) {
 	t.Parallel()
-	running, err := monitoring.Start(t.Context(), monitoring.Options{Dir: t.TempDir(), OnExit: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := running.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	running := devtest.StartMonitoring(t, monitoring.Spec{})
 	c, err := alertmanager.New(httpclient.Options{URL: running.AlertmanagerURL()})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +56,7 @@ func TestARealAlertmanager(t *testing.T) {
 		scope    silence.Scope
 		settings silence.Settings
 		want     int
-	}{{named, settings, 2}, {named, longer, 2}, {wide, settings, 1}} { // made, prolonged, shortened and one ended
+	}{{named, settings, 2}, {named, longer, 2}, {wide, settings, 1}} { // created, extended, shortened, and one ended
 		operator := &silence.Silencer{Alertmanager: c}
 		for _, step := range []engine.UpgradeStep{
 			operator.Window(mine, "ControlPlane", with.scope, with.settings).Open(),
@@ -72,7 +64,7 @@ func TestARealAlertmanager(t *testing.T) {
 		} {
 			call(step)
 			if got := alive(); len(got) != with.want || got[0].EndsAt.Sub(now) > with.settings.Lease {
-				t.Fatalf("%+v are in force", got)
+				t.Fatalf("%+v are in effect", got)
 			}
 		}
 	}
@@ -80,6 +72,6 @@ func TestARealAlertmanager(t *testing.T) {
 		t.Errorf("ended: %+v", result)
 	}
 	if got := alive(); len(got) > 0 {
-		t.Errorf("left behind: %+v", got)
+		t.Errorf("silences left: %+v", got)
 	}
 }

@@ -193,10 +193,7 @@ func (w *World) SetRelease(release updategraph.Release) { w.Cluster.Catalog.Set(
 
 // SetNode changes how a node behaves.
 func (w *World) SetNode(node scenario.Node) {
-	w.Cluster.MachineConfig.SetNode(node.Node)
-	if node.Down != nil {
-		w.Cluster.Kubelets.SetDown(node.Name, *node.Down)
-	}
+	node.Apply(w.Cluster.MachineConfig, w.Cluster.Kubelets)
 }
 
 // RunOperator starts, stops, kills, or restarts the processes of the operator, or kills the leader.

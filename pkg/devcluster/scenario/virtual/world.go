@@ -224,10 +224,7 @@ func (w *World) SetRelease(release updategraph.Release) { w.Cluster.Catalog.Set(
 
 // SetNode changes how a node behaves.
 func (w *World) SetNode(node scenario.Node) {
-	w.Cluster.MachineConfig.SetNode(node.Node)
-	if node.Down != nil {
-		w.Cluster.Kubelets.SetDown(node.Name, *node.Down)
-	}
+	node.Apply(w.Cluster.MachineConfig, w.Cluster.Kubelets)
 }
 
 // RunOperator starts, kills, or restarts the operator. It is never stopped gracefully.
