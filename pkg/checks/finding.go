@@ -103,13 +103,16 @@ func (f Finding) UID() string {
 }
 
 // item returns the object and its details, for a message that lists several findings.
-func (f Finding) item() string {
+func (f *Finding) item() string {
 	details := f.Description
 	if details == "" {
 		details = text.FormatSince(f.Since)
 	}
-	if len(f.Resources) == 0 {
+	switch len(f.Resources) {
+	case 0:
 		return details
+	case 1:
+		return text.WithReason(f.Resources[0].String(), details)
 	}
 	names := make([]string, len(f.Resources))
 	for i, r := range f.Resources {
@@ -118,21 +121,28 @@ func (f Finding) item() string {
 	return text.WithReason(strings.Join(names, " and "), details)
 }
 
+// anyBlocks reports whether a finding blocks.
+func anyBlocks(findings []Finding) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Level.Blocks() })
+}
+
 // Message names every finding that blocks, grouped by summary, in the order of the findings.
 func Message(findings []Finding) string {
-	var summaries, messages []string
-	items := map[string][]string{}
-	for _, f := range findings {
-		if !f.Level.Blocks() {
+	var messages []string
+	items := make([]string, 0, len(findings))
+	for i := range findings { // there may be thousands, of few summaries
+		summary := findings[i].Summary
+		blocks := func(f Finding) bool { return f.Level.Blocks() && f.Summary == summary }
+		if !blocks(findings[i]) || slices.ContainsFunc(findings[:i], blocks) {
 			continue
 		}
-		if !slices.Contains(summaries, f.Summary) {
-			summaries = append(summaries, f.Summary)
+		items = items[:0]
+		for j := i; j < len(findings); j++ {
+			if blocks(findings[j]) {
+				items = append(items, findings[j].item())
+			}
 		}
-		items[f.Summary] = append(items[f.Summary], f.item())
-	}
-	for _, summary := range summaries {
-		if names := text.JoinNames(items[summary]); names != "" {
+		if names := text.JoinInPlace(items); names != "" {
 			summary += ": " + names
 		}
 		messages = append(messages, summary)

@@ -6,7 +6,7 @@ package checks
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math/bits"
 	"strings"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -26,51 +26,86 @@ var nodesCheck = Check{
 }
 
 func findNodes(ctx context.Context, in Input) ([]Finding, error) {
-	nodes, err := clusterstate.ListNodes(ctx, in.Reader)
+	nodes, err := clusterstate.GetNodes(ctx, in.Reader)
 	if err != nil {
 		return nil, err
 	}
-	nodes = slices.DeleteFunc(nodes, func(n clusterstate.Node) bool { return text.MatchesAny(n.Name, in.Options.ExcludeNodes) })
-	var found nodeFindings
-	for _, node := range nodes {
-		if !node.Ready {
-			found.add(nodes, node, Finding{Reason: "NodeNotReady", Summary: "nodes not ready", Since: node.ReadySince})
-		}
-	}
-	for _, node := range nodes {
-		if !node.CordonedByHand() {
+	wrong, count := make([]nodeTrouble, nodes.Len()), 0
+	for i, node := range nodes.All() {
+		if text.MatchesAny(node.Name, in.Options.ExcludeNodes) {
 			continue
 		}
-		deleting, deletingErr := in.isBeingDeleted(ctx, node)
-		switch {
-		case deletingErr != nil:
-			err = fmt.Errorf("determining why node %s is cordoned: %w", node.Name, deletingErr)
-		case !deleting:
-			found.add(nodes, node, Finding{Reason: "NodeCordoned", Summary: "nodes cordoned by hand", Since: node.CordonedSince, Remedy: "Uncordon the node."})
+		trouble, nodeErr := in.troubleOf(ctx, node)
+		if nodeErr != nil {
+			err = nodeErr
 		}
+		wrong[i] = trouble
+		count += bits.OnesCount8(uint8(trouble))
 	}
-	for _, node := range nodes {
-		if len(node.Pressure) > 0 {
-			found.add(nodes, node, Finding{Reason: "NodePressure", Summary: "nodes under pressure", Description: strings.Join(node.Pressure, " and ")})
-		}
-	}
+	found := nodeFindings{nodes: nodes, wrong: wrong, all: make([]Finding, 0, count), resources: make([]Resource, 0, count)}
+	found.add(notReady, func(node clusterstate.Node) Finding {
+		return Finding{Reason: "NodeNotReady", Summary: "nodes not ready", Since: node.ReadySince}
+	})
+	found.add(cordonedByHand, func(node clusterstate.Node) Finding {
+		return Finding{Reason: "NodeCordoned", Summary: "nodes cordoned by hand", Since: node.CordonedSince, Remedy: "Uncordon the node."}
+	})
+	found.add(underPressure, func(node clusterstate.Node) Finding {
+		return Finding{Reason: "NodePressure", Summary: "nodes under pressure", Description: strings.Join(node.Pressure, " and ")}
+	})
 	return found.all, err
 }
 
-// nodeFindings collects findings about nodes. There may be thousands, so their resources share memory.
+// nodeTrouble is what is wrong with a node: one bit each.
+type nodeTrouble uint8
+
+const (
+	notReady nodeTrouble = 1 << iota
+	cordonedByHand
+	underPressure
+)
+
+func (in Input) troubleOf(ctx context.Context, node clusterstate.Node) (nodeTrouble, error) {
+	var trouble nodeTrouble
+	if !node.Ready {
+		trouble |= notReady
+	}
+	if len(node.Pressure) > 0 {
+		trouble |= underPressure
+	}
+	if !node.CordonedByHand() {
+		return trouble, nil
+	}
+	deleting, err := in.isBeingDeleted(ctx, node)
+	switch {
+	case err != nil:
+		return trouble, fmt.Errorf("determining why node %s is cordoned: %w", node.Name, err)
+	case !deleting:
+		trouble |= cordonedByHand
+	}
+	return trouble, nil
+}
+
+// nodeFindings collects findings about nodes. There may be thousands, so their resources share
+// memory.
 type nodeFindings struct {
+	nodes     clusterstate.Nodes
+	wrong     []nodeTrouble // by index of the node
 	all       []Finding
 	resources []Resource
 }
 
-func (n *nodeFindings) add(nodes []clusterstate.Node, node clusterstate.Node, f Finding) {
-	if len(n.resources) == cap(n.resources) { // what is full stays in use
-		n.resources = make([]Resource, 0, len(nodes))
+// add appends a finding for each node with the trouble.
+func (n *nodeFindings) add(trouble nodeTrouble, finding func(clusterstate.Node) Finding) {
+	for i := range n.wrong {
+		if n.wrong[i]&trouble == 0 {
+			continue
+		}
+		node, last := n.nodes.At(i), len(n.resources)
+		n.resources = append(n.resources, Resource{Kind: "Node", Name: node.Name})
+		f := finding(node)
+		f.Scope, f.Level, f.Type, f.Resources = ScopeWorkerPool, LevelError, TypeClusterCapacity, n.resources[last:last+1:last+1]
+		n.all = append(n.all, f)
 	}
-	n.resources = append(n.resources, Resource{Kind: "Node", Name: node.Name})
-	last := len(n.resources)
-	f.Scope, f.Level, f.Type, f.Resources = ScopeWorkerPool, LevelError, TypeClusterCapacity, n.resources[last-1:last:last]
-	n.all = append(n.all, f)
 }
 
 // isBeingDeleted reports whether the Machine of a cordoned node is being deleted. Without a Machine

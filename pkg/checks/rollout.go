@@ -35,7 +35,7 @@ func Unsettled(ctx context.Context, r client.Reader) ([]Finding, error) {
 	if f, updating := controlPlaneUpdating(version); updating {
 		return []Finding{f}, nil
 	}
-	rollout, err := GetRollout(ctx, r)
+	rollout, err := rolloutOf(ctx, r, version)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,15 @@ func (r Rollout) Complete() bool { return r.OperatorBehind == "" && len(r.Pendin
 // node has another configuration. Therefore a node that joins meanwhile, with the old configuration,
 // counts although the pool has not counted it yet.
 func GetRollout(ctx context.Context, r client.Reader) (Rollout, error) {
-	behind, err := operatorBehind(ctx, r)
+	version, err := clusterstate.GetClusterVersion(ctx, r)
+	if err != nil {
+		return Rollout{}, err
+	}
+	return rolloutOf(ctx, r, version)
+}
+
+func rolloutOf(ctx context.Context, r client.Reader, version clusterstate.Version) (Rollout, error) {
+	behind, err := operatorBehind(ctx, r, version)
 	if err != nil {
 		return Rollout{}, err
 	}
@@ -135,7 +143,7 @@ func GetRollout(ctx context.Context, r client.Reader) (Rollout, error) {
 	if len(pools) == 0 {
 		return Rollout{}, errors.New("the cluster has no machine config pools, so the state of its nodes is unknown")
 	}
-	nodes, err := clusterstate.ListNodes(ctx, r)
+	nodes, err := clusterstate.GetNodes(ctx, r)
 	if err != nil {
 		return Rollout{}, err
 	}
@@ -149,15 +157,11 @@ func IsInstalled(ctx context.Context, r client.Reader, target clusterstate.Targe
 	if err != nil || !version.Current.Matches(target) || !version.Completed {
 		return false, err
 	}
-	rollout, err := GetRollout(ctx, r)
+	rollout, err := rolloutOf(ctx, r, version)
 	return err == nil && rollout.Complete(), err
 }
 
-func operatorBehind(ctx context.Context, r client.Reader) (string, error) {
-	version, err := clusterstate.GetClusterVersion(ctx, r)
-	if err != nil {
-		return "", err
-	}
+func operatorBehind(ctx context.Context, r client.Reader, version clusterstate.Version) (string, error) {
 	// They are listed, because the operator may not get single ones from the API server.
 	operators, err := clusterstate.ListClusterOperators(ctx, r)
 	if err != nil {
@@ -177,30 +181,50 @@ func operatorBehind(ctx context.Context, r client.Reader) (string, error) {
 	return "", nil
 }
 
-func pendingPools(pools []clusterstate.Pool, nodes []clusterstate.Node) []PendingPool {
-	var pending []PendingPool
-	members := clusterstate.NodesByPool(pools, nodes)
+// members is what decides about a pool of the nodes in it.
+type members struct{ any, outdated bool }
+
+func pendingPools(pools []clusterstate.Pool, nodes clusterstate.Nodes) []PendingPool {
+	byPool, configs := make(map[string]members, len(pools)), make(map[string]string, len(pools))
 	for _, pool := range pools {
-		p := PendingPool{Pool: pool, Nodes: members[pool.Name]}
+		configs[pool.Name] = pool.Config
+	}
+	for _, node := range nodes.All() {
+		if name := clusterstate.PoolOf(pools, node); name != "" {
+			byPool[name] = members{any: true, outdated: byPool[name].outdated || isOutdated(node, configs[name])}
+		}
+	}
+	var pending []PendingPool
+	for _, pool := range pools {
+		p, in := PendingPool{Pool: pool}, byPool[pool.Name]
 		switch {
 		case pool.Degraded.IsTrue():
 			p.State = PoolDegraded
-		case pool.Paused && pool.Empty() && len(p.Nodes) == 0:
+		case pool.Paused && pool.Empty() && !in.any:
 			continue
 		case pool.Paused:
 			p.State = PoolPaused
-		case pool.Updated && !anyNodeOutdated(p.Nodes, pool.Config):
+		case pool.Updated && !in.outdated:
 			continue
 		default:
 			p.State = PoolUpdating
+		}
+		for _, node := range nodes.All() {
+			if clusterstate.PoolOf(pools, node) == pool.Name {
+				p.Nodes = append(p.Nodes, node)
+			}
 		}
 		pending = append(pending, p)
 	}
 	return pending
 }
 
-// anyNodeOutdated reports whether a node that the machine config operator manages does not have the
-// configuration.
+// isOutdated reports whether the machine config operator manages the node and the node does not have
+// the configuration.
+func isOutdated(n clusterstate.Node, config string) bool {
+	return n.DesiredConfig != "" && n.CurrentConfig != config
+}
+
 func anyNodeOutdated(nodes []clusterstate.Node, config string) bool {
-	return slices.ContainsFunc(nodes, func(n clusterstate.Node) bool { return n.DesiredConfig != "" && n.CurrentConfig != config })
+	return slices.ContainsFunc(nodes, func(n clusterstate.Node) bool { return isOutdated(n, config) })
 }

@@ -24,7 +24,7 @@ type Report struct {
 }
 
 // Healthy reports whether everything was checked just now and nothing was found.
-func (r Report) Healthy() bool { return r.Err == nil && r.RetryAfter == 0 && r.Message() == "" }
+func (r Report) Healthy() bool { return r.Err == nil && r.RetryAfter == 0 && !anyBlocks(r.Findings) }
 
 // Message names every finding that blocks.
 func (r Report) Message() string { return Message(r.Findings) }
@@ -61,13 +61,13 @@ func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 	for _, check := range enabled(r.Options) {
 		in := Input{
 			Reader: r.Reader, Live: r.Live, Sources: r.Sources, Options: r.Options,
-			urgent: !r.Ahead && len(errs) == 0 && report.Message() == "", retry: retry,
+			urgent: !r.Ahead && len(errs) == 0 && !anyBlocks(report.Findings), retry: retry,
 		}
 		found, err := check.Find(ctx, in)
 		for i := range found {
 			found[i].Informer = check.Name
 		}
-		r.Sources.observe(check.Name, err == nil && Message(found) == "", observeAt)
+		r.Sources.observe(check.Name, err == nil && !anyBlocks(found), observeAt)
 		if report.Findings == nil {
 			report.Findings = found
 		} else {
@@ -87,7 +87,7 @@ func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 // Confirm returns a report of the API server itself: what a cache reports to be wrong may be
 // outdated. A report without findings needs no confirmation.
 func (r Runner) Confirm(ctx context.Context, report Report) Report {
-	if report.Err != nil || report.Message() == "" {
+	if report.Err != nil || !anyBlocks(report.Findings) {
 		return report
 	}
 	r.Reader = r.Live

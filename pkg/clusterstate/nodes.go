@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -87,16 +88,50 @@ func (n Node) isWindows() bool { return n.labels[corev1.LabelOSStable] == "windo
 
 // ListNodes lists the Nodes, sorted by name.
 func ListNodes(ctx context.Context, r client.Reader) ([]Node, error) {
+	all, err := GetNodes(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]Node, len(all.items))
+	for i, node := range all.All() {
+		nodes[i] = node
+	}
+	return nodes, nil
+}
+
+// Nodes holds the Nodes of a cluster, sorted by name. Facts are derived on demand: a cluster has
+// thousands of nodes, and the checks need the facts of few.
+type Nodes struct{ items []*corev1.Node }
+
+// GetNodes lists the Nodes. They share memory with the cache.
+func GetNodes(ctx context.Context, r client.Reader) (Nodes, error) {
 	var list corev1.NodeList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the nodes: %w", err)
+		return Nodes{}, fmt.Errorf("listing the nodes: %w", err)
 	}
-	nodes := make([]Node, 0, len(list.Items))
+	items := make([]*corev1.Node, len(list.Items))
 	for i := range list.Items {
-		nodes = append(nodes, nodeOf(&list.Items[i]))
+		items[i] = &list.Items[i]
 	}
-	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	return nodes, nil
+	slices.SortFunc(items, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return Nodes{items}, nil
+}
+
+// Len returns the number of the nodes.
+func (n Nodes) Len() int { return len(n.items) }
+
+// At returns the facts of a node by its index.
+func (n Nodes) At(i int) Node { return nodeOf(n.items[i]) }
+
+// All iterates over the indexes and facts of the nodes.
+func (n Nodes) All() iter.Seq2[int, Node] {
+	return func(yield func(int, Node) bool) {
+		for i, item := range n.items {
+			if !yield(i, nodeOf(item)) {
+				return
+			}
+		}
+	}
 }
 
 func nodeOf(node *corev1.Node) Node {

@@ -249,9 +249,9 @@ func TestNodesByPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string][]string{}
-	for pool, members := range clusterstate.NodesByPool(pools, nodes) {
-		for _, member := range members {
-			got[pool] = append(got[pool], member.Name)
+	for _, node := range nodes {
+		if pool := clusterstate.PoolOf(pools, node); pool != "" {
+			got[pool] = append(got[pool], node.Name)
 		}
 	}
 	want := map[string][]string{"master": {"m", "m-infra"}, "worker": {"w-1", "w-2"}, "infra": {"both", "i"}, "zone": {"z"}}

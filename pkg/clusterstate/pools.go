@@ -79,21 +79,10 @@ const (
 	poolWorker = "worker"
 )
 
-// NodesByPool returns the nodes of each pool, by its name. A node is in at most one pool, as for the
-// machine config operator: that of the control plane, else a custom one, else that of the workers.
-// Windows nodes are in none.
-func NodesByPool(pools []Pool, nodes []Node) map[string][]Node {
-	members := make(map[string][]Node, len(pools))
-	for _, node := range nodes {
-		if pool := poolNameFor(pools, node); pool != "" {
-			members[pool] = append(members[pool], node)
-		}
-	}
-	return members
-}
-
-// poolNameFor returns the name of the node's pool; empty means that it is in none.
-func poolNameFor(pools []Pool, node Node) string {
+// PoolOf returns the name of the node's pool; empty means that it is in none. A node is in at most
+// one pool, as for the machine config operator: that of the control plane, else a custom one, else
+// that of the workers. Windows nodes are in none.
+func PoolOf(pools []Pool, node Node) string {
 	if node.isWindows() {
 		return ""
 	}

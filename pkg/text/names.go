@@ -6,6 +6,7 @@ package text
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,14 +16,16 @@ const maxNames = 3
 
 // JoinNames joins names for a message, sorted and each once, at most three of them: "a, b, c and
 // 4 more".
-func JoinNames(names []string) string {
-	names = slices.Clone(names)
+func JoinNames(names []string) string { return JoinInPlace(slices.Clone(names)) }
+
+// JoinInPlace is JoinNames for a slice that it may reorder.
+func JoinInPlace(names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) <= maxNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+	return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(len(names)-maxNames) + " more"
 }
 
 // WithReason returns a name with a reason in parentheses; an empty reason is left out.
