@@ -36,11 +36,30 @@ func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, acti
 			wait(checkInterval)
 		}
 		return nil
+	case action.Denied != nil:
+		return r.awaitDenial(ctx, wait, &unstructured.Unstructured{Object: action.Denied})
 	case action.Wait != 0:
 		wait(time.Duration(action.Wait))
 		return nil
 	default:
 		return r.changeWorld(ctx, action)
+	}
+}
+
+// awaitDenial waits until admission control denies the creation of an object.
+func (r *Run) awaitDenial(ctx context.Context, wait func(time.Duration) bool, object *unstructured.Unstructured) error {
+	for {
+		err := r.world.Objects().Create(ctx, object.DeepCopy(), client.DryRunAll)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			wait(checkInterval)
+		case strings.Contains(err.Error(), "denied"): // so webhooks and policies answer
+			return nil
+		default:
+			return fmt.Errorf("simulating the creation of %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func (a Action) requiresBinary() bool {
 		}
 	}
 	kind, _ := a.Apply["kind"].(string)
-	return a.Configure != nil || a.requiresMonitoring() || a.Operator == killLeader || slices.Contains(binaryKinds(), kind) ||
+	return a.Configure != nil || a.Denied != nil || a.requiresMonitoring() || a.Operator == killLeader || slices.Contains(binaryKinds(), kind) ||
 		a.Delete != nil && a.Delete.requiresBinary() ||
 		a.Check != nil && a.Check.For.requiresBinary() || a.Until != nil && a.Until.For.requiresBinary()
 }

@@ -148,6 +148,9 @@ type Action struct {
 	Check *Statement `json:"check,omitempty"`
 	// Until waits until the statement holds.
 	Until *Statement `json:"until,omitempty"`
+	// Denied waits until admission control denies the creation of the object, for example because a
+	// ValidatingAdmissionPolicy is in effect. The object is never created.
+	Denied map[string]any `json:"denied,omitempty"`
 }
 
 // Patch is a JSON merge patch.

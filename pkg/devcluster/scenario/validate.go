@@ -154,6 +154,7 @@ func (a Action) set() map[string]bool {
 		"check":        a.Check != nil,
 		"configure":    a.Configure != nil,
 		"delete":       a.Delete != nil,
+		"denied":       a.Denied != nil,
 		"etcd":         a.Etcd != "",
 		"fire":         a.Fire != nil,
 		"node":         a.Node != nil,
@@ -186,6 +187,9 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	}
 	if a.Apply != nil {
 		allErrs = append(allErrs, validateObject(path.Child("apply"), a.Apply)...)
+	}
+	if a.Denied != nil {
+		allErrs = append(allErrs, validateObject(path.Child("denied"), a.Denied)...)
 	}
 	if a.Delete != nil && *a.Delete != (Object{}) {
 		allErrs = append(allErrs, validateTarget(path.Child("delete"), a.Delete, hasObject)...)
