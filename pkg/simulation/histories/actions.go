@@ -219,7 +219,7 @@ func (h *runner) restore() {
 	if h.backup == nil {
 		return
 	}
-	h.checker.restored = true
+	h.checker.restored, h.checker.events = true, map[string]bool{} // the Events are lost, too
 	h.world.Restore(h.backup)
 }
 

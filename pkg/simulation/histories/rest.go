@@ -9,6 +9,8 @@ import (
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
 // deletions checks that no deletion hangs while the operator runs.
@@ -44,13 +46,25 @@ func (c *checker) unrest() string {
 	if d := c.version.Spec.DesiredUpdate; d != nil && c.requestedBy == operatorActor && newest(c.version) != d.Version {
 		return fmt.Sprintf("%s was requested by the operator, has not commenced, and is not withdrawn", d.Version)
 	}
-	if before := c.channelBefore; before != nil && c.commencedAt.Before(c.channelSetAt) && !c.restored && !c.everTampered() {
+	if before := c.channelBefore; before != nil && c.commencedAt.Before(c.channelSetAt) && !c.upgradedSince(c.channelSetAt) && !c.restored && !c.everTampered() {
 		return fmt.Sprintf("the operator has replaced channel %s by %s, and has not restored it", *before, c.version.Spec.Channel)
 	}
 	if missing := c.undelivered(); missing != "" {
 		return missing
 	}
 	return c.leftovers()
+}
+
+// upgradedSince reports whether an upgrade has succeeded since then.
+func (c *checker) upgradedSince(t time.Time) bool {
+	for _, cfg := range c.configs {
+		for _, h := range cfg.Status.History {
+			if h.Phase == record.PhaseUpgraded && h.CompleteTime != nil && !h.CompleteTime.Time.Before(t.Truncate(time.Second)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // everTampered reports whether another client has ever written a status or a finalizer.
