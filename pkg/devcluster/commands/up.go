@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -78,6 +79,7 @@ func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions,
 		return err
 	}
 	var operatorExited <-chan error
+	var warning string
 	if !o.withoutOperator {
 		if err := cluster.Deploy(ctx, opts.repository); err != nil {
 			return ignoreInterrupt(ctx, err)
@@ -88,8 +90,10 @@ func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions,
 		}
 		operatorExited = operator.Exited()
 		defer func() { err = errors.Join(err, operator.Stop()) }()
+		warning = notReady(ctx, operator)
 	}
 	o.print(out, opts, cluster, time.Since(startTime))
+	fmt.Fprint(out, warning)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -98,6 +102,22 @@ func (o *upOptions) run(ctx context.Context, out io.Writer, opts *globalOptions,
 	case err := <-operatorExited:
 		return err
 	}
+}
+
+// readyTimeout is how long the command waits until the operator is ready.
+const readyTimeout = 15 * time.Second
+
+// notReady waits until the operator is ready. It returns a warning if the operator is not in time, for
+// example because its ServiceAccount lacks the permissions to watch a kind; empty means that it is.
+func notReady(ctx context.Context, operator *devcluster.Operator) string {
+	replica := operator.Replicas()[0]
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
+		return replica.Ready(ctx) || !replica.Running(), nil
+	})
+	if err == nil || ctx.Err() != nil {
+		return ""
+	}
+	return fmt.Sprintf("\nThe operator is not ready yet, and nothing is upgraded until it is. Its log names the reason, such as\na missing permission: %s\n", replica.Log())
 }
 
 // ignoreInterrupt returns no error if the command was interrupted.
