@@ -93,6 +93,7 @@ func startCluster(tb testing.TB, spec devcluster.Spec) *devcluster.Cluster {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
+		auditedRequests(tb, cluster)
 		if err := cluster.Stop(); err != nil {
 			tb.Error(err)
 		}
