@@ -4,10 +4,10 @@
 
 # build-tool.sh NAME MODULE PACKAGE COLD [TAGS]
 #
-# Builds the tool NAME from PACKAGE, at the version that hack/tools/MODULE pins, with the build tags TAGS, and points
-# bin/NAME to it. COLD says, for people, how long that takes on two cores when nothing is cached. What was built is kept
-# as bin/NAME-VERSION-KEY: the key stands for the module's go.mod and go.sum, the toolchain and the tags, so a kept bin/
-# serves any branch and any clone.
+# Builds the tool NAME from PACKAGE, at the version that hack/tools/MODULE pins, with the build tags
+# TAGS, and links bin/NAME to the result. COLD is printed: how long that takes on two cores without any
+# cache. The result is kept as bin/NAME-VERSION-KEY. The key is a hash of the module's go.mod and
+# go.sum, the toolchain, and the tags, so a kept bin/ serves any branch and any clone.
 set -euo pipefail
 
 name=$1 module=$2 package=$3 cold=$4 tags=${5:-}
@@ -33,13 +33,13 @@ if [[ ! -x $built ]]; then
     ldflags+=" -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/client-go/pkg/version.gitVersion=$version"
   fi
   mkdir -p "$root/bin"
-  # Two builds may run at once: each writes a file of its own, and the name appears when it is whole.
+  # Two builds may run at once: each writes its own file, and renames it when it is complete.
   trap 'rm -f "$built.$$"' EXIT
   go build -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$built.$$" "$package"
   mv "$built.$$" "$built"
 fi
 
-# The link is replaced in one piece too, and is newer than what make compares it with.
+# The link is replaced atomically, too, and is newer than the files that make compares it with.
 touch "$built"
 ln -sf "$(basename "$built")" "$root/bin/.$name.$$"
 mv -f "$root/bin/.$name.$$" "$root/bin/$name"

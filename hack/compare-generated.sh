@@ -4,8 +4,8 @@
 
 # compare-generated.sh KIND PATH...
 #
-# Runs hack/update-KIND.sh in a copy of the working tree and fails if a PATH (a file, or a folder of which everything is
-# compared) comes out otherwise. The working tree itself is left alone.
+# Runs hack/update-KIND.sh in a copy of the working tree, and fails if a PATH differs afterward: a file,
+# or a folder, of which every file is compared. The working tree itself is not changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

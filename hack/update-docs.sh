@@ -2,7 +2,8 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the reference pages: one for each API group, from its types, and those that hack/docs knows of.
+# Writes the reference pages: one for each API group, from its types, and those that hack/docs
+# generates.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,9 +2,9 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Copies OpenShift's own CRDs out of the github.com/openshift/api that go.mod names, for the dev cluster. Where there is
-# one for each feature set, the default one is taken. Those of the File Integrity Operator and of the Prometheus Operator come
-# from their own modules.
+# Copies the CRDs of OpenShift for the dev cluster from the github.com/openshift/api that go.mod names.
+# If there is one for each feature set, it copies the default one. Those of the File Integrity Operator
+# and of the Prometheus Operator come from their own modules.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

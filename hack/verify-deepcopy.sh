@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that what hack/update-deepcopy.sh writes is up to date.
+# Fails if the output of hack/update-deepcopy.sh is outdated.
 set -euo pipefail
 
 exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" deepcopy api

@@ -2,7 +2,7 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that the code is formatted as `make format` does it: gofumpt, and the order of imports.
+# Fails if the code is not formatted as `make format` formats it: gofumpt, and the order of imports.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

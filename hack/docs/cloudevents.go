@@ -14,12 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
-// cloudEventsIntro is what is not made of the code.
+// cloudEventsIntro is the part of the page that is not generated.
 //
 //go:embed cloudevents.md
 var cloudEventsIntro string
 
-// cloudEvents says what the receiver of the webhook is sent, and what it must do.
+// cloudEvents returns the page about the CloudEvents that the webhook sends, and what a receiver must do.
 func cloudEvents() (string, error) {
 	var page strings.Builder
 	page.WriteString(strings.Replace(cloudEventsIntro, "WAITING", strconv.Itoa(webhook.MaxQueued), 1))

@@ -1,10 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The docs program writes the pages that are made of what the code says of
-// itself: the runbooks from their tables, the configuration from its settings,
-// the metrics from their registry, the events from their types, the flags from
-// the command; and the list of the alerts.
+// The docs program generates reference pages from the code: the runbooks from their tables, the
+// configuration from its settings, the metrics from their registry, the CloudEvents from their types,
+// the flags from the command, and the list of alerts from their rules.
 package main
 
 import (
@@ -38,12 +37,12 @@ func main() {
 func write(path string, page func() (string, error)) error {
 	text, err := page()
 	if err != nil {
-		return fmt.Errorf("making %s: %w", path, err)
+		return fmt.Errorf("generating %s: %w", path, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // Pages are for everybody.
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // pages are public
 		return err
 	}
-	return os.WriteFile(path, []byte(banner+text), 0o644) //nolint:gosec // Pages are for everybody.
+	return os.WriteFile(path, []byte(banner+text), 0o644) //nolint:gosec // pages are public
 }
 
 func withoutError(page func() string) func() (string, error) {

@@ -64,7 +64,7 @@ func printStatus(ctx context.Context, out io.Writer, c client.Client) error {
 	var nodes corev1.NodeList
 	for _, list := range []client.ObjectList{&pools, &nodes} {
 		if err := c.List(ctx, list); err != nil {
-			return fmt.Errorf("looking at pools and nodes: %w", err)
+			return fmt.Errorf("listing pools and nodes: %w", err)
 		}
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
