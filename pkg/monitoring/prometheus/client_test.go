@@ -304,7 +304,7 @@ func babbles(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// redirects redirects the query to a path without firing alerts.
+// redirects returns a handler that redirects the query to a path without firing alerts.
 func redirects(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/elsewhere" {
