@@ -23,9 +23,9 @@ func TestGetClusterID(t *testing.T) {
 		objects     []client.Object
 		want, fails string
 	}{
-		"it has one":                  {objects: []client.Object{version("3b8a0a4e")}, want: "3b8a0a4e"},
-		"it has none":                 {objects: []client.Object{version("")}, fails: "the cluster version has no spec.clusterID"},
-		"there is no cluster version": {fails: `getting the cluster version: clusterversions.config.openshift.io "version" not found`},
+		"ID set":            {objects: []client.Object{version("3b8a0a4e")}, want: "3b8a0a4e"},
+		"ID unset":          {objects: []client.Object{version("")}, fails: "the cluster version has no spec.clusterID"},
+		"no ClusterVersion": {fails: `getting the cluster version: clusterversions.config.openshift.io "version" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

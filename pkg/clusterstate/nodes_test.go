@@ -49,9 +49,9 @@ func TestNode_cordon_and_drain(t *testing.T) {
 			Unschedulable: true, Taints: []corev1.Taint{{Key: "DeletionCandidateOfClusterAutoscaler", Effect: corev1.TaintEffectPreferNoSchedule}},
 		}}, true},
 		"the operator, about to drain":            {annotated("r-1", "r-2", "Done", "uncordon-r-1", "uncordon-r-1"), false},
-		"the operator, asked for a drain":         {annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), false},
+		"the operator, drain requested":           {annotated("r-1", "r-2", "Working", "drain-r-2", "uncordon-r-1"), false},
 		"the operator, having drained":            {annotated("r-1", "r-2", "Working", "drain-r-2", "drain-r-2"), false},
-		"the operator, stuck in mid-update":       {annotated("r-1", "r-2", "Degraded", "drain-r-2", "drain-r-2"), false},
+		"the operator, degraded during an update": {annotated("r-1", "r-2", "Degraded", "drain-r-2", "drain-r-2"), false},
 		"the operator, rebooted and not back yet": {annotated("r-2", "r-2", "Done", "drain-r-2", "drain-r-2"), false},
 		"the operator, about to uncordon":         {annotated("r-2", "r-2", "Done", "uncordon-r-2", "drain-r-2"), false},
 		"the operator, working on the same again": {annotated("r-2", "r-2", "Working", "uncordon-r-2", "uncordon-r-2"), false},
@@ -155,17 +155,17 @@ func TestListPools(t *testing.T) {
 			clusterstate.Pool{Name: "worker", Config: "r-2", Machines: 3, UpdatedMachines: 3},
 			false,
 		},
-		"a pool that has another configuration to come": {
+		"pool with another desired configuration": {
 			func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "r-3" },
 			clusterstate.Pool{Name: "worker", Observed: true, Config: "r-3", Machines: 3, UpdatedMachines: 3},
 			false,
 		},
-		"a pool with a machine to go": {
+		"pool with an outdated machine": {
 			func(p *mcfgv1.MachineConfigPool) { p.Status.UpdatedMachineCount = 2 },
 			clusterstate.Pool{Name: "worker", Observed: true, Config: "r-2", Machines: 3, UpdatedMachines: 2},
 			false,
 		},
-		"a pool that does not say that it is updated": {
+		"pool without condition Updated": {
 			func(p *mcfgv1.MachineConfigPool) { p.Status.Conditions = nil },
 			clusterstate.Pool{Name: "worker", Observed: true, Config: "r-2", Machines: 3, UpdatedMachines: 3},
 			false,

@@ -20,39 +20,39 @@ func TestPDB_that_blocks_eviction(t *testing.T) {
 		policy           policyv1.UnhealthyPodEvictionPolicyType
 		blocks, observed bool
 	}{
-		"one that lets a pod go":     {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 3, DisruptionsAllowed: 1}, observed: true},
-		"one that lets no pod go":    {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 2}, blocks: true, observed: true},
-		"one without pods":           {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2}, observed: true},
-		"PDB without a status":       {},
-		"one that is not up to date": {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3}, blocks: true},
-		"one that lets unhealthy pods go, and none is healthy": {
+		"PDB that allows a disruption":  {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 3, DisruptionsAllowed: 1}, observed: true},
+		"PDB that allows no disruption": {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 2}, blocks: true, observed: true},
+		"PDB without pods":              {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2}, observed: true},
+		"PDB without a status":          {},
+		"PDB with an outdated status":   {status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3}, blocks: true},
+		"AlwaysAllow without healthy pods": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3}, policy: policyv1.AlwaysAllow, observed: true,
 		},
-		"one that lets unhealthy pods go, and one is healthy": {
+		"AlwaysAllow with a healthy pod": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 1}, policy: policyv1.AlwaysAllow, blocks: true, observed: true,
 		},
-		"one that lets unhealthy pods go as the others allow": {
+		"IfHealthyBudget": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3}, policy: policyv1.IfHealthyBudget, blocks: true, observed: true,
 		},
-		"one that expects no pods and guards healthy ones": {
+		"PDB that expects no pods and has healthy ones": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, CurrentHealthy: 2}, blocks: true, observed: true,
 		},
-		"one whose pods cannot be counted": {
+		"PDB with SyncFailed": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{
 				{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no controller"},
 			}}, blocks: true, observed: true,
 		},
-		"one whose pods cannot be counted, and that allowed all of them to be evicted before": {
+		"PDB with SyncFailed and AlwaysAllow": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 3, Conditions: []metav1.Condition{
 				{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason},
 			}}, policy: policyv1.AlwaysAllow, blocks: true, observed: true,
 		},
-		"one that has no pods that it could let go": {
+		"PDB with InsufficientPods": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{
 				{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason},
 			}}, observed: true,
 		},
-		"one that counts nonsense": {
+		"PDB with negative counts": {
 			status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: -1, CurrentHealthy: -1, DisruptionsAllowed: -1}, observed: true,
 		},
 	} {
@@ -79,9 +79,9 @@ func TestListPDBs_in_namespaces(t *testing.T) {
 		read func() ([]clusterstate.PDB, error)
 		want []string
 	}{
-		"of one":  {func() ([]clusterstate.PDB, error) { return clusterstate.ListPDBs(t.Context(), r, "a") }, []string{"a/1", "a/2"}},
-		"of none": {func() ([]clusterstate.PDB, error) { return clusterstate.ListPDBs(t.Context(), r, "d") }, nil},
-		"of some": {func() ([]clusterstate.PDB, error) {
+		"one namespace": {func() ([]clusterstate.PDB, error) { return clusterstate.ListPDBs(t.Context(), r, "a") }, []string{"a/1", "a/2"}},
+		"no namespace":  {func() ([]clusterstate.PDB, error) { return clusterstate.ListPDBs(t.Context(), r, "d") }, nil},
+		"several namespaces": {func() ([]clusterstate.PDB, error) {
 			return clusterstate.ListPDBsIn(t.Context(), r, []string{"b*", "a"})
 		}, []string{"a/1", "a/2", "b/1"}},
 	} {

@@ -93,17 +93,17 @@ func TestPod_facts(t *testing.T) {
 		want clusterstate.Pod
 	}{
 		"pod without an owner": {metav1.ObjectMeta{}, clusterstate.Pod{}},
-		"one of a ReplicaSet": {
+		"pod of a ReplicaSet": {
 			owned(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: new(true)}), clusterstate.Pod{},
 		},
-		"one of a DaemonSet": {
+		"pod of a DaemonSet": {
 			owned(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}), clusterstate.Pod{IgnoredByDrain: true},
 		},
-		"one that a DaemonSet has to do with": {
+		"pod with a DaemonSet as an owner that is not its controller": {
 			owned(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}), clusterstate.Pod{},
 		},
-		"one of the node": {owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Node"}), clusterstate.Pod{IgnoredByDrain: true}},
-		"one of another kind of node": {
+		"pod of the node": {owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Node"}), clusterstate.Pod{IgnoredByDrain: true}},
+		"pod of another API's Node": {
 			owned(metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Node"}), clusterstate.Pod{},
 		},
 		"a mirror pod": {
@@ -112,17 +112,17 @@ func TestPod_facts(t *testing.T) {
 		"a pod whose annotation claims that it is static": {
 			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "file"}}, clusterstate.Pod{},
 		},
-		"one that the kubelet has from the API server": {
+		"pod whose annotation names the API server": {
 			metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "api"}}, clusterstate.Pod{},
 		},
-		"one that is ending": {
+		"terminating pod": {
 			metav1.ObjectMeta{DeletionTimestamp: &gone, DeletionGracePeriodSeconds: new(int64(30))}, clusterstate.Pod{TerminationDeadline: gone.Time},
 		},
-		"one that has ended and is kept": {
+		"finished pod kept by finalizers": {
 			metav1.ObjectMeta{DeletionTimestamp: &gone, DeletionGracePeriodSeconds: new(int64(0)), Finalizers: []string{"example.com/keep"}},
 			clusterstate.Pod{TerminationDeadline: gone.Time, KeptByFinalizers: true, Finalizers: []string{"example.com/keep"}},
 		},
-		"one that is ending without a word of its grace period": {
+		"terminating pod without a grace period": {
 			metav1.ObjectMeta{DeletionTimestamp: &gone}, clusterstate.Pod{TerminationDeadline: gone.Time},
 		},
 	}
@@ -154,24 +154,24 @@ func TestPDB_selects_pods(t *testing.T) {
 		guards    bool
 		wrong     string
 	}{
-		"one of its labels":               {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}, guards: true},
-		"all of its labels":               {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop", "tier": "web"}}, guards: true},
-		"one that it has, one not":        {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop", "tier": "data"}}},
-		"its labels, elsewhere":           {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}, namespace: "other"},
-		"an expression that holds":        {selector: in(metav1.LabelSelectorOpIn, "web", "data"), guards: true},
-		"one that does not":               {selector: in(metav1.LabelSelectorOpNotIn, "web")},
-		"one about a label that is there": {selector: in(metav1.LabelSelectorOpExists), guards: true},
-		"one about a label that is not":   {selector: in(metav1.LabelSelectorOpDoesNotExist)},
-		"an expression, and a label that it lacks": {selector: &metav1.LabelSelector{
+		"one of the labels":                            {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}, guards: true},
+		"all of the labels":                            {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop", "tier": "web"}}, guards: true},
+		"one label that matches and one that does not": {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop", "tier": "data"}}},
+		"labels in another namespace":                  {selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}, namespace: "other"},
+		"expression that matches":                      {selector: in(metav1.LabelSelectorOpIn, "web", "data"), guards: true},
+		"expression that does not match":               {selector: in(metav1.LabelSelectorOpNotIn, "web")},
+		"expression on an existing label":              {selector: in(metav1.LabelSelectorOpExists), guards: true},
+		"expression on a missing label":                {selector: in(metav1.LabelSelectorOpDoesNotExist)},
+		"expression that matches and a missing label": {selector: &metav1.LabelSelector{
 			MatchLabels: map[string]string{"app": "bank"}, MatchExpressions: in(metav1.LabelSelectorOpIn, "web").MatchExpressions,
 		}},
-		"an empty selector":           {selector: &metav1.LabelSelector{}, guards: true},
-		"an empty selector elsewhere": {selector: &metav1.LabelSelector{}, namespace: "other"},
-		"no selector":                 {},
+		"an empty selector":                   {selector: &metav1.LabelSelector{}, guards: true},
+		"empty selector in another namespace": {selector: &metav1.LabelSelector{}, namespace: "other"},
+		"no selector":                         {},
 		"unknown selector operator": {
 			selector: in("Near", "web"), wrong: "\"Near\" is not a valid label selector operator",
 		},
-		"a value that is no label": {
+		"invalid label value": {
 			selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": strings.Repeat("x", 1<<20)}}, wrong: "Invalid value",
 		},
 	}

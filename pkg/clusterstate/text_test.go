@@ -18,13 +18,13 @@ func TestConditionText(t *testing.T) {
 		condition clusterstate.Condition
 		text, why string
 	}{
-		"nothing is said":        {clusterstate.Condition{}, "no reason given", "no reason given"},
-		"only a reason":          {clusterstate.Condition{Reason: "R"}, "R", "R"},
-		"only a message":         {clusterstate.Condition{Message: "m"}, "m", "m"},
-		"both":                   {clusterstate.Condition{Reason: "R", Message: "m"}, "m", "R: m"},
-		"several lines are one":  {clusterstate.Condition{Message: "a:\n* b\n\n* c\t"}, "a: * b * c", "a: * b * c"},
-		"control characters":     {clusterstate.Condition{Message: "a\x1b[31m\x00b\u202ec\u2028d"}, "a [31m b c d", "a [31m b c d"},
-		"nothing but line feeds": {clusterstate.Condition{Message: "\n\n", Reason: "R"}, "R", "R"},
+		"no reason and no message": {clusterstate.Condition{}, "no reason given", "no reason given"},
+		"only a reason":            {clusterstate.Condition{Reason: "R"}, "R", "R"},
+		"only a message":           {clusterstate.Condition{Message: "m"}, "m", "m"},
+		"both":                     {clusterstate.Condition{Reason: "R", Message: "m"}, "m", "R: m"},
+		"several lines are one":    {clusterstate.Condition{Message: "a:\n* b\n\n* c\t"}, "a: * b * c", "a: * b * c"},
+		"control characters":       {clusterstate.Condition{Message: "a\x1b[31m\x00b\u202ec\u2028d"}, "a [31m b c d", "a [31m b c d"},
+		"line feeds only":          {clusterstate.Condition{Message: "\n\n", Reason: "R"}, "R", "R"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestCompare(t *testing.T) {
 		"the same version":                       {"4.4.6", "4.4.6", clusterstate.Same, false},
 		"another build of the same version":      {"4.4.6+a", "4.4.6+b", clusterstate.Same, false},
 		"a patch":                                {"4.4.5", "4.4.6", clusterstate.Patch, false},
-		"a patch, counted and not spelt":         {"4.4.9", "4.4.10", clusterstate.Patch, false},
+		"patch numbers compared as numbers":      {"4.4.9", "4.4.10", clusterstate.Patch, false},
 		"a release after its candidate":          {"4.4.6-rc.1", "4.4.6", clusterstate.Patch, false},
 		"the next minor version":                 {"4.4.9", "4.5.0", clusterstate.Minor, true},
 		"a candidate of the next minor version":  {"4.4.9", "4.5.0-rc.1", clusterstate.Minor, true},

@@ -36,7 +36,7 @@ func TestVersionOf(t *testing.T) {
 		version configv1.ClusterVersion
 		want    clusterstate.Version
 	}{
-		"an object without anything in it is a fact about nothing": {
+		"empty object": {
 			want: clusterstate.Version{Observed: true},
 		},
 		"what is installed is the newest completed entry, not the newest one": {
@@ -53,7 +53,7 @@ func TestVersionOf(t *testing.T) {
 				Requested: release("4.4.6", ""), Channel: "fast-4.4", Observed: true,
 			},
 		},
-		"a history of entries without a state is one of nothing installed": {
+		"history without states": {
 			version: configv1.ClusterVersion{Status: configv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.4.6"}}}},
 			want:    clusterstate.Version{Current: clusterstate.Release{Version: "4.4.6"}, Observed: true},
 		},
@@ -122,11 +122,11 @@ func TestVersion_target_and_requests(t *testing.T) {
 		desired *configv1.Update
 		want    answer
 	}{
-		"nowhere, if it says nothing": {},
-		"nowhere, at the target": {
+		"empty status": {},
+		"at the target": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.CompletedUpdate)},
 		},
-		"nowhere, with the request of long ago still there": {
+		"at the target with an old request": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.CompletedUpdate)},
 			desired: &configv1.Update{Version: "4.4.6"},
 		},
@@ -139,27 +139,27 @@ func TestVersion_target_and_requests(t *testing.T) {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
 			want:    answer{MovingTo: "4.4.6"},
 		},
-		"to another one": {
+		"to another release": {
 			history: []configv1.UpdateHistory{entry("4.4.7", "", configv1.PartialUpdate), entry("4.4.6", image446, configv1.PartialUpdate)},
 			desired: &configv1.Update{Version: "4.4.7"},
 			want:    answer{MovingTo: "4.4.7", TakenOver: "4.4.7"},
 		},
-		"to the target, while another one is asked for": {
+		"to the target, with a request for another release": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
 			desired: &configv1.Update{Version: "4.4.7"},
 			want:    answer{MovingTo: "4.4.6", Awaits: "4.4.7", TakenOver: "4.4.7"},
 		},
-		"to the target, which was asked for by its image in a mirror": {
+		"to the target, requested by its image in a mirror": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
 			desired: &configv1.Update{Image: "mirror.example.com/ocp@sha256:446"},
 			want:    answer{MovingTo: "4.4.6"},
 		},
-		"to the target, while another image is asked for": {
+		"to the target, with a request for another image": {
 			history: []configv1.UpdateHistory{entry("4.4.6", image446, configv1.PartialUpdate)},
 			desired: &configv1.Update{Image: image445},
 			want:    answer{MovingTo: "4.4.6", Awaits: image445, TakenOver: image445},
 		},
-		"nowhere yet, while the target is asked for": {
+		"target requested": {
 			history: []configv1.UpdateHistory{entry("4.4.5", image445, configv1.CompletedUpdate)},
 			desired: &configv1.Update{Version: "4.4.6"},
 			want:    answer{Awaits: "4.4.6", TakenOver: "4.4.5"},
@@ -200,12 +200,12 @@ func TestVersion_pending_architecture(t *testing.T) {
 		refused  bool
 		want     string
 	}{
-		"no architecture is requested":                {desired: &configv1.Update{Version: "4.4.6"}, observed: 1},
-		"another architecture is requested":           {desired: multi, want: "4.4.6 for architecture Multi"},
-		"another architecture is requested, refused":  {desired: multi, observed: 2, refused: true, want: "4.4.6 for architecture Multi"},
-		"the cluster has the requested architecture":  {desired: multi, current: configv1.ClusterVersionArchitectureMulti},
-		"an old operator has accepted the request":    {desired: multi, observed: 2},
-		"the architecture of another version is next": {desired: &configv1.Update{Version: "4.4.7", Architecture: configv1.ClusterVersionArchitectureMulti}, want: "4.4.7 for architecture Multi"},
+		"no architecture is requested":                   {desired: &configv1.Update{Version: "4.4.6"}, observed: 1},
+		"another architecture is requested":              {desired: multi, want: "4.4.6 for architecture Multi"},
+		"another architecture is requested and rejected": {desired: multi, observed: 2, refused: true, want: "4.4.6 for architecture Multi"},
+		"the cluster has the requested architecture":     {desired: multi, current: configv1.ClusterVersionArchitectureMulti},
+		"an old operator has accepted the request":       {desired: multi, observed: 2},
+		"the architecture of another version is next":    {desired: &configv1.Update{Version: "4.4.7", Architecture: configv1.ClusterVersionArchitectureMulti}, want: "4.4.7 for architecture Multi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,23 +240,23 @@ func TestVersion_rejection_message(t *testing.T) {
 		unobserved bool
 		want       string
 	}{
-		"nothing is said":        {},
-		"the release is loaded":  {condition: configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "True"}},
-		"it is not known yet":    {condition: configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "Unknown", Message: `Retrieving version="4.4.6"`}},
-		"the target is refused":  {condition: notAccepted(`Retrieving payload failed version="4.4.6" image="x"`), want: `Retrieving payload failed version="4.4.6" image="x"`},
-		"another one is refused": {condition: notAccepted(`Retrieving payload failed version="4.4.5" image="x"`)},
-		"the target is refused, and the status lags behind as it then does": {
+		"no reason and no message":    {},
+		"the release is loaded":       {condition: configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "True"}},
+		"acceptance unknown":          {condition: configv1.ClusterOperatorStatusCondition{Type: "ReleaseAccepted", Status: "Unknown", Message: `Retrieving version="4.4.6"`}},
+		"the target is rejected":      {condition: notAccepted(`Retrieving payload failed version="4.4.6" image="x"`), want: `Retrieving payload failed version="4.4.6" image="x"`},
+		"another release is rejected": {condition: notAccepted(`Retrieving payload failed version="4.4.5" image="x"`)},
+		"the target is rejected, with an outdated status": {
 			condition: notAccepted(`Retrieving payload failed version="4.4.6"`), unobserved: true,
 			want: `Retrieving payload failed version="4.4.6"`,
 		},
-		"a longer version is refused": {condition: notAccepted(`failed version="4.4.60"`)},
-		"something is refused, by an operator that has seen the request": {
+		"a version with the target as its prefix is rejected": {condition: notAccepted(`failed version="4.4.60"`)},
+		"unnamed release is rejected, request observed": {
 			condition: notAccepted("it is not signed"), want: "it is not signed",
 		},
-		"something is refused, by an operator that has not seen the request": {
+		"unnamed release is rejected, request not observed": {
 			condition: notAccepted("it is not signed"), unobserved: true,
 		},
-		"a refusal without a message has its reason": {condition: notAccepted(""), want: "RetrievePayload"},
+		"rejection without a message": {condition: notAccepted(""), want: "RetrievePayload"},
 		"the spec is invalid": {
 			condition:  configv1.ClusterOperatorStatusCondition{Type: "Invalid", Status: "True", Message: "The cluster version is invalid:\n* a\n* b\n"},
 			unobserved: true, want: "The cluster version is invalid: * a * b",

@@ -20,11 +20,11 @@ func TestConfiguration_uses_the_servers_of_the_cluster_by_default(t *testing.T) 
 		text string
 		want map[string]string
 	}{
-		"told nothing":         {"", clusterURLs},
-		"told something else":  {"upgradeWindow: 1h\nalerts:\n  interval: 1s\n", clusterURLs},
-		"told whom":            {"alerts: {url: https://elsewhere}\n", map[string]string{"alerts": "https://elsewhere", "alertmanager": "http://alertmanager", "webhook": "http://receiver"}},
-		"URLs set to empty":    {"alerts: {url: \"\"}\nwebhook: {url: \"\"}\n", map[string]string{"alerts": "", "alertmanager": "http://alertmanager", "webhook": ""}},
-		"told with its header": {"apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n", clusterURLs},
+		"empty configuration":      {"", clusterURLs},
+		"other settings":           {"upgradeWindow: 1h\nalerts:\n  interval: 1s\n", clusterURLs},
+		"URLs set":                 {"alerts: {url: https://elsewhere}\n", map[string]string{"alerts": "https://elsewhere", "alertmanager": "http://alertmanager", "webhook": "http://receiver"}},
+		"URLs set to empty":        {"alerts: {url: \"\"}\nwebhook: {url: \"\"}\n", map[string]string{"alerts": "", "alertmanager": "http://alertmanager", "webhook": ""}},
+		"with apiVersion and kind": {"apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n", clusterURLs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

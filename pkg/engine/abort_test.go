@@ -125,10 +125,10 @@ func TestDeadline_fails_with_the_reason_of_the_wait(t *testing.T) {
 		last engine.Result
 		want string
 	}{
-		"a reason that says more than the deadline": {engine.Wait("TargetRefused", "no such release"), "Commit False TargetRefused"},
-		"a reason that does not":                    {engine.Wait("Requested", "asked for it"), "Commit False WindowMissed"},
-		"no reason at all":                          {engine.Result{}, "Commit False WindowMissed"},
-		"another reason":                            {engine.Wait("Unhealthy", "etcd is degraded"), "Commit False WindowMissed"},
+		"specific reason":   {engine.Wait("TargetRefused", "no such release"), "Commit False TargetRefused"},
+		"unspecific reason": {engine.Wait("Requested", "asked for it"), "Commit False WindowMissed"},
+		"no reason":         {engine.Result{}, "Commit False WindowMissed"},
+		"another reason":    {engine.Wait("Unhealthy", "etcd is degraded"), "Commit False WindowMissed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -246,7 +246,7 @@ func TestKeepAlive_is_renewed_whatever_blocks_the_step(t *testing.T) {
 			s.at("Commit").Gates = []engine.Gate{{Name: "Gate", Check: recordCall(new([]string), "", engine.Wait("Shut", "shut"), nil)}}
 		},
 		"a deadline that cannot be decided": func(s *script) { s.CommitBy = noon; s.reached["Commit"] = failsAfterFirst() },
-		"a request whose effect is not seen": func(s *script) {
+		"request without an observed effect": func(s *script) {
 			s.at("Commit").Observe = recordCall(new([]string), "", engine.Wait("Requested", "requested"), nil)
 		},
 	} {
@@ -290,7 +290,7 @@ func TestItems(t *testing.T) {
 	}{
 		"two":              {[]history.StepItem{item("a", "Running", "for a while"), item("b", "Failed", "")}, []history.StepItem{item("a", "Running", "for a while"), item("b", "Failed", "")}},
 		"too many":         {many, many[:64]},
-		"one name twice":   {[]history.StepItem{item("a", "Running", ""), item("a", "Failed", "")}, []history.StepItem{item("a", "Running", "")}},
+		"name repeated":    {[]history.StepItem{item("a", "Running", ""), item("a", "Failed", "")}, []history.StepItem{item("a", "Running", "")}},
 		"without a name":   {[]history.StepItem{item("", "Running", ""), item("b", "Failed", "")}, []history.StepItem{item("b", "Failed", "")}},
 		"without a status": {[]history.StepItem{item("a", "", "")}, nil},
 		"a long message":   {[]history.StepItem{item("a", "Running", strings.Repeat("é", 500))}, []history.StepItem{item("a", "Running", strings.Repeat("é", 126)+"…")}},

@@ -65,18 +65,18 @@ func TestRecord_that_is_damaged_is_continued(t *testing.T) {
 			calls:      []string{"Commit", "Last"},
 			record:     []string{"First False NotYet …", "First True Done", "Commit True Done", "Last True Done"},
 		},
-		"a step is said to hold, but is not over": {
+		"status True without a completeTime": {
 			conditions: []history.StepCondition{{Type: "First", Status: "True", Reason: "Done", StartTime: ago(time.Hour)}},
 			started:    ago(time.Hour),
 			calls:      []string{"First", "Commit", "Last"},
 			record:     []string{"First True Done", "Commit True Done", "Last True Done"},
 		},
-		"a step between two finished ones was deleted": {
+		"deleted between two finished ones": {
 			conditions: []history.StepCondition{done("First"), done("Last")},
 			started:    ago(time.Hour),
 			record:     []string{"First True Done", "Commit True AddedLater", "Last True Done"},
 		},
-		"the clean-up failed of an upgrade that was not given up": {
+		"failed cleanup of an upgrade that was not aborted": {
 			conditions: []history.StepCondition{done("First"), {Type: "FirstCleaned", Status: "False", Reason: "Stuck", CompleteTime: ago(time.Hour)}},
 			started:    ago(time.Hour),
 			calls:      []string{"Commit", "Last"},

@@ -42,11 +42,11 @@ func TestSave_may_fail_in_every_way(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
 	for name, fails := range map[string]fate{
-		"is refused":                                  refused,
-		"is refused, and so are all later ones":       cutOff,
-		"is applied, but answered with an error":      unanswered,
-		"is applied, and then the process crashes":    crashed,
-		"is not applied, because the process crashes": unheard,
+		"save rejected":                               refused,
+		"save rejected, and all later ones":           cutOff,
+		"save applied, with an error as the response": unanswered,
+		"save applied, and the process crashes":       crashed,
+		"save not applied, and the process crashes":   unheard,
 	} {
 		t.Run("a save "+name, func(t *testing.T) {
 			t.Parallel()

@@ -81,13 +81,13 @@ func TestObserve(t *testing.T) {
 		want     string
 		calls    []string
 	}{
-		"the step has not acted":  {want: "First False Requested …", calls: []string{"observe", "gate", "do"}},
-		"what it did holds":       {observed: engine.Done("so it is"), want: "First True Done", calls: []string{"observe"}},
-		"it waits to see it":      {observed: engine.Wait("NotYet", "a while"), want: "First False NotYet …", calls: []string{"observe"}},
-		"it is skipped":           {observed: engine.Skip("Ignored", "left out"), want: "First True Ignored", calls: []string{"observe"}},
-		"it failed":               {observed: engine.Fail("Broken", "broken"), want: "First False Broken", calls: []string{"observe"}},
-		"it cannot be determined": {err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
-		"an error, and an answer": {observed: engine.Done("so it is"), err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
+		"the step has not acted":      {want: "First False Requested …", calls: []string{"observe", "gate", "do"}},
+		"what it did holds":           {observed: engine.Done("so it is"), want: "First True Done", calls: []string{"observe"}},
+		"waits to observe the effect": {observed: engine.Wait("NotYet", "a while"), want: "First False NotYet …", calls: []string{"observe"}},
+		"it is skipped":               {observed: engine.Skip("Ignored", "left out"), want: "First True Ignored", calls: []string{"observe"}},
+		"it failed":                   {observed: engine.Fail("Broken", "broken"), want: "First False Broken", calls: []string{"observe"}},
+		"it cannot be determined":     {err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
+		"an error, and an answer":     {observed: engine.Done("so it is"), err: errNoAnswer, want: "First Unknown CannotObserve …", calls: []string{"observe"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,16 +145,16 @@ func TestKeepAlive_runs_while_the_step_waits_and_never_blocks_it(t *testing.T) {
 		passed    bool
 		failed    bool
 	}{
-		"while it waits, keepers are asked":     {do: waits, keeper: renewed, reason: "NotYet", message: "a while", calls: allCalls},
-		"a keeper in trouble is told of":        {do: waits, keeperErr: errNoAnswer, reason: "NotYet", message: "a while; also: no answer", calls: allCalls},
-		"a keeper that fails is told of":        {do: waits, keeper: engine.Fail("Lost", "the lease is lost"), reason: "NotYet", message: "a while; also: the lease is lost", calls: allCalls},
-		"trouble while the step says nothing":   {keeperErr: errNoAnswer, reason: "Waiting", message: "also: no answer", calls: allCalls},
-		"a keeper that is done changes nothing": {do: waits, keeper: engine.Done("kept"), reason: "NotYet", message: "a while", calls: allCalls},
-		"a keeper that waits changes nothing":   {do: waits, keeper: engine.Wait("Other", "for others"), reason: "NotYet", message: "a while", calls: allCalls},
-		"an error of the step does not stop it": {doErr: errStore, keeper: renewed, err: "the store does not answer", calls: allCalls},
-		"both are in trouble":                   {doErr: errStore, keeperErr: errNoAnswer, err: "the store does not answer; also: no answer", calls: allCalls},
-		"a step that is done needs no keeper":   {do: engine.Done("so it is"), keeperErr: errNoAnswer, reason: "Done", message: "so it is", calls: allCalls[:1], passed: true},
-		"a step that failed needs no keeper":    {do: engine.Fail("Broken", "it is broken"), keeperErr: errNoAnswer, reason: "Broken", message: "it is broken", calls: allCalls[:1], failed: true},
+		"waiting step runs keep-alives":                {do: waits, keeper: renewed, reason: "NotYet", message: "a while", calls: allCalls},
+		"waiting keep-alive is in the message":         {do: waits, keeperErr: errNoAnswer, reason: "NotYet", message: "a while; also: no answer", calls: allCalls},
+		"failing keep-alive is in the message":         {do: waits, keeper: engine.Fail("Lost", "the lease is lost"), reason: "NotYet", message: "a while; also: the lease is lost", calls: allCalls},
+		"keep-alive waits and the step has no message": {keeperErr: errNoAnswer, reason: "Waiting", message: "also: no answer", calls: allCalls},
+		"finished keep-alive changes nothing":          {do: waits, keeper: engine.Done("kept"), reason: "NotYet", message: "a while", calls: allCalls},
+		"keep-alive without a message changes nothing": {do: waits, keeper: engine.Wait("Other", "for others"), reason: "NotYet", message: "a while", calls: allCalls},
+		"an error of the step does not stop it":        {doErr: errStore, keeper: renewed, err: "the store does not answer", calls: allCalls},
+		"step and keep-alive fail":                     {doErr: errStore, keeperErr: errNoAnswer, err: "the store does not answer; also: no answer", calls: allCalls},
+		"finished step runs no keep-alive":             {do: engine.Done("so it is"), keeperErr: errNoAnswer, reason: "Done", message: "so it is", calls: allCalls[:1], passed: true},
+		"failed step runs no keep-alive":               {do: engine.Fail("Broken", "it is broken"), keeperErr: errNoAnswer, reason: "Broken", message: "it is broken", calls: allCalls[:1], failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,12 +194,12 @@ func TestKeepAlive_requeues_at_the_earliest_request(t *testing.T) {
 		keeperErr  error
 		want       time.Duration
 	}{
-		"the step does":                     {do: waitFor(time.Minute), keeper: waitFor(2 * time.Minute), want: time.Minute},
-		"the keeper does":                   {do: waitFor(2 * time.Minute), keeper: waitFor(time.Minute), want: time.Minute},
-		"only the keeper does":              {do: engine.Wait("NotYet", "a while"), keeper: waitFor(3 * time.Minute), want: 3 * time.Minute},
-		"only the step does":                {do: waitFor(3 * time.Minute), keeper: engine.Done("kept"), want: 3 * time.Minute},
-		"the keeper's time is past":         {do: waitFor(3 * time.Minute), keeper: waitFor(-time.Minute), want: time.Second},
-		"a keeper in trouble is asked soon": {do: engine.Wait("NotYet", "a while"), keeperErr: errNoAnswer, want: time.Minute},
+		"step first":                         {do: waitFor(time.Minute), keeper: waitFor(2 * time.Minute), want: time.Minute},
+		"keep-alive first":                   {do: waitFor(2 * time.Minute), keeper: waitFor(time.Minute), want: time.Minute},
+		"keep-alive only":                    {do: engine.Wait("NotYet", "a while"), keeper: waitFor(3 * time.Minute), want: 3 * time.Minute},
+		"step only":                          {do: waitFor(3 * time.Minute), keeper: engine.Done("kept"), want: 3 * time.Minute},
+		"keep-alive in the past":             {do: waitFor(3 * time.Minute), keeper: waitFor(-time.Minute), want: time.Second},
+		"failing keep-alive is retried soon": {do: engine.Wait("NotYet", "a while"), keeperErr: errNoAnswer, want: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,10 +235,10 @@ func TestFromBool_adapts_the_plain_form(t *testing.T) {
 		err    error
 		passed bool
 	}{
-		"true is done":                        {so: true, passed: true},
-		"false is not yet":                    {},
-		"an error is an error":                {err: errNoAnswer},
-		"an error counts more than true does": {so: true, err: errNoAnswer},
+		"true is done":         {so: true, passed: true},
+		"false is not yet":     {},
+		"an error is an error": {err: errNoAnswer},
+		"error and true":       {so: true, err: errNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

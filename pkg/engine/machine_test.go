@@ -25,14 +25,14 @@ func TestRandom_faults_in_any_order(t *testing.T) {
 		pass := func(*rapid.T) { next, _ = c.pass() }
 		fates := []fate{applied, refused, cutOff, unanswered, crashed, unheard}
 		t.Repeat(map[string]func(*rapid.T){
-			"a look that is due": func(*rapid.T) {
+			"pass that is due": func(*rapid.T) {
 				if next.After(c.clock.Now()) {
 					c.advance(next)
 				}
 				next, _ = c.pass()
 			},
 			"an event": pass,
-			"a save that meets its fate": func(t *rapid.T) {
+			"save with a fate": func(t *rapid.T) {
 				c.store.plan = only(c.store.saves+rapid.IntRange(1, 3).Draw(t, "save"), rapid.SampledFrom(fates).Draw(t, "fate"))
 			},
 			"a crash in a call": func(t *rapid.T) {

@@ -19,7 +19,7 @@ func TestValidate_reports_all_errors(t *testing.T) {
 		change func(s *script)
 		want   []string
 	}{
-		"nothing is wrong": {func(*script) {}, nil},
+		"valid": {func(*script) {}, nil},
 		"a step without a name": {
 			func(s *script) { s.at("First").Name = "" },
 			[]string{`step name "" is not one CamelCase word of at most 64 letters and digits`},
@@ -35,7 +35,7 @@ func TestValidate_reports_all_errors(t *testing.T) {
 			func(s *script) { s.at("First").Name = long },
 			[]string{`step name "` + long + `" is not one CamelCase word of at most 64 letters and digits`},
 		},
-		"an old name that is none": {
+		"invalid former name": {
 			func(s *script) { s.at("First").FormerNames = []string{"was-first"} },
 			[]string{`step name "was-first" is not one CamelCase word of at most 64 letters and digits`},
 		},
@@ -43,29 +43,29 @@ func TestValidate_reports_all_errors(t *testing.T) {
 			func(s *script) { s.at("Last").Name = "First" },
 			[]string{"step name First is used twice"},
 		},
-		"a name that the clean-up uses too": {
+		"name of a cleanup step": {
 			func(s *script) { s.at("LastCleaned").Name = "First" },
 			[]string{"step name First is used twice"},
 		},
-		"an old name that another step has now": {
+		"former name that another step has": {
 			func(s *script) { s.at("First").FormerNames = []string{"Last"} },
 			[]string{"step name Last is used twice"},
 		},
-		"an old name that another step had too": {
+		"former name of two steps": {
 			func(s *script) {
 				s.at("First").FormerNames, s.at("Last").FormerNames = []string{"Old"}, []string{"Old"}
 			},
 			[]string{"step name Old is used twice"},
 		},
-		"a step that does nothing": {
+		"step without Do": {
 			func(s *script) { s.at("Last").Do = nil },
 			[]string{"step Last does nothing: Do is nil"},
 		},
-		"a step of the clean-up that does nothing": {
+		"cleanup step without Do": {
 			func(s *script) { s.at("LastCleaned").Do = nil },
 			[]string{"step LastCleaned does nothing: Do is nil"},
 		},
-		"a step that is not explained": {
+		"step without Doc": {
 			func(s *script) { s.at("Last").Doc = "" },
 			[]string{"step Last has no Doc"},
 		},
@@ -77,7 +77,7 @@ func TestValidate_reports_all_errors(t *testing.T) {
 			func(s *script) { s.at("Last").Commits = true },
 			[]string{"2 steps commit, exactly one must"},
 		},
-		"a clean-up that commits": {
+		"cleanup that commits": {
 			func(s *script) { s.at("Commit").Commits, s.at("LastCleaned").Commits = false, true },
 			[]string{"step LastCleaned commits, but is not one of the steps before the cleanup"},
 		},

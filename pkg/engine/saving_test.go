@@ -31,10 +31,10 @@ func TestHeartbeat_is_the_only_save_while_nothing_changes(t *testing.T) {
 		result engine.Result
 		err    error
 	}{
-		"while it waits":          {result: engine.Wait("NotYet", "a while")},
-		"while it says nothing":   {},
-		"while it cannot observe": {err: errNoAnswer},
-		"while it asks for more":  {result: engine.WaitFor(10*time.Second, "NotYet", "a while")},
+		"while it waits":             {result: engine.Wait("NotYet", "a while")},
+		"without a message":          {},
+		"state unknown":              {err: errNoAnswer},
+		"requesting an earlier pass": {result: engine.WaitFor(10*time.Second, "NotYet", "a while")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,10 +146,10 @@ func TestWaitFor_requests_an_earlier_pass(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after, want time.Duration
 	}{
-		"soon":                        {20 * time.Second, 20 * time.Second},
-		"later than anybody may wait": {time.Hour, maxIdle},
-		"now":                         {0, time.Second},
-		"when that time is past":      {-time.Hour, time.Second},
+		"soon":                   {20 * time.Second, 20 * time.Second},
+		"later than the maximum": {time.Hour, maxIdle},
+		"now":                    {0, time.Second},
+		"time in the past":       {-time.Hour, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -212,9 +212,9 @@ func TestOnTransition_is_called_with_what_was_saved(t *testing.T) {
 func TestPass_that_is_cancelled_records_nothing(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]engine.Result{
-		"the step says done":    engine.Done("so it is"),
-		"the step says failed":  engine.Fail("Broken", "it is broken"),
-		"the step says nothing": {},
+		"step done":               engine.Done("so it is"),
+		"step failed":             engine.Fail("Broken", "it is broken"),
+		"step with a zero result": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +244,7 @@ func TestMessage_is_bounded_and_valid_UTF8(t *testing.T) {
 	t.Parallel()
 	for name, message := range map[string]string{
 		"far too long":           strings.Repeat("é", 5000),
-		"not text":               "the proxy said \xff\xfe\x00",
+		"not UTF-8":              "the proxy said \xff\xfe\x00",
 		"cut within a character": strings.Repeat("x", 2047) + "éé",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,9 +28,9 @@ func TestCall_ends_at_its_deadline(t *testing.T) {
 		want time.Duration // how long the first call lasts
 		then string
 	}{
-		"the window closes during the call":    {func(_ *engine.Runbook, c *engine.Constraints) { c.CommitBy = bubble.Now().Add(10 * time.Second) }, 10 * time.Second, "Commit False WindowMissed"},
-		"its time is up during the call":       {func(b *engine.Runbook, _ *engine.Constraints) { b.Steps[0].FailAfter = 20 * time.Second }, 20 * time.Second, "Commit False TimedOut"},
-		"a call lasts a minute at the longest": {func(b *engine.Runbook, _ *engine.Constraints) { b.Steps[0].FailAfter = 90 * time.Second }, time.Minute, "Commit False TimedOut"},
+		"the window closes during the call": {func(_ *engine.Runbook, c *engine.Constraints) { c.CommitBy = bubble.Now().Add(10 * time.Second) }, 10 * time.Second, "Commit False WindowMissed"},
+		"deadline during the call":          {func(b *engine.Runbook, _ *engine.Constraints) { b.Steps[0].FailAfter = 20 * time.Second }, 20 * time.Second, "Commit False TimedOut"},
+		"call bounded by a minute":          {func(b *engine.Runbook, _ *engine.Constraints) { b.Steps[0].FailAfter = 90 * time.Second }, time.Minute, "Commit False TimedOut"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

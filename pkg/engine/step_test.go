@@ -46,8 +46,8 @@ func TestRetry(t *testing.T) {
 		"a moment before the timeout": {2*time.Minute - time.Millisecond, engine.Result{}, errNoAnswer, wait(time.Second)},
 		"at the timeout":              {2 * time.Minute, engine.Result{}, errNoAnswer, skip},
 		"long after it":               {time.Hour, engine.Result{}, errNoAnswer, skip},
-		"it works":                    {time.Hour, engine.Done("sent"), nil, engine.Done("sent")},
-		"it waits":                    {time.Hour, engine.Wait("NotYet", "a while"), nil, engine.Wait("NotYet", "a while")},
+		"success":                     {time.Hour, engine.Done("sent"), nil, engine.Done("sent")},
+		"waiting":                     {time.Hour, engine.Wait("NotYet", "a while"), nil, engine.Wait("NotYet", "a while")},
 		"several errors":              {time.Hour, engine.Result{}, errors.Join(errNoAnswer, errStore), engine.Skip("NotSent", "not sent within 2m0s: no answer; the store does not answer")},
 	} {
 		t.Run(name, func(t *testing.T) {

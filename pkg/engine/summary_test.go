@@ -36,11 +36,11 @@ func TestSummarize(t *testing.T) {
 			set: func(s *script) { s.setResult("First", wait) }, look: true,
 			want: told{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
 		},
-		"in a step whose time is up before the window closes": {
+		"in a step with a deadline before the end of the window": {
 			set: func(s *script) { s.setResult("First", wait); s.at("First").FailAfter = 10 * time.Minute }, look: true,
 			want: told{State: engine.Running, Current: "First", Deadline: 10 * time.Minute},
 		},
-		"in a step whose time is up after the window closes": {
+		"in a step with a deadline after the end of the window": {
 			set: func(s *script) { s.setResult("First", wait); s.at("First").FailAfter = time.Hour }, look: true,
 			want: told{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
 		},
@@ -59,33 +59,33 @@ func TestSummarize(t *testing.T) {
 			}, look: true,
 			want: told{State: engine.Running, Committed: true, Current: "Last"},
 		},
-		"in a step that takes longer than it should": {
+		"in a slow step": {
 			set: func(s *script) { s.setResult("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour,
 			want: told{State: engine.Running, Committed: true, Current: "Last", Slow: true},
 		},
-		"in a step that takes as long as it should": {
+		"in a step that is not slow": {
 			set: func(s *script) { s.setResult("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour - time.Second,
 			want: told{State: engine.Running, Committed: true, Current: "Last"},
 		},
-		"in a step that may take as long as it likes": {
+		"in a step without a limit": {
 			set: func(s *script) { s.setResult("Last", wait) }, look: true, later: 1000 * time.Hour,
 			want: told{State: engine.Running, Committed: true, Current: "Last"},
 		},
-		"when all is over": {
+		"finished": {
 			look: true, want: told{State: engine.Succeeded, Committed: true, Over: true},
 		},
-		"while it cleans up": {
+		"during the cleanup": {
 			set: func(s *script) {
 				s.setResult("Commit", engine.Fail("Broken", "it is broken"))
 				s.setResult("LastCleaned", wait)
 			}, look: true,
 			want: told{State: engine.CleaningUp, Current: "LastCleaned", Failure: "Commit"},
 		},
-		"when it is given up and cleaned up": {
+		"aborted and cleaned up": {
 			set: func(s *script) { s.setResult("First", engine.Fail("Broken", "it is broken")) }, look: true,
 			want: told{State: engine.Failed, Over: true, Failure: "First"},
 		},
-		"when it is given up after the commit": {
+		"aborted after the commit": {
 			set: func(s *script) { s.setResult("Last", engine.Fail("Broken", "it is broken")) }, look: true,
 			want: told{State: engine.Failed, Over: true, Committed: true, Failure: "Last"},
 		},

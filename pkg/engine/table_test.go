@@ -30,25 +30,25 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 			calls:     []string{"Last"},
 			recording: []string{"First True Done", "Added True AddedLater", "Commit True Done", "Last True Done"},
 		},
-		"a step added between the finished ones and the current one is taken": {
+		"step added before the current one runs": {
 			before: []string{"First", "Commit", "Last"}, waits: "Last",
 			change:    func(s *script) { s.Steps = slices.Insert(s.Steps, 2, s.step("Added")) },
 			calls:     []string{"Added", "Last"},
 			recording: []string{"First True Done", "Commit True Done", "Added True Done", "Last True Done"},
 		},
-		"a step added after the current one is taken in its turn": {
+		"step added after the current one runs in its turn": {
 			before: []string{"First", "Commit", "Last"}, waits: "Commit",
 			change:    func(s *script) { s.Steps = slices.Insert(s.Steps, 2, s.step("Added")) },
 			calls:     []string{"Commit", "Added", "Last"},
 			recording: []string{"First True Done", "Commit True Done", "Added True Done", "Last True Done"},
 		},
-		"a finished step that was renamed is not taken again": {
+		"renamed finished step does not run again": {
 			before: []string{"First", "Commit", "Last"}, waits: "Commit",
 			change:    func(s *script) { renameStep(s, "First") },
 			calls:     []string{"Commit", "Last"},
 			recording: []string{"Renamed True Done", "Commit True Done", "Last True Done"},
 		},
-		"the current step keeps its beginning when it is renamed": {
+		"renamed current step keeps its start": {
 			before: []string{"First", "Commit", "Last"}, waits: "First",
 			change:    func(s *script) { renameStep(s, "First") },
 			calls:     []string{"Renamed", "Commit", "Last"},
@@ -97,7 +97,7 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 			calls:     []string{"Second", "First", "Commit", "Last"},
 			recording: []string{"Second True Done", "First True Done", "Commit True Done", "Last True Done"},
 		},
-		"a step that was moved before the commit after the commit is not given up with the window": {
+		"step moved before the commit after the commit ignores the window": {
 			before: []string{"First", "Commit", "Last"}, waits: "Last",
 			change: func(s *script) {
 				s.Steps[1], s.Steps[2] = s.Steps[2], s.Steps[1]
@@ -106,7 +106,7 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 			calls:     []string{"Last"},
 			recording: []string{"First True Done", "Commit True Done", "Last True Done"},
 		},
-		"once given up, an added step is not taken": {
+		"aborted, added step does not run": {
 			before: []string{"First", "Commit", "Last"}, fails: "Commit", waits: "FirstCleaned",
 			change: func(s *script) {
 				s.Steps = append([]engine.Step{s.step("Added")}, append(s.Steps, s.step("AlsoAdded"))...)
@@ -114,19 +114,19 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 			calls:     []string{"FirstCleaned", "LastCleaned"},
 			recording: []string{"Added True AddedLater", "First True Done", "Commit False Broken", "FirstCleaned True Done", "LastCleaned True Done"},
 		},
-		"once given up, a step added to the clean-up is taken": {
+		"aborted, step added to the cleanup runs": {
 			before: []string{"First", "Commit", "Last"}, fails: "First", waits: "LastCleaned",
 			change:    func(s *script) { s.Cleanup = slices.Insert(s.Cleanup, 1, s.step("Added")) },
 			calls:     []string{"Added", "LastCleaned"},
 			recording: []string{"First False Broken", "FirstCleaned True Done", "Added True Done", "LastCleaned True Done"},
 		},
-		"once given up because of a step, it stays so without the step": {
+		"aborted by a step that is removed stays aborted": {
 			before: []string{"First", "Commit", "Last"}, fails: "First", waits: "FirstCleaned",
 			change:    func(s *script) { s.Steps = s.Steps[1:] },
 			calls:     []string{"FirstCleaned", "LastCleaned"},
 			recording: []string{"First False Broken", "FirstCleaned True Done", "LastCleaned True Done"},
 		},
-		"a step of the clean-up may be renamed and removed": {
+		"cleanup step may be renamed and removed": {
 			before: []string{"First", "Commit", "Last"}, fails: "First", waits: "LastCleaned",
 			change: func(s *script) {
 				renameStep(s, "FirstCleaned")

@@ -88,11 +88,11 @@ func TestHold_withdraws(t *testing.T) {
 		reasons []string        // of the step after each pass
 		calls   int
 	}{
-		"at once":                     {results: []engine.Result{engine.Done("withdrawn")}, reasons: []string{"Paused", "Paused"}, calls: 1},
-		"nothing, it is too late":     {results: []engine.Result{engine.Skip("Commenced", "too late")}, reasons: []string{"Paused", "Paused"}, calls: 1},
-		"after a conflict":            {results: []engine.Result{engine.WaitFor(time.Second, "Retrying", "conflict"), engine.Done("withdrawn")}, reasons: []string{"Retrying", "Paused"}, calls: 2},
-		"after an error":              {results: []engine.Result{{}, engine.Done("withdrawn")}, err: errNoAnswer, reasons: []string{"CannotObserve", "Paused"}, calls: 2},
-		"in a second, silent attempt": {results: []engine.Result{{}, engine.Done("withdrawn")}, reasons: []string{"Paused", "Paused"}, calls: 2},
+		"at once":                               {results: []engine.Result{engine.Done("withdrawn")}, reasons: []string{"Paused", "Paused"}, calls: 1},
+		"nothing, it is too late":               {results: []engine.Result{engine.Skip("Commenced", "too late")}, reasons: []string{"Paused", "Paused"}, calls: 1},
+		"after a conflict":                      {results: []engine.Result{engine.WaitFor(time.Second, "Retrying", "conflict"), engine.Done("withdrawn")}, reasons: []string{"Retrying", "Paused"}, calls: 2},
+		"after an error":                        {results: []engine.Result{{}, engine.Done("withdrawn")}, err: errNoAnswer, reasons: []string{"CannotObserve", "Paused"}, calls: 2},
+		"in a second attempt without a message": {results: []engine.Result{{}, engine.Done("withdrawn")}, reasons: []string{"Paused", "Paused"}, calls: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

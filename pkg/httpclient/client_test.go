@@ -75,7 +75,7 @@ func TestNew_rejects_invalid_options(t *testing.T) {
 		"nothing":              {httpclient.Options{}, "must begin with https://"},
 		"no host":              {httpclient.Options{URL: "https:///path"}, "must begin with https://"},
 		"a port alone":         {httpclient.Options{URL: "https://:8443/"}, "must begin with https://"},
-		"a port that is none":  {httpclient.Options{URL: "https://here:99999"}, `is "https://here:99999", must have a port from 1 to 65535, or none`},
+		"invalid port":         {httpclient.Options{URL: "https://here:99999"}, `is "https://here:99999", must have a port from 1 to 65535, or none`},
 		"port 0":               {httpclient.Options{URL: "https://here:0"}, "must have a port from 1 to 65535"},
 		"another scheme":       {httpclient.Options{URL: "file:///etc/passwd"}, "must begin with https://"},
 		"no URL":               {httpclient.Options{URL: "https://a b"}, "must be a URL: "},
@@ -104,21 +104,21 @@ func TestDo_returns_an_error_for_every_invalid_response(t *testing.T) {
 		serve http.HandlerFunc
 		want  string
 	}{
-		"it is out of order":        {respondWith(500, "oh no\n\n\x1b[31mred\x07"), "responded 500 Internal Server Error: oh no [31mred"},
-		"it refuses":                {respondWith(401, "<html>who?</html>"), "responded 401 Unauthorized: <html>who?</html>"},
-		"it refuses at length":      {respondWith(403, strings.Repeat("x", 1<<21)), "Forbidden: " + strings.Repeat("x", 200) + "…"},
-		"it has no words":           {respondWith(502, ""), "responded 502 Bad Gateway"},
-		"it has moved":              {redirect, "redirects are not followed; this one is to /elsewhere"},
-		"it has not changed":        {respondWith(304, ""), "responded 304"},
-		"it talks and talks":        {respondWith(200, strings.Repeat("x", 1001)), "longer than 1000 bytes"},
-		"it does not answer":        {silent, "no complete response in time: context deadline exceeded"},
-		"it answers drop by drop":   {drips, "no complete response in time: context deadline exceeded"},
-		"it breaks off":             {breaksOff, "reading the response: unexpected EOF"},
-		"it hangs up":               {hangsUp, "EOF"},
-		"it does not speak HTTP":    {raw("SSH-2.0-x\r\n"), "malformed HTTP"},
-		"its header has no end":     {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), "header"},
-		"its length is a lie":       {raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"), "unexpected EOF"},
-		"it promises to come later": {tooManyRequests, "responded 429 Too Many Requests"},
+		"status 500":             {respondWith(500, "oh no\n\n\x1b[31mred\x07"), "responded 500 Internal Server Error: oh no [31mred"},
+		"status 401":             {respondWith(401, "<html>who?</html>"), "responded 401 Unauthorized: <html>who?</html>"},
+		"error with a long body": {respondWith(403, strings.Repeat("x", 1<<21)), "Forbidden: " + strings.Repeat("x", 200) + "…"},
+		"error without a body":   {respondWith(502, ""), "responded 502 Bad Gateway"},
+		"redirect":               {redirect, "redirects are not followed; this one is to /elsewhere"},
+		"status 304":             {respondWith(304, ""), "responded 304"},
+		"endless body":           {respondWith(200, strings.Repeat("x", 1001)), "longer than 1000 bytes"},
+		"no response":            {silent, "no complete response in time: context deadline exceeded"},
+		"slow body":              {drips, "no complete response in time: context deadline exceeded"},
+		"body cut off":           {breaksOff, "reading the response: unexpected EOF"},
+		"connection closed":      {hangsUp, "EOF"},
+		"no HTTP":                {raw("SSH-2.0-x\r\n"), "malformed HTTP"},
+		"endless header":         {raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20)), "header"},
+		"wrong length":           {raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"), "unexpected EOF"},
+		"status 429":             {tooManyRequests, "responded 429 Too Many Requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,12 +145,12 @@ func TestDo_with_StatusOnly_ignores_the_body(t *testing.T) {
 		serve http.HandlerFunc
 		want  string // empty means no error
 	}{
-		"it talks and talks":      {respondWith(200, strings.Repeat("x", 1001)), ""},
-		"it answers drop by drop": {drips, ""},
-		"it breaks off":           {breaksOff, ""},
-		"it refuses at length":    {respondWith(503, strings.Repeat("x", 1<<21)), "responded 503 Service Unavailable"},
-		"it has moved":            {redirect, "redirects are not followed"},
-		"it does not answer":      {silent, "no complete response in time"},
+		"endless body":           {respondWith(200, strings.Repeat("x", 1001)), ""},
+		"slow body":              {drips, ""},
+		"body cut off":           {breaksOff, ""},
+		"error with a long body": {respondWith(503, strings.Repeat("x", 1<<21)), "responded 503 Service Unavailable"},
+		"redirect":               {redirect, "redirects are not followed"},
+		"no response":            {silent, "no complete response in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -311,9 +311,9 @@ func TestDo_trusts_the_CAs_that_the_file_holds_now(t *testing.T) {
 		}
 	}
 	for name, o := range map[string]httpclient.Options{
-		"the system does not know it": {URL: server.URL},
-		"the file is missing":         {URL: server.URL, CAFile: ca + "x"},
-		"it has another name":         {URL: strings.Replace(server.URL, "127.0.0.1", "localhost", 1), CAFile: ca},
+		"unknown CA":          {URL: server.URL},
+		"the file is missing": {URL: server.URL, CAFile: ca + "x"},
+		"it has another name": {URL: strings.Replace(server.URL, "127.0.0.1", "localhost", 1), CAFile: ca},
 	} {
 		if _, err := newClient(t, o).Do(t.Context(), get); err == nil {
 			t.Errorf("%s, and it was believed", name)

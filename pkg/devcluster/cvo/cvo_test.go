@@ -164,9 +164,9 @@ func TestCVO_rejects_a_version_that_is_not_available(t *testing.T) {
 	risky := stable("4.20.7")
 	risky.Risks = []updategraph.Risk{{Name: "SlowDisks", Message: "Disks are slow.", URL: "https://example.com"}}
 	for name, version := range map[string]string{
-		"unknown release":              "4.20.9",
-		"because its risks want image": "4.20.7",
-		"because it is none":           "4.20",
+		"unknown release":                      "4.20.9",
+		"conditional update without its image": "4.20.7",
+		"invalid version":                      "4.20",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

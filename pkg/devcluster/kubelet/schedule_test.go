@@ -26,25 +26,25 @@ func TestSchedule_fits(t *testing.T) {
 		pod  corev1.PodSpec
 		fits bool
 	}{
-		"on a ready node":              {is: corev1.ConditionTrue, fits: true},
-		"not on one that is not ready": {is: corev1.ConditionFalse},
-		"node with unknown status":     {is: corev1.ConditionUnknown},
-		"not on a cordoned one":        {is: corev1.ConditionTrue, node: corev1.NodeSpec{Unschedulable: true}},
-		"not on one with a taint":      {is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}},
-		"on one with a taint it does tolerate": {
+		"ready node":               {is: corev1.ConditionTrue, fits: true},
+		"node not ready":           {is: corev1.ConditionFalse},
+		"node with unknown status": {is: corev1.ConditionUnknown},
+		"cordoned node":            {is: corev1.ConditionTrue, node: corev1.NodeSpec{Unschedulable: true}},
+		"tainted node":             {is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}},
+		"tolerated taint": {
 			is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}, fits: true,
 			pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "role", Value: "master"}}},
 		},
-		"on one with any taint if it tolerates all": {
+		"all taints tolerated": {
 			is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}}, fits: true,
 			pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
 		},
-		"not if it tolerates another effect": {
+		"taint with another effect tolerated": {
 			is: corev1.ConditionTrue, node: corev1.NodeSpec{Taints: []corev1.Taint{taint}},
 			pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "role", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}},
 		},
-		"not on one without its labels": {is: corev1.ConditionTrue, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
-		"on one with its labels":        {is: corev1.ConditionTrue, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, fits: true},
+		"node without the selected labels": {is: corev1.ConditionTrue, pod: corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}},
+		"node with the selected labels":    {is: corev1.ConditionTrue, pod: corev1.PodSpec{NodeSelector: map[string]string{"zone": "a"}}, fits: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

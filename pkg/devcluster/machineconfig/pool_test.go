@@ -41,25 +41,25 @@ func TestPool_status(t *testing.T) {
 		holds         []mcfgv1.MachineConfigPoolConditionType
 		configuration string
 	}{
-		"is updated when all nodes are": {
+		"all nodes updated": {
 			nodes: []corev1.Node{done, done}, want: counts{2, 2, 2, 0, 0}, configuration: newer,
 			holds: []mcfgv1.MachineConfigPoolConditionType{"Updated"},
 		},
-		"is updated when it has no nodes": {
+		"no nodes": {
 			configuration: newer, holds: []mcfgv1.MachineConfigPoolConditionType{"Updated"},
 		},
-		"is updating while some are not": {
+		"some nodes outdated": {
 			nodes: []corev1.Node{done, draining, rebooting, waiting}, want: counts{4, 1, 1, 2, 0}, configuration: old,
 			holds: []mcfgv1.MachineConfigPoolConditionType{"Updating"},
 		},
-		"is neither while it is paused": {
+		"paused": {
 			nodes: []corev1.Node{done, waiting}, paused: true, want: counts{2, 1, 1, 0, 0}, configuration: old,
 		},
-		"is degraded while a node is": {
+		"node degraded": {
 			nodes: []corev1.Node{broken, done}, want: counts{2, 1, 1, 1, 1}, configuration: old,
 			holds: []mcfgv1.MachineConfigPoolConditionType{"Degraded", "NodeDegraded", "Updating"},
 		},
-		"is not updated while a node is cordoned": {
+		"node cordoned": {
 			nodes: []corev1.Node{cordoned, done}, want: counts{2, 2, 1, 1, 0}, configuration: old,
 			holds: []mcfgv1.MachineConfigPoolConditionType{"Updating"},
 		},

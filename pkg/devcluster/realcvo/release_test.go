@@ -80,9 +80,9 @@ func TestPod_that_cannot_unpack_fails_with_the_reason(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"unknown image":                {retrieval("4.20.9"), "manifest unknown"},
-		"since the release is refused": {retrieval("4.20.7"), "manifest unknown"},
-		"unknown destination":          {stranger, "no simulator for command"},
+		"unknown image":       {retrieval("4.20.9"), "manifest unknown"},
+		"rejected release":    {retrieval("4.20.7"), "manifest unknown"},
+		"unknown destination": {stranger, "no simulator for command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,16 +23,16 @@ func TestRule_applies_when_its_condition_becomes_true(t *testing.T) {
 		states []state
 		want   int
 	}{
-		"not while it is false":                   {`object.phase == "b"`, 1, []state{{"1", "a", false}}, 0},
-		"not while what it speaks of is missing":  {`object.spec.phase == "b"`, 1, []state{{"1", "b", false}}, 0},
-		"when it is true at once":                 {`object.phase == "b"`, 1, []state{{"1", "b", false}}, 1},
-		"once while it stays true":                {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"1", "b", false}}, 1},
-		"again when it was false in between":      {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"1", "a", false}, {"1", "b", false}}, 2},
-		"no more often than it says":              {`object.phase == "b"`, 1, []state{{"1", "b", false}, {"1", "a", false}, {"1", "b", false}}, 1},
-		"of each object":                          {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"2", "b", false}}, 2},
-		"not of an object's end":                  {`object.phase == "b"`, 9, []state{{"1", "b", true}}, 0},
-		"without a condition, of what exists":     {"", 9, []state{{"1", "a", false}, {"1", "b", false}}, 1},
-		"without a condition, not of what is not": {"", 9, []state{{"1", "a", true}}, 0},
+		"false":                                {`object.phase == "b"`, 1, []state{{"1", "a", false}}, 0},
+		"missing field":                        {`object.spec.phase == "b"`, 1, []state{{"1", "b", false}}, 0},
+		"true at first":                        {`object.phase == "b"`, 1, []state{{"1", "b", false}}, 1},
+		"stays true":                           {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"1", "b", false}}, 1},
+		"true again":                           {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"1", "a", false}, {"1", "b", false}}, 2},
+		"limited times":                        {`object.phase == "b"`, 1, []state{{"1", "b", false}, {"1", "a", false}, {"1", "b", false}}, 1},
+		"several objects":                      {`object.phase == "b"`, 9, []state{{"1", "b", false}, {"2", "b", false}}, 2},
+		"deleted object":                       {`object.phase == "b"`, 9, []state{{"1", "b", true}}, 0},
+		"without a condition, existing object": {"", 9, []state{{"1", "a", false}, {"1", "b", false}}, 1},
+		"without a condition, deleted object":  {"", 9, []state{{"1", "a", true}}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -94,8 +94,8 @@ func TestSink_rejects_invalid_events(t *testing.T) {
 		"another method":       {http.MethodPut, structured, event("here", "1"), "the method is PUT"},
 		"another content type": {http.MethodPost, "application/json", event("here", "1"), `the content type is "application/json"`},
 		"no JSON":              {http.MethodPost, structured, "once upon a time", "reading the event: "},
-		"no id":                {http.MethodPost, structured, event("here", ""), "id: "},
-		"too much":             {http.MethodPost, structured, strings.Repeat(" ", 65<<10), "too large"},
+		"no ID":                {http.MethodPost, structured, event("here", ""), "id: "},
+		"too long":             {http.MethodPost, structured, strings.Repeat(" ", 65<<10), "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,9 +78,9 @@ func TestCatalog_graph_of_a_channel(t *testing.T) {
 		"leads only from the versions that a release names": {
 			query: "channel=stable-4.21&arch=amd64&id=1&version=4.20.5", status: http.StatusOK,
 		},
-		"of an unknown name is empty":                        {query: "channel=none&arch=amd64&id=1&version=4.20.5", status: http.StatusOK},
-		"is refused to those who do not say who they are":    {query: "channel=stable-4.20&arch=amd64&version=4.20.5", status: http.StatusBadRequest},
-		"is refused to those who do not say what version is": {query: "channel=stable-4.20&arch=amd64&id=1", status: http.StatusBadRequest},
+		"unknown channel":           {query: "channel=none&arch=amd64&id=1&version=4.20.5", status: http.StatusOK},
+		"request without an ID":     {query: "channel=stable-4.20&arch=amd64&version=4.20.5", status: http.StatusBadRequest},
+		"request without a version": {query: "channel=stable-4.20&arch=amd64&id=1", status: http.StatusBadRequest},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestServer_signatures(t *testing.T) {
 		status    int
 		signature string
 	}{
-		"a release":                   {"4.20.6", signer{}, http.StatusOK, "4.20.6"},
+		"signed release":              {"4.20.6", signer{}, http.StatusOK, "4.20.6"},
 		"release without a signature": {"4.20.7", signer{}, http.StatusNotFound, "404 page not found\n"},
 		"unknown release":             {"4.20.9", signer{}, http.StatusNotFound, "404 page not found\n"},
 		"server without a signer":     {"4.20.6", nil, http.StatusNotFound, "404 page not found\n"},
@@ -138,10 +138,10 @@ func TestRisk_query(t *testing.T) {
 		risk updategraph.Risk
 		want string
 	}{
-		"is answered with yes unless something else is said": {updategraph.Risk{}, "vector(1)"},
-		"is answered with no if it does not apply":           {updategraph.Risk{Applies: updategraph.No}, "vector(0)"},
-		"unknown":               {updategraph.Risk{Applies: updategraph.Unknown}, "vector(0) > 0"},
-		"is what the risk says": {updategraph.Risk{Applies: updategraph.No, PromQL: "up"}, "up"},
+		"yes by default":    {updategraph.Risk{}, "vector(1)"},
+		"no":                {updategraph.Risk{Applies: updategraph.No}, "vector(0)"},
+		"unknown":           {updategraph.Risk{Applies: updategraph.Unknown}, "vector(0) > 0"},
+		"query of the risk": {updategraph.Risk{Applies: updategraph.No, PromQL: "up"}, "up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -51,11 +51,11 @@ func TestAlertmanager_objects(t *testing.T) {
 		want   []string // namespace, name and UID
 		fails  bool
 	}{
-		"alerts":         {http.StatusOK, `[{"fingerprint": "1", "labels": {"alertname": "Smoke", "namespace": "kitchen"}}, {"fingerprint": "2", "labels": {}}]`, []string{"kitchen/Smoke 1", "/ 2"}, false},
-		"none":           {http.StatusOK, `[]`, nil, false},
-		"no list":        {http.StatusOK, `{}`, nil, true},
-		"no success":     {http.StatusServiceUnavailable, `[]`, nil, true},
-		"nothing at all": {http.StatusOK, ``, nil, true},
+		"alerts":                 {http.StatusOK, `[{"fingerprint": "1", "labels": {"alertname": "Smoke", "namespace": "kitchen"}}, {"fingerprint": "2", "labels": {}}]`, []string{"kitchen/Smoke 1", "/ 2"}, false},
+		"none":                   {http.StatusOK, `[]`, nil, false},
+		"response is not a list": {http.StatusOK, `{}`, nil, true},
+		"error status":           {http.StatusServiceUnavailable, `[]`, nil, true},
+		"empty response":         {http.StatusOK, ``, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
