@@ -79,6 +79,9 @@ func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
 		Apply: func(ctx context.Context, api client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			request := applyRequest(config)
 			return gate(request, func() error {
+				if isDryRun(opts) {
+					return nil
+				}
 				return w.as(actor, func() error { return api.Apply(ctx, config, opts...) })
 			})
 		},
@@ -113,6 +116,13 @@ func (w *World) request(verb, sub string, obj runtime.Object) Request {
 		request.Key = client.ObjectKeyFromObject(object)
 	}
 	return request
+}
+
+// isDryRun reports whether an apply request must not change anything, unlike with the fake client.
+func isDryRun(opts []client.ApplyOption) bool {
+	options := &client.ApplyOptions{}
+	options.ApplyOptions(opts)
+	return len(options.DryRun) > 0
 }
 
 func applyRequest(config runtime.ApplyConfiguration) Request {

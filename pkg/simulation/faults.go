@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Outcome is what becomes of a request.
@@ -49,6 +50,48 @@ type Fault struct {
 // others, so that they come between a read and a write.
 type Plan func(Request) Fault
 
+// FaultyClient returns a client of an actor whose requests fail by a plan, for code that runs
+// without a process. It reads from the API server. The outcomes are Serve, Refuse, LoseAnswer, and
+// Conflict; others serve the request.
+func (w *World) FaultyClient(actor string, plan Plan) client.WithWatch {
+	var counted counters
+	return w.client(actor, w.live(), func(request Request, do func() error) error {
+		request.Process, request.Time = actor, w.now
+		counted.count(&request)
+		return plan(request).serve(request, do)
+	})
+}
+
+// count numbers a request.
+func (c *counters) count(request *Request) {
+	c.requests++
+	request.Number = c.requests
+	if request.IsWrite() {
+		c.writes++
+		request.Write = c.writes
+	}
+}
+
+// serve answers a request that does not end the process.
+func (f Fault) serve(request Request, do func() error) error {
+	switch f.Outcome {
+	case Refuse:
+		if f.Err != nil {
+			return f.Err
+		}
+		return apierrors.NewInternalError(errors.New("refused by the simulation"))
+	case Conflict:
+		return apierrors.NewConflict(schema.GroupResource{Resource: request.Kind}, request.Key.Name, errors.New("conflict by the simulation"))
+	case LoseAnswer:
+		if err := do(); err != nil {
+			return err
+		}
+		return apierrors.NewTimeoutError("the answer is lost by the simulation", 1)
+	default:
+		return do()
+	}
+}
+
 // crash ends a reconcile whose process has crashed.
 type crash struct{}
 
@@ -59,12 +102,7 @@ func (p *Process) gate(cached bool) gate {
 			panic(crash{})
 		}
 		request.Process, request.Life, request.Cached, request.Time = p.name, p.life, cached, p.world.now
-		p.counters.requests++
-		request.Number = p.counters.requests
-		if request.IsWrite() {
-			p.counters.writes++
-			request.Write = p.counters.writes
-		}
+		p.counters.count(&request)
 		var fault Fault
 		if p.plan != nil {
 			fault = p.plan(request)
@@ -84,26 +122,14 @@ func (p *Process) serve(request Request, fault Fault, do func() error) error {
 		p.world.Advance(p.latency)
 	}
 	switch fault.Outcome {
-	case Refuse:
-		if fault.Err != nil {
-			return fault.Err
-		}
-		return apierrors.NewInternalError(errors.New("refused by the simulation"))
-	case Conflict:
-		return apierrors.NewConflict(schema.GroupResource{Resource: request.Kind}, request.Key.Name, errors.New("conflict by the simulation"))
 	case CrashBefore:
 		panic(crash{})
 	case CrashAfter:
 		_ = do()
 		panic(crash{})
-	case LoseAnswer:
-		if err := do(); err != nil {
-			return err
-		}
-		return apierrors.NewTimeoutError("the answer is lost by the simulation", 1)
 	case Stall:
 		p.stall(fault.For)
-	case Serve:
+	case Serve, Refuse, LoseAnswer, Conflict:
 	}
-	return do()
+	return fault.serve(request, do)
 }

@@ -28,13 +28,15 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
 
-func TestNodesComeAndGo(t *testing.T) {
+func TestExtraNodesAreAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	w.node("worker-a-0", nil, false) // which is not ours
+	w.ok(w.machines.AddNode("worker-a-0", nil, false)) // an ordinary one
 	if got, want := w.settle(w.add), engine.Done("extra nodes ready: node-worker-a-extra-d582eebc, node-worker-b-extra-ec0d56e6"); got != want {
 		t.Errorf("added: %+v", got)
 	}
@@ -49,11 +51,11 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 }
 
-func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
+func TestExtraMachineSetIsDerivedFromItsSource(t *testing.T) {
 	t.Parallel()
 	source := set("worker-a", func(s *machinev1beta1.MachineSet) {
 		s.Spec.DeletePolicy = "Newest"
-		s.Annotations = map[string]string{"machine.openshift.io/cluster-api-autoscaler-node-group-max-size": "9"} // it is no group to be scaled
+		s.Annotations = map[string]string{"machine.openshift.io/cluster-api-autoscaler-node-group-max-size": "9"} // which would scale it
 		s.Spec.Selector.MatchLabels["more"] = "x"
 		s.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 	})
@@ -81,8 +83,8 @@ func TestAnExtraMachineSetIsLikeTheOneItStandsBeside(t *testing.T) {
 	}
 }
 
-// TestWhatANewerMachineAPIKnowsIsKept has a MachineSet with a field that the types do not know.
-func TestWhatANewerMachineAPIKnowsIsKept(t *testing.T) {
+// TestUnknownFieldsOfTheSourceAreKept has a MachineSet with a field that its Go type lacks.
+func TestUnknownFieldsOfTheSourceAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	var made map[string]any
@@ -108,26 +110,26 @@ func TestWhatANewerMachineAPIKnowsIsKept(t *testing.T) {
 	}
 }
 
-func TestBesideWhichMachineSetsThereIsAnExtraOne(t *testing.T) {
+func TestSourcesOfExtraMachineSets(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		set  *machinev1beta1.MachineSet
 		want bool
 	}{
-		"one of workers":                 {set("m"), true},
-		"one of a single worker":         {set("m", replicas(1)), true},
-		"one that does not say how many": {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Replicas = nil }), true},
-		"one without machines":           {set("m", replicas(0)), false},
-		"one that makes no sense":        {set("m", replicas(-3)), false},
-		"one of the infrastructure":      {set("m", role("infra")), false},
-		"one that does not say what for": {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Template.Labels = nil }), false},
-		"an extra one of somebody's":     {set("m", extraOf("u-2")), false},
-		"one in another namespace":       {set("m", func(s *machinev1beta1.MachineSet) { s.Namespace = "default" }), false},
-		"one that is being deleted": {set("m", func(s *machinev1beta1.MachineSet) {
+		"workers":                      {set("m"), true},
+		"single worker":                {set("m", replicas(1)), true},
+		"default replicas":             {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Replicas = nil }), true},
+		"no replicas":                  {set("m", replicas(0)), false},
+		"negative replicas":            {set("m", replicas(-3)), false},
+		"infrastructure":               {set("m", role("infra")), false},
+		"no role":                      {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Template.Labels = nil }), false},
+		"extra one of another upgrade": {set("m", extraOf("u-2")), false},
+		"another namespace":            {set("m", func(s *machinev1beta1.MachineSet) { s.Namespace = "default" }), false},
+		"being deleted": {set("m", func(s *machinev1beta1.MachineSet) {
 			s.Finalizers, s.DeletionTimestamp = []string{"x/x"}, new(metav1.NewTime(noon))
 		}), false},
-		"one whose nodes have no labels":   {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Template.Spec.Labels = nil }), true},
-		"one that nobody has ever written": {nil, false},
+		"nodes without labels": {set("m", func(s *machinev1beta1.MachineSet) { s.Spec.Template.Spec.Labels = nil }), true},
+		"none":                 {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,17 +139,17 @@ func TestBesideWhichMachineSetsThereIsAnExtraOne(t *testing.T) {
 			}
 			got := w.must(w.add(), 0)
 			if made := slices.Contains(w.names(), "+m"); made != tc.want {
-				t.Errorf("it is %t that an extra one was made", made)
+				t.Errorf("created: %t", made)
 			}
-			nobody := engine.Skip("NothingToAdd", "no MachineSet of workers in namespace openshift-machine-api has a machine")
-			if !tc.want && got != nobody || tc.want && got.Reason() != "AddingNodes" {
+			nothing := engine.Skip("NothingToAdd", "no MachineSet of workers in namespace openshift-machine-api has a machine")
+			if !tc.want && got != nothing || tc.want && got.Reason() != "AddingNodes" {
 				t.Errorf("got %+v", got)
 			}
 		})
 	}
 }
 
-func TestNobodyAsksForExtraNodes(t *testing.T) {
+func TestExtraNodesNotRequested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	got := w.must(w.operator.Add(testAttempt, false, timeout), 0)
@@ -156,11 +158,11 @@ func TestNobodyAsksForExtraNodes(t *testing.T) {
 	}
 }
 
-func TestThereIsNoMachineAPI(t *testing.T) {
+func TestWithoutMachineAPI(t *testing.T) {
 	t.Parallel()
 	for name, absent := range map[string]error{
-		"and never was": fmt.Errorf("mapping: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MachineSet"}}),
-		"any more":      apierrors.NewNotFound(schema.GroupResource{Resource: "machinesets"}, ""),
+		"never installed": fmt.Errorf("mapping: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MachineSet"}}),
+		"removed":         apierrors.NewNotFound(schema.GroupResource{Resource: "machinesets"}, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +187,7 @@ func checkWithoutMachineAPI(t *testing.T, absent error) {
 	}
 }
 
-func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
+func TestNamesOfExtraMachineSets(t *testing.T) {
 	t.Parallel()
 	made := map[string]string{}
 	for what, tc := range map[string]struct {
@@ -207,14 +209,14 @@ func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
 			w.must(w.operator.Add(tc.about, true, timeout), 0)
 		}
 		if n := len(w.extras()); n != 1 {
-			t.Fatalf("%s: %d were made", what, n)
+			t.Fatalf("%s: %d extra MachineSets", what, n)
 		}
 		got := w.extras()[tc.beside]
 		if wrong := append(validation.IsDNS1123Label(strings.ReplaceAll(got.Name, ".", "-")), validation.IsValidLabelValue(got.Name)...); len(got.Name) > 57 || len(wrong) > 0 {
 			t.Errorf("%s: %s: %v", what, got.Name, wrong)
 		}
 		if !strings.HasPrefix(got.Name, tc.beside[:min(8, len(tc.beside))]) {
-			t.Errorf("%s: %s is not to be found beside %s", what, got.Name, tc.beside)
+			t.Errorf("%s: %s does not sort beside %s", what, got.Name, tc.beside)
 		}
 		if other, taken := made[got.Name]; taken {
 			t.Errorf("%s has the name of %s: %s", what, other, got.Name)
@@ -223,25 +225,25 @@ func TestNamesFitAndFollowFromTheAttempt(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
+func TestMissingNodeIsNamedAndRemovedAtTheTimeout(t *testing.T) {
 	t.Parallel()
 	const (
 		extra   = "worker-b-extra-ec0d56e6"
 		machine = "Machine " + extra + "-abcde "
 		none    = "MachineSets without one: worker-b "
 	)
-	for what, why := range map[machineFailure]string{
-		noMachine: "(InvalidConfiguration: no such instance type)",
-		noQuota:   "(" + machine + "has no node: InsufficientResources: you have reached your quota)",
-		noNode:    "(" + machine + "is Provisioning and has no node)",
-		nameless:  "(" + machine + "is Provisioning and has no node)",
-		absent:    "(" + machine + "is Provisioning and has the node node-" + extra + ", which does not exist)",
-		notReady:  "(" + machine + "is Provisioning and has the node node-" + extra + ", which is not ready)",
+	for what, why := range map[openshift.MachineFailure]string{
+		openshift.NoMachine:       "(InvalidConfiguration: no such instance type)",
+		openshift.NoQuota:         "(" + machine + "has no node: InsufficientResources: you have reached your quota)",
+		openshift.NoNode:          "(" + machine + "is Provisioning and has no node)",
+		openshift.NodeWithoutName: "(" + machine + "is Provisioning and has no node)",
+		openshift.NodeAbsent:      "(" + machine + "is Provisioning and has the node node-" + extra + ", which does not exist)",
+		openshift.NodeNotReady:    "(" + machine + "is Provisioning and has the node node-" + extra + ", which is not ready)",
 	} {
 		t.Run(string(what), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
-			w.failures["worker-b"] = what
+			w.machines.Failures["worker-b"] = what
 			var last engine.Result
 			got := w.settle(func() engine.UpgradeStep {
 				return func(ctx context.Context, run engine.Run) (engine.Result, error) {
@@ -254,12 +256,12 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 			})
 			message := "2 of 3 extra nodes are ready; " + none + why
 			if last.Reason() != "AddingNodes" || last.Message() != message {
-				t.Errorf("it waited for %s: %s", last.Reason(), last.Message())
+				t.Errorf("waiting for %s: %s", last.Reason(), last.Message())
 			}
 			if got != engine.Skip("CapacityNotAvailable", "%s", message+"; the upgrade continues") {
 				t.Errorf("got %s: %s", got.Reason(), got.Message())
 			}
-			if took := w.clock.Now().Sub(noon); took < timeout || took > timeout+15*time.Second {
+			if took := w.Now().Sub(noon); took < timeout || took > timeout+15*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			if diff := cmp.Diff([]string{"+worker-a", "+worker-c", "worker-a", "worker-b", "worker-c"}, w.names()); diff != "" {
@@ -273,12 +275,12 @@ func TestWhatIsMissingIsNamedAndTakenBackInTheEnd(t *testing.T) {
 	}
 }
 
-func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
+func TestNodeThatIsNoLongerReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	w.failures["worker-b"] = noNode
+	w.machines.Failures["worker-b"] = openshift.NoNode
 	for range 60 {
-		w.must(w.add(), w.clock.Now().Sub(noon))
+		w.must(w.add(), w.Now().Sub(noon))
 		w.pass(time.Second)
 	}
 	node := &corev1.Node{}
@@ -286,7 +288,7 @@ func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
 	w.ok(w.inner.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
 	w.ok(w.inner.Status().Update(t.Context(), node))
-	w.failures["worker-b"] = nothing
+	w.machines.Failures["worker-b"] = openshift.NoFailure
 	w.pass(time.Minute)
 	w.pass(time.Minute)
 	got := w.must(w.add(), 3*time.Minute)
@@ -297,21 +299,21 @@ func TestOneThatIsNotReadyAnyMoreIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestOneThatSomebodyDeletesIsMadeAgain(t *testing.T) {
+func TestDeletedExtraMachineSetIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	w.failures["worker-b"] = noNode
+	w.machines.Failures["worker-b"] = openshift.NoNode
 	w.must(w.add(), 0)
 	w.pass(time.Second)
 	victim := w.extras()["worker-a"]
-	w.ok(w.delete(t.Context(), victim, client.PropagationPolicy("Foreground"), client.Preconditions{UID: &victim.UID}))
-	w.blockDeletion = true
+	w.ok(w.delete(t.Context(), w.inner, victim, client.PropagationPolicy("Foreground"), client.Preconditions{UID: &victim.UID}))
+	w.machines.KeepDeleted = true
 	w.pass(time.Minute)
 	got := w.must(w.add(), time.Minute)
 	if !strings.Contains(got.Message(), "worker-a (its extra one, worker-a-extra-d582eebc, is being deleted)") {
-		t.Errorf("while it goes: %s", got.Message())
+		t.Errorf("while it is deleted: %s", got.Message())
 	}
-	w.blockDeletion, w.failures["worker-b"] = false, nothing
+	w.machines.KeepDeleted, w.machines.Failures["worker-b"] = false, openshift.NoFailure
 	if got := w.settle(w.add); !got.Passed() || got.Reason() != engine.ReasonDone {
 		t.Errorf("got %+v", got)
 	}
@@ -320,18 +322,18 @@ func TestOneThatSomebodyDeletesIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestMachineSetsThatChangeMeanwhile(t *testing.T) {
+func TestSourcesThatChangeMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *world){
-		"one is deleted": func(w *world) { w.ok(w.inner.Delete(w.t.Context(), set("worker-b"))) },
-		"one is scaled to none": func(w *world) {
+		"source deleted": func(w *world) { w.ok(w.inner.Delete(w.t.Context(), set("worker-b"))) },
+		"source scaled to zero": func(w *world) {
 			w.ok(w.inner.Patch(w.t.Context(), set("worker-b"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
 		},
-		"one is made": func(w *world) {
+		"source replaced": func(w *world) {
 			w.ok(w.inner.Delete(w.t.Context(), set("worker-b")))
 			w.ok(w.inner.Create(w.t.Context(), set("worker-c")))
 		},
-		"an extra one is scaled to none": func(w *world) {
+		"extra one scaled to zero": func(w *world) {
 			w.ok(w.inner.Delete(w.t.Context(), set("worker-b")))
 			w.ok(w.inner.Patch(w.t.Context(), w.extras()["worker-b"], client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
 		},
@@ -352,17 +354,15 @@ func TestMachineSetsThatChangeMeanwhile(t *testing.T) {
 	}
 }
 
-func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
+func TestLeftoversOfOtherAttemptsAreRemoved(t *testing.T) {
 	t.Parallel()
 	earlier, other := testAttempt, testAttempt
 	earlier.Key, other.UID = "2026-02-01T12:00:00Z", "u-9"
 	for name, step := range map[string]func(w *world) engine.UpgradeStep{
-		"when nodes are added":           (*world).add,
-		"when nodes are removed":         (*world).remove,
-		"when the upgrade is given up":   (*world).removeWithin,
-		"when nodes are not asked for":   (*world).remove,
-		"when the upgrade is abandoned":  (*world).removeNow,
-		"when there is no room for them": (*world).add,
+		"add":                       (*world).add,
+		"remove":                    (*world).remove,
+		"remove within the timeout": (*world).removeWithin,
+		"remove now":                (*world).removeNow,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -371,7 +371,7 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 				w.settle(func() engine.UpgradeStep { return w.operator.Add(subject, true, timeout) })
 				var sets machinev1beta1.MachineSetList
 				w.ok(w.inner.List(t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
-				for _, s := range sets.Items { // as if nobody had looked
+				for _, s := range sets.Items { // they stay for now
 					s.Finalizers = []string{"x/x"}
 					w.ok(w.inner.Update(t.Context(), &s))
 				}
@@ -389,7 +389,7 @@ func TestWhatOtherUpgradesHaveLeftBehindIsRemoved(t *testing.T) {
 	}
 }
 
-func TestSomebodyElseHasAMachineSetOfThatName(t *testing.T) {
+func TestForeignMachineSetOfTheSameName(t *testing.T) {
 	t.Parallel()
 	theirs := set("worker-a-extra-d582eebc", role("infra"))
 	w := newWorld(t, set("worker-a"), theirs)
@@ -407,10 +407,10 @@ func TestSomebodyElseHasAMachineSetOfThatName(t *testing.T) {
 	}
 }
 
-// TestOneOfThreeIsRefused has an API server that does not let the second one in.
-func TestOneOfThreeIsRefused(t *testing.T) {
+// TestRefusedCreation has an API server that rejects the second MachineSet.
+func TestRefusedCreation(t *testing.T) {
 	t.Parallel()
-	for name, heals := range map[string]bool{"for a while": true, "for good": false} {
+	for name, heals := range map[string]bool{"for a while": true, "until the timeout": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
@@ -427,7 +427,7 @@ func TestOneOfThreeIsRefused(t *testing.T) {
 			})
 			const why = `MachineSets without one: worker-b (creating MachineSet worker-b-extra-ec0d56e6: machinesets "x" is forbidden: exceeded quota)`
 			for range 60 {
-				w.must(w.add(), w.clock.Now().Sub(noon))
+				w.must(w.add(), w.Now().Sub(noon))
 				w.pass(time.Second)
 			}
 			if got := w.must(w.add(), time.Minute); got.Passed() || got.Message() != "2 of 3 extra nodes are ready; "+why {
@@ -448,7 +448,7 @@ func TestOneOfThreeIsRefused(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeTooLate(t *testing.T) {
+func TestNothingIsCreatedAfterTheTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	got := w.must(w.add(), timeout)
@@ -460,7 +460,7 @@ func TestNothingIsMadeTooLate(t *testing.T) {
 	}
 }
 
-func TestNodesThatCameWhileNobodyLookedHaveCome(t *testing.T) {
+func TestNodesThatBecameReadyUnobserved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	w.must(w.add(), 0)
@@ -473,17 +473,17 @@ func TestNodesThatCameWhileNobodyLookedHaveCome(t *testing.T) {
 	}
 }
 
-func TestTheUpgradeGoesOnIfTheMachineAPICannotBeAsked(t *testing.T) {
+func TestUnreachableMachineAPIDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.fault = func(int) fault { return lost }
+	w.fault = func(int) simulation.Outcome { return simulation.Refuse }
 	for tried, passed := range map[time.Duration]bool{0: false, time.Minute: false, timeout: false, timeout + time.Minute: true, time.Hour: true, -time.Hour: false} {
 		w.restart()
 		got, err := w.call(w.add(), tried)
 		if passed != (err == nil) || passed && got != engine.Skip("CapacityNotAvailable", "not determined within 15m0s: listing the MachineSets: the connection was refused") {
 			t.Errorf("after %s: %+v, %v", tried, got, err)
 		}
-		if _, err := w.call(w.operator.Remove(), tried); !errors.Is(err, errLost) {
+		if _, err := w.call(w.operator.Remove(), tried); !errors.Is(err, errRefused) {
 			t.Errorf("removed after %s: %v", tried, err)
 		}
 		got, err = w.call(w.removeWithin(), tried)
@@ -493,11 +493,11 @@ func TestTheUpgradeGoesOnIfTheMachineAPICannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestTheUpgradeGoesOnWhicheverRequestFails has one request of each look fail, time and again.
-func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
+// TestFailingRequestDoesNotBlock has one request of each call fail, again and again.
+func TestFailingRequestDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	for doing, tc := range map[string]struct {
-		nth int // of a look
+		nth int // of a call
 		set *machinev1beta1.MachineSet
 	}{
 		"listing the MachineSets":        {1, set("worker-a")},
@@ -507,13 +507,13 @@ func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
 		t.Run(doing, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.set)
-			w.fault = func(n int) fault {
+			w.fault = func(n int) simulation.Outcome {
 				if n == tc.nth {
-					return lost
+					return simulation.Refuse
 				}
-				return none
+				return simulation.Serve
 			}
-			if got, err := w.call(w.add(), timeout); !errors.Is(err, errLost) {
+			if got, err := w.call(w.add(), timeout); !errors.Is(err, errRefused) {
 				t.Errorf("in time: %+v, %v", got, err)
 			}
 			w.requests = 0
@@ -526,11 +526,11 @@ func TestTheUpgradeGoesOnWhicheverRequestFails(t *testing.T) {
 	}
 }
 
-func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
+func TestNodeThatStaysIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	w.settle(w.add)
-	w.blockDeletion = true
+	w.machines.KeepDeleted = true
 	for _, tried := range []time.Duration{0, time.Hour, 24 * time.Hour} {
 		w.pass(time.Minute)
 		got := w.must(w.operator.Remove(), tried)
@@ -563,32 +563,32 @@ func TestANodeThatDoesNotGoIsNamed(t *testing.T) {
 	}
 }
 
-func TestRequestsKeepTheirDistance(t *testing.T) {
+func TestRequestsAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"), set("worker-b"))
-	for range int(timeout / time.Second) { // something changes each second
-		w.must(w.add(), w.clock.Now().Sub(noon))
-		w.must(w.add(), w.clock.Now().Sub(noon))
-		w.clock.SetTime(w.clock.Now().Add(time.Second))
+	for range int(timeout / time.Second) { // changes cause a call each second
+		w.must(w.add(), w.Now().Sub(noon))
+		w.must(w.add(), w.Now().Sub(noon))
+		w.Advance(time.Second)
 	}
 	if w.requests > 160 { // two lists each quarter of a minute, and more in the first minute
 		t.Errorf("%d requests while nodes are added", w.requests)
 	}
-	w.requests, w.blockDeletion = 0, true
-	began := w.clock.Now()
+	w.requests, w.machines.KeepDeleted = 0, true
+	began := w.Now()
 	for range 3600 {
-		w.must(w.operator.Remove(), w.clock.Now().Sub(began))
-		w.clock.SetTime(w.clock.Now().Add(time.Second))
+		w.must(w.operator.Remove(), w.Now().Sub(began))
+		w.Advance(time.Second)
 	}
 	if w.requests > 280 {
 		t.Errorf("%d requests while nodes are removed", w.requests)
 	}
 }
 
-func TestAStepAsksForItsNextLook(t *testing.T) {
+func TestIntervalOfRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.failures["worker-a"] = noNode
+	w.machines.Failures["worker-a"] = openshift.NoNode
 	waits := func(tried, again time.Duration) {
 		t.Helper()
 		got := w.must(w.add(), tried)
@@ -603,20 +603,20 @@ func TestAStepAsksForItsNextLook(t *testing.T) {
 	waits(22*time.Second, 3*time.Second)
 	w.pass(10 * time.Minute)
 	waits(10*time.Minute, 15*time.Second)
-	w.clock.SetTime(noon.Add(-time.Hour)) // the clock jumps back
+	w.Jump(noon.Add(-time.Hour).Sub(w.Now())) // the clock is set back
 	before := w.requests
 	waits(-time.Hour, time.Second)
 	if w.requests == before {
-		t.Error("it did not look")
+		t.Error("no request was made")
 	}
 }
 
-func TestAnErrorIsRememberedToo(t *testing.T) {
+func TestErrorsAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
-	w.fault = func(int) fault { return lost }
+	w.fault = func(int) simulation.Outcome { return simulation.Refuse }
 	for range 60 {
-		if _, err := w.call(w.add(), time.Hour/4); !errors.Is(err, errLost) {
+		if _, err := w.call(w.add(), time.Hour/4); !errors.Is(err, errRefused) {
 			t.Fatal(err)
 		}
 	}
@@ -626,17 +626,17 @@ func TestAnErrorIsRememberedToo(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.pass(time.Minute)
-	w.fault = func(int) fault { cancel(); return lost }
-	if _, err := w.add()(ended, engine.Run{Since: noon, Now: w.clock.Now()}); err == nil {
+	w.fault = func(int) simulation.Outcome { cancel(); return simulation.Refuse }
+	if _, err := w.add()(ended, engine.Run{Since: noon, Now: w.Now()}); err == nil {
 		t.Error("no error")
 	}
 	w.fault = nil
 	if got, err := w.call(w.add(), 0); err != nil || got.Reason() != "AddingNodes" {
-		t.Errorf("what nobody waited for is remembered: %+v, %v", got, err)
+		t.Errorf("the result of a canceled call is kept: %+v, %v", got, err)
 	}
 }
 
-func TestAMachineThatIsBeingDeletedIsNoneAnyMore(t *testing.T) {
+func TestMachineBeingDeletedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	w.settle(w.add)
@@ -651,7 +651,7 @@ func TestAMachineThatIsBeingDeletedIsNoneAnyMore(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyElseDeletesAtTheSameTimeIsDeleted(t *testing.T) {
+func TestConcurrentDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, set("worker-a"))
 	w.settle(w.add)
@@ -672,21 +672,21 @@ func TestWhatSomebodyElseDeletesAtTheSameTimeIsDeleted(t *testing.T) {
 	}
 }
 
-func TestAnotherAttemptIsNotAnsweredFromMemory(t *testing.T) {
+func TestAttemptsDoNotShareResults(t *testing.T) {
 	t.Parallel()
-	another, somebody := testAttempt, testAttempt
-	another.Key, somebody.UID = "2026-03-02T12:00:00Z", "u-2"
+	another, other := testAttempt, testAttempt
+	another.Key, other.UID = "2026-03-02T12:00:00Z", "u-2"
 	w := newWorld(t, set("worker-a"))
-	for _, subject := range []engine.AttemptRef{testAttempt, another, somebody} {
+	for _, subject := range []engine.AttemptRef{testAttempt, another, other} {
 		w.must(w.operator.Add(subject, true, timeout), 0)
 		if w.requests == 0 {
-			t.Errorf("%+v: nobody was asked", subject)
+			t.Errorf("%+v: no request was made", subject)
 		}
 		w.requests = 0
 	}
 }
 
-func TestMessagesStayReadable(t *testing.T) {
+func TestLongMessages(t *testing.T) {
 	t.Parallel()
 	var sets []client.Object
 	for i := range 12 {
@@ -712,7 +712,7 @@ func TestMessagesStayReadable(t *testing.T) {
 	if len(got.Message()) > 4000 || !strings.HasPrefix(got.Message(), "0 of 12 extra nodes are ready; ") || !strings.HasSuffix(got.Message(), " and 9 more") || strings.Contains(got.Message(), "\n") {
 		t.Errorf("%d bytes: %s", len(got.Message()), got.Message())
 	}
-	w.clock.SetTime(noon)
+	w.Jump(noon.Sub(w.Now()))
 	w.restart()
 	w.settle(w.remove)
 	if left := w.remaining(); len(left) > 0 {

@@ -12,9 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
-// run adds nodes, and removes them again.
+// run adds extra nodes and removes them again.
 func (w *world) run() {
 	w.t.Helper()
 	if got := w.settle(w.add); got.Reason() != engine.ReasonDone {
@@ -29,21 +31,21 @@ func (w *world) run() {
 	}
 }
 
-func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
+func TestFaultsOfEachRequest(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]fault{"it is lost": lost, "its answer is lost": mute} {
-		for _, dies := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, the operator dies of it: %t", name, dies), func(t *testing.T) {
+	for name, f := range map[string]simulation.Outcome{"refused": simulation.Refuse, "answer lost": simulation.LoseAnswer} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart: %t", name, restarts), func(t *testing.T) {
 				t.Parallel()
 				for nth := 1; ; nth++ {
 					w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
 					hit := false
-					w.fault = func(n int) fault {
+					w.fault = func(n int) simulation.Outcome {
 						if n != nth {
-							return none
+							return simulation.Serve
 						}
 						hit = true
-						if dies {
+						if restarts {
 							w.restart()
 						}
 						return f
@@ -53,7 +55,7 @@ func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
 					case hit:
 						continue
 					case nth < 15:
-						t.Fatalf("there were %d requests only", nth-1)
+						t.Fatalf("only %d requests", nth-1)
 					}
 					return
 				}
@@ -62,20 +64,20 @@ func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
 	}
 }
 
-func TestEachRequestOfAnUpgradeThatIsGivenUpMayFail(t *testing.T) {
+func TestFaultsOfEachRequestOfAnAbortedUpgrade(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth < 20; nth++ {
-		for _, f := range []fault{lost, mute} {
+		for _, f := range []simulation.Outcome{simulation.Refuse, simulation.LoseAnswer} {
 			w := newWorld(t, set("worker-a"), set("worker-b"), set("worker-c"))
-			w.failures["worker-b"] = noNode
-			w.fault = func(n int) fault {
+			w.machines.Failures["worker-b"] = openshift.NoNode
+			w.fault = func(n int) simulation.Outcome {
 				if n == nth || n == nth+1 {
 					return f
 				}
-				return none
+				return simulation.Serve
 			}
 			for range nth {
-				_, _ = w.call(w.add(), w.clock.Now().Sub(noon))
+				_, _ = w.call(w.add(), w.Now().Sub(noon))
 				w.pass(time.Second)
 			}
 			if got := w.settle(w.removeWithin); got != engine.Done("no extra node is left") {
@@ -88,13 +90,13 @@ func TestEachRequestOfAnUpgradeThatIsGivenUpMayFail(t *testing.T) {
 	}
 }
 
-// TestWhateverHappensNothingIsLeft lets anything go wrong, in any order.
-func TestWhateverHappensNothingIsLeft(t *testing.T) {
+// TestNothingIsLeftBehind combines faults, failures, restarts, and changes at random.
+func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t, set("worker-a"), set("worker-b"), set("infra", role("infra")))
-		faults := rapid.SliceOfN(rapid.SampledFrom([]fault{none, none, none, lost, mute}), 60, 60).Draw(r, "faults")
-		w.fault = func(n int) fault { return faults[n%len(faults)] }
+		faults := rapid.SliceOfN(rapid.SampledFrom([]simulation.Outcome{simulation.Serve, simulation.Serve, simulation.Serve, simulation.Refuse, simulation.LoseAnswer}), 60, 60).Draw(r, "faults")
+		w.fault = func(n int) simulation.Outcome { return faults[n%len(faults)] }
 		for _, what := range rapid.SliceOfN(rapid.IntRange(0, 7), 1, 30).Draw(r, "what") {
 			tried := rapid.SampledFrom([]time.Duration{0, time.Minute, timeout, time.Hour}).Draw(r, "tried")
 			switch what {
@@ -111,7 +113,7 @@ func TestWhateverHappensNothingIsLeft(t *testing.T) {
 			case 5:
 				w.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour}).Draw(r, "time"))
 			case 6:
-				w.failures["worker-a"] = rapid.SampledFrom([]machineFailure{nothing, noMachine, noQuota, noNode, absent, notReady, nameless}).Draw(r, "ails")
+				w.machines.Failures["worker-a"] = rapid.SampledFrom([]openshift.MachineFailure{openshift.NoFailure, openshift.NoMachine, openshift.NoQuota, openshift.NoNode, openshift.NodeAbsent, openshift.NodeNotReady, openshift.NodeWithoutName}).Draw(r, "ails")
 			case 7:
 				for _, extra := range w.extras() {
 					extra.Spec.Replicas = new(int32(0))

@@ -1,0 +1,92 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func replicas(n int32) func(*machinev1beta1.MachineSet) {
+	return func(s *machinev1beta1.MachineSet) { s.Spec.Replicas = &n }
+}
+
+func role(name string) func(*machinev1beta1.MachineSet) {
+	return func(s *machinev1beta1.MachineSet) { s.Spec.Template.Labels[roleOf] = name }
+}
+
+func extraOf(uid string) func(*machinev1beta1.MachineSet) {
+	return func(s *machinev1beta1.MachineSet) { s.Labels = map[string]string{clusterstate.LabelExtraNodeOf: uid} }
+}
+
+// names returns the names of the MachineSets that are not being deleted; an extra one as + and the
+// name of the one it was made from.
+func (w *world) names() []string {
+	w.t.Helper()
+	var sets machinev1beta1.MachineSetList
+	w.ok(w.inner.List(w.t.Context(), &sets))
+	var found []string
+	for _, s := range sets.Items {
+		name := s.Name
+		if _, extra := s.Labels[clusterstate.LabelExtraNodeOf]; extra {
+			name = "+" + s.Annotations["upgrade.managed.openshift.io/machineset"]
+		}
+		if s.DeletionTimestamp == nil {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// extras returns the extra MachineSets by the names of those that they were made from.
+func (w *world) extras() map[string]*machinev1beta1.MachineSet {
+	w.t.Helper()
+	var sets machinev1beta1.MachineSetList
+	w.ok(w.inner.List(w.t.Context(), &sets, client.HasLabels{clusterstate.LabelExtraNodeOf}))
+	found := map[string]*machinev1beta1.MachineSet{}
+	for i := range sets.Items {
+		found[sets.Items[i].Annotations["upgrade.managed.openshift.io/machineset"]] = &sets.Items[i]
+	}
+	return found
+}
+
+// remaining returns the extra MachineSets, Machines, and nodes.
+func (w *world) remaining() []string {
+	w.t.Helper()
+	found := slices.Sorted(maps.Keys(w.extras()))
+	for _, list := range []client.ObjectList{&machinev1beta1.MachineList{}, &corev1.NodeList{}} {
+		w.ok(w.inner.List(w.t.Context(), list, client.HasLabels{clusterstate.LabelExtraNodeOf}))
+		switch list := list.(type) {
+		case *machinev1beta1.MachineList:
+			for _, m := range list.Items {
+				found = append(found, m.Name)
+			}
+		case *corev1.NodeList:
+			for _, n := range list.Items {
+				found = append(found, n.Name)
+			}
+		}
+	}
+	return found
+}
+
+func (w *world) add() engine.UpgradeStep          { return w.operator.Add(testAttempt, true, timeout) }
+func (w *world) remove() engine.UpgradeStep       { return w.operator.Remove() }
+func (w *world) removeWithin() engine.UpgradeStep { return w.operator.RemoveWithin(timeout) }
+
+// removeNow returns RemoveNow as a step.
+func (w *world) removeNow() engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		return engine.Done(""), w.operator.RemoveNow(ctx)
+	}
+}
