@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,7 +66,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	if err != nil {
 		return err
 	}
-	if err := checkConnection(restConfig); err != nil {
+	if err := checkConnection(ctx, restConfig); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(log, scheme, kinds, b))
@@ -84,11 +85,17 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	return nil
 }
 
-// checkConnection reads the version of the API server: a binary with a wrong address ends at once.
-func checkConnection(restConfig *rest.Config) error {
+// connectionTimeout is how long the API server may take to answer the first request.
+const connectionTimeout = 30 * time.Second
+
+// checkConnection reads the version of the API server: a binary with a wrong address ends at once. It
+// ends with the context, too: an API server may accept a connection and never answer.
+func checkConnection(ctx context.Context, restConfig *rest.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, connectionTimeout)
+	defer cancel()
 	client, err := discovery.NewDiscoveryClientForConfig(restConfig)
 	if err == nil {
-		_, err = client.ServerVersion()
+		err = client.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 	}
 	if err != nil {
 		return fmt.Errorf("connecting to the API server %s: %w", restConfig.Host, err)
