@@ -31,7 +31,7 @@ func pages(t *testing.T, all ...[]metav1.PartialObjectMetadata) client.Reader {
 		options.ApplyOptions(opts)
 		page, ok := list.(*metav1.PartialObjectMetadataList)
 		if !ok || page.Kind != "PodList" || options.FieldSelector.String() != "spec.nodeName=worker-0" || options.Limit == 0 || options.Namespace != "" {
-			return fmt.Errorf("asked for %T (%+v)", list, options)
+			return fmt.Errorf("unexpected list of %T (%+v)", list, options)
 		}
 		at := 0
 		if options.Continue != "" {
@@ -194,7 +194,7 @@ func TestPDB_selects_pods(t *testing.T) {
 				t.Errorf("guards it: got %t", got.Selects(pod))
 			}
 			if (tc.wrong == "") != (got.SelectorError == "") || !strings.Contains(got.SelectorError, tc.wrong) || len(got.SelectorError) > 600 {
-				t.Errorf("wrong with it is %q, want %q", got.SelectorError, tc.wrong)
+				t.Errorf("selector error %q, want %q", got.SelectorError, tc.wrong)
 			}
 		})
 	}

@@ -121,7 +121,7 @@ func TestDurationSetting_bounds(t *testing.T) {
 		}
 	}
 	if durations < 6 {
-		t.Fatalf("there are %d durations", durations)
+		t.Fatalf("%d durations", durations)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestStringSetting_bounds(t *testing.T) {
 		}
 	}
 	if texts < 4 {
-		t.Fatalf("there are %d strings", texts)
+		t.Fatalf("%d strings", texts)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestStringListSetting_bounds(t *testing.T) {
 		}
 	}
 	if lists < 3 {
-		t.Fatalf("there are %d lists", lists)
+		t.Fatalf("%d lists", lists)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestEnumListSetting_rejects_other_names(t *testing.T) {
 		}
 	}
 	if enums < 1 {
-		t.Fatalf("there are %d enums", enums)
+		t.Fatalf("%d enums", enums)
 	}
 }
 

@@ -58,7 +58,7 @@ func TestAbort_after_the_commit_keeps_the_target(t *testing.T) {
 		t.Errorf("the verdict is %+v", summary)
 	}
 	if !strings.Contains(summary.Failure.Message, "not completed within 2h0m0s; last seen: etcd is degraded") {
-		t.Errorf("the failure says %q", summary.Failure.Message)
+		t.Errorf("the failure has the message %q", summary.Failure.Message)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestDeadline_fails_with_the_reason_of_the_wait(t *testing.T) {
 				}
 			}
 			if ends != 1 {
-				t.Errorf("the observer was told %d times that the step is over", ends)
+				t.Errorf("OnTransition was called %d times for the end of the step", ends)
 			}
 			message := "not commenced by 2026-03-01T12:10:00Z, when the window closed"
 			if tc.last.Message() != "" {
@@ -194,7 +194,7 @@ func TestHold_affects_steps_before_the_commit_only(t *testing.T) {
 	missed.run()
 	missed.assertAborted("WindowMissed")
 	if slices.Contains(missed.Notified, "started") || !strings.HasSuffix(missed.store.load().Conditions[0].Message, missed.pauseReason) {
-		t.Errorf("held throughout the window: told %v, recorded %+v", missed.Notified, missed.store.load().Conditions[0])
+		t.Errorf("held throughout the window: notified %v, recorded %+v", missed.Notified, missed.store.load().Conditions[0])
 	}
 }
 

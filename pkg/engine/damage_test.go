@@ -127,7 +127,7 @@ func TestRecord_that_is_damaged_is_continued(t *testing.T) {
 				t.Errorf("the record (-want +got):\n%s", diff)
 			}
 			if record.StartTime == nil || tc.started != nil && !record.StartTime.Equal(tc.started) {
-				t.Errorf("the upgrade began at %s, and now the record says %s", tc.started, record.StartTime)
+				t.Errorf("the upgrade began at %s, and now the record has %s", tc.started, record.StartTime)
 			}
 			saves := w.store.saves
 			if _, err := w.pass(); err != nil || w.store.saves != saves {
@@ -151,7 +151,7 @@ func TestRecord_without_a_start_time_starts_now(t *testing.T) {
 	}
 	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })
 	if took := w.clock.Now().Sub(noon); took < 9*time.Minute || took > 10*time.Minute {
-		t.Errorf("given up after %s", took)
+		t.Errorf("aborted after %s", took)
 	}
 }
 

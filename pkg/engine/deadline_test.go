@@ -91,7 +91,7 @@ func TestDeadline_stops_the_step(t *testing.T) {
 					is.so(s, deadline.step)
 					due := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints).Deadline
 					if due.Before(noon.Add(9*time.Minute)) || due.After(noon.Add(11*time.Minute)) {
-						t.Fatalf("Assess says that the deadline is %s", due)
+						t.Fatalf("Summarize returns the deadline %s", due)
 					}
 					w.calls = nil
 					w.clock.SetTime(due.Add(off))
@@ -105,7 +105,7 @@ func TestDeadline_stops_the_step(t *testing.T) {
 							t.Errorf("before the deadline (-want +got calls):\n%s%+v", diff, c)
 						}
 						if next.After(due) {
-							t.Errorf("the next look is at %s, after the deadline at %s", next, due)
+							t.Errorf("the next pass is at %s, after the deadline at %s", next, due)
 						}
 						return
 					}
@@ -148,7 +148,7 @@ func TestDeadline_retries_errors_of_Reached(t *testing.T) {
 			t.Errorf("%q in the end, want %q", got, want)
 		}
 		if calls < 10 || calls > 60 {
-			t.Errorf("asked %d times in an hour, which is not with growing delays", calls)
+			t.Errorf("called %d times in an hour, want growing delays", calls)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestDeadline_is_met_exactly(t *testing.T) {
 			w.runUntil(func() bool { return condition(w.store.load(), deadline.step).CompleteTime != nil })
 			c := condition(w.store.load(), deadline.step)
 			if !c.CompleteTime.Equal(&metav1.Time{Time: due.Truncate(time.Second)}) {
-				t.Errorf("given up at %s, and the deadline was at %s", c.CompleteTime, due)
+				t.Errorf("aborted at %s, the deadline was at %s", c.CompleteTime, due)
 			}
 			if !strings.HasSuffix(c.Message, "; last seen: a while") {
 				t.Errorf("the message does not say what for it waited: %q", c.Message)
@@ -209,7 +209,7 @@ func (c *cluster) assertAborted(reason string) {
 	summary := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints())
 	switch {
 	case summary.State != engine.Failed || summary.Committed || summary.Failure.Reason != reason:
-		c.t.Errorf("the upgrade was to be given up for %s, and is: %v", reason, lines(c.store.load()))
+		c.t.Errorf("want an upgrade aborted for %s, got %v", reason, lines(c.store.load()))
 	case c.Desired != "" || c.ExtraNode || c.Accepted || c.Notified[len(c.Notified)-1] != "failed":
 		c.t.Errorf("not cleaned up: %+v", c.facts)
 	}
@@ -287,7 +287,7 @@ func TestSlowAfter_is_reported_and_the_step_continues(t *testing.T) {
 	slowAt := condition(w.store.load(), "First").StartTime.Add(7 * time.Minute)
 	w.runUntil(func() bool { return !w.clock.Now().Before(slowAt) })
 	if !w.clock.Now().Equal(slowAt) {
-		t.Errorf("the first look at a slow step is at %s, it was slow at %s", w.clock.Now(), slowAt)
+		t.Errorf("the first pass with a slow step is at %s, it was slow at %s", w.clock.Now(), slowAt)
 	}
 	saves := w.store.saves
 	for range 2 {

@@ -178,10 +178,10 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 	w, s := newScript(t, "First", "Commit", "Last")
 	s.setReached("Commit", false, errStore)
 	if next, err := w.pass(); err == nil || !next.IsZero() {
-		t.Errorf("the cluster cannot be looked at: next look %s, error %v", next, err)
+		t.Errorf("state of the cluster unknown: next pass %s, error %v", next, err)
 	}
 	if _, err := engine.Committed(t.Context(), s.book(), w.store.load()); err == nil {
-		t.Error("the cluster cannot be looked at, yet Committed says something")
+		t.Error("state of the cluster unknown, and Committed returns no error")
 	}
 	if w.store.saves > 0 || len(w.calls) > 0 {
 		t.Errorf("nothing is known of the upgrade, yet %d saves and calls of %v", w.store.saves, w.calls)
@@ -198,7 +198,7 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 	}
 	s.setReached("Commit", false, nil)
 	if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); err != nil || !committed {
-		t.Errorf("the record says committed, and counts: committed %t, %v", committed, err)
+		t.Errorf("the record is committed: got %t, %v", committed, err)
 	}
 }
 

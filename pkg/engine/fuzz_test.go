@@ -38,7 +38,7 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 			before := withCurrentNames(book, w.store.load())
 			engine.Summarize(book, w.store.load(), w.clock.Now(), constraints)
 			if _, err := engine.Committed(t.Context(), book, w.store.load()); err != nil && len(before.Conditions) > 0 {
-				t.Errorf("the record says whether it is committed, yet: %v", err)
+				t.Errorf("the record shows whether it is committed: %v", err)
 			}
 			w.calls = nil
 			fails := fate(d.roll(8))

@@ -210,7 +210,7 @@ func TestKeepAlive_requeues_at_the_earliest_request(t *testing.T) {
 			s.at("First").KeepAlive = []engine.KeepAlive{{Name: "Lease", Renew: recordCall(&calls, "keep", tc.keeper, tc.keeperErr)}}
 			next, err := w.pass()
 			if got := next.Sub(w.clock.Now()); got != tc.want || err != nil {
-				t.Errorf("the next look is in %s (%v), want %s", got, err, tc.want)
+				t.Errorf("the next pass is in %s (%v), want %s", got, err, tc.want)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func TestRandom_faults_in_any_order(t *testing.T) {
 				assertFinishedUnchanged(t, before, record)
 				summary := engine.Summarize(c.book(), record, c.clock.Now(), c.constraints())
 				if f := summary.Failure; f != nil && summary.Committed && (f.Reason == "WindowMissed" || f.Reason == "Cancelled") {
-					t.Errorf("committed, and given up because of %+v", f)
+					t.Errorf("committed, and aborted because of %+v", f)
 				}
 				before = record
 			},
@@ -78,11 +78,11 @@ func TestRandom_faults_in_any_order(t *testing.T) {
 		switch engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints()).State {
 		case engine.Succeeded:
 			if c.Workers != target {
-				t.Errorf("said to be over, and left behind: %+v", c.facts)
+				t.Errorf("reported as finished, left: %+v", c.facts)
 			}
 		case engine.Failed:
 			if c.ExtraNode || c.Desired == target && !c.Accepted {
-				t.Errorf("said to be cleaned up, and left behind: %+v", c.facts)
+				t.Errorf("reported as cleaned up, left: %+v", c.facts)
 			}
 		default:
 			t.Errorf("not over: %q", lines(c.store.load()))

@@ -24,7 +24,7 @@ func TestRunPreChecks_up_to_the_commit(t *testing.T) {
 			},
 			PreCheck: func(ctx context.Context, run Run) (Result, error) {
 				if _, bounded := ctx.Deadline(); !bounded || !run.Now.Equal(time.Unix(7, 0)) {
-					t.Errorf("%s is asked at %s, bounded: %t", name, run.Now, bounded)
+					t.Errorf("%s is called at %s, bounded: %t", name, run.Now, bounded)
 				}
 				checked = append(checked, name)
 				return result, err
@@ -62,6 +62,6 @@ func TestRunPreChecks_up_to_the_commit(t *testing.T) {
 		t.Errorf("prospects (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"Well", "Ill", "Dark", "Odd", "Left", "Hopeless", "Commit"}, checked); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
+		t.Errorf("called (-want +got):\n%s", diff)
 	}
 }

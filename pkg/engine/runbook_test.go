@@ -159,7 +159,7 @@ func TestValidate_reports_all_errors(t *testing.T) {
 				got = strings.Split(err.Error(), "\n")
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("what is wrong (-want +got):\n%s", diff)
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func TestHeartbeat_is_the_only_save_while_nothing_changes(t *testing.T) {
 				t.Errorf("%d saves in an hour in which nothing changed, want 12", got)
 			}
 			if got := len(w.transitions); got > 3 {
-				t.Errorf("%d transitions of which the observer was told, in an hour in which nothing changed: %v", got, w.transitions)
+				t.Errorf("%d transitions in an hour without changes: %v", got, w.transitions)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func TestMessage_is_saved_at_most_once_a_minute_and_never_lost(t *testing.T) {
 	}
 	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(10*time.Minute + 40*time.Second)) })
 	if got := w.store.load().Conditions[0].Message; got != "116 nodes are ready" {
-		t.Errorf("a minute after the last change the record says %q", got)
+		t.Errorf("a minute after the last change the record has %q", got)
 	}
 }
 
@@ -98,13 +98,13 @@ func TestReason_that_changes_is_saved_at_once(t *testing.T) {
 	}
 	c := w.store.load().Conditions[0]
 	if c.Reason != "Unhealthy" || c.Message != "etcd is degraded" || !c.LastProbeTime.Equal(&metav1.Time{Time: w.clock.Now().Truncate(time.Second)}) {
-		t.Errorf("the record says %+v", c)
+		t.Errorf("the record has %+v", c)
 	}
 	if !c.LastTransitionTime.Equal(c.StartTime) {
-		t.Errorf("the status did not change, yet the record says so: %+v", c)
+		t.Errorf("the status did not change, and its transition time did: %+v", c)
 	}
 	if want := c.LastProbeTime.Add(maxIdle); !next.Equal(want) {
-		t.Errorf("after a save the next look is at %s, want %s", next, want)
+		t.Errorf("after a save the next pass is at %s, want %s", next, want)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestErrors_are_retried_with_backoff(t *testing.T) {
 	}
 	c := w.store.load().Conditions[0]
 	if c.Status != "Unknown" || c.Reason != "CannotObserve" || !strings.HasSuffix(c.Message, "no answer") || c.CompleteTime != nil {
-		t.Errorf("the record says %+v", c)
+		t.Errorf("the record has %+v", c)
 	}
 
 	s.setResult("First", engine.Done("at last"))
@@ -161,7 +161,7 @@ func TestWaitFor_requests_an_earlier_pass(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := next.Sub(w.clock.Now()); got != tc.want {
-				t.Errorf("the next look is in %s, want %s", got, tc.want)
+				t.Errorf("the next pass is in %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -188,7 +188,7 @@ func TestOnTransition_is_called_with_what_was_saved(t *testing.T) {
 			t.Errorf("a transition of %s from %s", to.Type, from.Type)
 		}
 		if to.LastProbeTime == nil || to.LastProbeTime.Before(to.StartTime) {
-			t.Errorf("told of %+v, which was not saved so", to)
+			t.Errorf("reported %+v, which was not saved", to)
 		}
 	}
 	want := []string{
@@ -205,7 +205,7 @@ func TestOnTransition_is_called_with_what_was_saved(t *testing.T) {
 		"LastCleaned: FalseStarted -> TrueDone",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the observer was told (-want +got):\n%s", diff)
+		t.Errorf("transitions (-want +got):\n%s", diff)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestPass_that_is_cancelled_records_nothing(t *testing.T) {
 			e := &engine.Engine{Clock: w.clock, Save: w.store.save}
 			returned, next, err := e.Pass(ctx, s.book(), w.store.load(), s.Constraints)
 			if !errors.Is(err, context.Canceled) || !next.IsZero() {
-				t.Errorf("next look %s, error %v", next, err)
+				t.Errorf("next pass %s, error %v", next, err)
 			}
 			for _, record := range [][]string{lines(returned), lines(w.store.load())} {
 				if diff := cmp.Diff([]string{"First False Started …"}, record); diff != "" {

@@ -57,7 +57,7 @@ func TestCall_ends_at_its_deadline(t *testing.T) {
 						break
 					}
 					if next.Before(bubble.Now()) {
-						t.Errorf("the next look is %s ago", bubble.Since(next))
+						t.Errorf("the next pass is %s ago", bubble.Since(next))
 					}
 					bubble.Sleep(next.Sub(bubble.Now()))
 				}
@@ -87,7 +87,7 @@ func TestCall_during_which_something_fell_due(t *testing.T) {
 			},
 		}}}
 		if _, next, err := e.Pass(t.Context(), book, history.Record{}, constraints); err != nil || !next.Equal(bubble.Now()) {
-			t.Errorf("the next look is in %s, %v", next.Sub(bubble.Now()), err)
+			t.Errorf("the next pass is in %s, %v", next.Sub(bubble.Now()), err)
 		}
 	})
 }

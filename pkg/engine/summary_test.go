@@ -122,7 +122,7 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("Assess changed the record (-before +after):\n%s", diff)
 			}
 			if committed, err := engine.Committed(t.Context(), s.book(), record); err != nil || committed != summary.Committed {
-				t.Errorf("Committed says %t, %v", committed, err)
+				t.Errorf("Committed returns %t, %v", committed, err)
 			}
 		})
 	}
@@ -144,6 +144,6 @@ func TestSummarize_agrees_with_Pass_at_any_time(t *testing.T) {
 	})
 	failure := engine.Summarize(c.book(), c.store.load(), c.clock.Now(), c.constraints()).Failure
 	if took := failure.CompleteTime.Sub(failure.StartTime.Time); took != 2*time.Hour {
-		t.Errorf("given up after %s", took)
+		t.Errorf("aborted after %s", took)
 	}
 }

@@ -155,7 +155,7 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 			}
 			s.setResult(tc.waits, engine.Done("so it is"))
 			if summary := engine.Summarize(s.book(), w.store.load(), w.clock.Now(), s.Constraints); summary.Finished() && len(tc.calls) > 0 {
-				t.Errorf("Assess says that it is over: %+v", summary)
+				t.Errorf("Summarize reports it as finished: %+v", summary)
 			}
 			w.run()
 			record := w.store.load()
@@ -167,11 +167,11 @@ func TestTable_may_change_during_an_upgrade(t *testing.T) {
 			}
 			for _, c := range record.Conditions {
 				if previous := condition(began, c.Type); previous != nil && !previous.StartTime.Equal(c.StartTime) {
-					t.Errorf("%s began at %s, and now the record says %s", c.Type, previous.StartTime, c.StartTime)
+					t.Errorf("%s began at %s, and now the record has %s", c.Type, previous.StartTime, c.StartTime)
 				}
 			}
 			if began.StartTime == nil || !began.StartTime.Equal(record.StartTime) {
-				t.Errorf("the upgrade began at %s, and now the record says %s", began.StartTime, record.StartTime)
+				t.Errorf("the upgrade began at %s, and now the record has %s", began.StartTime, record.StartTime)
 			}
 		})
 	}
@@ -193,7 +193,7 @@ func TestTable_renamed_step_keeps_its_deadline(t *testing.T) {
 	renameStep(s, "First")
 	w.runUntil(func() bool { return isAborted(s.book(), w.store.load()) })
 	if took := w.clock.Now().Sub(noon); took > 10*time.Minute {
-		t.Errorf("a renamed step was given up after %s", took)
+		t.Errorf("a renamed step failed after %s", took)
 	}
 }
 

@@ -109,10 +109,10 @@ func (w *world) pass() (next time.Time, err error) {
 		return next, err
 	}
 	if finished := engine.Summarize(w.book(), w.store.load(), w.clock.Now(), w.constraints()).Finished(); finished != next.IsZero() {
-		w.t.Errorf("over: %t, yet the next look is at %s", finished, next)
+		w.t.Errorf("finished: %t, and the next pass is at %s", finished, next)
 	}
 	if !next.IsZero() && (!next.After(now) || next.Sub(w.clock.Now()) > maxIdle) {
-		w.t.Errorf("the next look is %s after the pass began, not within (0, %s]", next.Sub(now), maxIdle)
+		w.t.Errorf("the next pass is %s after the start of this one, not within (0, %s]", next.Sub(now), maxIdle)
 	}
 	if got, want := len(returned.Conditions), len(w.store.load().Conditions); got != want {
 		w.t.Errorf("a record of %d conditions was returned, %d are kept", got, want)
@@ -244,11 +244,11 @@ func (w *world) check(book engine.Runbook, i int, part part, run engine.Run) {
 	case c.CompleteTime != nil:
 		w.t.Errorf("%s is called, and it is over", step.Name)
 	case c.StartTime == nil || !run.Since.Equal(c.StartTime.Time):
-		w.t.Errorf("%s is told that it was first tried at %s, the store says %s", step.Name, run.Since, c.StartTime)
+		w.t.Errorf("%s gets %s as its start, the store has %s", step.Name, run.Since, c.StartTime)
 	case stored.StartTime == nil || !run.Started.Equal(stored.StartTime.Time):
-		w.t.Errorf("%s is told that the upgrade began at %s, the store says %s", step.Name, run.Started, stored.StartTime)
+		w.t.Errorf("%s gets %s as the start of the upgrade, the store has %s", step.Name, run.Started, stored.StartTime)
 	case !run.Now.Equal(now):
-		w.t.Errorf("%s is told that it is %s, the clock says %s", step.Name, run.Now, now)
+		w.t.Errorf("%s gets the time %s, the clock shows %s", step.Name, run.Now, now)
 	}
 	for _, before := range slices.Concat(before, steps[:i]) {
 		if b := condition(stored, before.Name); b == nil || b.CompleteTime == nil {
@@ -256,10 +256,10 @@ func (w *world) check(book engine.Runbook, i int, part part, run engine.Run) {
 		}
 	}
 	if (run.Failure != nil) != aborted {
-		w.t.Errorf("%s is told of the failure %v; given up: %t", step.Name, run.Failure, aborted)
+		w.t.Errorf("%s gets the failure %v; aborted: %t", step.Name, run.Failure, aborted)
 	}
 	if aborted != cleanup && part != theEnd {
-		w.t.Errorf("%s is called; given up: %t, clean-up: %t", step.Name, aborted, cleanup)
+		w.t.Errorf("%s is called; aborted: %t, cleanup: %t", step.Name, aborted, cleanup)
 	}
 	if step.FailAfter > 0 && !now.Before(c.StartTime.Add(step.FailAfter)) {
 		w.t.Errorf("%s is called at %s, after its FailAfter", step.Name, now)

@@ -266,7 +266,7 @@ func TestDo_sends_the_request(t *testing.T) {
 	}
 	want := []string{"POST", "/base/api/a%20b", `x="y"`, "application/json", "", "{}"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 

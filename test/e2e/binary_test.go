@@ -119,7 +119,7 @@ func TestOperator_reports_startup_errors_on_one_line(t *testing.T) {
 				t.Errorf("exit code %d and stdout %q, want 1 and nothing", code, stdout)
 			}
 			if !strings.HasPrefix(stderr, "operator: ") || strings.Count(stderr, "\n") != 1 || !strings.HasSuffix(stderr, "\n") {
-				t.Errorf("stderr is not one line that says who speaks: %q", stderr)
+				t.Errorf("stderr is not one line with the name of the program: %q", stderr)
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(stderr, want) {
@@ -331,12 +331,12 @@ func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
 	for _, replica := range []*replica{first, second} {
 		for line := range strings.Lines(replica.readLog(t)) {
 			if strings.Contains(line, "forbidden") || strings.Contains(line, `"level":"error"`) && !strings.Contains(line, "Authentication failed") {
-				t.Errorf("the log says: %s", line)
+				t.Errorf("the log has: %s", line)
 			}
 		}
 	}
 	if diff := cmp.Diff([]string(nil), server.forbidden(t, home)); diff != "" {
-		t.Errorf("the operator asked for what it may not have (-want +got):\n%s", diff)
+		t.Errorf("forbidden requests (-want +got):\n%s", diff)
 	}
 }
 
@@ -394,7 +394,7 @@ func (s *server) checkMetricsAccess(t *testing.T, r *replica, own string) {
 			"managed_upgrade_notification_failures_total{channel=\"events\"} 0", "managed_upgrade_notification_failures_total{channel=\"webhook\"} 0",
 		} {
 			if !strings.Contains(body, "\n"+series+"\n") {
-				t.Errorf("there is no series %s", series)
+				t.Errorf("no series %s", series)
 			}
 		}
 	}
@@ -421,7 +421,7 @@ func (r *replica) checkCertificateReload(t *testing.T, folder string) {
 	}
 	var untrusted *tls.CertificateVerificationError
 	if err := trusted(); !errors.As(err, &untrusted) {
-		t.Errorf("before there is a certificate: got %v, want one that is not trusted", err)
+		t.Errorf("without a certificate: got %v, want an untrusted one", err)
 	}
 	for file, content := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
 		if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
@@ -429,7 +429,7 @@ func (r *replica) checkCertificateReload(t *testing.T, folder string) {
 		}
 	}
 	if err := trusted(); err != nil {
-		t.Errorf("once there is a certificate: %v", err)
+		t.Errorf("with a certificate: %v", err)
 	}
 }
 

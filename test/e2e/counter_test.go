@@ -157,10 +157,10 @@ func (o externalServers) checkIdle(tb testing.TB, idle, interval time.Duration) 
 	tb.Helper()
 	queries, limit := o.prometheus.total(), int(idle/interval)+1
 	if queries > limit || queries == 0 {
-		tb.Errorf("Prometheus was asked %d times in %s, want 1 to %d times", queries, idle, limit)
+		tb.Errorf("Prometheus was queried %d times in %s, want 1 to %d times", queries, idle, limit)
 	}
 	if n := o.alertmanager.total(); n > 0 {
-		tb.Errorf("Alertmanager was asked %d times while nothing was silenced", n)
+		tb.Errorf("%d requests to Alertmanager while nothing was silenced", n)
 	}
 	o.checkConnections(tb)
 	return queries
@@ -172,7 +172,7 @@ func (o externalServers) checkUpgrade(tb testing.TB, took, interval time.Duratio
 	tb.Helper()
 	queries = o.prometheus.total()
 	if limit := int(took/interval) + 1; queries > limit || queries < 2 {
-		tb.Errorf("Prometheus was asked %d times in %s, want 2 to %d times", queries, took, limit)
+		tb.Errorf("Prometheus was queried %d times in %s, want 2 to %d times", queries, took, limit)
 	}
 	// Silences are listed before each window is opened, and before it is closed.
 	want := map[string]int{"GET /api/v2/silences": 4, "POST /api/v2/silences": 2, "DELETE /api/v2/silence/ID": 2}

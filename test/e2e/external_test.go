@@ -97,7 +97,7 @@ func checkSeries(ctx context.Context, operator *devcluster.Operator, configs []v
 		}
 		for i := range configs {
 			if of := "managed_upgrade_phase " + configs[i].Namespace + "/" + configs[i].Name; !shown[of] {
-				errs = append(errs, fmt.Errorf("there is no series %s", of))
+				errs = append(errs, fmt.Errorf("no series %s", of))
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func checkGauge(name string, labels map[string]string, configs []v1alpha1.Upgrad
 		return c.Namespace == labels["namespace"] && c.Name == labels["name"]
 	})
 	if i < 0 {
-		return fmt.Errorf("%s%v is about an UpgradeConfig that is gone", name, labels)
+		return fmt.Errorf("%s%v is about a deleted UpgradeConfig", name, labels)
 	}
 	config := &configs[i]
 	if len(config.Status.History) == 0 {
@@ -160,7 +160,7 @@ func checkDelivery(cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig
 			return err
 		}
 		if data.Version == "" || data.Attempt == 0 {
-			errs = append(errs, fmt.Errorf("the receiver was not told of which attempt this is: %s", one))
+			errs = append(errs, fmt.Errorf("the event does not name its attempt: %s", one))
 		}
 		published[i] = corev1.Event{Reason: data.Reason, Message: data.Message, InvolvedObject: corev1.ObjectReference{UID: types.UID(data.Object.UID)}}
 	}

@@ -432,7 +432,7 @@ func statusOf(tb testing.TB, pid int, field string) int {
 	tb.Helper()
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if errors.Is(err, os.ErrNotExist) {
-		tb.Skip("only Linux tells how much memory is resident")
+		tb.Skip("resident memory is known on Linux only")
 	}
 	if err != nil {
 		tb.Fatal(err)

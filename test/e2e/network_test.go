@@ -48,7 +48,7 @@ func throughService(t *testing.T, objects []*unstructured.Unstructured, namespac
 	services := pick[corev1.Service](t, objects, "Service")
 	s := slices.IndexFunc(services, func(s corev1.Service) bool { return s.Namespace == namespace && s.Name == name })
 	if s < 0 {
-		t.Fatalf("there is no Service %s/%s", namespace, name)
+		t.Fatalf("no Service %s/%s", namespace, name)
 	}
 	p := slices.IndexFunc(services[s].Spec.Ports, func(p corev1.ServicePort) bool {
 		return int(p.Port) == port && (p.Protocol == protocol || p.Protocol == "" && protocol == corev1.ProtocolTCP)
@@ -151,7 +151,7 @@ func TestNetworkPolicy(t *testing.T) {
 				return connection{namespace, w.Spec.Template.Labels, corev1.ProtocolTCP, own.port}
 			}
 		}
-		t.Fatalf("there is no StatefulSet %s/%s", namespace, workloadName)
+		t.Fatalf("no StatefulSet %s/%s", namespace, workloadName)
 		return connection{}
 	}
 	alertmanager := throughURL(t, openshift, defaults.Alertmanager.URL)

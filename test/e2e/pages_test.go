@@ -360,7 +360,7 @@ func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 			return err
 		}
 		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == "DrainBlocked" }) {
-			return fmt.Errorf("there are %d Events", len(events.Items))
+			return fmt.Errorf("%d Events", len(events.Items))
 		}
 		return nil
 	})

@@ -110,12 +110,12 @@ func TestRealClusterVersionOperator(t *testing.T) {
 			config := j.upgrade(t, v1alpha1.Update{Version: "4.20.8"})
 			message := j.waitForReason(t, config, "CommenceUpgrade", "TargetRefused")
 			if !strings.Contains(message, "The update cannot be verified: unable to verify sha256:") {
-				t.Errorf("%q does not say what is wrong with the release", message)
+				t.Errorf("%q does not have the error of the release", message)
 			}
 			j.waitForEnd(t, config, history.PhaseFailed, "TargetRefused")
 			j.checkInstalled(t, "4.20.7", 2) // asked for, and withdrawn
 			if desired := j.version(t).Spec.DesiredUpdate; desired != nil && desired.Version != "4.20.7" {
-				t.Errorf("%s is still asked for", desired.Version)
+				t.Errorf("%s is still requested", desired.Version)
 			}
 			eventually(t, time.Minute, "the cluster version operator is content", func(ctx context.Context) error {
 				version := &configv1.ClusterVersion{}
@@ -233,7 +233,7 @@ func (j *journey) checkInstalled(t *testing.T, version string, changes int64) {
 		t.Errorf("the cluster is at %s (%s), want %s", got.Version, got.State, version)
 	}
 	if got := object.Generation - j.generation; got != changes {
-		t.Errorf("the ClusterVersion was asked %d times for something else, want %d", got, changes)
+		t.Errorf("the spec of the ClusterVersion was changed %d times, want %d", got, changes)
 	}
 	j.generation = object.Generation
 }
@@ -274,7 +274,7 @@ func (j *journey) setUpgradeable(t *testing.T, upgradeable configv1.ConditionSta
 			}
 		}
 		if (upgradeable == configv1.ConditionFalse) != (gotReason == reason) || upgradeable == configv1.ConditionTrue && gotReason != "" {
-			return fmt.Errorf("it says %q", gotReason)
+			return fmt.Errorf("the reason is %q", gotReason)
 		}
 		return nil
 	})

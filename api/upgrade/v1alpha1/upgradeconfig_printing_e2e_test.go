@@ -48,7 +48,7 @@ func TestPrinterColumns_show_the_progress(t *testing.T) {
 	fresh := parseTable(runKubectl(t, "", "get", "upgrade", "printed"))
 	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "SINCE", "COMMENCED", "MESSAGE"}, {"printed", "4.4.6"}}
 	if diff := cmp.Diff(want, fresh); diff != "" {
-		t.Errorf("before anybody looked at it (-want +got):\n%s", diff)
+		t.Errorf("without a status (-want +got):\n%s", diff)
 	}
 
 	since := time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339)

@@ -497,7 +497,7 @@ func TestStatus_and_deletion_while_an_upgrade_is_in_progress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, found := object.Object["status"]; found {
-		t.Fatalf("a status that was wiped still says %v", left)
+		t.Fatalf("a wiped status still has %v", left)
 	}
 	updateStatus(t, object, status(historyRecord(nil)))
 	if err := server.Delete(t.Context(), object); err != nil {

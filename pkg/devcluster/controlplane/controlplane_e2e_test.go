@@ -95,7 +95,7 @@ func TestAPIServer_keeps_data_and_address_across_restarts(t *testing.T) {
 	}
 	select {
 	case err := <-running.Exited():
-		t.Errorf("a stopped API server was told of as dead: %v", err)
+		t.Errorf("a stopped API server was reported as dead: %v", err)
 	default:
 	}
 }

@@ -47,7 +47,7 @@ func TestParent_that_is_killed_leaves_no_process(t *testing.T) {
 		}
 	}
 	if len(children) != 3 {
-		t.Fatalf("the parent told of processes %v, want 3", children)
+		t.Fatalf("the parent printed processes %v, want 3", children)
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)

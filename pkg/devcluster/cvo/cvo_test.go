@@ -117,7 +117,7 @@ func (w *world) wantCondition(kind configv1.ClusterStatusConditionType, status c
 	c := findCondition(w.version().Status.Conditions, kind)
 	switch {
 	case c == nil:
-		w.t.Errorf("there is no condition %s", kind)
+		w.t.Errorf("no condition %s", kind)
 	case c.Status != status || c.Reason != reason || !strings.Contains(c.Message, message):
 		w.t.Errorf("condition %s is %s, %s: %s; want %s, %s: %s", kind, c.Status, c.Reason, c.Message, status, reason, message)
 	}
@@ -179,7 +179,7 @@ func TestCVO_rejects_a_version_that_is_not_available(t *testing.T) {
 			w.requestUpdate(nil)
 			w.reconcile(1)
 			if findCondition(w.version().Status.Conditions, invalidVersion) != nil {
-				t.Error("it is still invalid after it was taken back")
+				t.Error("still invalid after the request was withdrawn")
 			}
 		})
 	}
@@ -219,7 +219,7 @@ func TestCVO_retries_a_rejected_release(t *testing.T) {
 	w.wantCondition(releaseAccepted, configv1.ConditionFalse, "RetrievePayload", "failure=no signature")
 	w.wantHistory("4.20.5 Completed")
 	if version := w.version(); version.Status.ObservedGeneration >= version.Generation {
-		t.Error("it says to have observed what it refuses")
+		t.Error("observedGeneration includes a rejected request")
 	}
 	w.catalog.Set(stable("4.20.6"))
 	w.reconcile(12)

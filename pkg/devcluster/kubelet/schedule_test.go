@@ -96,6 +96,6 @@ func TestReboot_between_two_reconciles_is_reported(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !k.IsReady(node, time.Now()) {
-		t.Errorf("the node says %+v, and was booted", node.Status.NodeInfo)
+		t.Errorf("the node reports %+v after a reboot", node.Status.NodeInfo)
 	}
 }

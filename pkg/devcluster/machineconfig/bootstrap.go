@@ -99,7 +99,7 @@ func AddNode(ctx context.Context, c client.Client, now time.Time, name string, l
 	pool := owner(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}, pools.Items)
 	at := slices.IndexFunc(pools.Items, func(p mcfgv1.MachineConfigPool) bool { return p.Name == pool })
 	if at < 0 {
-		return fmt.Errorf("looking for the pool of node %s: there is no pool %q", name, pool)
+		return fmt.Errorf("finding the pool of node %s: no pool %q", name, pool)
 	}
 	err := kubelet.Register(ctx, c, now, name, ready, labels, configAnnotations(pools.Items[at].Status.Configuration.Name), taints...)
 	if apierrors.IsAlreadyExists(err) {

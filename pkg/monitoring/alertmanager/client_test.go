@@ -55,7 +55,7 @@ func checkSilenceLifecycle(t *testing.T, c *alertmanager.Client, now time.Time) 
 		StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour), CreatedBy: "me", Comment: "why",
 	}
 	if found := find(); len(found) > 0 {
-		t.Fatalf("there is one already: %+v", found)
+		t.Fatalf("a silence exists already: %+v", found)
 	}
 	id, err := c.Upsert(ctx, want)
 	if err != nil {
@@ -190,10 +190,10 @@ func TestSilences_applies_the_filter_itself(t *testing.T) {
 
 func TestExpire_makes_no_request_with_an_invalid_ID(t *testing.T) {
 	t.Parallel()
-	c := client(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked %s", r.URL) }))
+	c := client(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("requested %s", r.URL) }))
 	for _, id := range []string{"", "..", "../silences", "a b", strings.Repeat("a", 65)} {
 		if err := c.Expire(t.Context(), id); err == nil {
-			t.Errorf("%q was taken", id)
+			t.Errorf("%q was accepted", id)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func FuzzTheList(f *testing.F) {
 		}
 		for _, s := range found {
 			if s.ID == "" || s.State == "" || s.EndsAt.IsZero() {
-				t.Errorf("taken: %+v", s)
+				t.Errorf("accepted: %+v", s)
 			}
 		}
 	})

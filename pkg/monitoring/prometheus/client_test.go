@@ -240,7 +240,7 @@ func TestCriticalAlerts_returns_an_error_unless_the_response_is_complete(t *test
 				t.Errorf("got %q, want %q, at most 1024 bytes and no control characters", text, tc.want)
 			}
 			if strings.Contains(err.Error(), "token\n") || requests.Load() > 1 {
-				t.Errorf("it was asked %d times: %v", requests.Load(), err)
+				t.Errorf("%d requests: %v", requests.Load(), err)
 			}
 		})
 	}
@@ -429,7 +429,7 @@ func TestProxy_of_the_environment_is_not_used(t *testing.T) {
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("HTTPS_PROXY", proxy.URL)
 	if alerts, err := criticalAlerts(t, prometheus.Options{HTTPClient: httpclient.Options{URL: "http://prometheus.invalid", Timeout: time.Minute}}); err == nil {
-		t.Errorf("the proxy was asked, and answered %v", alerts)
+		t.Errorf("the proxy was used, and returned %v", alerts)
 	}
 }
 
@@ -515,7 +515,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || status > 299 || answer.Status != "success" ||
 			answer.Data.ResultType != "vector" || answer.Data.Result == nil || len(answer.Warnings) > 0 {
-			t.Errorf("%v was taken from %d %q, %v", alerts, status, text, err)
+			t.Errorf("%v was accepted from %d %q, %v", alerts, status, text, err)
 		}
 		if len(alerts) > len(answer.Data.Result) || (len(alerts) == 0) != (len(answer.Data.Result) == 0) {
 			t.Errorf("%v was made of %q", alerts, text)
