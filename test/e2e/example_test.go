@@ -63,10 +63,10 @@ func TestCustomUpgrader_is_woken_by_what_its_step_watches(t *testing.T) {
 	upgrade := upgradeTo("4.20.6")
 	upgrade.Spec.Type = "SHOP"
 	upgrade = applyUpgrade(t, userClient, upgrade)
-	awaitStatus(t, userClient, upgrade, v1alpha1.ConditionProgressing, metav1.ConditionTrue, "NoChangeFreeze")
-	if i := slices.IndexFunc(upgrade.Status.History[0].Conditions, func(c history.StepCondition) bool { return c.Reason == "ChangeFreeze" }); i < 0 {
-		t.Fatalf("the step does not wait for the end of the freeze: %+v", upgrade.Status.History[0].Conditions)
-	}
+	awaitCondition(t, userClient, upgrade, func(c *v1alpha1.UpgradeConfig) bool {
+		return len(c.Status.History) > 0 &&
+			slices.ContainsFunc(c.Status.History[0].Conditions, func(c history.StepCondition) bool { return c.Reason == "ChangeFreeze" })
+	})
 	if err := userClient.Delete(t.Context(), freeze); err != nil {
 		t.Fatal(err)
 	}
