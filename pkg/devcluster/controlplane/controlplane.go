@@ -306,6 +306,7 @@ func (c *ControlPlane) run(name string, args ...string) (*Process, error) {
 	return StartProcess(Command{
 		Path:   filepath.Join(c.options.BinDir, name),
 		Args:   args,
+		Env:    append([]string{"GOGC=400"}, os.Environ()...), // a start takes a quarter less processor time; a GOGC of the environment wins
 		Log:    c.path("logs", name+".log"),
 		OnExit: c.ReportExit,
 	})
