@@ -167,7 +167,7 @@ func (r recordingReader) List(ctx context.Context, list client.ObjectList, opts 
 
 // The cache, the watches, and the permissions follow from what a check declares: a check that reads
 // another kind would fail in the operator, and one that reads fewer would cost memory.
-func TestEachCheckReadsTheKindsThatItDeclares(t *testing.T) {
+func TestCheck_reads_the_kinds_that_it_declares(t *testing.T) {
 	t.Parallel()
 	both := map[string]string{"app": "etcd", "tier": "db"}
 	r := simulation.NewFakeClient(t, healthyCluster(
@@ -325,7 +325,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func TestAFindingIdentifiesCheckAndObject(t *testing.T) {
+func TestFinding_identifies_check_and_object(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(node("worker-1", cordonedOfMachine), machine(false))...)
 	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{alerts: []checks.Alert{{Name: "A", Namespace: "x"}}})}.Run(t.Context(), noon)
@@ -351,7 +351,7 @@ func TestAFindingIdentifiesCheckAndObject(t *testing.T) {
 	}
 }
 
-func TestAnUnusedExclusionIsReportedAndBlocksNothing(t *testing.T) {
+func TestExclusion_without_effect_is_reported_and_blocks_nothing(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(healthyOperator("dns"))...)
 	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.Options{ExcludeOperators: []string{"openshift-dns", "dsn"}}}.Run(t.Context(), noon)
@@ -378,7 +378,7 @@ func TestObjectsShareQueries(t *testing.T) {
 }
 
 // A confirmation reads from the API server, where the operator may get the ClusterVersion alone.
-func TestAConfirmationGetsNothingButTheClusterVersion(t *testing.T) {
+func TestConfirmation_gets_only_the_ClusterVersion(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster()...)
 	live := interceptor.NewClient(r, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
@@ -394,7 +394,7 @@ func TestAConfirmationGetsNothingButTheClusterVersion(t *testing.T) {
 }
 
 // What is not cached is listed at most once an interval.
-func TestAQuietGateMakesNoRequest(t *testing.T) {
+func TestGate_that_is_quiet_makes_no_request(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(
 		node("worker-1", cordonedOfMachine), machine(false), budget("a", selecting("app=etcd")), budget("b", selecting("tier=db")), budget("c", selecting("app=dns")),

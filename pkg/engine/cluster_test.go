@@ -13,11 +13,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// target is the version that the simulated cluster is upgraded to.
+// target is the version to which the simulated cluster is upgraded.
 const target = "4.4.6"
 
-// cluster is a world with a small cluster in it, and a runbook that upgrades it
-// within two hours.
+// cluster is a world with a small cluster, and a runbook that upgrades it within two hours.
 type cluster struct {
 	*world
 	window       time.Time
@@ -28,14 +27,14 @@ type cluster struct {
 	ready    bool
 }
 
-// facts are what an upgrade leaves behind.
+// facts are the state of the cluster after an upgrade.
 type facts struct {
 	Channel      string
 	Offered      bool
-	Unhealthy    string // what is wrong; empty: nothing
+	Unhealthy    string // the problem; empty means none
 	ExtraNode    bool
 	Desired      string
-	DesiredSet   int // how often somebody asked for the target
+	DesiredSet   int // number of requests for the target
 	Accepted     bool
 	ControlPlane string
 	Workers      string
@@ -52,14 +51,15 @@ func newCluster(t tester) *cluster {
 	return c
 }
 
-// notify is told at least once; a repeat is recognised.
+// notify receives a notification, which may be repeated.
 func (c *cluster) notify(what string) {
 	if !slices.Contains(c.Notified, what) {
 		c.Notified = append(c.Notified, what)
 	}
 }
 
-// runbook is a table as a real one is: each step looks before it acts, and waits to see what it asked for.
+// runbook returns a table like a real one: each step observes before it acts, and waits until it
+// observes what it requested.
 func (c *cluster) runbook() engine.Runbook {
 	notification := func(what string) engine.UpgradeStep {
 		return func(context.Context, engine.Run) (engine.Result, error) {
@@ -165,7 +165,7 @@ func (c *cluster) withdraw(context.Context, engine.Run) (engine.Result, error) {
 	return engine.Done("withdrawn"), nil
 }
 
-// end is how an upgrade ended: what it left behind and what the record says.
+// end is how an upgrade ended: the state of the cluster and the record.
 type end struct {
 	Facts  facts
 	Record []string
@@ -173,7 +173,8 @@ type end struct {
 
 func (c *cluster) end() end { return end{c.facts, lines(c.store.load())} }
 
-// runUndisturbed is how an upgrade ends that nothing disturbs, with the saves and calls that it takes.
+// runUndisturbed returns the end of an upgrade without faults, and the number of its saves and
+// calls.
 func runUndisturbed(t *testing.T) (end end, saves, calls int) {
 	t.Helper()
 	c := newCluster(t)

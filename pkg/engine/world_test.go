@@ -18,13 +18,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// noon is when every world begins; not at a whole second, for a real clock never is.
+// noon is when every world starts. Like a real clock, it is not at a whole second.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
 
-// maxIdle is the longest that anybody may go without looking.
+// maxIdle is the maximum time between two passes.
 const maxIdle = 5 * time.Minute
 
-// tester is a test, a fuzz test or a property of rapid.
+// tester is a test, a fuzz test, or a property of rapid.
 type tester interface {
 	Helper()
 	Context() context.Context
@@ -34,22 +34,21 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// world is all that there is around an engine: a clock, a store for the record,
-// things that happen by themselves, and a driver that looks when it was told to
-// and when something has happened, never otherwise. At each call of a step it
-// checks what the engine promises of every call.
+// world is the environment of an engine: a clock, a store for the record, scheduled events, and a
+// driver that runs a pass when the last one requested it and when something has happened, never
+// otherwise. It checks the engine's guarantees at each call of a step.
 type world struct {
 	t     tester
 	clock *testingclock.FakePassiveClock
 	store store
-	// book makes the table, anew for each pass.
+	// book returns a new table for each pass.
 	book func() engine.Runbook
-	// constraints makes the constraints, anew for each pass.
+	// constraints returns new constraints for each pass.
 	constraints func() engine.Constraints
 
-	events      []event               // what will happen by itself
+	events      []event               // scheduled
 	calls       []string              // the steps that were called, in order
-	transitions []engine.Transition   // what the observer was told
+	transitions []engine.Transition   // passed to OnTransition
 	passes      int                   // passes so far
 	atCall      func(call int) moment // when to crash in the n-th call of a step, from 1
 }
@@ -68,17 +67,18 @@ func newWorld(t tester) *world {
 	return w
 }
 
-// after lets something happen by itself.
+// after schedules an event.
 func (w *world) after(d time.Duration, do func()) {
 	w.events = append(w.events, event{at: w.clock.Now().Add(d), do: do})
 }
 
-// crash is what a crashing process panics with, and errCrashed what the driver sees of it.
+// crash is the panic of a crashing process, and errCrashed the error that the driver returns for
+// it.
 type crash struct{}
 
 var errCrashed = errors.New("crashed")
 
-// moment is a moment in the call of a step.
+// moment is a time within the call of a step.
 type moment int
 
 const (
@@ -87,8 +87,7 @@ const (
 	afterActing
 )
 
-// pass is one pass of a life that knows nothing of earlier ones: the engine is
-// new each time, and so is the table.
+// pass runs one pass of a new process: both the engine and the table are new.
 func (w *world) pass() (next time.Time, err error) {
 	w.t.Helper()
 	defer func() {
@@ -120,14 +119,14 @@ func (w *world) pass() (next time.Time, err error) {
 	return next, nil
 }
 
-// run drives the upgrade until a pass says that all is over. Errors are retried
-// as a work queue would; a life in which saving goes on failing ends.
+// run drives the upgrade until a pass reports that it is finished. It retries errors as a work
+// queue does, and ends a process that keeps failing to save.
 func (w *world) run() {
 	w.t.Helper()
 	w.runUntil(func() bool { return false })
 }
 
-// runUntil drives the upgrade until it is so, or all is over.
+// runUntil drives the upgrade until the condition holds, or the upgrade is finished.
 func (w *world) runUntil(so func() bool) {
 	w.t.Helper()
 	failures := 0
@@ -153,10 +152,10 @@ func (w *world) runUntil(so func() bool) {
 	w.t.Fatalf("no end in sight after %d passes; the record is\n%q", w.passes, lines(w.store.stored))
 }
 
-// restart ends a life; the store is asked again in the next.
+// restart starts a new process, whose saves reach the store again.
 func (w *world) restart() { w.store.dead = false }
 
-// advance moves the clock to that time, or to when the next thing happens, if that is sooner.
+// advance moves the clock to that time, or to the next event if it is earlier.
 func (w *world) advance(to time.Time) {
 	first := -1
 	for i, h := range w.events {
@@ -176,14 +175,14 @@ func (w *world) advance(to time.Time) {
 	h.do()
 }
 
-// pause lets time pass in which nobody looks: the operator is down, the cluster is not.
+// pause moves the clock without a pass: the operator is down, and the cluster is not.
 func (w *world) pause(d time.Duration) {
 	for until := w.clock.Now().Add(d); w.clock.Now().Before(until); {
 		w.advance(until)
 	}
 }
 
-// instrument checks each call of each step, and lets the process crash in it.
+// instrument checks each call of each step, and crashes the process in it as planned.
 func (w *world) instrument(book engine.Runbook) engine.Runbook {
 	wrap := func(steps []engine.Step, part part) []engine.Step {
 		wrapped := make([]engine.Step, len(steps))
@@ -219,7 +218,7 @@ const (
 	theEnd
 )
 
-// check is what the engine promises of every call of a step.
+// check checks the engine's guarantees about a call of a step.
 func (w *world) check(book engine.Runbook, i int, part part, run engine.Run) {
 	w.t.Helper()
 	if w.store.refused {
@@ -293,7 +292,8 @@ func isAborted(book engine.Runbook, record history.Record) bool {
 	})
 }
 
-// condition is the one of that type; of several in a damaged record, one that is over.
+// condition returns the condition of that type. If a damaged record has several, it prefers a
+// finished one.
 func condition(record history.Record, name string) *history.StepCondition {
 	var found *history.StepCondition
 	for i := range record.Conditions {
@@ -305,7 +305,7 @@ func condition(record history.Record, name string) *history.StepCondition {
 	return found
 }
 
-// withCurrentNames is the record with the names that the steps have now.
+// withCurrentNames returns the record with the present names of the steps.
 func withCurrentNames(book engine.Runbook, record history.Record) history.Record {
 	for _, step := range slices.Concat(book.Steps, book.Cleanup, book.Finally) {
 		for _, formerName := range step.FormerNames {
@@ -317,7 +317,8 @@ func withCurrentNames(book engine.Runbook, record history.Record) history.Record
 	return record
 }
 
-// lines are the record as people read it: step, status, reason, and "…" while it is not over.
+// lines returns the record in a readable form: step, status, reason, and "…" for an unfinished
+// step.
 func lines(record history.Record) []string {
 	var all []string
 	for _, c := range record.Conditions {
@@ -330,28 +331,28 @@ func lines(record history.Record) []string {
 	return all
 }
 
-// store keeps the record as an API server would: as JSON, so that nothing is
-// shared with it, and times lose what JSON cannot hold.
+// store stores the record as an API server does: as JSON, so that nothing is shared, and times are
+// rounded.
 type store struct {
 	t       tester
 	stored  history.Record
 	saves   int
-	plan    func(save int) fate // what becomes of the n-th save, from 1
-	dead    bool                // all saves of this life fail
-	refused bool                // a save of this pass was answered with an error
+	plan    func(save int) fate // the fate of the n-th save, from 1
+	dead    bool                // all saves of this process fail
+	refused bool                // a save of this pass returned an error
 }
 
-// fate is what becomes of a save.
+// fate is what happens to a save.
 type fate int
 
 const (
 	applied    fate = iota
-	refused         // not applied, answered with an error
-	cutOff          // the same, and all later ones of this life
-	unanswered      // applied, answered with an error
-	crashed         // applied, and the process ends
-	unheard         // not applied, and the process ends
-	wiped           // applied, the process ends, and the record is lost
+	refused         // not applied, returned an error
+	cutOff          // the same, also for all later ones of this process
+	unanswered      // applied, returned an error
+	crashed         // applied, and the process crashes
+	unheard         // not applied, and the process crashes
+	wiped           // applied, the process crashes, and the record is lost
 )
 
 var errStore = errors.New("the store does not answer")

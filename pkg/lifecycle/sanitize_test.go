@@ -194,7 +194,7 @@ func checkNextStatus(t *testing.T, s statusValidator, seed uint64) (accepted boo
 	return true
 }
 
-func TestStatusIsAcceptedWhateverItContainedBefore(t *testing.T) {
+func TestStatus_is_valid_from_any_state(t *testing.T) {
 	t.Parallel()
 	s := statusSchema(t)
 	accepted := 0
@@ -209,7 +209,7 @@ func TestStatusIsAcceptedWhateverItContainedBefore(t *testing.T) {
 	}
 }
 
-func FuzzStatusIsAcceptedWhateverItContainedBefore(f *testing.F) {
+func FuzzStatus_is_valid_from_any_state(f *testing.F) {
 	s := statusSchema(f)
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { checkNextStatus(t, s, seed) })

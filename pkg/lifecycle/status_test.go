@@ -14,7 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-func TestSetConditionMovesTheTimeOfTransitionOnlyWithWhatIsShown(t *testing.T) {
+func TestSetCondition_keeps_the_transition_time_of_an_unchanged_condition(t *testing.T) {
 	t.Parallel()
 	before := condition{metav1.ConditionTrue, "A", "a"}
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestSetConditionMovesTheTimeOfTransitionOnlyWithWhatIsShown(t *testing.T) {
 	}
 }
 
-func TestAConditionIsNeverTooLongForTheAPI(t *testing.T) {
+func TestCondition_is_bounded(t *testing.T) {
 	t.Parallel()
 	var all []metav1.Condition
 	setCondition(&all, history.ConditionAccepted, condition{metav1.ConditionFalse, "A", strings.Repeat("ä", 40_000)}, 1, noon)

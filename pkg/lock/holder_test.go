@@ -98,7 +98,7 @@ func TestHolders(t *testing.T) {
 		"kind was removed":         {holder: other, attempt: attempt, getErr: noMatch},
 		"kind is not known":        {holder: lock.Holder{Group: "example.com", Kind: "Upgrade", Namespace: "b", Name: "theirs", UID: "2"}},
 		"identity without a group": {holder: lock.Holder{Kind: "UpgradeJob", Namespace: "b", Name: "theirs", UID: "2"}, want: true},
-		"identity of no object":    {holder: lock.Holder{Kind: "somebody"}, want: true},
+		"identity of no object":    {holder: lock.Holder{Kind: "stranger"}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,8 @@ var (
 	errDown = errors.New("no answer")
 )
 
-// world is an API server that holds the Lease, or none if identity is nil, and in which no holder is there but those named.
+// world is an API server with the Lease, or without one if identity is nil. Only the named holders
+// exist.
 type world struct {
 	lock.Lock
 	server client.WithWatch
@@ -57,7 +58,7 @@ func newWorld(t *testing.T, identity *string, inProgress ...lock.Holder) *world 
 	return w
 }
 
-// countingClient is the world's client, whose calls may go wrong, and whose writes are counted.
+// countingClient returns the client of the world. It counts writes and may fail.
 func (w *world) countingClient(funcs interceptor.Funcs) client.Client {
 	return interceptor.NewClient(interceptor.NewClient(w.server, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -81,7 +82,8 @@ func lease(identity *string) *coordinationv1.Lease {
 	}
 }
 
-// currentHolder is who holds the Lease: nobody if it is empty, and "none" if there is no Lease.
+// currentHolder returns the holder of the Lease: empty if it is free, and "none" if there is no
+// Lease.
 func (w *world) currentHolder(t *testing.T) string {
 	t.Helper()
 	var l coordinationv1.Lease
@@ -93,7 +95,7 @@ func (w *world) currentHolder(t *testing.T) string {
 		t.Fatal(err)
 	case l.Spec.HolderIdentity == nil:
 		if l.Spec.AcquireTime != nil {
-			t.Errorf("a Lease that nobody holds was taken at %s", l.Spec.AcquireTime)
+			t.Errorf("a free Lease has the acquire time %s", l.Spec.AcquireTime)
 		}
 		return ""
 	}
@@ -108,7 +110,7 @@ const (
 func TestAcquire(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		held   *string // nil: there is no Lease yet
+		held   *string // nil means that there is no Lease yet
 		there  []lock.Holder
 		want   *lock.Holder
 		after  string
@@ -121,9 +123,9 @@ func TestAcquire(t *testing.T) {
 		"a lock whose holder is gone is taken":                {held: new(theirs), after: mine, writes: 1},
 		"a lock whose holder was made anew is taken":          {held: new(theirs), there: []lock.Holder{{Group: group, Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "3"}}, after: mine, writes: 1},
 		"a lock of my own former self is taken":               {held: new("UpgradeConfig/a/mine/0"), after: mine, writes: 1},
-		"a lock with a holder that cannot be read is taken":   {held: new("somebody"), after: mine, writes: 1},
+		"a lock with a holder that cannot be read is taken":   {held: new("stranger"), after: mine, writes: 1},
 		"a lock with a holder that cannot be read is refused if that is there": {
-			held: new("somebody"), there: []lock.Holder{{Kind: "somebody"}}, want: &lock.Holder{Kind: "somebody"}, after: "somebody",
+			held: new("stranger"), there: []lock.Holder{{Kind: "stranger"}}, want: &lock.Holder{Kind: "stranger"}, after: "stranger",
 		},
 		"a lock that I hold by an identity without a group stays mine": {held: new("UpgradeConfig/a/mine/1"), after: "UpgradeConfig/a/mine/1"},
 		"slashes after the name belong to the uid": {
@@ -148,11 +150,11 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
-func TestAHolderIsNamedSoThatPeopleFindIt(t *testing.T) {
+func TestHolder_is_named_with_kind_and_namespace(t *testing.T) {
 	t.Parallel()
 	for want, holder := range map[string]lock.Holder{
 		"UpgradeConfig b/theirs":                             other,
-		`unknown holder "somebody" of lease cluster-upgrade`: {Kind: "somebody"},
+		`unknown holder "stranger" of lease cluster-upgrade`: {Kind: "stranger"},
 	} {
 		if got := holder.String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -160,7 +162,7 @@ func TestAHolderIsNamedSoThatPeopleFindIt(t *testing.T) {
 	}
 }
 
-func TestALockSaysSinceWhenItIsHeld(t *testing.T) {
+func TestLock_has_its_acquire_time(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	if _, err := w.Acquire(t.Context(), me, lock.Attempt{}); err != nil {
@@ -185,9 +187,9 @@ func TestRelease(t *testing.T) {
 		"my lock is given back":                     {held: new(mine), after: "", writes: 1},
 		"the lock of another stays as it is":        {held: new(theirs), after: theirs},
 		"the lock of my former self stays as it is": {held: new("UpgradeConfig/a/mine/0"), after: "UpgradeConfig/a/mine/0"},
-		"a lock that nobody holds stays as it is":   {held: new(""), after: ""},
+		"a free lock is unchanged":                  {held: new(""), after: ""},
 		"a lock that was never taken is not made":   {after: "none"},
-		"a holder that cannot be read stays":        {held: new("somebody"), after: "somebody"},
+		"a holder that cannot be read stays":        {held: new("stranger"), after: "stranger"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +204,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// stale makes the cache answer with what the Lease was before: with that resource version, or that there is none.
+// stale makes the cache return the previous state of the Lease: an old resource version, or
+// NotFound.
 func stale(old *coordinationv1.Lease) interceptor.Funcs {
 	return interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 		if old == nil {
@@ -217,7 +220,7 @@ func stale(old *coordinationv1.Lease) interceptor.Funcs {
 	}}
 }
 
-func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
+func TestLock_with_a_stale_cache_breaks_nothing(t *testing.T) {
 	t.Parallel()
 	read := func(w *world) *coordinationv1.Lease {
 		var l coordinationv1.Lease
@@ -272,7 +275,7 @@ func TestWhoeverActsOnAStaleCacheTakesNothingAway(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
+func TestLock_errors_change_nothing(t *testing.T) {
 	t.Parallel()
 	get := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errDown
@@ -316,7 +319,7 @@ func TestWhatCannotBeReadOrWrittenIsAnErrorAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhileItCannotBeFoundOutWhetherTheHolderIsThereTheLockStaysAsItIs(t *testing.T) {
+func TestLock_is_kept_while_its_holder_is_unknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, new(theirs))
 	w.InProgress = func(context.Context, lock.Holder, lock.Attempt) (bool, error) { return false, errDown }

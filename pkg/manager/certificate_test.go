@@ -72,7 +72,7 @@ func TestMetricsAreServedWithTheCurrentCertificate(t *testing.T) {
 	}
 }
 
-func TestWithoutACertificateItIsSelfSigned(t *testing.T) {
+func TestMetrics_without_a_certificate_are_served_self_signed(t *testing.T) {
 	t.Parallel()
 	var config tls.Config
 	tlsOptions("")(&config)

@@ -120,7 +120,7 @@ func TestMetricsReviewErrorsAreNotCached(t *testing.T) {
 	}
 }
 
-// A flood of made-up tokens costs a bounded number of reviews, and does not lock out the token that
+// A flood of invalid tokens costs a bounded number of reviews, and does not block the token that
 // was allowed before.
 func TestMetricsReviewsOfUnknownTokensAreLimited(t *testing.T) {
 	t.Parallel()

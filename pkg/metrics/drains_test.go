@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
-func TestTheMetricsOfDrains(t *testing.T) {
+func TestDrainMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	d, err := metrics.NewDrains(registry)

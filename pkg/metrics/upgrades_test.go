@@ -50,7 +50,8 @@ func gather(t *testing.T, registry *prometheus.Registry) []*dto.MetricFamily {
 	return families
 }
 
-// series are the gauges and counters as Prometheus would show them, with the values of their labels alone.
+// series returns the gauges and counters as Prometheus shows them, with the values of their labels
+// only.
 func series(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	var all []string
@@ -68,7 +69,7 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-// snapshotOf is a look at an upgrade of that phase, in which that step is being taken, if any.
+// snapshotOf returns a snapshot of an upgrade in that phase and step; an empty step means none.
 func snapshotOf(name string, phase history.Phase, step string) metrics.Snapshot {
 	l := metrics.Snapshot{Kind: upgradeConfig, Namespace: "upgrades", Name: name, At: noon.Add(time.Hour), Record: history.Record{Version: "4.4.6", Phase: phase}}
 	if step != "" {
@@ -77,19 +78,19 @@ func snapshotOf(name string, phase history.Phase, step string) metrics.Snapshot 
 	return l
 }
 
-// withError is a look that did not end well.
+// withError returns the snapshot of a failed reconcile.
 func withError(l metrics.Snapshot) metrics.Snapshot {
 	l.Err = errDown
 	return l
 }
 
-// atMinute is that look at another time, in minutes after noon.
+// atMinute returns the snapshot at another time, in minutes after noon.
 func atMinute(minutes int, l metrics.Snapshot) metrics.Snapshot {
 	l.At = afternoon(minutes)
 	return l
 }
 
-// afternoon is a time, in minutes after noon.
+// afternoon returns a time, in minutes after noon.
 func afternoon(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 
 func finishedStep(status metav1.ConditionStatus, reason string, after time.Duration) history.StepCondition {
@@ -99,7 +100,7 @@ func finishedStep(status metav1.ConditionStatus, reason string, after time.Durat
 	}
 }
 
-func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
+func TestMetrics_pass_promlint(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
 	l := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
@@ -126,8 +127,8 @@ func TestTheMetricsAreAsPrometheusLikesThem(t *testing.T) {
 	}
 }
 
-// upgradeSeries are the series that there are for each upgrade, without the time of
-// the last look, if it is not what the test is about.
+// upgradeSeries returns the series of each upgrade. It leaves out the time of the last reconcile
+// unless the test is about it.
 func upgradeSeries(t *testing.T, registry *prometheus.Registry, lastSync bool) []string {
 	t.Helper()
 	return slices.DeleteFunc(series(t, registry), func(s string) bool {
@@ -135,7 +136,7 @@ func upgradeSeries(t *testing.T, registry *prometheus.Registry, lastSync bool) [
 	})
 }
 
-func TestTheGaugesShowWhatWasFoundAndNothingThatWasFoundBefore(t *testing.T) {
+func TestGauges_show_the_latest_snapshot_only(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
 	check := func(want ...string) {
@@ -190,14 +191,14 @@ func TestTheGaugesShowWhatWasFoundAndNothingThatWasFoundBefore(t *testing.T) {
 	check("phase{kind=UpgradeConfig.upgrade.managed.openshift.io,name=example,namespace=upgrades,phase=New,version=4.4.7} 1", another)
 }
 
-func TestTheLastSyncIsTheLastLookThatEndedWell(t *testing.T) {
+func TestLastSync_is_the_last_successful_reconcile(t *testing.T) {
 	t.Parallel()
 	over := snapshotOf("example", history.PhaseFailed, "")
 	over.Record.CompleteTime = new(metav1.NewTime(noon))
 	waiting := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
 	for name, tc := range map[string]struct {
 		looks []metrics.Snapshot
-		want  int // in minutes after noon; 0: there is none
+		want  int // in minutes after noon; 0 means none
 	}{
 		"one ended well":                   {[]metrics.Snapshot{atMinute(1, waiting)}, 1},
 		"two ended well":                   {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, waiting)}, 5},
@@ -231,7 +232,7 @@ func TestTheLastSyncIsTheLastLookThatEndedWell(t *testing.T) {
 	}
 }
 
-func TestAHealthCheckCountsWhenItComesToFail(t *testing.T) {
+func TestHealthCheck_failures_are_counted_once(t *testing.T) {
 	t.Parallel()
 	type ask struct {
 		minutes int
@@ -268,7 +269,7 @@ func TestAHealthCheckCountsWhenItComesToFail(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationIsValidUntilItIsSaidNotToBe(t *testing.T) {
+func TestConfigValid_defaults_to_valid(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
 	for _, want := range []string{"configuration_valid{} 1", "configuration_valid{} 0", "configuration_valid{} 1"} {
@@ -279,7 +280,7 @@ func TestTheConfigurationIsValidUntilItIsSaidNotToBe(t *testing.T) {
 	}
 }
 
-func TestStepsAreMeasuredByHowTheyEnded(t *testing.T) {
+func TestStep_durations_by_result(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
 	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
@@ -307,7 +308,7 @@ func TestStepsAreMeasuredByHowTheyEnded(t *testing.T) {
 	}
 }
 
-func TestTheBucketsReachFromAMinuteToHalfADay(t *testing.T) {
+func TestBuckets_cover_a_minute_to_half_a_day(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
 	for _, took := range []time.Duration{time.Minute, 3 * time.Hour, 49 * time.Hour} {

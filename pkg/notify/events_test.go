@@ -36,7 +36,7 @@ var (
 	errDown = errors.New("no answer")
 )
 
-// receiver keeps the Events that it is sent, in order, and may be down for some of them.
+// receiver stores the Events that it receives, in order, and rejects some of them.
 type receiver struct {
 	client.Client
 	arrived []corev1.Event
@@ -68,7 +68,7 @@ func (r *receiver) events() *notify.Events {
 	return &notify.Events{Client: r.Client, Clock: clocktesting.NewFakePassiveClock(noon)}
 }
 
-// messages are the messages of what has arrived, each with its type and reason.
+// messages returns the received messages, each with its type and reason.
 func (r *receiver) messages() []string {
 	var all []string
 	for _, event := range r.arrived {
@@ -77,7 +77,7 @@ func (r *receiver) messages() []string {
 	return all
 }
 
-// upgrade is a record with a step of each kind.
+// upgrade returns a record with a step of each kind.
 func upgrade(version string, attempt int32) history.Record {
 	completeTime := new(metav1.NewTime(noon))
 	return history.Record{Version: version, Attempt: attempt, Conditions: []history.StepCondition{
@@ -105,7 +105,7 @@ func publishSteps(t *testing.T, events *notify.Events, record history.Record) {
 	}
 }
 
-func TestEachStepIsToldInTheOrderOfTheRecord(t *testing.T) {
+func TestEvents_follow_the_order_of_the_record(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	publishSteps(t, r.events(), upgrade("4.4.6", 1))
@@ -123,7 +123,7 @@ func TestEachStepIsToldInTheOrderOfTheRecord(t *testing.T) {
 	}
 }
 
-func TestWhatWasToldIsNotToldAgain(t *testing.T) {
+func TestEvents_are_not_repeated(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	events := r.events()
@@ -159,7 +159,7 @@ func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsNewIsTold(t *testing.T) {
+func TestEvents_of_new_steps_are_published(t *testing.T) {
 	t.Parallel()
 	another := subject
 	another.UID = "4-5-6"
@@ -190,7 +190,7 @@ func TestWhatIsNewIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeToldIsToldLaterInOrder(t *testing.T) {
+func TestEvents_that_failed_are_published_later_in_order(t *testing.T) {
 	t.Parallel()
 	for lost := range published {
 		r := newReceiver(t)
@@ -211,7 +211,7 @@ func TestWhatCouldNotBeToldIsToldLaterInOrder(t *testing.T) {
 	}
 }
 
-func TestAnEventIsOneThatTheAPITakes(t *testing.T) {
+func TestEvent_is_valid(t *testing.T) {
 	t.Parallel()
 	for name, named := range map[string]string{
 		"a short name":                    "a",
@@ -241,7 +241,7 @@ func TestAnEventIsOneThatTheAPITakes(t *testing.T) {
 	}
 }
 
-func TestAnIDIsTheSameForTheSameAndAnotherForAnother(t *testing.T) {
+func TestEvent_IDs_are_stable_and_unique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for name, id := range map[string]string{
@@ -368,7 +368,7 @@ func TestEventsAreNotRepeatedAfterTheirTTL(t *testing.T) {
 	now := metav1.NewTime(clock.Now().Truncate(time.Second))
 	record.Conditions[1] = history.StepCondition{Type: "Second", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "x", StartTime: at(0), CompleteTime: &now}
 	record.Conditions = append(record.Conditions, history.StepCondition{Type: "Third", Status: metav1.ConditionFalse, Reason: engine.ReasonStarted, StartTime: &now, LastTransitionTime: &now})
-	record.NotifiedTime = new(events.NotifiedTime(subject, record)) // and then it dies
+	record.NotifiedTime = new(events.NotifiedTime(subject, record)) // and then it crashes
 	restart()
 	publishSteps(t, events, record)
 	if diff := cmp.Diff([]string{"Normal StepDone Second: x (upgrade to 4.4.6)"}, r.messages()); diff != "" {

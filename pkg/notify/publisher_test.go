@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// fakePublisher writes down what it is told, and answers with err.
+// fakePublisher records what is published, and returns err.
 type fakePublisher struct {
 	name  string
 	calls *[]string
@@ -43,7 +43,7 @@ func (t fakePublisher) NotifiedTime(corev1.ObjectReference, history.Record) meta
 func (t fakePublisher) Reset(uid string)              { _ = t.record("forget " + uid) }
 func (t fakePublisher) PendingError(uid string) error { return t.record("delivered " + uid) }
 
-func TestTellingWaitsForTheEventsAndNotForTheWebhook(t *testing.T) {
+func TestPublisher_waits_for_Events_and_not_for_the_webhook(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	for name, tc := range map[string]struct {

@@ -186,8 +186,8 @@ func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 	}
 }
 
-// A check that reads a kind which is not cached would fail, and one whose kind causes no reconcile would
-// be answered late.
+// A check would fail if it read a kind that is not cached, and would be late if a change of its
+// kind caused no reconcile.
 func TestKindsThatChecksReadAreWatched(t *testing.T) {
 	t.Parallel()
 	for _, object := range checks.Reads() {

@@ -28,7 +28,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
-// table is an upgrader that always has the same steps.
+// table is an upgrader with fixed steps.
 type table []engine.Step
 
 func (t table) Runbook(*v1alpha1.UpgradeConfig) engine.Runbook { return engine.Runbook{Steps: t} }
@@ -46,7 +46,8 @@ func commits(name string) engine.Step {
 	return s
 }
 
-// cluster is an API server that serves discovery of the kinds that the operator reads, and nothing else.
+// cluster returns the configuration of an API server that serves only the discovery of the kinds
+// that the operator reads.
 func cluster(t *testing.T) *rest.Config {
 	t.Helper()
 	answers := map[string]string{
@@ -83,7 +84,7 @@ func cluster(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
+func TestRun_rejects_invalid_upgraders(t *testing.T) {
 	t.Parallel()
 	access := cluster(t)
 	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
@@ -121,7 +122,7 @@ func TestUpgradersThatWouldNotWorkAreRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
+func TestRun_passes_dependencies_to_upgraders(t *testing.T) {
 	t.Parallel()
 	options := manager.Options{Namespace: "upgrades", MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 	var got runbooks.Deps
@@ -151,7 +152,7 @@ func TestTheUpgradersAreGivenWhatTheyAreMadeWith(t *testing.T) {
 	}
 }
 
-// optionsWithConfig are options with a configuration file that has these lines.
+// optionsWithConfig returns options with a configuration file that has these lines.
 func optionsWithConfig(t *testing.T, lines string) manager.Options {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -183,7 +184,7 @@ func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
+func TestRun_rejects_invalid_clients_with_their_key(t *testing.T) {
 	t.Parallel()
 	unreachable := &rest.Config{Host: "http://127.0.0.1:1"}
 	for lines, want := range map[string]string{
@@ -201,7 +202,7 @@ func TestWhatCannotBeAskedIsRefusedAtTheStartInOneLineWithItsKey(t *testing.T) {
 	}
 }
 
-func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) {
+func TestRun_rejects_invalid_options_and_access(t *testing.T) {
 	t.Parallel()
 	failIfCalled := func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 		t.Error("the upgraders were made")
@@ -248,7 +249,7 @@ func TestWrongOptionsAndWrongAccessAreRefusedBeforeAnythingIsDone(t *testing.T) 
 	}
 }
 
-func TestAnAddressThatIsTakenIsRefusedWithItsFlag(t *testing.T) {
+func TestRun_reports_an_address_in_use_with_its_flag(t *testing.T) {
 	t.Parallel()
 	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

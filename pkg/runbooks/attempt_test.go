@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// recorder keeps what people are told.
+// recorder records notifications.
 type recorder []string
 
 func (t *recorder) Publish(_ context.Context, _ corev1.ObjectReference, n engine.Notification) error {
@@ -23,7 +23,7 @@ func (t *recorder) Publish(_ context.Context, _ corev1.ObjectReference, n engine
 	return nil
 }
 
-func TestPeopleAreToldHowAnUpgradeEndedAndWhy(t *testing.T) {
+func TestNotification_of_the_end_has_the_reason(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		failure *history.StepCondition
@@ -37,7 +37,7 @@ func TestPeopleAreToldHowAnUpgradeEndedAndWhy(t *testing.T) {
 			failure: &history.StepCondition{Type: "VersionPinned", Reason: engine.ReasonCancelled, Message: "it was deleted"},
 			want:    "Normal UpgradeCancelled: the upgrade to 4.4.6 was cancelled: VersionPinned: it was deleted",
 		},
-		"nobody knows why": {want: "Warning UpgradeFailed: the upgrade to 4.4.6 has failed"},
+		"reason unknown": {want: "Warning UpgradeFailed: the upgrade to 4.4.6 has failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

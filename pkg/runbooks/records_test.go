@@ -20,7 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// stub replaces what the steps do, and writes down which are called.
+// stub replaces the steps by stubs that record their calls.
 func stub(book engine.Runbook, calls *[]string, committed bool) engine.Runbook {
 	for _, steps := range [][]engine.Step{book.Steps, book.Cleanup, book.Finally} {
 		for i := range steps {

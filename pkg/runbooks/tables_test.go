@@ -22,7 +22,7 @@ func names(steps []engine.Step) []string {
 	return all
 }
 
-func TestAROIsOSDWithoutWhatIsDecidedElsewhere(t *testing.T) {
+func TestARO_is_a_subset_of_OSD(t *testing.T) {
 	t.Parallel()
 	deps := Deps{Config: config.Default()}
 	osd, aro := OSD{deps}.Runbook(&v1alpha1.UpgradeConfig{}), ARO{deps}.Runbook(&v1alpha1.UpgradeConfig{})
@@ -41,7 +41,7 @@ func TestAROIsOSDWithoutWhatIsDecidedElsewhere(t *testing.T) {
 	}
 }
 
-func TestTheShapeOfATableDependsOnNoUpgradeConfig(t *testing.T) {
+func TestTables_have_the_same_shape_for_every_UpgradeConfig(t *testing.T) {
 	t.Parallel()
 	deps := Deps{Config: config.Default()}
 	full := &v1alpha1.UpgradeConfig{Spec: v1alpha1.UpgradeConfigSpec{

@@ -26,7 +26,7 @@ import (
 // maxDelay is how long after the deadline the last pod may be deleted.
 const maxDelay = 5 * time.Second
 
-// BenchmarkForcing drains nodes whose pods a budget guards, all with the same deadline.
+// BenchmarkForcing drains nodes with pods that a PDB protects, all with the same deadline.
 func BenchmarkForcing(b *testing.B) {
 	for _, podsEach := range []int{1, 5} {
 		b.Run(fmt.Sprintf("100 nodes with %d such pods each", podsEach), func(b *testing.B) {
@@ -45,18 +45,19 @@ func BenchmarkForcing(b *testing.B) {
 	}
 }
 
-func TestPodsAreForcedSoonAfterTheirDeadline(t *testing.T) {
+func TestForce_follows_the_deadline(t *testing.T) {
 	t.Parallel()
 	delays, _ := measureForcing(t, 10, 4)
 	t.Logf("%d pods: first %s, last %s", len(delays), delays[0], delays[len(delays)-1])
 }
 
-// measureForcing returns the delays of all pods, sorted, and how many requests forcing them took.
+// measureForcing returns the sorted delays of all pods, and the number of requests for forcing
+// them.
 func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
 	tb.Helper()
 	k := start(tb)
 	name := func(node int) string { return fmt.Sprintf("edge-%d", node) }
-	for p := range podsEach { // each of a node's pods belongs to another shop
+	for p := range podsEach { // each pod of a node belongs to another app
 		name := fmt.Sprintf("shop-%d", p)
 		k.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, budget(name, "shop", &metav1.LabelSelector{}))
 	}
@@ -77,7 +78,7 @@ func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
 	k.run(config.NodeDrain{TimeOut: config.Duration{Duration: 45 * time.Minute}})
 
 	for node := range nodes {
-		k.cluster.Kubelets.SetDown(name(node), true) // to end pods is their work, which they would not do on this machine
+		k.cluster.Kubelets.SetDown(name(node), true) // terminating pods is work of kubelets, which do not run on this machine
 		k.requestDrain(name(node), time.Now().Add(-time.Hour))
 	}
 	k.eventually("each drain is seen on a node that is not ready", func() string {
@@ -114,7 +115,8 @@ func measureForcing(tb testing.TB, nodes, podsEach int) ([]time.Duration, int) {
 	return delays, len(k.requests.reset())
 }
 
-// deletions waits until so many pods are deleted, and returns how long after the deadline each was.
+// deletions waits until that many pods are deleted, and returns the delay of each after the
+// deadline.
 func deletions(ctx context.Context, tb testing.TB, k *testEnv, pods int, deadline time.Time) []time.Duration {
 	tb.Helper()
 	watching, err := client.NewWithWatch(k.cluster.RESTConfig(), client.Options{Scheme: k.userClient.Scheme()})

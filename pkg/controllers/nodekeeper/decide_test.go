@@ -13,12 +13,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-// noon is when every drain begins.
+// noon is when every drain starts.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return noon.Add(d) }
 
-// newPodInfo is a pod of that name on a node that is being drained.
+// newPodInfo returns a pod of that name on a draining node.
 func newPodInfo(name string, change ...func(*podInfo)) podInfo {
 	info := podInfo{Pod: clusterstate.Pod{Namespace: "shop", Name: name}}
 	for _, c := range change {
@@ -41,7 +41,7 @@ func ignoredByDrain(info *podInfo) { info.IgnoredByDrain = true }
 
 func inIgnoredNamespace(info *podInfo) { info.ignored = true }
 
-func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
+func TestDecide(t *testing.T) {
 	t.Parallel()
 	const (
 		forPlain  = "it was still there nodeDrain.timeOut after the drain had begun"
@@ -53,15 +53,15 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 		forEver   = -time.Hour
 		noTime    = -1
 	)
-	// outcome is a plan as people would tell it.
+	// outcome is a plan in a comparable form.
 	type outcome struct {
 		Forced, Stuck []string
 		Blocked       bool
 		Next          time.Duration // from now on
 	}
 	cases := map[string]struct {
-		after    time.Duration // since the drain began
-		guarded  time.Duration // 2 hours unless said otherwise
+		after    time.Duration // since the start of the drain
+		guarded  time.Duration // 0 means 2 hours
 		guests   []podInfo
 		notReady bool // the node
 		want     outcome
@@ -101,7 +101,7 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 		},
 		"a pod in its grace period": {
 			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others+5*time.Second))},
-			want: outcome{Blocked: true, Next: recheckInterval}, // a minute and five seconds is more than the pace
+			want: outcome{Blocked: true, Next: recheckInterval}, // a minute and five seconds exceeds the interval
 		},
 		"a pod just after its grace period": {
 			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-checks.TerminationSlack+5*time.Second))}, want: outcome{Blocked: true, Next: 5 * time.Second},
@@ -184,7 +184,7 @@ func TestWhatBecomesOfThePodsOnANode(t *testing.T) {
 	}
 }
 
-func TestWhenAPodMayHaveHadItsTime(t *testing.T) {
+func TestDecide_deadlines(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		d    deadlines

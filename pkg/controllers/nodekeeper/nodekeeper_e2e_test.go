@@ -46,21 +46,22 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// offsetClock is the real clock, put forward.
+// offsetClock is the real clock, moved forward.
 type offsetClock struct{ offset atomic.Int64 }
 
 func (s *offsetClock) Now() time.Time                  { return time.Now().Add(time.Duration(s.offset.Load())) }
 func (s *offsetClock) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 func (s *offsetClock) advance(d time.Duration)         { s.offset.Add(int64(d)) }
 
-// testEnv is a cluster that is being upgraded, and a nodekeeper that may do what the operator's ServiceAccount may.
+// testEnv is a cluster with an upgrade in progress, and a nodekeeper with the permissions of the
+// operator's ServiceAccount.
 type testEnv struct {
 	tb         testing.TB
 	cluster    *devcluster.Cluster
 	userClient client.Client
 	clock      *offsetClock
 	registry   *prometheus.Registry
-	requests   requestLog // that nodekeeper has made
+	requests   requestLog // of nodekeeper
 	attempt    nodekeeper.Attempt
 }
 
@@ -69,13 +70,13 @@ func (k *testEnv) Active(context.Context) ([]nodekeeper.Attempt, error) {
 	return []nodekeeper.Attempt{k.attempt}, nil
 }
 
-// requestLog notes requests, but for those by which a cache is filled.
+// requestLog records requests, except those that fill a cache.
 type requestLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// wrap notes the requests on their way.
+// wrap returns a transport that records requests.
 func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		query, parts := r.URL.Query(), strings.Count(r.URL.Path, "/")
@@ -89,7 +90,7 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// reset are the requests since the last time that this was asked.
+// reset returns the requests since the last call.
 func (l *requestLog) reset() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +177,7 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	}
 }
 
-// upgrade begins an upgrade that has passed its point of no return.
+// upgrade starts an upgrade that has passed its point of no return.
 func (k *testEnv) upgrade(pdbTimeout int32) {
 	k.tb.Helper()
 	cfg := &v1alpha1.UpgradeConfig{
@@ -192,14 +193,15 @@ func (k *testEnv) upgrade(pdbTimeout int32) {
 	}
 }
 
-// triggerReconcile has nodekeeper look at the nodes that are being drained, by an event that means nothing.
+// triggerReconcile causes an event without a relevant change, so that nodekeeper reconciles the
+// draining nodes.
 func (k *testEnv) triggerReconcile() {
 	k.tb.Helper()
 	cfg := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "upgrade"}}
 	k.patch(cfg, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/at":%q}}}`, time.Now()))
 }
 
-// addNode adds a node that belongs to no pool, and so is nobody's but the test's.
+// addNode adds a node without a pool, which no controller but nodekeeper handles.
 func (k *testEnv) addNode(name string) {
 	k.tb.Helper()
 	const rendered = "rendered-edge-1"
@@ -209,7 +211,8 @@ func (k *testEnv) addNode(name string) {
 	}}})
 }
 
-// requestDrain asks for the drain of a node, which nobody carries out: what leaves the node, nodekeeper has forced.
+// requestDrain requests the drain of a node. No daemon carries it out: nodekeeper has forced every
+// pod that leaves the node.
 func (k *testEnv) requestDrain(node string, since time.Time) {
 	k.tb.Helper()
 	k.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(
@@ -222,7 +225,7 @@ func (k *testEnv) markDrained(node string) {
 	k.patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"drain-rendered-edge-2"}}}`, machineconfig.LastAppliedDrain))
 }
 
-// heartbeat has a node report that it is alive.
+// heartbeat updates the heartbeat of a node.
 func (k *testEnv) heartbeat(name string, beat int) {
 	k.tb.Helper()
 	node := &corev1.Node{}
@@ -254,7 +257,7 @@ func (k *testEnv) create(objects ...client.Object) {
 	}
 }
 
-// pod is one on that node, which asks for a grace period of 1 s.
+// pod returns a pod on that node with a grace period of 1 s.
 func pod(node, namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "shop", "tier": "web"}},
@@ -269,7 +272,7 @@ func pod(node, namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod 
 	return p
 }
 
-// budget lets no pod go that the selector means.
+// budget returns a PDB that allows no disruption of the selected pods.
 func budget(namespace, name string, selector *metav1.LabelSelector) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -289,7 +292,7 @@ func (k *testEnv) eventually(what string, holds func() string) {
 	}
 }
 
-// remainingPods are the pods on a node, those that are ending with a cross.
+// remainingPods returns the pods on a node; terminating ones are marked with a cross.
 func (k *testEnv) remainingPods(node string) string {
 	k.tb.Helper()
 	var pods corev1.PodList
@@ -315,7 +318,7 @@ func (k *testEnv) waitForPods(node, want string) {
 	})
 }
 
-// waitUntilReady waits until all pods of a node are ready, and all budgets accounted for.
+// waitUntilReady waits until all pods of a node are ready and the status of all PDBs is current.
 func (k *testEnv) waitUntilReady() {
 	k.tb.Helper()
 	k.eventually("pods and budgets are settled", func() string {
@@ -337,7 +340,7 @@ func (k *testEnv) waitUntilReady() {
 		alone := func(b policyv1.PodDisruptionBudget) bool {
 			return b.Namespace != devcluster.OperatorNamespace && b.Namespace != overlap
 		}
-		for _, b := range budgets.Items { // of those that overlap, one learns of no pods
+		for _, b := range budgets.Items { // of overlapping PDBs, one counts no pods
 			if b.Status.ObservedGeneration != b.Generation || alone(b) && b.Status.ExpectedPods == 0 {
 				return "budget " + b.Name + " is not accounted for"
 			}
@@ -346,7 +349,7 @@ func (k *testEnv) waitUntilReady() {
 	})
 }
 
-// events are the Events of that reason, by the kind and the name of what they are about.
+// events returns the number of Events with that reason, by the kind and name of their object.
 func (k *testEnv) events(reason string) map[string]int {
 	k.tb.Helper()
 	var list corev1.EventList
@@ -362,7 +365,7 @@ func (k *testEnv) events(reason string) map[string]int {
 	return found
 }
 
-// series are what the metrics show, without those that are nothing.
+// series returns the metrics that are not zero.
 func (k *testEnv) series() map[string]float64 {
 	k.tb.Helper()
 	families, err := k.registry.Gather()
@@ -380,11 +383,12 @@ func (k *testEnv) series() map[string]float64 {
 	return found
 }
 
-// overlap is the namespace in which two budgets guard the same pod.
+// overlap is the namespace in which two PDBs protect the same pod.
 const overlap = "overlap"
 
-// TestARealEvictionAPI drains nodes with pods of all sorts, which real budgets guard in all sorts of ways.
-func TestARealEvictionAPI(t *testing.T) {
+// TestDrain_with_the_real_Eviction_API drains nodes with pods of all kinds, which real PDBs protect
+// in all ways.
+func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 	t.Parallel()
 	k := start(t)
 	const node, dead = "edge-0", "edge-1"
@@ -444,7 +448,7 @@ func TestARealEvictionAPI(t *testing.T) {
 		t.Errorf("evictions are no force, and yet these were told of: %v", events)
 	}
 
-	k.clock.advance(5 * time.Minute) // what was evicted should have gone
+	k.clock.advance(5 * time.Minute) // evicted pods should have ended
 	k.triggerReconcile()
 	k.eventually("what keeps a pod is told", func() string {
 		return gocmp.Diff(map[string]int{"Pod kept": 1, "Pod platform": 1, "Node edge-0": 2, "Pod hung": 1, "Node edge-1": 1}, k.events("DrainBlocked"))
@@ -486,8 +490,9 @@ func TestARealEvictionAPI(t *testing.T) {
 	})
 }
 
-// TestARealNodeWhoseTaintHasNoTime notes the first sighting on the node, and takes it away again.
-func TestARealNodeWhoseTaintHasNoTime(t *testing.T) {
+// TestDrain_of_a_node_whose_taint_has_no_time records the first observation on the node, and
+// removes it again.
+func TestDrain_of_a_node_whose_taint_has_no_time(t *testing.T) {
 	t.Parallel()
 	k := start(t)
 	k.addNode("edge-0")

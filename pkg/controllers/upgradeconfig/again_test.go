@@ -140,7 +140,7 @@ func TestTwoUpgrades(t *testing.T) {
 	}
 }
 
-func TestTwoUpgradesSecondMissesItsWindow(t *testing.T) {
+func TestTwoUpgrades_second_misses_its_window(t *testing.T) {
 	t.Parallel()
 	second := client.ObjectKey{Namespace: "team-b", Name: "upgrade"}
 	w := newWorld(t, upgradeConfig(second))

@@ -56,7 +56,7 @@ func TestUpgradeStartedByAnotherClient(t *testing.T) {
 	})
 }
 
-func TestNothingToDoIsAFactAboutThePoolsToo(t *testing.T) {
+func TestNothingToDo_requires_updated_pools(t *testing.T) {
 	t.Parallel()
 	t.Run("re-created object", func(t *testing.T) {
 		t.Parallel()
@@ -425,7 +425,7 @@ func TestFirstScreen(t *testing.T) {
 	}
 }
 
-func TestCommencedUpgradeRecordsFromWhereItDeparted(t *testing.T) {
+func TestCommencedUpgradeRecordsItsPrecedingVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade, func(s *v1alpha1.UpgradeConfigSpec) { s.Desired.Version = "4.4.7" }))
 	w.cluster.Available = []string{desired, "4.4.7"}

@@ -85,7 +85,7 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 	}
 }
 
-func TestLastSyncStandsStillWhileReconcilesFail(t *testing.T) {
+func TestLastSyncIsKeptWhileReconcilesFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.cluster.ControlPlaneDuration = time.Hour

@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
-// newReceiver is a receiver beside the first one.
+// newReceiver starts another receiver.
 func (w *world) newReceiver() (*receiver, *httpclient.Options) {
 	w.t.Helper()
 	r := &receiver{}
@@ -37,7 +37,7 @@ func unavailable(_ int, rw http.ResponseWriter) bool {
 	return true
 }
 
-func TestWithoutAReceiverNothingIsQueued(t *testing.T) {
+func TestWebhook_without_a_receiver_queues_nothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.hook = webhook.New(webhook.Options{Source: w.source, Clock: w.clock})
@@ -47,7 +47,7 @@ func TestWithoutAReceiverNothingIsQueued(t *testing.T) {
 		t.Error(err)
 	}
 	if err := w.hook.PendingError("u-1"); err != nil {
-		t.Errorf("something waits for nobody: %v", err)
+		t.Errorf("pending without a receiver: %v", err)
 	}
 	checkMetrics(t, w.hook, 0, 0, 0, 0)
 
@@ -61,7 +61,7 @@ func TestWithoutAReceiverNothingIsQueued(t *testing.T) {
 	checkMetrics(t, w.hook, 9, 0, 0, 0)
 }
 
-func TestWhenTheReceiverIsTakenAwayWhatWaitedIsDropped(t *testing.T) {
+func TestReceiver_removed_drops_the_queue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.answer = unavailable
@@ -70,7 +70,7 @@ func TestWhenTheReceiverIsTakenAwayWhatWaitedIsDropped(t *testing.T) {
 	w.eventually("it was tried", func() bool { return w.hook.LastError() != nil })
 	w.setReceiver(nil)
 	if err := w.hook.PendingError("u-1"); err != nil || w.hook.LastError() != nil {
-		t.Errorf("there is trouble with nobody: %v, %v", err, w.hook.LastError())
+		t.Errorf("errors without a receiver: %v, %v", err, w.hook.LastError())
 	}
 	w.publish(3)
 	next, to := w.newReceiver()
@@ -82,7 +82,7 @@ func TestWhenTheReceiverIsTakenAwayWhatWaitedIsDropped(t *testing.T) {
 	}
 }
 
-func TestAnotherReceiverIsToldAtOnceWhatWaited(t *testing.T) {
+func TestReceiver_replaced_gets_the_queue_at_once(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.answer = func(try int, rw http.ResponseWriter) bool {
@@ -105,7 +105,7 @@ func TestAnotherReceiverIsToldAtOnceWhatWaited(t *testing.T) {
 	}
 }
 
-func TestAReceiverThatIsNoneChangesNothing(t *testing.T) {
+func TestReceiver_with_invalid_options_changes_nothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.publish(1)
@@ -120,12 +120,12 @@ func TestAReceiverThatIsNoneChangesNothing(t *testing.T) {
 	}
 }
 
-func TestATryUnderWayBelongsToTheReceiverItWasMadeFor(t *testing.T) {
+func TestAttempt_in_progress_belongs_to_its_receiver(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		code   int
 		direct func(*world) *receiver
-		want   []string // told to the receiver at the end
+		want   []string // received by the last receiver
 	}{
 		"taken, and then there is none": {http.StatusOK, func(w *world) *receiver { w.setReceiver(nil); return &receiver{} }, nil},
 		"taken, and none, and another": {http.StatusOK, func(w *world) *receiver {
@@ -168,7 +168,7 @@ func TestATryUnderWayBelongsToTheReceiverItWasMadeFor(t *testing.T) {
 	}
 }
 
-func TestTheReceiverMayChangeAtAnyMoment(t *testing.T) {
+func TestReceiver_may_change_at_any_time(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()

@@ -42,7 +42,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// wall is the real clock: deliveries are made by another goroutine.
+// wall is the real clock: another goroutine delivers.
 var wall clock.RealClock
 
 var (
@@ -52,11 +52,11 @@ var (
 	}
 )
 
-// receiver keeps the events that it takes.
+// receiver stores the events that it accepts.
 type receiver struct {
 	mu       sync.Mutex
 	tries    int
-	answer   func(try int, w http.ResponseWriter) bool // whether it was answered; nil: take all
+	answer   func(try int, w http.ResponseWriter) bool // whether it has responded; nil accepts all
 	received []event.Event
 	wrong    []string
 }
@@ -102,7 +102,7 @@ func (h receivedEvent) summary() string {
 	return h.eventType + " " + h.data.Severity + " " + h.data.Reason + ": " + h.data.Message
 }
 
-// last is the event that was taken last.
+// last returns the last accepted event.
 func (r *receiver) last(t *testing.T) receivedEvent {
 	t.Helper()
 	r.mu.Lock()
@@ -121,7 +121,7 @@ func (r *receiver) attempts() int {
 	return r.tries
 }
 
-// world is a receiver and a webhook, whose clock goes on when nothing else does.
+// world is a receiver and a webhook. Its clock advances when the webhook waits for it.
 type world struct {
 	t        *testing.T
 	receiver *receiver
@@ -173,7 +173,7 @@ func (w *world) start() {
 	}
 }
 
-// eventually lets time pass while the webhook waits for it, until it is so.
+// eventually advances the clock while the webhook waits for it, until the condition holds.
 func (w *world) eventually(description string, condition func() bool) {
 	w.t.Helper()
 	for range 20000 {
@@ -202,7 +202,7 @@ func (w *world) publish(n ...int) {
 	}
 }
 
-// milestones are those of the steps in the tests, as the runbook declares them.
+// milestones are the milestones of the steps in these tests, as in the runbook.
 var milestones = map[string]engine.Milestone{
 	"StartedNotificationSent": engine.MilestoneStarted, "DelayedNotificationSent": engine.MilestoneDelayed,
 	"CompletedNotificationSent": engine.MilestoneCompleted, "FailureNotificationSent": engine.MilestoneFailed,
@@ -230,11 +230,11 @@ var record = history.Record{Version: "4.4.6", Attempt: 2, Conditions: []history.
 	step("CompletedNotificationSent", metav1.ConditionTrue, "NotDelivered", "not told in 5m", true),
 }}
 
-func TestWhatTheRecordSaysIsToldInItsOrder(t *testing.T) {
+func TestWebhook_follows_the_order_of_the_record(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
-	for range 3 { // a steady upgrade is told of once
+	for range 3 { // an unchanged record is published once
 		if err := w.hook.PublishSteps(t.Context(), subject, record); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func TestWhatTheRecordSaysIsToldInItsOrder(t *testing.T) {
 	}
 }
 
-func TestAnEventAsItIsSent(t *testing.T) {
+func TestCloudEvent_format(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
@@ -304,7 +304,7 @@ func TestAnEventAsItIsSent(t *testing.T) {
 	}
 }
 
-func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
+func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 	t.Parallel()
 	failure := step("VersionPinned", metav1.ConditionFalse, "WindowMissed", "too late", true)
 	cancellation := step("VersionPinned", metav1.ConditionFalse, engine.ReasonCancelled, "it was deleted", true)
@@ -357,7 +357,7 @@ func TestWhatAStepHasToldIsKnownInTheRecordByTheSameID(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatWasToldIsAMilestone(t *testing.T) {
+func TestMilestone_requires_a_sent_notification(t *testing.T) {
 	t.Parallel()
 	const told, no = metav1.ConditionTrue, metav1.ConditionFalse
 	for name, tc := range map[string]struct {
@@ -370,7 +370,7 @@ func TestOnlyWhatWasToldIsAMilestone(t *testing.T) {
 		"the step was added later":       {[]history.StepCondition{step("DelayedNotificationSent", told, "AddedLater", "passed", true)}, "step.skipped Normal AddedLater: passed"},
 		"the start was never told":       {[]history.StepCondition{step("StartedNotificationSent", no, "WindowMissed", "too late", true)}, "step.failed Warning WindowMissed: too late"},
 		"cancelled before it was told":   {[]history.StepCondition{step("StartedNotificationSent", no, engine.ReasonCancelled, "deleted", true)}, "step.failed Warning Cancelled: deleted"},
-		"nobody knows whether":           {[]history.StepCondition{step("StartedNotificationSent", told, "AlreadyReached", "no record", true)}, "step.skipped Normal AlreadyReached: no record"},
+		"already reached":                {[]history.StepCondition{step("StartedNotificationSent", told, "AlreadyReached", "no record", true)}, "step.skipped Normal AlreadyReached: no record"},
 		"it is being told":               {[]history.StepCondition{step("StartedNotificationSent", no, "NotDelivered", "not told yet", false)}, "step.waiting Normal NotDelivered: not told yet"},
 		"the end could not be told":      {[]history.StepCondition{step("PreHealthCheck", no, engine.ReasonCancelled, "deleted", true), step("CancellationNotificationSent", told, "NotDelivered", "not told", true)}, "cancelled Normal UpgradeCancelled: not told"},
 		"the clean-up of a failure fell": {[]history.StepCondition{step("PreHealthCheck", no, "WindowMissed", "too late", true), step("ClusterSettled", no, engine.ReasonCancelled, "odd", true), step("FailureNotificationSent", told, "Done", "failed", true)}, "failed Warning UpgradeFailed: failed"},
@@ -391,7 +391,7 @@ func TestOnlyWhatWasToldIsAMilestone(t *testing.T) {
 	}
 }
 
-func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
+func TestCloudEvents_have_the_IDs_of_Events(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
@@ -422,7 +422,7 @@ func TestStepsHaveTheSameIDAsTheirKubernetesEvents(t *testing.T) {
 	}
 }
 
-func TestEachTryMayFailInEachWayAndTheOrderIsKept(t *testing.T) {
+func TestDelivery_keeps_the_order_despite_failures(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"it is out of order":    func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
@@ -456,7 +456,7 @@ func TestEachTryMayFailInEachWayAndTheOrderIsKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsInTheWayIsLoggedOnceUntilItChanges(t *testing.T) {
+func TestDelivery_errors_are_logged_until_they_change(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	codes := []int{503, 503, 503, 401, 401, 202, 422, 202, 503, 202}
@@ -488,7 +488,7 @@ func TestWhatIsInTheWayIsLoggedOnceUntilItChanges(t *testing.T) {
 	}
 }
 
-func TestWhateverElseAReceiverSaysWhatItTookIsNotSentAgain(t *testing.T) {
+func TestDelivery_accepted_with_an_invalid_body_is_not_repeated(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"it says nothing":    func(http.ResponseWriter) {},
@@ -517,7 +517,7 @@ func TestWhateverElseAReceiverSaysWhatItTookIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestWhatTheReceiverWillNeverTakeIsNotInTheWayOfTheRest(t *testing.T) {
+func TestDelivery_rejected_for_good_does_not_block_others(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 413, 415, 422} {
 		w := newWorld(t)
@@ -567,7 +567,7 @@ func gather(t *testing.T, hook *webhook.Webhook) []*dto.MetricFamily {
 	return families
 }
 
-func TestTheMetricsAreNamedWell(t *testing.T) {
+func TestWebhook_metrics_pass_promlint(t *testing.T) {
 	t.Parallel()
 	problems, err := promlint.NewWithMetricFamilies(gather(t, newWorld(t).hook)).Lint()
 	if err != nil || len(problems) > 0 {
@@ -575,7 +575,7 @@ func TestTheMetricsAreNamedWell(t *testing.T) {
 	}
 }
 
-func TestADeadReceiverHoldsUpNobodyAndIsSeen(t *testing.T) {
+func TestReceiver_down_does_not_block_publishing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.answer = func(_ int, rw http.ResponseWriter) bool {
@@ -599,7 +599,7 @@ func TestADeadReceiverHoldsUpNobodyAndIsSeen(t *testing.T) {
 	}
 }
 
-func TestTheReceiverIsLeftAloneForLongerEachTime(t *testing.T) {
+func TestDelivery_backoff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var at []time.Duration
@@ -625,7 +625,7 @@ func TestTheReceiverIsLeftAloneForLongerEachTime(t *testing.T) {
 	}
 }
 
-func TestTheQueueIsBoundedAndWhatDoesNotFitIsToldLater(t *testing.T) {
+func TestQueue_is_bounded_and_the_rest_is_published_later(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	long := history.Record{Version: "4.4.6", Attempt: 1}
@@ -662,7 +662,7 @@ func TestTheQueueIsBoundedAndWhatDoesNotFitIsToldLater(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessTellsEverythingAgainWithTheSameIDs(t *testing.T) {
+func TestRestart_sends_everything_again_with_the_same_IDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.answer = func(try int, rw http.ResponseWriter) bool {
@@ -675,7 +675,7 @@ func TestAnotherProcessTellsEverythingAgainWithTheSameIDs(t *testing.T) {
 	_ = w.hook.PublishSteps(t.Context(), subject, record)
 	w.start()
 	w.eventually("some were tried", func() bool { return w.receiver.attempts() >= 4 })
-	w.stop() // the process dies, and what was queued is lost
+	w.stop() // the process ends, and the queue is lost
 	w.hook = w.newWebhook(httpclient.Options{URL: w.url})
 	_ = w.hook.PublishSteps(t.Context(), subject, record)
 	w.start()
@@ -694,7 +694,7 @@ func TestAnotherProcessTellsEverythingAgainWithTheSameIDs(t *testing.T) {
 	}
 }
 
-func TestForgottenIsToldAgain(t *testing.T) {
+func TestReset_allows_repetition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
@@ -707,7 +707,7 @@ func TestForgottenIsToldAgain(t *testing.T) {
 	}
 }
 
-func TestWhileTheSourceIsNotKnownNothingIsSent(t *testing.T) {
+func TestDelivery_waits_for_the_source(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := 0
@@ -729,7 +729,7 @@ func TestWhileTheSourceIsNotKnownNothingIsSent(t *testing.T) {
 	}
 }
 
-func TestTheReceiverIsReachedOverTLSWithAToken(t *testing.T) {
+func TestDelivery_over_TLS_with_a_token(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var token string
@@ -755,7 +755,7 @@ func TestTheReceiverIsReachedOverTLSWithAToken(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreNoTextArriveAsText(t *testing.T) {
+func TestDelivery_sanitizes_text(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start()
@@ -767,7 +767,7 @@ func TestTextsThatAreNoTextArriveAsText(t *testing.T) {
 	}
 }
 
-func TestEachTypeIsDocumentedOnce(t *testing.T) {
+func TestTypes_are_documented_once(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, row := range webhook.Types() {
@@ -786,7 +786,7 @@ func TestEachTypeIsDocumentedOnce(t *testing.T) {
 	}
 }
 
-func TestThereIsAnExampleOfEachType(t *testing.T) {
+func TestTypes_have_examples(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
 	for _, row := range webhook.Types() {

@@ -120,7 +120,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					w.ok(w.inner.Update(t.Context(), extra))
 				}
 			}
-			if n := len(w.extras()); n > 4 { // of two attempts, two each
+			if n := len(w.extras()); n > 4 { // two attempts with two each
 				r.Fatalf("there are %d extra MachineSets", n)
 			}
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 )
 
-// FuzzMachineSets lets a MachineSet be anything: it is survived, and at most one extra one is asked for.
+// FuzzMachineSets has a random MachineSet: the step does not panic, and creates at most one extra
+// MachineSet.
 func FuzzMachineSets(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `{"metadata":{"name":"a"},"spec":{"replicas":1,"template":{"metadata":{"labels":{"machine.openshift.io/cluster-api-machine-role":"worker"}}}}}`,

@@ -122,7 +122,7 @@ func (w *world) call(step engine.UpgradeStep, ago time.Duration) (engine.Result,
 	return step(w.t.Context(), engine.Run{Started: noon, Since: w.Now().Add(-ago), Now: w.Now()})
 }
 
-// must is call without an error.
+// must calls a step and fails on an error.
 func (w *world) must(step engine.UpgradeStep, ago time.Duration) engine.Result {
 	w.t.Helper()
 	result, err := w.call(step, ago)

@@ -13,7 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
-// availableCases are the scenes that the gate and the step that pins have in common.
+// availableCases are shared by the gate and the step that sets the channel.
 var availableCases = map[string]testCase{
 	"it is offered": {
 		version: at(),
@@ -34,7 +34,7 @@ var availableCases = map[string]testCase{
 		version: at(condition("RetrievedUpdates", "False", "RemoteFailed", "no route to host")),
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel fast-4.4"},
 	},
-	"it has risks that nobody has accepted": {
+	"risks not accepted": {
 		version: at(updateWithRisks("SlowBoot", "LostLogs")),
 		want: stepResult{Outcome: "waiting", Reason: "RisksNotAccepted", Message: "4.4.6 is not recommended because of " +
 			"LostLogs (it is slow https://example.com/LostLogs), SlowBoot (it is slow https://example.com/SlowBoot); " +
@@ -82,8 +82,8 @@ func TestOffered(t *testing.T) {
 	runCases(t, availableCases, withReader(controlplane.UpdateAvailable))
 }
 
-// channelCases are the scenes that looking ahead and the step that pins have in
-// common beside offers: nothing is to be set.
+// channelCases are shared by the pre-check and the step that sets the channel: nothing is to be
+// set.
 var channelCases = map[string]testCase{
 	"the channel is set, and what is offered is still of the one before": {
 		version: at(unobserved),
@@ -162,10 +162,10 @@ func TestOfferable(t *testing.T) {
 	runCases(t, cases, withReader(controlplane.PreCheckUpdateAvailable))
 }
 
-// notUpgradeable is a cluster that says that it is not upgradeable.
+// notUpgradeable makes the cluster not upgradeable.
 var notUpgradeable = condition("Upgradeable", "False", "AdminAckRequired", "an administrator has to agree")
 
-// otherUpdateCases are the scenes about other updates.
+// otherUpdateCases are about updates of other clients.
 var otherUpdateCases = map[string]testCase{
 	"nothing is in the way": {
 		version: at(),

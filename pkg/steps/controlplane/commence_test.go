@@ -95,9 +95,9 @@ func TestRequest(t *testing.T) {
 	}, request)
 }
 
-// What another client changes while slow gates are evaluated is decided anew, on the object that is
-// patched.
-func TestTheLastDecisionIsMadeOnTheObjectThatIsPatched(t *testing.T) {
+// Changes by another client while slow gates are evaluated are considered again, on the object that
+// is patched.
+func TestCommence_decides_on_the_patched_object(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{
 		"nothing is in the way": {version: at(), want: stepResult{
@@ -133,7 +133,7 @@ func TestTheLastDecisionIsMadeOnTheObjectThatIsPatched(t *testing.T) {
 	})
 }
 
-func TestTheImageIsRequestedIfTheVersionIsAmbiguous(t *testing.T) {
+func TestCommence_requests_the_image_of_an_ambiguous_version(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{
 		"two releases of one version are offered": {
@@ -176,7 +176,7 @@ func TestRestoreChannel(t *testing.T) {
 	}
 }
 
-func TestAChannelThatCannotOfferTheTargetIsNotSet(t *testing.T) {
+func TestSetChannel_ignores_a_channel_without_the_target(t *testing.T) {
 	t.Parallel()
 	currentIn := func(channels ...string) change {
 		return func(v *configv1.ClusterVersion) { v.Status.Desired.Channels = channels }
@@ -208,7 +208,7 @@ func TestAChannelThatCannotOfferTheTargetIsNotSet(t *testing.T) {
 	}, controlplane.SetChannel)
 }
 
-// The table puts the pieces together like this; one pass after another sees it through.
+// The steps are combined as in the table. Passes run until the end.
 func TestCommence(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil, at())
@@ -372,7 +372,7 @@ func TestWithdrawn(t *testing.T) {
 			},
 		},
 		"nothing was asked for":               {version: at(), want: nothing},
-		"what somebody else asked for stays":  {version: at(desired("4.4.7")), want: nothing},
+		"request of another client":           {version: at(desired("4.4.7")), want: nothing},
 		"what was asked for long ago stays":   {version: at(desired("4.4.5")), want: nothing},
 		"what is being installed stays":       {version: at(desired("4.4.6"), updating("4.4.6")), want: begun},
 		"what is installed stays":             {version: at(desired("4.4.6"), installed("4.4.6")), want: begun},
@@ -395,14 +395,14 @@ func pool(name string, updated, paused bool) client.Object {
 	return p
 }
 
-// mco is the machine config operator at a version.
+// mco returns the ClusterOperator of the machine config operator at a version.
 func mco(version string) client.Object {
 	o := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "machine-config"}}
 	o.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: version}}
 	return o
 }
 
-// outdated is a node that has the configuration of the release before.
+// outdated returns a node with the configuration of the previous release.
 func outdated(pool string) client.Object {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pool + "-0", Labels: map[string]string{"role": pool}, Annotations: map[string]string{
 		"machineconfiguration.openshift.io/currentConfig": "rendered-1", "machineconfiguration.openshift.io/desiredConfig": "rendered-1",

@@ -31,13 +31,13 @@ const (
 	mirror446 = "mirror.example.com/ocp-release@sha256:446"
 )
 
-// target is where all the tests want to go.
+// target is the target of all tests.
 var target = clusterstate.Target{Version: "4.4.6", Channel: "fast-4.4"}
 
-// change makes one thing of a cluster version different.
+// change changes one property of a ClusterVersion.
 type change func(*configv1.ClusterVersion)
 
-// at is a cluster that runs 4.4.5 and is offered 4.4.6, with changes.
+// at returns the ClusterVersion of a cluster that runs 4.4.5 and is offered 4.4.6, with changes.
 func at(changes ...change) *configv1.ClusterVersion {
 	version := &configv1.ClusterVersion{
 		ObjectMeta: metav1.ObjectMeta{Name: "version", Generation: 3},
@@ -104,21 +104,21 @@ func updateWithRisks(names ...string) change {
 	}
 }
 
-// stepResult is what a step has said and sent.
+// stepResult is the result of a step, and its patch.
 type stepResult struct {
 	Outcome string // done, skipped, failed or waiting; nothing is the zero Result
 	Reason  string
 	Message string
-	Patch   string // without the resource version, which is always there
+	Patch   string // without the resource version, which is always in it
 }
 
-// recorder is a client that keeps the patches.
+// recorder is a client that records patches.
 type recorder struct {
 	client.Client
 	patches []string
 }
 
-// testCluster has the objects, and fails, if it is told to, when it is patched.
+// testCluster returns a client with the objects, whose patches return the error.
 func testCluster(t *testing.T, patchErr error, objects ...client.Object) *recorder {
 	t.Helper()
 	r := &recorder{}
@@ -141,7 +141,7 @@ func testCluster(t *testing.T, patchErr error, objects ...client.Object) *record
 	return r
 }
 
-// callStep takes the step once.
+// callStep calls the step once.
 func callStep(t *testing.T, r *recorder, step engine.UpgradeStep) (stepResult, error) {
 	t.Helper()
 	now := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -181,11 +181,11 @@ func withoutResourceVersion(t *testing.T, patch string) string {
 	return string(rest)
 }
 
-// testCase is a cluster and what a step has to say about it.
+// testCase is a cluster and the expected result of a step.
 type testCase struct {
 	version *configv1.ClusterVersion
 	pools   []client.Object
-	target  *clusterstate.Target // if it is not the usual one
+	target  *clusterstate.Target // nil means the usual one
 	want    stepResult
 }
 
@@ -210,7 +210,7 @@ func runCases(t *testing.T, cases map[string]testCase, step func(client.Client, 
 	}
 }
 
-func TestEveryStepSaysThatItCannotRead(t *testing.T) {
+func TestSteps_return_read_errors(t *testing.T) {
 	t.Parallel()
 	r := testCluster(t, nil)
 	steps := map[string]engine.UpgradeStep{
@@ -248,7 +248,7 @@ func TestEveryStepSaysThatItCannotRead(t *testing.T) {
 	}
 }
 
-func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
+func TestSteps_with_an_empty_ClusterVersion(t *testing.T) {
 	t.Parallel()
 	bare := func() *recorder {
 		return testCluster(t, nil, &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}})
@@ -286,17 +286,17 @@ func TestEveryStepBearsAClusterVersionThatSaysNothing(t *testing.T) {
 	}
 }
 
-// request is the request without decisions.
+// request returns the step that requests the update, without its checks.
 func request(c client.Client, to clusterstate.Target) engine.UpgradeStep {
 	return controlplane.RequestUpdate(c, to)
 }
 
-// withReader is a step that needs no more than a reader.
+// withReader adapts a step that only needs a reader.
 func withReader(step func(client.Reader, clusterstate.Target) engine.UpgradeStep) func(client.Client, clusterstate.Target) engine.UpgradeStep {
 	return func(c client.Client, to clusterstate.Target) engine.UpgradeStep { return step(c, to) }
 }
 
-// withLiveReader is reading for a step that is sure before it ends the upgrade.
+// withLiveReader adapts a step that confirms with a live reader before it ends the upgrade.
 func withLiveReader(step func(cached, live client.Reader, target clusterstate.Target) engine.UpgradeStep) func(client.Client, clusterstate.Target) engine.UpgradeStep {
 	return func(c client.Client, to clusterstate.Target) engine.UpgradeStep { return step(c, c, to) }
 }
@@ -336,7 +336,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// staleClient is a cache that still shows an earlier cluster version.
+// staleClient is a cache that still returns an earlier ClusterVersion.
 type staleClient struct {
 	client.Client
 	cached *configv1.ClusterVersion
@@ -350,7 +350,7 @@ func (s staleClient) Get(ctx context.Context, key client.ObjectKey, object clien
 	return s.Client.Get(ctx, key, object, opts...)
 }
 
-func TestNothingIsDecidedOnAStaleCache(t *testing.T) {
+func TestSteps_do_not_decide_on_a_stale_cache(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(client.Client, clusterstate.Target) engine.UpgradeStep{
 		"not a request":    request,
@@ -378,7 +378,7 @@ func TestNothingIsDecidedOnAStaleCache(t *testing.T) {
 				t.Fatal(err)
 			}
 			if after.Spec.DesiredUpdate == nil || after.Spec.DesiredUpdate.Version != "4.4.7" {
-				t.Errorf("somebody else's request is gone: %v", after.Spec.DesiredUpdate)
+				t.Errorf("the request of another client is gone: %v", after.Spec.DesiredUpdate)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 )
 
-// countingReader counts what is read.
+// countingReader counts reads.
 type countingReader struct {
 	client.Reader
 	reads int
@@ -26,12 +26,12 @@ func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, object c
 	return c.Reader.Get(ctx, key, object, opts...)
 }
 
-func TestACacheThatLagsBehindEndsNothing(t *testing.T) {
+func TestSteps_do_not_end_an_upgrade_because_of_a_stale_cache(t *testing.T) {
 	t.Parallel()
 	requested, begun, elsewhere := at(desired("4.4.6")), at(desired("4.4.6"), updating("4.4.6")), at(updating("4.4.6"), updating("4.4.7"), desired("4.4.7"))
 	for name, tc := range map[string]struct {
 		cached, live *configv1.ClusterVersion
-		ask          func(cached, live client.Reader) (bool, error) // whether the upgrade goes on
+		ask          func(cached, live client.Reader) (bool, error) // whether the upgrade continues
 		goesOn       bool
 		reads        int // of the API server
 	}{
@@ -42,9 +42,9 @@ func TestACacheThatLagsBehindEndsNothing(t *testing.T) {
 		"the cache does not even show the request": {at(), begun, isCommenced(t), true, 1},
 		"the cache still shows the release before, to one who installs":       {requested, begun, continues(t, controlplane.WaitUntilUpgraded), true, 1},
 		"the cache still shows the release before, to one who looks after it": {requested, begun, continues(t, controlplane.NotSuperseded), true, 1},
-		"somebody else does lead the cluster elsewhere":                       {elsewhere, elsewhere, continues(t, controlplane.WaitUntilUpgraded), false, 1},
-		"somebody else does lead the cluster elsewhere, later":                {elsewhere, elsewhere, continues(t, controlplane.NotSuperseded), false, 1},
-		"the cluster is on its way":                                           {begun, begun, continues(t, controlplane.WaitUntilUpgraded), true, 0},
+		"superseded":                {elsewhere, elsewhere, continues(t, controlplane.WaitUntilUpgraded), false, 1},
+		"superseded later":          {elsewhere, elsewhere, continues(t, controlplane.NotSuperseded), false, 1},
+		"the cluster is on its way": {begun, begun, continues(t, controlplane.WaitUntilUpgraded), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +64,7 @@ func isCommenced(t *testing.T) func(cached, live client.Reader) (bool, error) {
 	}
 }
 
-// continues says whether a step lets the upgrade go on.
+// continues reports whether a step lets the upgrade continue.
 func continues(t *testing.T, step func(cached, live client.Reader, target clusterstate.Target) engine.UpgradeStep) func(cached, live client.Reader) (bool, error) {
 	t.Helper()
 	return func(cached, live client.Reader) (bool, error) {

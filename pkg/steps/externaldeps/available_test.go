@@ -27,7 +27,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func after(d time.Duration) engine.Run { return engine.Run{Since: noon, Now: noon.Add(d)} }
 
-// serve starts a server of HTTP and returns its URL.
+// serve starts an HTTP server and returns its URL.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -52,7 +52,7 @@ func available(t *testing.T, o externaldeps.Options) engine.UpgradeStep {
 
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// flood answers with a body that has no end.
+// flood responds with an endless body.
 func flood(w http.ResponseWriter, _ *http.Request) {
 	for {
 		if _, err := io.WriteString(w, strings.Repeat("x", 1<<16)); err != nil {
@@ -61,7 +61,7 @@ func flood(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// drip answers with headers that have no end, little by little.
+// drip responds slowly with endless headers.
 func drip(w http.ResponseWriter, r *http.Request) {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -78,7 +78,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestOneDependency(t *testing.T) {
+func TestDependency(t *testing.T) {
 	t.Parallel()
 	const patience = 300 * time.Millisecond
 	elsewhere := serve(t, answers(500))
@@ -91,7 +91,7 @@ func TestOneDependency(t *testing.T) {
 	cases := map[string]struct {
 		answer  http.HandlerFunc
 		timeout time.Duration
-		want    string // why it is not available; empty: it is
+		want    string // why it is not available; empty means that it is
 		asked   int32
 	}{
 		"it answers":                       {answer: answers(200), asked: 1},
@@ -160,7 +160,7 @@ func TestOneDependency(t *testing.T) {
 	}
 }
 
-func TestALostTryIsRepeated(t *testing.T) {
+func TestDependency_failed_attempt_is_repeated(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	at := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -175,8 +175,8 @@ func TestALostTryIsRepeated(t *testing.T) {
 	}
 }
 
-// If they were asked one after the other, the first would wait for ever.
-func TestAllAreAskedAtTheSameTime(t *testing.T) {
+// If they were requested one after the other, the first one would wait forever.
+func TestDependencies_are_requested_concurrently(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	var there sync.WaitGroup
@@ -196,7 +196,7 @@ func TestAllAreAskedAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestThereIsOneRoundAMinuteAndAllThatIsMissingIsNamed(t *testing.T) {
+func TestDependencies_are_requested_once_a_minute_and_failures_named(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	var code atomic.Int32
@@ -227,12 +227,12 @@ func TestThereIsOneRoundAMinuteAndAllThatIsMissingIsNamed(t *testing.T) {
 		{time.Second, 200, waits(59 * time.Second), 4},
 		{59 * time.Second, 404, waits(time.Second), 4},
 		{60 * time.Second, 404, waits(time.Minute), 8},
-		{50 * time.Second, 404, waits(time.Minute), 12}, // the clock was put back
+		{50 * time.Second, 404, waits(time.Minute), 12}, // the clock was set back
 		{110 * time.Second, 200, engine.Done("all external dependencies are available"), 16},
 		{111 * time.Second, 404, waits(time.Minute), 20},
 	} {
 		code.Store(tc.code)
-		// Each pass makes its steps anew.
+		// Each pass creates its steps anew.
 		got, err := externaldeps.WaitUntilAvailable(d)(t.Context(), after(tc.after))
 		if err != nil || got != tc.want || requests.Load() != tc.asked {
 			t.Errorf("after %s: asked %d times, want %d; got %v, %v", tc.after, requests.Load(), tc.asked, got, err)
@@ -240,7 +240,7 @@ func TestThereIsOneRoundAMinuteAndAllThatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
-func TestNoneAreConfigured(t *testing.T) {
+func TestDependencies_not_configured(t *testing.T) {
 	t.Parallel()
 	got, err := available(t, externaldeps.Options{Timeout: time.Second, Interval: time.Minute})(t.Context(), after(0))
 	if want := engine.Skip("NotConfigured", "there are no external dependencies"); err != nil || got != want {
@@ -251,7 +251,7 @@ func TestNoneAreConfigured(t *testing.T) {
 	}
 }
 
-func TestARoundThatWasNotWaitedForIsNotKept(t *testing.T) {
+func TestDependencies_result_of_a_cancelled_call_is_not_kept(t *testing.T) {
 	t.Parallel()
 	step := available(t, externaldeps.Options{URLs: []string{serve(t, answers(200))}, Timeout: time.Second, Interval: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -268,7 +268,7 @@ func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, answers(500))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The same host, but what is sent there could be read by anyone.
+		// The same host, but over a connection that others could read.
 		http.Redirect(w, r, "http://"+r.Host, http.StatusFound)
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -293,7 +293,7 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-func TestTheProxyIsTheOneThatIsGiven(t *testing.T) {
+func TestDependencies_use_the_given_proxy(t *testing.T) {
 	through := serve(t, answers(200))
 	t.Setenv("HTTP_PROXY", through)
 	o := externaldeps.Options{URLs: []string{"http://dependency.invalid"}, Timeout: 10 * time.Second, Interval: time.Minute}
@@ -311,7 +311,7 @@ func TestNew_rejects_invalid_options(t *testing.T) {
 	good := externaldeps.Options{URLs: []string{"https://quay.io/v2/", "http://10.0.0.1:8080?a=b"}, Timeout: 15 * time.Second, Interval: time.Minute}
 	cases := map[string]struct {
 		change func(*externaldeps.Options)
-		want   string // empty: it is taken
+		want   string // empty means accepted
 	}{
 		"these are good":     {func(*externaldeps.Options) {}, ""},
 		"no timeout":         {func(o *externaldeps.Options) { o.Timeout = 0 }, "the timeout is 0s"},

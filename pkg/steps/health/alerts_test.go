@@ -21,7 +21,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// source is a source of alerts, and when it was asked.
+// source is a source of alerts that records when it was queried.
 type source struct {
 	names    []string
 	err      error
@@ -61,8 +61,8 @@ func unhealthyCluster(t *testing.T) client.Reader {
 	return newCluster(t, node("a", notReady))
 }
 
-// A gate is asked each second, as if something happened in the cluster all the time.
-func TestAlertsAreAskedForOnceAMinuteWhileAGateWaits(t *testing.T) {
+// The gate is evaluated each second, as if the cluster changed all the time.
+func TestAlerts_are_queried_once_a_minute_while_a_gate_waits(t *testing.T) {
 	t.Parallel()
 	minutes := []time.Duration{0, time.Minute, 2 * time.Minute}
 	cases := map[string]struct {
@@ -83,7 +83,7 @@ func TestAlertsAreAskedForOnceAMinuteWhileAGateWaits(t *testing.T) {
 			s.names, s.err = tc.names, tc.err
 			for second := range 180 {
 				s.setTime(time.Duration(second) * time.Second)
-				// Each pass makes its steps anew.
+				// Each pass creates its steps anew.
 				result, err := health.WaitUntilHealthy(runner(tc.reader, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{})
 				if result.Passed() || !errors.Is(err, tc.err) {
 					t.Fatalf("after %d s: got %v, %v", second, result, err)
@@ -96,7 +96,7 @@ func TestAlertsAreAskedForOnceAMinuteWhileAGateWaits(t *testing.T) {
 	}
 }
 
-func TestAWaitingGateLooksAgainWhenTheMinuteIsOver(t *testing.T) {
+func TestGate_requests_a_pass_when_the_minute_is_over(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
 	healthy := health.WaitUntilHealthy(runner(healthyCluster(t), alerts), "ClusterUnhealthy")
@@ -115,7 +115,7 @@ func TestAWaitingGateLooksAgainWhenTheMinuteIsOver(t *testing.T) {
 	step(time.Minute, engine.Done("the cluster is healthy"))
 }
 
-func TestNoGateOpensOnAnOutdatedResult(t *testing.T) {
+func TestGate_does_not_pass_on_an_outdated_result(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		takes, after time.Duration
@@ -150,7 +150,7 @@ func TestNoGateOpensOnAnOutdatedResult(t *testing.T) {
 
 // A gate is evaluated each second. The cluster becomes healthy at any second of the interval, and the
 // gate of the next step is evaluated some time after the first.
-func TestTheGateOpensAsSoonAsTheClusterIsHealthy(t *testing.T) {
+func TestGate_passes_as_soon_as_the_cluster_is_healthy(t *testing.T) {
 	t.Parallel()
 	for second := range 60 {
 		for _, next := range []time.Duration{2 * time.Second, 8 * time.Second, 20 * time.Second, 55 * time.Second} {
@@ -171,7 +171,7 @@ func TestTheGateOpensAsSoonAsTheClusterIsHealthy(t *testing.T) {
 	}
 }
 
-func TestAScheduledUpgradeStartsOnTimeAfterPreChecks(t *testing.T) {
+func TestUpgrade_starts_on_time_after_pre_checks(t *testing.T) {
 	t.Parallel()
 	for second := range 60 {
 		s, alerts := newTestAlerts()
@@ -189,8 +189,8 @@ func TestAScheduledUpgradeStartsOnTimeAfterPreChecks(t *testing.T) {
 	}
 }
 
-// However often a cluster is healthy and is not, a query a minute is the average.
-func TestAtMostOneQueryAMinuteOnAverage(t *testing.T) {
+// Even if the cluster changes between healthy and unhealthy, one query a minute is the average.
+func TestAlerts_are_queried_at_most_once_a_minute_on_average(t *testing.T) {
 	t.Parallel()
 	for name, isWell := range map[string]func(second int) bool{
 		"always":             func(int) bool { return true },
@@ -217,8 +217,8 @@ func TestAtMostOneQueryAMinuteOnAverage(t *testing.T) {
 	}
 }
 
-// What the upgrade would fail for is not decided on an outdated result.
-func TestAnOutdatedResultIsNotANo(t *testing.T) {
+// An upgrade does not fail because of an outdated result.
+func TestGate_does_not_fail_on_an_outdated_result(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
 	is := health.IsHealthy(runner(healthyCluster(t), alerts))
@@ -239,7 +239,7 @@ func TestAnOutdatedResultIsNotANo(t *testing.T) {
 	}
 }
 
-func TestAllThatIsFoundIsNamed(t *testing.T) {
+func TestGate_names_all_findings(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
 	s.names = []string{"E", "D/y", "D/x", "A", "A"}
@@ -257,7 +257,7 @@ func TestAllThatIsFoundIsNamed(t *testing.T) {
 	}
 }
 
-func TestWithoutASourceOfAlertsNoGateOpensUnlessTheyAreNotToBeChecked(t *testing.T) {
+func TestGate_without_alerts_passes_only_if_they_are_disabled(t *testing.T) {
 	t.Parallel()
 	clock := testingclock.NewFakePassiveClock(noon)
 	for name, tc := range map[string]struct {
@@ -281,8 +281,8 @@ func TestWithoutASourceOfAlertsNoGateOpensUnlessTheyAreNotToBeChecked(t *testing
 	}
 }
 
-// A call that was given up says nothing about alerts: the next one asks again.
-func TestAnAnswerThatWasNotWaitedForIsNotKept(t *testing.T) {
+// A cancelled call has no result: the next one queries again.
+func TestAlerts_result_of_a_cancelled_call_is_not_kept(t *testing.T) {
 	t.Parallel()
 	s, alerts := newTestAlerts()
 	s.err = context.Canceled
@@ -297,7 +297,7 @@ func TestAnAnswerThatWasNotWaitedForIsNotKept(t *testing.T) {
 	}
 }
 
-func TestWhoLooksAheadIsContentWithAnAnswerAsOldAsTheInterval(t *testing.T) {
+func TestPreCheck_accepts_a_result_within_the_interval(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		names []string

@@ -108,7 +108,7 @@ func node(name string, changes ...func(*corev1.Node)) client.Object {
 // platform are the namespaces in which nothing forces a drain.
 var platform = []string{"default", "kube-*", "openshift-*"}
 
-// budget is one of three pods that lets so many of them go.
+// budget returns a PDB of three pods that allows that many disruptions.
 func budget(namespace, name string, disruptionsAllowed int32, changes ...func(*policyv1.PodDisruptionBudget)) client.Object {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 1}}
 	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, CurrentHealthy: 3, DisruptionsAllowed: disruptionsAllowed}
@@ -131,8 +131,8 @@ func underPressure(n *corev1.Node) {
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		objects []client.Object // beside a cluster version, if there is none among them
-		want    string          // empty: healthy
+		objects []client.Object // with a default ClusterVersion, unless there is one among them
+		want    string          // empty means healthy
 	}{
 		"nothing is wrong": {
 			objects: []client.Object{healthyOperator("dns"), pool("worker", false), node("a")},
@@ -233,7 +233,7 @@ func TestHealthy(t *testing.T) {
 				b.Status.CurrentHealthy, b.Spec.UnhealthyPodEvictionPolicy = 0, new(policyv1.AlwaysAllow)
 			})},
 		},
-		"nobody knows what a budget of the platform lets go": {
+		"PDB of the platform without a status": {
 			objects: []client.Object{budget("openshift-etcd", "guard", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })},
 			want:    "PodDisruptionBudgets not observed yet: openshift-etcd/guard",
 		},
@@ -269,7 +269,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
+func TestHealth_that_is_unknown_is_not_healthy(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection was refused")
 	healthy := []client.Object{version(), healthyOperator("dns"), pool("worker", false), node("a")}
@@ -294,8 +294,7 @@ func TestNothingThatCannotBeFoundOutIsHealthy(t *testing.T) {
 	}
 }
 
-// The step is asked again with every change in the cluster, and shares what it
-// reads with the cache.
+// The step runs after every change in the cluster, and shares what it reads with the cache.
 func BenchmarkHealthy(b *testing.B) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme} {
@@ -322,7 +321,7 @@ func BenchmarkHealthy(b *testing.B) {
 	}
 }
 
-// cache hands out what it has without copying it.
+// cache returns objects without copying them.
 type cache struct {
 	version  *configv1.ClusterVersion
 	operator *configv1.ClusterOperator
@@ -372,8 +371,8 @@ func (sick) List(ctx context.Context, list client.ObjectList, opts ...client.Lis
 	return well.List(ctx, list, opts...)
 }
 
-// A failure is confirmed: a cache that lags behind fails no upgrade.
-func TestAnUnhealthyCacheIsConfirmed(t *testing.T) {
+// A failure is confirmed: a stale cache fails no upgrade.
+func TestHealth_of_an_unhealthy_cache_is_confirmed(t *testing.T) {
 	t.Parallel()
 	lagging := checks.Runner{Reader: sick{}, Live: well, Sources: disabledAlerts(), Options: checks.Options{Timeout: time.Minute}}
 	if yes, err := health.IsHealthy(lagging)(t.Context()); err != nil || !yes {

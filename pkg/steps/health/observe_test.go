@@ -16,7 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 )
 
-func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
+func TestObserve_is_called_for_each_check(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	for name, tc := range map[string]struct {
@@ -59,7 +59,7 @@ func TestEachCheckThatAnUpgradeWaitsForIsObserved(t *testing.T) {
 					t.Errorf("%s was not observed", check)
 				}
 			}
-			_, _ = health.IsHealthy(runner(r, alerts))(t.Context()) // an upgrade does not wait for either of these
+			_, _ = health.IsHealthy(runner(r, alerts))(t.Context()) // an upgrade waits for neither
 			_, _ = health.PreCheckHealth(runner(r, alerts), "ClusterUnhealthy")(t.Context(), engine.Run{Now: now})
 			if diff := cmp.Diff(once, observed); diff != "" {
 				t.Errorf("observed (-by the step +beside it):\n%s", diff)

@@ -22,15 +22,15 @@ func TestDelayed(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		after time.Duration // since the upgrade began
+		after time.Duration // since the start of the upgrade
 		err   error
 		want  engine.Result
 		told  int
 	}{
-		"it has just begun":              {0, nil, engine.WaitFor(30*time.Minute, "NotDelayed", "not delayed yet"), 0},
-		"it is nearly so late":           {29 * time.Minute, nil, engine.WaitFor(time.Minute, "NotDelayed", "not delayed yet"), 0},
-		"it is late":                     {30 * time.Minute, nil, engine.Done("it is late"), 1},
-		"it is late and nobody can know": {time.Hour, errDown, engine.Result{}, 1},
+		"it has just begun":    {0, nil, engine.WaitFor(30*time.Minute, "NotDelayed", "not delayed yet"), 0},
+		"it is nearly so late": {29 * time.Minute, nil, engine.WaitFor(time.Minute, "NotDelayed", "not delayed yet"), 0},
+		"it is late":           {30 * time.Minute, nil, engine.Done("it is late"), 1},
+		"late, with an error":  {time.Hour, errDown, engine.Result{}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,20 +50,20 @@ func TestDelayed(t *testing.T) {
 	}
 }
 
-func TestADelayIsInTheRecord(t *testing.T) {
+func TestDelay_is_recorded(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2020, 5, 1, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		before, since time.Duration // from the beginning to the step, and from there to now
+		before, since time.Duration // from the start of the upgrade to that of the step, and from there to now
 		err           error
 		want          engine.Result
 		told          int
 	}{
 		"it commenced in time":                    {29 * time.Minute, 0, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
 		"it did, and the operator was down since": {29 * time.Minute, time.Hour, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
-		"it did not": {30 * time.Minute, 0, nil, engine.Done("it is late"), 1},
-		"it did not, and nobody can be told of it":  {time.Hour, 0, errors.New("down"), engine.WaitFor(time.Second, "NotDelivered", "not sent yet: down"), 1},
-		"nobody could be told of it for five hours": {time.Hour, 5 * time.Hour, errors.New("down"), engine.Skip("NotDelivered", "not sent within 5m0s: down"), 1},
+		"it did not":                   {30 * time.Minute, 0, nil, engine.Done("it is late"), 1},
+		"not in time, not delivered":   {time.Hour, 0, errors.New("down"), engine.WaitFor(time.Second, "NotDelivered", "not sent yet: down"), 1},
+		"not delivered for five hours": {time.Hour, 5 * time.Hour, errors.New("down"), engine.Skip("NotDelivered", "not sent within 5m0s: down"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,7 @@ import (
 
 var subject = corev1.ObjectReference{Kind: "UpgradeConfig", Namespace: "ns", Name: "cluster"}
 
-// receiver keeps what it is told, and answers with err.
+// receiver records notifications, and returns err.
 type receiver struct {
 	err      error
 	notified []notify.Notification
@@ -38,17 +38,17 @@ func TestSent(t *testing.T) {
 	}
 	cases := map[string]struct {
 		err   error
-		after time.Duration // since the step was first tried
+		after time.Duration // since the start of the step
 		want  engine.Result
 	}{
-		"it is told":                              {nil, 0, engine.Done("the upgrade has begun")},
-		"it is told at last":                      {nil, time.Hour, engine.Done("the upgrade has begun")},
-		"the receiver is down":                    {down, 0, notYet(time.Second)},
-		"the receiver has been down for a while":  {down, time.Minute, notYet(30 * time.Second)},
-		"the last try is when patience ends":      {down, 4 * time.Minute, notYet(time.Minute)},
-		"it is left just then":                    {down, 5 * time.Minute, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
-		"it is left if nobody looked for a while": {down, time.Hour, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
-		"the clock has jumped back":               {down, -time.Hour, notYet(time.Second)},
+		"it is told":                             {nil, 0, engine.Done("the upgrade has begun")},
+		"it is told at last":                     {nil, time.Hour, engine.Done("the upgrade has begun")},
+		"the receiver is down":                   {down, 0, notYet(time.Second)},
+		"the receiver has been down for a while": {down, time.Minute, notYet(30 * time.Second)},
+		"the last try is when patience ends":     {down, 4 * time.Minute, notYet(time.Minute)},
+		"it is left just then":                   {down, 5 * time.Minute, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
+		"skipped after a long pause":             {down, time.Hour, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
+		"the clock has jumped back":              {down, -time.Hour, notYet(time.Second)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -24,14 +24,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
-// version is a cluster that runs 4.4.6.
+// version returns the ClusterVersion of a cluster at 4.4.6.
 func version() client.Object {
 	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
 	v.Status.History = []configv1.UpdateHistory{{Version: "4.4.6", State: configv1.CompletedUpdate}}
 	return v
 }
 
-// operator is the machine config operator at a version.
+// operator returns the ClusterOperator of the machine config operator at a version.
 func operator(version string, progressing configv1.ConditionStatus) client.Object {
 	o := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "machine-config"}}
 	if version != "" {
@@ -41,7 +41,7 @@ func operator(version string, progressing configv1.ConditionStatus) client.Objec
 	return o
 }
 
-// pool is one of six machines, all updated, with changes.
+// pool returns a pool of six machines, all updated, with changes.
 func pool(name string, changes ...func(*mcfgv1.MachineConfigPool)) client.Object {
 	p := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 4}}
 	p.Spec.Configuration.Name = "rendered-" + name + "-2"
@@ -80,7 +80,7 @@ const (
 	annotationPrefix = "machineconfiguration.openshift.io/"
 )
 
-// node is one of a pool that has its configuration, with changes.
+// node returns a node of a pool, with its configuration, and with changes.
 func node(pool, name string, changes ...func(*corev1.Node)) client.Object {
 	config := "rendered-" + pool + "-2"
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -94,7 +94,8 @@ func node(pool, name string, changes ...func(*corev1.Node)) client.Object {
 	return n
 }
 
-// machineConfigState is what the machine config operator says of a node that it has begun with.
+// machineConfigState sets the state that the machine config daemon reports for a node whose update
+// has started.
 func machineConfigState(state, reason string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		n.Annotations[annotationPrefix+"currentConfig"] = strings.TrimSuffix(n.Annotations[annotationPrefix+"desiredConfig"], "2") + "1"
@@ -102,7 +103,7 @@ func machineConfigState(state, reason string) func(*corev1.Node) {
 	}
 }
 
-// notStarted is a node whose turn has not come yet.
+// notStarted sets the state of a node whose update has not started.
 func notStarted(n *corev1.Node) {
 	machineConfigState("Done", "")(n)
 	n.Annotations[annotationPrefix+"desiredConfig"] = n.Annotations[annotationPrefix+"currentConfig"]
@@ -162,7 +163,7 @@ func TestUpdated(t *testing.T) {
 				"nodes being drained: b (since 2026-03-01T12:00:00Z); "+
 				"nodes being updated: a (Working))"),
 		},
-		"a node of a pool that somebody made is not named twice": {
+		"node of a custom pool is named once": {
 			here(pool("infra", updating), pool("worker"),
 				node("infra", "i", machineConfigState("Working", ""), func(n *corev1.Node) { n.Labels[role+"worker"] = "" })),
 			engine.Wait("PoolsUpdating", "machine config pools updating: infra (3 of 6 machines; nodes being updated: i (Working))"),
@@ -175,7 +176,7 @@ func TestUpdated(t *testing.T) {
 			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Status.MachineCount = 7 })),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 7 machines)"),
 		},
-		"a node that nobody has told a configuration, and one of no pool, are nobody's": {
+		"nodes without a configuration and without a pool": {
 			here(pool("worker"),
 				node("worker", "windows", func(n *corev1.Node) { n.Annotations = nil }),
 				node("edge", "e", machineConfigState("Working", ""))),
@@ -189,7 +190,7 @@ func TestUpdated(t *testing.T) {
 			here(pool("worker", empty, unobserved)),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; not observed by the machine config operator yet)"),
 		},
-		"a paused one without machines leaves nobody behind": {
+		"paused pool without machines": {
 			here(pool("worker"), pool("zone", paused, empty, func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "rendered-zone-3" })),
 			engine.Done("all 2 machine config pools are updated"),
 		},
@@ -238,7 +239,7 @@ func TestUpdated(t *testing.T) {
 			[]client.Object{pool("worker"), version(), operator("", "False")},
 			engine.Wait("PoolsUpdating", `the machine config operator is at "", not at 4.4.6 yet`),
 		},
-		"nobody says where anything is": {
+		"objects without a status": {
 			[]client.Object{pool("worker"), &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}, operator("", "False")},
 			engine.Wait("PoolsUpdating", `the machine config operator is at "", not at an unnamed release yet`),
 		},
@@ -263,7 +264,7 @@ func TestUpdated(t *testing.T) {
 	}
 }
 
-func TestMessagesStayReadable(t *testing.T) {
+func TestMessages_are_bounded(t *testing.T) {
 	t.Parallel()
 	nonsense := strings.Repeat("b\x1b[31m\xff\u202eusy\n", 10_000)
 	all := []client.Object{version(), operator("4.4.6", "False")}
@@ -294,7 +295,7 @@ func TestMessagesStayReadable(t *testing.T) {
 	}
 }
 
-func TestPoolsThatCannotBeReadAreAnError(t *testing.T) {
+func TestPools_that_cannot_be_read_are_an_error(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection was refused")
 	for name, fails := range map[string]func(any) bool{

@@ -86,7 +86,7 @@ func TestFileIntegrityReinit(t *testing.T) {
 			want:    "requested new databases of masters, workers",
 			patches: map[string]string{"masters": asked(first), "workers": asked(first)},
 		},
-		"other namespaces are nobody's": {
+		"other namespaces": {
 			objects: []client.Object{integrity("shop", "workers", nil)},
 			want:    "nothing to do, there is no FileIntegrity in namespace openshift-file-integrity",
 		},
@@ -170,7 +170,7 @@ func withoutResourceVersion(t *testing.T, object client.Object, patch client.Pat
 	return string(rest)
 }
 
-func TestAClusterWithoutTheFileIntegrityOperatorHasNothingToDo(t *testing.T) {
+func TestFileIntegrity_without_the_operator_is_skipped(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"the kind was never known": &meta.NoKindMatchError{GroupKind: group.WithKind("FileIntegrity").GroupKind()},
@@ -187,9 +187,9 @@ func TestAClusterWithoutTheFileIntegrityOperatorHasNothingToDo(t *testing.T) {
 	}
 }
 
-// Each write fails in turn, before it was applied or after. The next look does
-// what lacks, and no database is made anew twice.
-func TestEachWriteFailedInTurnIsHealed(t *testing.T) {
+// Each write fails in turn, applied or not. The next pass does what is missing, and no database is
+// initialized twice.
+func TestFileIntegrity_retries_each_failed_write(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the connection was lost")
 	conflict := apierrors.NewConflict(group.WithResource("fileintegrities").GroupResource(), "a", errors.New("it was modified"))
@@ -236,7 +236,7 @@ func TestEachWriteFailedInTurnIsHealed(t *testing.T) {
 	}
 }
 
-// remake does what the File Integrity Operator does: it takes the annotation away.
+// remake acts like the File Integrity Operator: it removes the annotation.
 func remake(ctx context.Context, t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
 	done := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+reinitKey+`":null}}}`))
@@ -249,7 +249,7 @@ func remake(ctx context.Context, t *testing.T, c client.Client, object client.Ob
 	}
 }
 
-func TestWhatHasChangedMeanwhileIsLookedAtAgain(t *testing.T) {
+func TestFileIntegrity_reads_again_after_a_conflict(t *testing.T) {
 	t.Parallel()
 	changed := false
 	on := serve(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {

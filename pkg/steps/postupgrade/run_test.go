@@ -36,7 +36,7 @@ func TestDone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		names []string
 		err   error
-		after time.Duration // since the step was first tried
+		after time.Duration // since the start of the step
 		want  engine.Result
 	}{
 		"nothing is configured":                    {nil, down, 0, engine.Skip("NotConfigured", "no procedures are configured")},
@@ -46,7 +46,7 @@ func TestDone(t *testing.T) {
 		"it has not been possible for a while":     {reinit, down, 4 * time.Minute, notYet(2 * time.Minute)},
 		"the last try is when patience ends":       {reinit, down, 9 * time.Minute, notYet(time.Minute)},
 		"it is left just then":                     {reinit, down, 10 * time.Minute, left},
-		"it is left if nobody looked for a while":  {reinit, down, time.Hour, left},
+		"skipped after a long pause":               {reinit, down, time.Hour, left},
 		"the clock has jumped back":                {reinit, down, -time.Hour, notYet(time.Second)},
 		"one that does not exist keeps none":       {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure")},
 		"each that cannot be done is named":        {[]string{"Dance", "FileIntegrityReinit"}, down, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure; %s", trouble)},
@@ -63,7 +63,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-func TestAllProceduresCanBeConfiguredAndNoOthers(t *testing.T) {
+func TestProcedures_match_the_configuration(t *testing.T) {
 	t.Parallel()
 	settings := new(config.Config).Settings()
 	at := slices.IndexFunc(settings, func(s config.Setting) bool { return s.Path == "postUpgrade.procedures" })
@@ -72,8 +72,8 @@ func TestAllProceduresCanBeConfiguredAndNoOthers(t *testing.T) {
 	}
 }
 
-// An API server that does not answer is an error too, not a wait for ever.
-func TestACallThatTakesTooLongIsLeftInTheEnd(t *testing.T) {
+// An API server that does not respond is an error, too, and does not block forever.
+func TestProcedure_that_takes_too_long_ends(t *testing.T) {
 	t.Parallel()
 	on := serve(t, interceptor.Funcs{List: func(ctx context.Context, _ client.WithWatch, _ client.ObjectList, _ ...client.ListOption) error {
 		if _, bounded := ctx.Deadline(); !bounded {

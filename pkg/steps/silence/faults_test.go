@@ -18,8 +18,7 @@ import (
 
 type ctx = context.Context
 
-// run takes a window from its beginning to its end, for an hour in which it is
-// looked at every five minutes.
+// run opens a window, keeps it alive every five minutes for an hour, and closes it.
 func (w *world) run() {
 	w.t.Helper()
 	w.settle(func() engine.UpgradeStep { return w.window(named).Open() })
@@ -40,7 +39,7 @@ func (w *world) run() {
 	w.mustBeActive(0)
 }
 
-func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
+func TestFaults_of_each_request(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]fault{"it is lost": lost, "its answer is lost": mute, "it is carried out but refused": odd, "it is refused": fails} {
 		for _, dies := range []bool{false, true} {
@@ -74,7 +73,7 @@ func TestEachRequestMayFailOnceInEachWay(t *testing.T) {
 	}
 }
 
-func TestEachRequestAndTheOneAfterItMayFail(t *testing.T) {
+func TestFaults_of_two_requests_in_a_row(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth < 20; nth++ {
 		w := newWorld(t)
@@ -92,8 +91,8 @@ func TestEachRequestAndTheOneAfterItMayFail(t *testing.T) {
 	}
 }
 
-// TestWhateverHappensNoSilenceOutlivesItsWindow lets anything go wrong, in any order.
-func TestWhateverHappensNoSilenceOutlivesItsWindow(t *testing.T) {
+// Requests fail at random.
+func TestFaults_leave_no_silence(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
@@ -128,7 +127,7 @@ func TestWhateverHappensNoSilenceOutlivesItsWindow(t *testing.T) {
 		if _, err := w.keepAlive(named); err != nil {
 			r.Fatalf("kept: %v", err)
 		}
-		if n := len(w.active()); n < 1 || n > 4 { // a memory may be of the other scope, until the half-life
+		if n := len(w.active()); n < 1 || n > 4 { // until half of the lease, the throttle may keep the result for the other scope
 			r.Fatalf("%d silences are in force", n)
 		}
 		w.pass(15 * time.Minute)

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
-func TestWhatIsSilenced(t *testing.T) {
+func TestWindow_matchers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got := w.call(w.window(named).Open(), 0)
@@ -71,7 +71,7 @@ func matchesAll(matchers []alertmanager.Matcher, labels map[string]string) bool 
 	return true
 }
 
-func TestASilenceSaysWhoseItIs(t *testing.T) {
+func TestSilence_names_its_owner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(silence.Scope{Severities: []string{"warn.ing", "info", "info"}, Namespaces: []string{"a+b*"}}).Open(), 0)
@@ -88,7 +88,7 @@ func TestASilenceSaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestOneSilenceLastsForAsLongAsItIsKept(t *testing.T) {
+func TestSilence_lasts_while_it_is_kept_alive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(wide).Open(), 0)
@@ -114,7 +114,7 @@ func TestOneSilenceLastsForAsLongAsItIsKept(t *testing.T) {
 	w.mustBeActive(0)
 }
 
-func TestAKeeperAsksToBeCalledAtTheHalfLife(t *testing.T) {
+func TestKeepAlive_requests_a_pass_at_half_of_the_lease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(wide).Open(), 0)
@@ -129,7 +129,7 @@ func TestAKeeperAsksToBeCalledAtTheHalfLife(t *testing.T) {
 	}
 }
 
-func TestTheSilencesAreWhatTheyShouldBeWhateverIsThere(t *testing.T) {
+func TestSilences_are_reconciled_from_any_state(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		before func(t *testing.T, w *world)
@@ -194,7 +194,7 @@ func createTwice(w *world, longer time.Duration) {
 	w.mustBeActive(2)
 }
 
-func TestOfTwoTheOneThatLastsLongerIsKept(t *testing.T) {
+func TestSilences_the_longest_duplicate_is_kept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(wide).Open(), 0)
@@ -210,7 +210,7 @@ func TestOfTwoTheOneThatLastsLongerIsKept(t *testing.T) {
 	}
 }
 
-func TestAlertmanagerIsDown(t *testing.T) {
+func TestAlertmanager_is_down(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.setFault(func(int) fault { return fails })
@@ -234,7 +234,7 @@ func TestAlertmanagerIsDown(t *testing.T) {
 	}
 }
 
-func TestAKeeperTriesOnceAMinuteWhileAlertmanagerIsDown(t *testing.T) {
+func TestKeepAlive_retries_once_a_minute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.setFault(func(int) fault { return fails })
@@ -254,7 +254,7 @@ func TestAKeeperTriesOnceAMinuteWhileAlertmanagerIsDown(t *testing.T) {
 	w.mustBeActive(1)
 }
 
-func TestAKeeperNeverStopsWhatItKeeps(t *testing.T) {
+func TestKeepAlive_never_blocks_its_step(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.setFault(func(int) fault { return lost })
@@ -281,7 +281,7 @@ func TestAKeeperNeverStopsWhatItKeeps(t *testing.T) {
 	}
 }
 
-func TestNothingIsAskedWhereThereIsNothingToDo(t *testing.T) {
+func TestNoRequest_without_anything_to_do(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nobody := &silence.Silencer{}
@@ -289,13 +289,13 @@ func TestNothingIsAskedWhereThereIsNothingToDo(t *testing.T) {
 		step engine.UpgradeStep
 		want engine.Result
 	}{
-		"opened, nobody to ask":       {nobody.Window(testAttempt, "X", wide, settings).Open(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
-		"kept, nobody to ask":         {nobody.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
-		"ended, nobody to ask":        {nobody.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
-		"all ended, nobody to ask":    {nobody.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "no Alertmanager is configured")},
-		"opened, nothing to silence":  {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
-		"kept, nothing to keep":       {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
-		"namespaces alone are no one": {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+		"open without Alertmanager":       {nobody.Window(testAttempt, "X", wide, settings).Open(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
+		"keep alive without Alertmanager": {nobody.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
+		"close without Alertmanager":      {nobody.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
+		"close all without Alertmanager":  {nobody.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "no Alertmanager is configured")},
+		"opened, nothing to silence":      {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+		"kept, nothing to keep":           {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
+		"namespaces alone are no one":     {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
 	} {
 		if got := w.call(tc.step, 0); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
@@ -306,7 +306,7 @@ func TestNothingIsAskedWhereThereIsNothingToDo(t *testing.T) {
 	}
 }
 
-func TestTheCleanUpEndsAllThatWasMadeForTheUpgradeConfigAndNothingElse(t *testing.T) {
+func TestCloseAll_ends_the_silences_of_the_UpgradeConfig_only(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
@@ -324,7 +324,7 @@ func TestTheCleanUpEndsAllThatWasMadeForTheUpgradeConfigAndNothingElse(t *testin
 	}
 }
 
-func TestAnUpgradeThatIsLetGoOfLeavesNoSilencesUnlessAlertmanagerIsOutOfReach(t *testing.T) {
+func TestCloseNow_ends_silences_unless_Alertmanager_is_down(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
@@ -339,10 +339,10 @@ func TestAnUpgradeThatIsLetGoOfLeavesNoSilencesUnlessAlertmanagerIsOutOfReach(t 
 	w.mustBeActive(3)
 	w.silencer().CloseNow(t.Context(), testAttempt)
 	w.mustBeActive(1)
-	(&silence.Silencer{}).CloseNow(t.Context(), testAttempt) // there is nobody to ask
+	(&silence.Silencer{}).CloseNow(t.Context(), testAttempt) // without Alertmanager
 }
 
-func TestTheAlertsAreToldAgainIfTheOperatorIsGone(t *testing.T) {
+func TestSilence_expires_without_the_operator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
@@ -353,7 +353,7 @@ func TestTheAlertsAreToldAgainIfTheOperatorIsGone(t *testing.T) {
 	}
 }
 
-func TestAWindowIsEndedAndTheOthersAreNot(t *testing.T) {
+func TestClose_ends_one_window_only(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
@@ -364,7 +364,7 @@ func TestAWindowIsEndedAndTheOthersAreNot(t *testing.T) {
 	w.mustBeActive(1)
 }
 
-func TestWhatIsRememberedDoesNotOutliveAClockThatJumpsBack(t *testing.T) {
+func TestKeepAlive_after_the_clock_jumps_back(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(wide).Open(), 0)
