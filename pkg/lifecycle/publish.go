@@ -104,7 +104,7 @@ func (s *scope[T]) publishStatus(ctx context.Context) {
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeHeld", c.Message, c.Message)
 	}
 	for _, step := range s.recoveredSteps() {
-		s.publishOnce(ctx, corev1.EventTypeNormal, "UpgradeRecovered", step, step+" was slow and is done")
+		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeRecovered", step, step+" was slow and is done")
 	}
 }
 

@@ -22,9 +22,9 @@ type example struct {
 // examples are the examples, by the type of the event.
 var examples = map[string]example{
 	TypeStarted:   {milestone: engine.MilestoneStarted, message: "the upgrade to 4.4.6 starts"},
-	TypeDelayed:   {corev1.EventTypeWarning, "", "the upgrade to 4.4.6 did not commence within 15m of its beginning", engine.MilestoneDelayed, ""},
-	TypeStalled:   {corev1.EventTypeWarning, "", "AllWorkerNodesUpgraded began at 2020-06-20T13:00:00Z and takes longer than it should", notify.MilestoneStalled, ""},
-	TypeRecovered: {milestone: notify.MilestoneRecovered, message: "AllWorkerNodesUpgraded was slow and is done"},
+	TypeDelayed:   {corev1.EventTypeWarning, "", "the upgrade to 4.4.6 has not commenced within 15m of its start", engine.MilestoneDelayed, ""},
+	TypeStalled:   {corev1.EventTypeWarning, "", "AllWorkerNodesUpgraded started at 2020-06-20T13:00:00Z and is slow: machine config pools updating: worker (3 of 6 machines)", notify.MilestoneStalled, ""},
+	TypeRecovered: {corev1.EventTypeWarning, "", "AllWorkerNodesUpgraded was slow and is done", notify.MilestoneRecovered, ""},
 	TypeCompleted: {milestone: engine.MilestoneCompleted, message: "the upgrade to 4.4.6 is complete"},
 	TypeFailed: {
 		corev1.EventTypeWarning, "", "the upgrade to 4.4.6 has failed: CommenceUpgrade: not commenced by 2020-06-20T12:30:00Z, when the window closed",
@@ -36,11 +36,11 @@ var examples = map[string]example{
 	},
 	TypeSkipped:     {milestone: engine.MilestoneSkipped, message: "the upgrade to 4.4.6 was skipped: PreHealthCheck: nodes not ready: worker-2"},
 	TypeStepWaiting: {reason: "ClusterUnhealthy", message: "nodes not ready: worker-2", step: "PreHealthCheck"},
-	TypeStepUnknown: {corev1.EventTypeWarning, "CannotObserve", "asking Prometheus: there is no answer within 10s", "", "PreHealthCheck"},
-	TypeStepDone:    {reason: engine.ReasonDone, message: "the cluster version operator accepted 4.4.6", milestone: engine.MilestoneCommenced, step: "CommenceUpgrade"},
+	TypeStepUnknown: {corev1.EventTypeWarning, "CannotObserve", "querying alerts from https://prometheus.example.com: no response within 10s", "", "PreHealthCheck"},
+	TypeStepDone:    {reason: engine.ReasonDone, message: "the cluster version operator has accepted 4.4.6", milestone: engine.MilestoneCommenced, step: "CommenceUpgrade"},
 	TypeStepSkipped: {reason: "NotConfigured", message: "no Alertmanager is configured", step: "ControlPlaneMaintWindow"},
 	TypeStepFailed:  {corev1.EventTypeWarning, "WindowMissed", "not commenced by 2020-06-20T12:30:00Z, when the window closed", "", "CommenceUpgrade"},
-	TypeNotice:      {corev1.EventTypeWarning, "WindowMissed", "the window closed at 2020-06-20T12:30:00Z, and the upgrade had not begun", "", ""},
+	TypeNotice:      {corev1.EventTypeWarning, "WindowMissed", "the upgrade did not start by 2020-06-20T12:30:00Z, when its window closed", "", ""},
 }
 
 // Example returns an event of that type, as it is sent.
