@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -191,8 +192,8 @@ func (w *World) deletePod(pod *corev1.Pod, seconds *int64) error {
 	if period == 0 && len(pod.Finalizers) == 0 {
 		return w.store.Delete(gvr, pod.Namespace, pod.Name)
 	}
-	if pod.DeletionTimestamp != nil {
-		return nil
+	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= period {
+		return nil // a grace period is never extended
 	}
 	pod.DeletionGracePeriodSeconds = &period
 	pod.DeletionTimestamp = new(metav1.NewTime(w.now))
@@ -221,17 +222,18 @@ func (w *World) createSub(ctx context.Context, api client.Client, sub string, ob
 	return w.evict(pod, eviction)
 }
 
-// evict serves the Eviction API: a PodDisruptionBudget that allows no disruption refuses.
+// evict serves the Eviction API: a PodDisruptionBudget that allows no disruption refuses, whether
+// the preconditions hold or not.
 func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
-	var seconds *int64
-	if o := eviction.DeleteOptions; o != nil {
-		seconds = o.GracePeriodSeconds
-		if o.Preconditions != nil && o.Preconditions.UID != nil && *o.Preconditions.UID != pod.UID {
+	remove := func() error {
+		options := ptr.Deref(eviction.DeleteOptions, metav1.DeleteOptions{})
+		if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("the UID in the precondition does not match"))
 		}
+		return w.deletePod(pod.DeepCopy(), options.GracePeriodSeconds)
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != "" {
-		return w.deletePod(pod.DeepCopy(), seconds)
+		return remove()
 	}
 	budgets := w.budgetsOf(pod)
 	switch {
@@ -240,14 +242,16 @@ func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 	case len(budgets) == 1:
 		budget := budgets[0].DeepCopy()
 		if budget.Status.DisruptionsAllowed < 1 {
-			return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+			refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
+			refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}}
+			return refusal
 		}
 		budget.Status.DisruptionsAllowed--
 		if err := w.store.Update(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), budget, budget.Namespace); err != nil {
 			return err
 		}
 	}
-	return w.deletePod(pod.DeepCopy(), seconds)
+	return remove()
 }
 
 func (w *World) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {

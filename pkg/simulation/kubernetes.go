@@ -34,6 +34,40 @@ func KubeControllerManager() *Program {
 	}
 }
 
+// EnableKubelets has each pod that is deleted terminate after the time that the function returns,
+// or after its grace period if that is shorter. A negative time means that it never terminates.
+func (w *World) EnableKubelets(shutdown func(*corev1.Pod) time.Duration) {
+	w.Observe(func(change Change) {
+		pod, ok := change.New.(*corev1.Pod)
+		if !ok || pod.DeletionTimestamp == nil || grace(pod) == 0 {
+			return
+		}
+		if d := shutdown(pod); d >= 0 {
+			w.After(min(d, grace(pod)), func() { w.terminate(client.ObjectKeyFromObject(pod), pod.UID) })
+		}
+	})
+}
+
+// terminate ends the containers of a pod. It is gone if no finalizer keeps it.
+func (w *World) terminate(key client.ObjectKey, uid types.UID) {
+	gvr := corev1.SchemeGroupVersion.WithResource("pods")
+	stored, ok := w.store.get(gvr, key).(*corev1.Pod)
+	if !ok || stored.UID != uid {
+		return
+	}
+	pod := stored.DeepCopy()
+	pod.DeletionGracePeriodSeconds = new(int64(0))
+	err := w.as("kubelet", func() error {
+		if len(pod.Finalizers) == 0 {
+			return w.store.Delete(gvr, key.Namespace, key.Name)
+		}
+		return w.store.Update(gvr, pod, key.Namespace)
+	})
+	if err != nil {
+		w.Fail(fmt.Errorf("terminating pod %s: %w", key, err))
+	}
+}
+
 // EnableGarbageCollection deletes the dependents of each deleted object, in the background.
 func (w *World) EnableGarbageCollection() {
 	c := w.Client("garbage-collector")

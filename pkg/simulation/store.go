@@ -170,7 +170,7 @@ func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, name
 	object.SetUID(old.GetUID())
 	object.SetCreationTimestamp(old.GetCreationTimestamp())
 	object.SetGeneration(old.GetGeneration())
-	if old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil {
+	if object.GetDeletionTimestamp() != nil && (old.GetDeletionTimestamp() == nil || grace(object) < grace(old)) {
 		object.SetDeletionTimestamp(new(metav1.NewTime(s.world.now.Truncate(time.Second).Add(grace(object)))))
 		object.SetGeneration(old.GetGeneration() + 1)
 	} else {

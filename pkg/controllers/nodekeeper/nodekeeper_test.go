@@ -23,9 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
+func TestWholeDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("keep", "guarded"))
 	w.addPod("plain")
@@ -40,31 +41,31 @@ func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 	if diff := cmp.Diff([]string{"patch Node"}, w.resetRequests()); diff != "" { // records the first sighting
 		t.Errorf("requests before the first deadline (-want +got):\n%s", diff)
 	}
-	w.advance(time.Second)
+	w.Advance(time.Second)
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{
-		"list *v1.PartialObjectMetadataList", "get *v1.Node",
+		"list PodList", "get Node",
 		"evict shop/ending",
-		"evict shop/plain", "list *v1.PodDisruptionBudgetList", "create Event", "create Event", "delete shop/plain",
+		"evict shop/plain", "list PodDisruptionBudgetList", "create Event", "create Event", "delete shop/plain",
 	}, w.resetRequests()); diff != "" {
 		t.Errorf("requests at the first deadline (-want +got):\n%s", diff)
 	}
 	if got := w.remainingPods(); got != "daemon ending† guarded plain†" {
-		t.Errorf("after the first deadline there are %s", got)
+		t.Errorf("pods after the first deadline: %s", got)
 	}
 	w.runUntil(47 * time.Minute)
 	if got := w.remainingPods(); got != "daemon guarded" {
-		t.Errorf("after the grace period there are %s", got)
+		t.Errorf("pods after the grace period: %s", got)
 	}
 	w.runUntil(2*time.Hour - time.Second)
 	if got := w.remainingPods(); got != "daemon guarded" {
-		t.Errorf("before the second deadline there are %s", got)
+		t.Errorf("pods before the second deadline: %s", got)
 	}
 	w.runUntil(2*time.Hour + time.Minute)
 	if got := w.remainingPods(); got != "daemon" {
-		t.Errorf("after the second deadline there are %s", got)
+		t.Errorf("pods after the second deadline: %s", got)
 	}
 	if diff := cmp.Diff([]string{
 		"DrainForced Pod plain: pod shop/plain is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was still there nodeDrain.timeOut after the drain had begun",
@@ -90,7 +91,7 @@ func TestADrainFromItsBeginningToItsEnd(t *testing.T) {
 	}
 }
 
-// denies is an admission webhook that denies what begins so.
+// denies returns an admission webhook that denies the requests with these prefixes.
 func denies(what ...string) func(string) error {
 	return func(request string) error {
 		if slices.ContainsFunc(what, func(w string) bool { return strings.HasPrefix(request, w) }) {
@@ -100,31 +101,31 @@ func denies(what ...string) func(string) error {
 	}
 }
 
-func TestNodesThatAreLeftAlone(t *testing.T) {
+func TestIgnoredNodes(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*world){
-		"no attempt is active": func(w *world) { w.attempts = nil },
-		"somebody has cordoned the node": func(w *world) {
+		"no active attempt": func(w *world) { w.attempts = nil },
+		"cordoned by hand": func(w *world) {
 			w.changeNode(func(n *corev1.Node) { n.Annotations = nil })
 		},
-		"the machine API has cordoned the node to delete it": func(w *world) {
+		"cordoned by the machine API": func(w *world) {
 			w.changeNode(func(n *corev1.Node) {
 				n.Annotations = map[string]string{"machine.openshift.io/machine": "openshift-machine-api/worker-0"}
 			})
 		},
-		"the autoscaler has cordoned the node to delete it": func(w *world) {
+		"cordoned by the autoscaler": func(w *world) {
 			w.changeNode(func(n *corev1.Node) {
 				n.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "uncordon-r-1"
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule})
 			})
 		},
-		"the node is drained": func(w *world) {
+		"drained node": func(w *world) {
 			w.changeNode(func(n *corev1.Node) {
 				n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
 			})
 		},
-		"the node is uncordoned": func(w *world) { w.changeNode(uncordoned) },
-		"the node is gone": func(w *world) {
+		"uncordoned node": func(w *world) { w.changeNode(uncordoned) },
+		"deleted node": func(w *world) {
 			if err := w.api.Delete(w.t.Context(), draining()); err != nil {
 				w.t.Fatal(err)
 			}
@@ -137,7 +138,7 @@ func TestNodesThatAreLeftAlone(t *testing.T) {
 			change(w)
 			w.runUntil(5 * time.Hour)
 			if requests := w.resetRequests(); len(requests) > 0 || w.remainingPods() != "plain" {
-				t.Errorf("it asked for %q and left %s", requests, w.remainingPods())
+				t.Errorf("requests %q, remaining pods %s", requests, w.remainingPods())
 			}
 		})
 	}
@@ -205,16 +206,16 @@ func TestDrainStart(t *testing.T) {
 			w.restart() // the sighting is recorded
 			w.runUntil(tc.want - time.Millisecond)
 			if got := w.remainingPods(); got != "plain" {
-				t.Errorf("before the deadline there is %s", got)
+				t.Errorf("before the deadline remaining pods: %s", got)
 			}
 			w.runUntil(tc.want + time.Second)
 			if got := w.remainingPods(); got != "plain†" {
-				t.Errorf("after the deadline there is %s", got)
+				t.Errorf("after the deadline remaining pods: %s", got)
 			}
 			w.changeNode(uncordoned)
 			w.runUntil(2 * time.Hour)
 			if hasFirstSeen(w.node()) {
-				t.Errorf("after the drain the annotation is left behind: %v", w.node().Annotations)
+				t.Errorf("after the drain the annotation was not removed: %v", w.node().Annotations)
 			}
 		})
 	}
@@ -236,7 +237,7 @@ func TestDrainStart_restarts(t *testing.T) {
 	}
 	w.runUntil(45*time.Minute + time.Second)
 	if got := w.remainingPods(); got != "plain†" {
-		t.Errorf("after the deadline there is %s", got)
+		t.Errorf("after the deadline remaining pods: %s", got)
 	}
 }
 
@@ -249,11 +250,11 @@ func TestDrainStart_nextDrain(t *testing.T) {
 	w.changeNode(func(n *corev1.Node) { n.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "drain-r-3" })
 	w.runUntil(3*time.Hour - time.Second)
 	if got := w.remainingPods(); got != "guarded" {
-		t.Errorf("before the deadline of the second drain there is %s", got)
+		t.Errorf("before the deadline of the second drain remaining pods: %s", got)
 	}
 	w.runUntil(3*time.Hour + time.Minute)
 	if got := w.remainingPods(); got != "" {
-		t.Errorf("after the deadline of the second drain there is %s", got)
+		t.Errorf("after the deadline of the second drain remaining pods: %s", got)
 	}
 }
 
@@ -285,11 +286,11 @@ func TestNodeNotReady(t *testing.T) {
 		pod        func(*pod)
 		remaining  string
 	}{
-		"a pod that does not terminate":    {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}, func(p *pod) { p.hung = true }, "pod†"},
-		"a node of unknown state":          {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}, func(p *pod) { p.hung = true }, "pod†"},
-		"a node without a condition":       {nil, func(p *pod) { p.hung = true }, "pod†"},
-		"a pod without a grace period":     {nil, func(p *pod) { p.grace, p.hung = 0, true }, "pod"},
-		"such a pod that a budget selects": {nil, func(p *pod) { p.grace, p.hung, p.Labels = 0, true, map[string]string{"app": "guarded"} }, "pod"},
+		"a pod that does not terminate": {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}, func(p *pod) { p.hung = true }, "pod†"},
+		"a node of unknown state":       {[]corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}, func(p *pod) { p.hung = true }, "pod†"},
+		"a node without a condition":    {nil, func(p *pod) { p.hung = true }, "pod†"},
+		"a pod without a grace period":  {nil, func(p *pod) { p.grace, p.hung = 0, true }, "pod"},
+		"a protected one":               {nil, func(p *pod) { p.grace, p.hung, p.Labels = 0, true, map[string]string{"app": "guarded"} }, "pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -315,55 +316,58 @@ func TestNodeNotReady(t *testing.T) {
 			})
 			w.runUntil(10*time.Hour + 10*time.Minute)
 			if got := w.remainingPods(); got != "" {
-				t.Errorf("once the node is ready there is %s", got)
+				t.Errorf("once the node is ready remaining pods: %s", got)
 			}
 		})
 	}
 }
 
-func TestWhatWasNotedOnANodeGoesWithTheUpgrade(t *testing.T) {
+func TestFirstSightingIsRemovedAfterTheUpgrade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.changeNode(withoutTime)
 	w.runUntil(time.Minute)
 	if !hasFirstSeen(w.node()) {
-		t.Fatal("nothing was noted")
+		t.Fatal("the first sighting was not recorded")
 	}
 	w.attempts = nil
 	w.runUntil(2 * time.Minute)
 	if hasFirstSeen(w.node()) {
-		t.Error("the annotation is left behind")
+		t.Error("the annotation was not removed")
 	}
 }
 
-func TestAPodThatABudgetGuardsIsHeldWhateverTheEvictionAPISays(t *testing.T) {
+func TestProtectedPodIsHeldUntilItsDeadline(t *testing.T) {
 	t.Parallel()
 	for name, budgets := range map[string][]client.Object{
-		"by one budget":               {budget("a", "pod")},
-		"by several, which overlap":   {budget("a", "pod"), budget("b", "pod", "other")},
-		"by one with no label at all": {&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}},
+		"one budget":                    {budget("a", "pod")},
+		"overlapping budgets":           {budget("a", "pod"), budget("b", "pod", "other")},
+		"budget with an empty selector": {&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}},
 	} {
-		for _, unseen := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, unseen by the cache: %t", name, unseen), func(t *testing.T) {
+		for _, lags := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, lagging cache: %t", name, lags), func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, budgets...)
+				w := newWorld(t)
+				if lags {
+					w.process.Lag("PodDisruptionBudget", 24*time.Hour)
+				}
+				w.must(w.Add(budgets...))
 				w.addPod("pod")
-				w.unseen = map[string]bool{"a": unseen, "b": unseen}
 				w.runUntil(2*time.Hour - time.Second)
 				if got := w.remainingPods(); got != "pod" {
-					t.Errorf("before its time there is %s", got)
+					t.Errorf("before its time remaining pods: %s", got)
 				}
-				w.unseen = nil
+				w.process.Lag("PodDisruptionBudget", 0)
 				w.runUntil(2*time.Hour + time.Minute)
 				if got := w.remainingPods(); got != "" {
-					t.Errorf("after its time there is %s", got)
+					t.Errorf("after its time remaining pods: %s", got)
 				}
 			})
 		}
 	}
 }
 
-func TestAPodThatItsBudgetLetsGoIsEvictedAndNotForced(t *testing.T) {
+func TestProtectedPodIsEvictedIfItsBudgetAllows(t *testing.T) {
 	t.Parallel()
 	generous := budget("a", "pod")
 	generous.Status.DisruptionsAllowed = 1
@@ -371,62 +375,62 @@ func TestAPodThatItsBudgetLetsGoIsEvictedAndNotForced(t *testing.T) {
 	w.addPod("pod")
 	w.runUntil(2*time.Hour + time.Second)
 	if got := w.remainingPods(); got != "pod†" {
-		t.Errorf("there is %s", got)
+		t.Errorf("remaining pods: %s", got)
 	}
 	if events := w.events(); len(events) > 0 {
-		t.Errorf("it told %q", events)
+		t.Errorf("Events: %q", events)
 	}
 	if diff := cmp.Diff(map[string]float64{"node_drain_blocked worker-0": 1}, w.series()); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
 }
 
-func TestATimeoutOfZeroForcesAtOnce(t *testing.T) {
+func TestTimeoutOfZero(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
 	w.attempts[0].PDBTimeout = 0
 	w.addPod("plain")
 	w.addPod("guarded")
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "guarded† plain" {
-		t.Errorf("there are %s (%v)", w.remainingPods(), err)
+		t.Errorf("remaining pods: %s (%v)", w.remainingPods(), err)
 	}
 }
 
-func TestWithoutATimeoutABudgetHoldsForEver(t *testing.T) {
+func TestWithoutTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
 	w.attempts[0].PDBTimeout = -1
 	w.addPod("guarded")
 	w.runUntil(10 * time.Hour)
 	if w.remainingPods() != "guarded" {
-		t.Errorf("there are %s", w.remainingPods())
+		t.Errorf("remaining pods: %s", w.remainingPods())
 	}
 }
 
-func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
+func TestBlockedPodsAreReported(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		pod     func(*pod)
 		refuse  func(string) error
-		told    string
+		message string
 		counted float64 // forced for having not ended
 	}{
 		"a pod with finalizers": {
-			pod:  func(p *pod) { p.Finalizers = []string{"example.com/keep"} },
-			told: "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
+			pod:     func(p *pod) { p.Finalizers = []string{"example.com/keep"} },
+			message: "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
 		},
 		"a pod that neither ends nor has lost its finalizers": {
 			pod:     func(p *pod) { p.Finalizers, p.hung = []string{"example.com/keep"}, true },
-			told:    "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
+			message: "it has ended and is kept by finalizers, which only their owners may remove: example.com/keep",
 			counted: 1,
 		},
 		"a pod of the platform": {
-			pod:  func(p *pod) { p.Namespace = "openshift-shop" },
-			told: "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)",
+			pod:     func(p *pod) { p.Namespace = "openshift-shop" },
+			message: "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)",
 		},
 		"a pod whose deletion is denied": {
-			refuse: denies("evict", "delete"),
-			told:   "its deletion was refused: pods is forbidden: admission webhook [31m denied the request",
+			refuse:  denies("evict", "delete"),
+			message: "its deletion was refused: pods is forbidden: admission webhook [31m denied the request",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -440,7 +444,7 @@ func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
 			w.refuse = tc.refuse
 			w.runUntil(5 * time.Hour)
 			if w.remainingPods() == "" {
-				t.Fatal("it was forced")
+				t.Fatal("the pod was forced")
 			}
 			var stuck []string
 			for _, e := range w.events() {
@@ -449,7 +453,7 @@ func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
 					stuck = append(stuck, strings.Fields(e)[1]+": "+why)
 				}
 			}
-			if diff := cmp.Diff([]string{"Pod: " + tc.told, "Node: " + tc.told}, stuck); diff != "" {
+			if diff := cmp.Diff([]string{"Pod: " + tc.message, "Node: " + tc.message}, stuck); diff != "" {
 				t.Errorf("Events (-want +got):\n%s", diff)
 			}
 			want := map[string]float64{"node_drain_blocked worker-0": 1}
@@ -459,31 +463,35 @@ func TestWhatCannotBeForcedIsToldOnceAndShown(t *testing.T) {
 			if diff := cmp.Diff(want, w.series()); diff != "" {
 				t.Errorf("metrics (-want +got):\n%s", diff)
 			}
-			for _, p := range w.pods {
+			for _, p := range w.pods() {
 				if len(p.Finalizers) == 0 && tc.counted > 0 {
-					t.Error("its finalizers were removed")
+					t.Error("the finalizers were removed")
 				}
 			}
 		})
 	}
 }
 
-func TestNoSeriesIsLeftBehind(t *testing.T) {
+func TestSeriesAreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*world){
-		"the node is drained": func(w *world) {
+		"drained node": func(w *world) {
 			w.changeNode(func(n *corev1.Node) {
 				n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
 			})
 		},
-		"the node is uncordoned": func(w *world) { w.changeNode(uncordoned) },
-		"the node is deleted": func(w *world) {
+		"uncordoned node": func(w *world) { w.changeNode(uncordoned) },
+		"deleted node": func(w *world) {
 			if err := w.api.Delete(w.t.Context(), draining()); err != nil {
 				w.t.Fatal(err)
 			}
 		},
-		"no attempt is active": func(w *world) { w.attempts = nil },
-		"the pod is gone":      func(w *world) { clear(w.pods) },
+		"no active attempt": func(w *world) { w.attempts = nil },
+		"deleted pod": func(w *world) {
+			for _, p := range w.pods() {
+				w.deletePod(&p)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -502,7 +510,7 @@ func TestNoSeriesIsLeftBehind(t *testing.T) {
 	}
 }
 
-func TestPodsAreAskedForAtABoundedPace(t *testing.T) {
+func TestListsOfPodsAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
 	w.addPod("guarded")
@@ -514,47 +522,46 @@ func TestPodsAreAskedForAtABoundedPace(t *testing.T) {
 		}
 	}
 	w.runUntil(75 * time.Minute)
-	lists := slices.DeleteFunc(w.resetRequests(), func(what string) bool { return what != "list *v1.PartialObjectMetadataList" })
+	lists := slices.DeleteFunc(w.resetRequests(), func(what string) bool { return what != "list PodList" })
 	if len(lists) > 31 {
-		t.Errorf("in half an hour, pods were listed %d times", len(lists))
+		t.Errorf("%d lists of pods in half an hour", len(lists))
 	}
 }
 
-func TestAChangedTimeIsHeededBeforeTheNextLook(t *testing.T) {
+func TestChangedTimeouts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, budget("a", "guarded"))
 	w.addPod("guarded")
 	w.runUntil(46*time.Minute + time.Second)
 	w.attempts[0].PDBTimeout = 46 * time.Minute
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "guarded†" {
-		t.Errorf("another PDBForceDrainTimeout: there is %s (%v)", w.remainingPods(), err)
+		t.Errorf("another PDBForceDrainTimeout: remaining pods: %s (%v)", w.remainingPods(), err)
 	}
 
 	w = newWorld(t)
 	w.addPod("plain")
 	if next, err := w.reconcile(); next != 5*time.Minute || err != nil {
-		t.Errorf("another nodeDrain.timeOut is noticed after %s (%v)", next, err)
+		t.Errorf("the next reconcile is after %s (%v)", next, err)
 	}
 	w.config.TimeOut.Duration = time.Minute
-	w.advance(5 * time.Minute)
+	w.Advance(5 * time.Minute)
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "plain†" {
-		t.Errorf("another nodeDrain.timeOut: there is %s (%v)", w.remainingPods(), err)
+		t.Errorf("another nodeDrain.timeOut: remaining pods: %s (%v)", w.remainingPods(), err)
 	}
 }
 
-// TestANodeThatTheCacheIsBehindOn shows nodekeeper a node as it was, while its
-// pods are those that were put there since.
-func TestANodeThatTheCacheIsBehindOn(t *testing.T) {
+// TestStaleNode reconciles an outdated state of a node, the pods of which are newer.
+func TestStaleNode(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Node){
-		"it was uncordoned": uncordoned,
-		"it was drained": func(n *corev1.Node) {
+		"uncordoned": uncordoned,
+		"drained": func(n *corev1.Node) {
 			n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
 		},
-		"it was uncordoned and cordoned again": func(n *corev1.Node) {
+		"cordoned again": func(n *corev1.Node) {
 			n.Spec.Taints[0].TimeAdded = &metav1.Time{Time: at(50 * time.Minute)}
 		},
-		"it is another one of the same name": func(n *corev1.Node) { n.UID = "node-2" },
+		"replaced": func(n *corev1.Node) { n.UID = "node-2" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -570,7 +577,7 @@ func TestANodeThatTheCacheIsBehindOn(t *testing.T) {
 	}
 }
 
-func TestANodeThatTheCacheStillHasIsLeftAlone(t *testing.T) {
+func TestStaleDeletedNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.addPod("plain")
@@ -580,19 +587,19 @@ func TestANodeThatTheCacheStillHasIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.reconciler.reconcileDrain(t.Context(), behind); err != nil || w.remainingPods() != "plain" {
-		t.Errorf("there is %s (%v)", w.remainingPods(), err)
+		t.Errorf("remaining pods: %s (%v)", w.remainingPods(), err)
 	}
 }
 
-// TestNothingIsForcedOnAGuess lets each request for facts fail in each way.
-func TestNothingIsForcedOnAGuess(t *testing.T) {
+// TestFailingReads has each read fail in each way.
+func TestFailingReads(t *testing.T) {
 	t.Parallel()
 	for how, failure := range map[string]error{
-		"fails": apierrors.NewInternalError(errors.New("no")), "is put off": apierrors.NewTooManyRequests("not now", 1), "is not answered": context.DeadlineExceeded,
+		"fails": apierrors.NewInternalError(errors.New("no")), "is throttled": apierrors.NewTooManyRequests("not now", 1), "is not answered": context.DeadlineExceeded,
 	} {
 		for _, what := range []string{
-			"active attempts", "cached *v1.PodDisruptionBudgetList",
-			"list *v1.PartialObjectMetadataList", "get *v1.Node", "list *v1.PodDisruptionBudgetList",
+			"active attempts", "cached list PodDisruptionBudgetList",
+			"list PodList", "get Node", "list PodDisruptionBudgetList",
 		} {
 			t.Run(what+" "+how, func(t *testing.T) {
 				t.Parallel()
@@ -607,19 +614,19 @@ func TestNothingIsForcedOnAGuess(t *testing.T) {
 					return nil
 				}
 				if _, err := w.reconcile(); !errors.Is(err, failure) || w.remainingPods() != "plain" || len(w.events()) > 0 {
-					t.Errorf("there is %s, told: %q (%v)", w.remainingPods(), w.events(), err)
+					t.Errorf("there is %s, Events %q (%v)", w.remainingPods(), w.events(), err)
 				}
 				w.readError = nil
 				if _, err := w.reconcile(); err != nil || w.remainingPods() != "plain†" {
-					t.Errorf("when it can find out again, there is %s (%v)", w.remainingPods(), err)
+					t.Errorf("when it can find out again, remaining pods: %s (%v)", w.remainingPods(), err)
 				}
 			})
 		}
 	}
 }
 
-// TestWhatTakesLongIsNotDoneOnOldFacts has evictions take long, and the node be uncordoned meanwhile.
-func TestWhatTakesLongIsNotDoneOnOldFacts(t *testing.T) {
+// TestSlowEvictions has evictions take long while the node is uncordoned.
+func TestSlowEvictions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -627,7 +634,7 @@ func TestWhatTakesLongIsNotDoneOnOldFacts(t *testing.T) {
 	}
 	w.refuse = func(what string) error {
 		if strings.HasPrefix(what, "evict") {
-			w.advance(evictionTimeout)
+			w.Advance(evictionTimeout)
 		}
 		if what == "evict shop/c" {
 			w.changeNode(uncordoned)
@@ -636,11 +643,11 @@ func TestWhatTakesLongIsNotDoneOnOldFacts(t *testing.T) {
 	}
 	w.drainFor(45 * time.Minute)
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "a† b† c† d e" {
-		t.Errorf("there are %s (%v)", w.remainingPods(), err)
+		t.Errorf("remaining pods: %s (%v)", w.remainingPods(), err)
 	}
 }
 
-func TestWhatCountsAsARefusal(t *testing.T) {
+func TestPermanentClientErrors(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int32]bool{
 		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusUnprocessableEntity: true,
@@ -653,11 +660,11 @@ func TestWhatCountsAsARefusal(t *testing.T) {
 		}
 	}
 	if isPermanentClientError(context.DeadlineExceeded) || isPermanentClientError(nil) {
-		t.Error("no answer is no refusal")
+		t.Error("a missing answer counts as a refusal")
 	}
 }
 
-func TestABudgetThatCannotBeReadIsTold(t *testing.T) {
+func TestInvalidBudgetIsReported(t *testing.T) {
 	t.Parallel()
 	broken := budget("broken", "pod")
 	broken.Spec.Selector.MatchExpressions[0].Operator = "Near"
@@ -670,10 +677,10 @@ func TestABudgetThatCannotBeReadIsTold(t *testing.T) {
 	}
 }
 
-// TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites lets each write meet each fate.
-func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
+// TestForcesSurviveFaultsOfWrites has each write fail in each way. Each force is published and counted.
+func TestForcesSurviveFaultsOfWrites(t *testing.T) {
 	t.Parallel()
-	scenario := func(t *testing.T, fate func(int) fate) *world {
+	scenario := func(t *testing.T, plan simulation.Plan) *world {
 		t.Helper()
 		w := newWorld(t, budget("a", "guarded"))
 		w.changeNode(withoutTime)
@@ -682,7 +689,7 @@ func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 		w.addPod("kept", func(p *pod) { p.Namespace = "openshift-shop" })
 		w.refuse = denies("evict shop/plain")
 		w.attempts[0].PDBTimeout = 50 * time.Minute
-		w.fate = fate
+		w.plan = plan
 		w.runUntil(time.Hour)
 		w.changeNode(uncordoned)
 		w.runUntil(2 * time.Hour)
@@ -691,38 +698,39 @@ func TestEachForceIsToldAndCountedWhateverBecomesOfTheWrites(t *testing.T) {
 	usual := scenario(t, nil)
 	events := usual.events()
 	if usual.writes < 12 || len(events) != 9 || usual.remainingPods() != "kept" {
-		t.Fatalf("%d writes, there is %s; told:\n%s", usual.writes, usual.remainingPods(), strings.Join(events, "\n"))
+		t.Fatalf("%d writes, remaining pods %s, Events:\n%s", usual.writes, usual.remainingPods(), strings.Join(events, "\n"))
 	}
-	for name, f := range map[string]fate{
-		"fails": failed, "conflicts": conflicting, "is applied and not answered": unanswered, "is never made: the process dies": crashed, "is the last of the process": dying,
+	for name, outcome := range map[string]simulation.Outcome{
+		"refused": simulation.Refuse, "conflict": simulation.Conflict, "answer lost": simulation.LoseAnswer,
+		"crash before": simulation.CrashBefore, "crash after": simulation.CrashAfter,
 	} {
 		for n := 1; n <= usual.writes; n++ {
-			t.Run(fmt.Sprintf("write %d of %d %s", n, usual.writes, name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("write %d of %d: %s", n, usual.writes, name), func(t *testing.T) {
 				t.Parallel()
-				w := scenario(t, func(i int) fate {
-					if i == n {
-						return f
+				w := scenario(t, func(r simulation.Request) simulation.Fault {
+					if r.Write == n {
+						return simulation.Fault{Outcome: outcome}
 					}
-					return applied
+					return simulation.Fault{}
 				})
 				if w.remainingPods() != "kept" {
-					t.Errorf("there is %s", w.remainingPods())
+					t.Errorf("remaining pods: %s", w.remainingPods())
 				}
 				if hasFirstSeen(w.node()) {
-					t.Error("the annotation is left behind")
+					t.Error("the annotation was not removed")
 				}
 				if diff := cmp.Diff(countByObject(events), countByObject(w.events())); diff != "" {
 					t.Errorf("Events (-want +got):\n%s", diff)
 				}
 				if got := w.series()["node_drain_blocked "+nodeName]; got != 0 {
-					t.Error("the series is left behind")
+					t.Error("the series was not removed")
 				}
 			})
 		}
 	}
 }
 
-func TestTroubleWithOnePodIsNoReasonToLeaveAnother(t *testing.T) {
+func TestFailureOfOnePodDoesNotBlockAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.addPod("a")
@@ -738,36 +746,36 @@ func TestTroubleWithOnePodIsNoReasonToLeaveAnother(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if w.remainingPods() != "a b†" {
-		t.Errorf("there are %s", w.remainingPods())
+		t.Errorf("remaining pods: %s", w.remainingPods())
 	}
 }
 
-// TestTheFirstSightingStays has an operator whose cache is behind see a drain for the first time.
-func TestTheFirstSightingStays(t *testing.T) {
+// TestFirstSightingIsNotOverwritten has an operator with a stale cache see a drain for the first time.
+func TestFirstSightingIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.changeNode(withoutTime)
 	behind := w.node()
 	w.runUntil(0)
 	first := w.node().Annotations[AnnotationDrainFirstSeen]
-	w.advance(time.Minute)
+	w.Advance(time.Minute)
 	if _, err := w.reconciler.reconcileDrain(t.Context(), behind); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
 	if got := w.node().Annotations[AnnotationDrainFirstSeen]; got != first || first == "" {
-		t.Errorf("first it was seen at %s, and then at %s", first, got)
+		t.Errorf("the first sighting changed from %s to %s", first, got)
 	}
 
 	w = newWorld(t)
 	w.changeNode(withoutTime)
-	w.fate = func(int) fate { return conflicting }
+	w.plan = func(simulation.Request) simulation.Fault { return simulation.Fault{Outcome: simulation.Conflict} }
 	if next, err := w.reconcile(); next != time.Second || err != nil {
-		t.Errorf("after a conflict the next look is after %s (%v)", next, err)
+		t.Errorf("after a conflict the next reconcile is after %s (%v)", next, err)
 	}
 }
 
-// countByObject counts Events about pods by what they are about. That a drain has no
-// beginning is told if the process lives long enough.
+// countByObject counts Events by their objects, except those about the time of the drain: these are
+// published only if the process lives long enough.
 func countByObject(events []string) map[string]int {
 	counts := map[string]int{}
 	for _, e := range events {
@@ -778,61 +786,61 @@ func countByObject(events []string) map[string]int {
 	return counts
 }
 
-func TestAForceThatMayNotBeToldIsNotHeldUp(t *testing.T) {
+func TestForceWithoutEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.addPod("plain")
 	w.refuse = denies("create Event", "evict")
 	w.runUntil(46 * time.Minute)
 	if w.remainingPods() != "" {
-		t.Errorf("there is %s", w.remainingPods())
+		t.Errorf("remaining pods: %s", w.remainingPods())
 	}
 }
 
-func TestAnotherPodOfTheSameNameIsNotTouched(t *testing.T) {
+func TestReplacedPodIsNotForced(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		budgets []client.Object
-		told    int // a force is told before it is tried
+		events  int // published before the deletion
 	}{
-		"of a pod that no budget guards": {nil, 0},
-		"of a pod that one guards":       {[]client.Object{budget("a", "pod")}, 2},
+		"unprotected pod": {nil, 0},
+		"protected pod":   {[]client.Object{budget("a", "pod")}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, tc.budgets...)
 			w.addPod("pod")
 			w.refuse = func(what string) error {
-				if what == "evict shop/pod" { // meanwhile it is replaced
+				if what == "evict shop/pod" { // which replaces it meanwhile
 					w.addPod("pod", func(p *pod) { p.UID = "another" })
 				}
 				return nil
 			}
 			w.drainFor(2*time.Hour + time.Second)
 			_, err := w.reconcile()
-			if err != nil || w.remainingPods() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 || len(w.events()) != tc.told {
-				t.Errorf("there is %s, the series are %v, told: %q (%v)", w.remainingPods(), w.series(), w.events(), err)
+			if err != nil || w.remainingPods() != "pod" || w.series()["forced_drains_total PodDisruptionBudget"] != 0 || len(w.events()) != tc.events {
+				t.Errorf("there is %s, the series are %v, Events %q (%v)", w.remainingPods(), w.series(), w.events(), err)
 			}
 		})
 	}
 }
 
-func TestWhichChangesOfANodeMatter(t *testing.T) {
+func TestDrainChanged(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
 		want   bool
 	}{
-		"a heartbeat":        {change: func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}} }},
+		"heartbeat":          {change: func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}} }},
 		"another label":      {change: func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} }},
 		"another annotation": {change: func(n *corev1.Node) { n.Annotations["a"] = "b" }},
 		"another taint":      {change: func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "a"}) }},
-		"it is drained": {change: func(n *corev1.Node) {
+		"drained": {change: func(n *corev1.Node) {
 			n.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
 		}, want: true},
-		"it is uncordoned":           {change: uncordoned, want: true},
-		"the time of the taint goes": {change: withoutTime, want: true},
-		"something is noted":         {change: func(n *corev1.Node) { n.Annotations[AnnotationDrainFirstSeen] = "" }, want: true},
+		"uncordoned":         {change: uncordoned, want: true},
+		"taint without time": {change: withoutTime, want: true},
+		"first sighting":     {change: func(n *corev1.Node) { n.Annotations[AnnotationDrainFirstSeen] = "" }, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -848,10 +856,10 @@ func TestWhichChangesOfANodeMatter(t *testing.T) {
 		got, want bool
 	}{
 		"a new node that is being drained": {drainChangedPredicate{}.Create(event.CreateEvent{Object: draining()}), true},
-		"one with a note":                  {drainChangedPredicate{}.Create(event.CreateEvent{Object: noted}), true},
-		"one that is not":                  {drainChangedPredicate{}.Create(event.CreateEvent{Object: &corev1.Node{}}), false},
-		"one that is deleted":              {drainChangedPredicate{}.Delete(event.DeleteEvent{Object: &corev1.Node{}}), true},
-		"what is no node":                  {drainChangedPredicate{}.Create(event.CreateEvent{}) && drainChangedPredicate{}.Update(event.UpdateEvent{}), true},
+		"a node with a first sighting":     {drainChangedPredicate{}.Create(event.CreateEvent{Object: noted}), true},
+		"another node":                     {drainChangedPredicate{}.Create(event.CreateEvent{Object: &corev1.Node{}}), false},
+		"a deleted node":                   {drainChangedPredicate{}.Delete(event.DeleteEvent{Object: &corev1.Node{}}), true},
+		"another kind":                     {drainChangedPredicate{}.Create(event.CreateEvent{}) && drainChangedPredicate{}.Update(event.UpdateEvent{}), true},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s: got %t", name, tc.got)
@@ -859,11 +867,10 @@ func TestWhichChangesOfANodeMatter(t *testing.T) {
 	}
 }
 
-func TestAnUpgradeConcernsTheNodesThatAreBeingDrained(t *testing.T) {
+func TestMapToDrainingNodes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "idle"}})
-	w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "noted", Annotations: map[string]string{AnnotationDrainFirstSeen: "x"}}})
+	w := newWorld(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "idle"}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "noted", Annotations: map[string]string{AnnotationDrainFirstSeen: "x"}}})
 	var got []string
 	for _, request := range w.reconciler.mapToDrainingNodes(t.Context(), nil) {
 		got = append(got, request.Name)
@@ -873,7 +880,7 @@ func TestAnUpgradeConcernsTheNodesThatAreBeingDrained(t *testing.T) {
 	}
 }
 
-func TestWhatWasToldIsForgottenWithTheDrain(t *testing.T) {
+func TestStateIsResetAfterTheDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.addPod("kept", func(p *pod) { p.Namespace = "openshift-shop" })
@@ -883,14 +890,14 @@ func TestWhatWasToldIsForgottenWithTheDrain(t *testing.T) {
 	w.changeNode(uncordoned)
 	w.runUntil(2 * time.Hour)
 	if diff := cmp.Diff(map[string]bool{"node-1": true, "uid-of-kept": true}, forgotten); diff != "" {
-		t.Errorf("forgotten (-want +got):\n%s", diff)
+		t.Errorf("reset (-want +got):\n%s", diff)
 	}
 	if left := w.reconciler.drains.nodes; len(left) > 0 {
-		t.Errorf("remembered for ever: %v", left)
+		t.Errorf("the state is kept: %v", left)
 	}
 }
 
-// forgetRecorder notes what was forgotten.
+// forgetRecorder records what was reset.
 type forgetRecorder struct {
 	EventPublisher
 

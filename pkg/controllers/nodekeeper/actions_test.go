@@ -1,0 +1,213 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodekeeper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// must ends the test on an error.
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// draining returns the node, which is being drained since noon.
+func draining() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-1", Annotations: map[string]string{
+			"machineconfiguration.openshift.io/currentConfig": "r-1", "machineconfiguration.openshift.io/desiredConfig": "r-2",
+			"machineconfiguration.openshift.io/state": "Working", "machineconfiguration.openshift.io/desiredDrain": "drain-r-2",
+			"machineconfiguration.openshift.io/lastAppliedDrain": "uncordon-r-1",
+		}},
+		Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{
+			{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &metav1.Time{Time: noon}},
+		}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+// upgrading returns the attempt of an upgrade that has started at eleven.
+func upgrading() Attempt {
+	return Attempt{Version: "4.20.6", Key: "upgrade-1/2026-03-01T11:00:00Z", StartTime: at(-time.Hour), PDBTimeout: 2 * time.Hour}
+}
+
+// pod describes a pod, and how it terminates.
+type pod struct {
+	metav1.ObjectMeta
+
+	grace        time.Duration // its grace period
+	shutdownTime time.Duration // until it has terminated, at most its grace period
+	hung         bool          // it does not terminate
+}
+
+// addPod adds a pod of the shop to the node, or replaces it. Its grace period is 30 seconds, and it
+// terminates in ten.
+func (w *world) addPod(name string, change ...func(*pod)) {
+	w.t.Helper()
+	p := &pod{grace: 30 * time.Second, shutdownTime: 10 * time.Second}
+	p.Namespace, p.Name, p.UID = "shop", name, types.UID("uid-of-"+name)
+	p.Labels = map[string]string{"app": name}
+	for _, c := range change {
+		c(p)
+	}
+	w.kubelets[p.UID] = p.shutdownTime
+	if p.hung {
+		w.kubelets[p.UID] = -1
+	}
+	object := &corev1.Pod{ObjectMeta: p.ObjectMeta}
+	object.Spec.NodeName, object.Spec.TerminationGracePeriodSeconds = nodeName, new(int64(p.grace.Seconds()))
+	w.deletePod(object)
+	w.must(w.Add(object))
+}
+
+// deletePod removes a pod at once.
+func (w *world) deletePod(pod *corev1.Pod) {
+	w.t.Helper()
+	w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), pod.DeepCopy(), client.GracePeriodSeconds(0))))
+}
+
+// pods returns the pods.
+func (w *world) pods() []corev1.Pod {
+	w.t.Helper()
+	var list corev1.PodList
+	w.must(w.api.List(w.t.Context(), &list))
+	return list.Items
+}
+
+// budget returns a budget of the pods of the shop with these names, which allows no disruption.
+func budget(name string, apps ...string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: apps}},
+		}},
+	}
+}
+
+// reconcile runs one reconcile of the node, and returns after what time the next one is due.
+func (w *world) reconcile() (time.Duration, error) {
+	w.t.Helper()
+	before := w.reconciles
+	w.process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
+	w.must(w.RunUntil(0, func() bool { return w.reconciles > before }))
+	return w.result.RequeueAfter, w.err
+}
+
+// runUntil lets time pass until d after noon.
+func (w *world) runUntil(d time.Duration) {
+	w.t.Helper()
+	w.process.Enqueue(reconcile.Request{NamespacedName: client.ObjectKey{Name: nodeName}})
+	w.must(w.RunFor(at(d).Sub(w.Now())))
+}
+
+// drainFor has a drain last for d, without a reconcile since its first sighting was recorded.
+func (w *world) drainFor(d time.Duration) {
+	w.t.Helper()
+	w.runUntil(15 * time.Minute)
+	w.Advance(d - 15*time.Minute)
+	w.resetRequests()
+}
+
+// resetRequests returns the requests since the last call.
+func (w *world) resetRequests() []string {
+	all := w.requests
+	w.requests = nil
+	return all
+}
+
+// remainingPods returns the names of the pods, with a cross if they are terminating.
+func (w *world) remainingPods() string {
+	w.t.Helper()
+	var names []string
+	for _, p := range w.pods() {
+		name := p.Name
+		if p.DeletionTimestamp != nil {
+			name += "†"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// events returns the Events as "reason kind name: message", sorted.
+func (w *world) events() []string {
+	w.t.Helper()
+	var list corev1.EventList
+	if err := w.api.List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int {
+		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), cmp.Compare(a.Reason, b.Reason),
+			cmp.Compare(b.InvolvedObject.Kind, a.InvolvedObject.Kind), cmp.Compare(a.Message, b.Message))
+	})
+	var all []string
+	for _, e := range list.Items {
+		all = append(all, fmt.Sprintf("%s %s %s: %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message))
+	}
+	return all
+}
+
+// series returns the metrics that are not zero.
+func (w *world) series() map[string]float64 {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if value := m.GetCounter().GetValue() + m.GetGauge().GetValue(); value != 0 {
+				all[strings.TrimPrefix(family.GetName(), "managed_upgrade_")+" "+m.GetLabel()[0].GetValue()] = value
+			}
+		}
+	}
+	return all
+}
+
+// changeNode changes the node as others do; a node with another UID replaces it.
+func (w *world) changeNode(change func(*corev1.Node)) {
+	w.t.Helper()
+	node := w.node()
+	uid := node.UID
+	change(node)
+	if node.UID == uid {
+		w.must(w.Set(node))
+		return
+	}
+	w.must(w.api.Delete(w.t.Context(), w.node()))
+	w.must(w.Add(node))
+}
+
+func (w *world) node() *corev1.Node {
+	w.t.Helper()
+	var node corev1.Node
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: nodeName}, &node); err != nil {
+		w.t.Fatal(err)
+	}
+	return &node
+}
+
+func uncordoned(node *corev1.Node) {
+	node.Spec = corev1.NodeSpec{}
+	node.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "uncordon-r-2"
+	node.Annotations["machineconfiguration.openshift.io/lastAppliedDrain"] = "drain-r-2"
+}
+
+func withoutTime(node *corev1.Node) { node.Spec.Taints[0].TimeAdded = nil }
