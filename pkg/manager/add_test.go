@@ -11,6 +11,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,11 +120,12 @@ func TestSchemeHasTheKindsOfAllControllers(t *testing.T) {
 	scheme, err := manager.Scheme(
 		manager.Controller{Name: "a", AddToScheme: []func(*runtime.Scheme) error{corev1.AddToScheme}},
 		manager.Controller{Name: "b", AddToScheme: []func(*runtime.Scheme) error{coordinationv1.AddToScheme, corev1.AddToScheme}},
+		reads("c", manager.Kind{Object: &policyv1.PodDisruptionBudget{}, AddToScheme: policyv1.AddToScheme}),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range []runtime.Object{&corev1.Node{}, &coordinationv1.Lease{}} {
+	for _, object := range []runtime.Object{&corev1.Node{}, &coordinationv1.Lease{}, &policyv1.PodDisruptionBudget{}} {
 		if _, _, err := scheme.ObjectKinds(object); err != nil {
 			t.Error(err)
 		}

@@ -119,7 +119,7 @@ func TestOptionsAreValidated(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("it does not say %q: %v", want, err)
+					t.Errorf("the error lacks %q: %v", want, err)
 				}
 			}
 		})

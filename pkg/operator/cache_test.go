@@ -156,6 +156,7 @@ func (f filler) fill(v reflect.Value, depth int) {
 				}
 			}
 		}
+	default: // numbers and booleans are small
 	}
 }
 
@@ -196,6 +197,26 @@ func TestKindsThatChecksReadAreWatched(t *testing.T) {
 		})
 		if !declared {
 			t.Errorf("a check reads %T, which controller upgradeconfig does not declare with requests", object)
+		}
+	}
+}
+
+// A kind that steps of custom upgraders watch is cached, and its changes reconcile upgrades.
+func TestWatchesOfUpgraders(t *testing.T) {
+	t.Parallel()
+	o := manager.Options{Namespace: "upgrades"}
+	watch := manager.Kind{Object: &corev1.ConfigMap{}, Namespaces: []string{"shop"}, Name: "change-freeze"}
+	p, err := newOperator(&o, config.Default(), logr.Discard(), clock.RealClock{}, nil, watch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, controller := range p.binary().Controllers {
+		declared := slices.ContainsFunc(controller.Reads, func(k manager.Kind) bool {
+			_, isConfigMap := k.Object.(*corev1.ConfigMap)
+			return isConfigMap && k.Requests != nil && k.Name == watch.Name && slices.Equal(k.Namespaces, watch.Namespaces)
+		})
+		if declared != (controller.Name == "upgradeconfig") {
+			t.Errorf("controller %s declares the watch: %t", controller.Name, declared)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func TestRun_rejects_invalid_upgraders(t *testing.T) {
 		upgraders map[string]upgradeconfig.ClusterUpgrader
 		want      []string
 	}{
-		"there are none":        {nil, []string{"there are none, so nothing could be upgraded: register at least one"}},
+		"none":                  {nil, []string{"there are none, so nothing could be upgraded: register at least one"}},
 		"one has no name":       {map[string]upgradeconfig.ClusterUpgrader{"": table{commits("Commence")}}, []string{`upgrader "": its name is a spec.type, of 1 to 63 characters`}},
 		"one has a long name":   {map[string]upgradeconfig.ClusterUpgrader{strings.Repeat("a", 64): table{commits("Commence")}}, []string{"its name is a spec.type, of 1 to 63 characters"}},
 		"one is nil":            {map[string]upgradeconfig.ClusterUpgrader{"OSD": nil}, []string{`upgrader "OSD" is nil`}},
@@ -101,7 +101,7 @@ func TestRun_rejects_invalid_upgraders(t *testing.T) {
 		"no step commits":       {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{step("Ready")}}, []string{`the runbook of upgrader "OSD": 0 steps commit, exactly one must`}},
 		"two steps commit":      {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{commits("One"), commits("Two")}}, []string{"2 steps commit, exactly one must"}},
 		"a step does nothing":   {map[string]upgradeconfig.ClusterUpgrader{"OSD": table{{Name: "Idle", Doc: "It idles."}, commits("Commence")}}, []string{"step Idle does nothing: Do is nil"}},
-		"several are wrong": {
+		"several are invalid": {
 			map[string]upgradeconfig.ClusterUpgrader{"ARO": nil, "OSD": twice, "ROSA": table{commits("Commence")}},
 			[]string{"upgrader \"ARO\" is nil\nthe runbook of upgrader \"OSD\": step name Ready"},
 		},
@@ -111,11 +111,11 @@ func TestRun_rejects_invalid_upgraders(t *testing.T) {
 			upgraders := func(runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader { return tc.upgraders }
 			err := operator.Run(t.Context(), options, access, logr.Discard(), clock.RealClock{}, upgraders)
 			if err == nil || !strings.HasPrefix(err.Error(), "invalid upgraders: ") {
-				t.Fatalf("got %v, want a refusal of the upgraders", err)
+				t.Fatalf("got %v, want an error about the upgraders", err)
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("it does not say %q: %v", want, err)
+					t.Errorf("the error lacks %q: %v", want, err)
 				}
 			}
 		})
@@ -134,13 +134,13 @@ func TestRun_passes_dependencies_to_upgraders(t *testing.T) {
 		t.Fatal("an operator without upgraders ran")
 	}
 	if got.Client == nil || got.Live == nil || got.Notifier == nil || got.Dependencies == nil || got.Config.UpgradeWindow.Duration == 0 {
-		t.Errorf("given were %+v", got)
+		t.Errorf("the dependencies are %+v", got)
 	}
 	if got.Sources == nil || got.Sources.AlertsDisabled || got.Sources.Prometheus == nil || got.Sources.Clock == nil || got.Sources.Interval != time.Minute {
-		t.Errorf("by default alerts are asked for once a minute; given was %+v", got.Sources)
+		t.Errorf("the sources are %+v, want alerts that are queried once a minute", got.Sources)
 	}
 	if got.Silencer == nil || got.Silencer.Alertmanager == nil {
-		t.Errorf("by default alerts are silenced; given was %+v", got.Silencer)
+		t.Errorf("the silencer is %+v, want one with an Alertmanager", got.Silencer)
 	}
 	for name, book := range map[string]engine.Runbook{
 		"OSD": runbooks.OSD{Deps: got}.Runbook(&v1alpha1.UpgradeConfig{}),
@@ -162,7 +162,7 @@ func optionsWithConfig(t *testing.T, lines string) manager.Options {
 	return manager.Options{Namespace: "upgrades", ConfigFile: file, MetricsBind: "0", HealthBind: "0", LogLevel: "info", LogFormat: "json"}
 }
 
-func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
+func TestRun_disables_alerts_only_without_a_URL(t *testing.T) {
 	t.Parallel()
 	for lines, unchecked := range map[string]bool{
 		"":                         false,
@@ -179,7 +179,7 @@ func TestAlertsAreUncheckedOnlyIfTheirURLIsEmpty(t *testing.T) {
 			t.Fatal("an operator without upgraders ran")
 		}
 		if got.Sources == nil || got.Sources.AlertsDisabled != unchecked || (got.Sources.Prometheus == nil) != unchecked {
-			t.Errorf("%q: given was %+v, want them unchecked: %t", lines, got.Sources, unchecked)
+			t.Errorf("%q: the sources are %+v, want alerts disabled: %t", lines, got.Sources, unchecked)
 		}
 	}
 }
