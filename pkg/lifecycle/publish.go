@@ -100,8 +100,8 @@ func (s *scope[T]) publishStatus(ctx context.Context) {
 	if c := meta.FindStatusCondition(conditions, history.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeStalled", c.Reason, c.Message)
 	}
-	if c := meta.FindStatusCondition(conditions, history.ConditionProgressing); c != nil && c.Reason == reasonHeld {
-		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeHeld", c.Message, c.Message)
+	if s.hold != "" && s.record.CommenceTime == nil && !s.record.Finished() && !s.deleted() { // also before the window opens
+		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeHeld", s.hold, s.hold)
 	}
 	for _, step := range s.recoveredSteps() {
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeRecovered", step, step+" was slow and is done")

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -116,55 +114,6 @@ func requeueAfter(next, now time.Time) time.Duration {
 		return minRequeue
 	}
 	return min(next.Sub(now), maxRequeue)
-}
-
-// Active returns a request for each object that is not finished. A change in the cluster may
-// concern any of them.
-func (r *Reconciler[T]) Active(ctx context.Context) []reconcile.Request {
-	return r.requests(ctx, func(obj T) bool {
-		records := *r.Kind.Status(obj).History
-		return len(obj.GetFinalizers()) > 0 || len(records) == 0 || !records[0].Finished()
-	})
-}
-
-// LeaseChanged returns a request for each object: one that has finished may still be the holder, as
-// the cache showed that too late. The holder may not exist any more.
-func (r *Reconciler[T]) LeaseChanged(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := r.All(ctx)
-	lease, ok := obj.(*coordinationv1.Lease)
-	if !ok {
-		return requests
-	}
-	holder := lock.HolderOf(lease)
-	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: holder.Namespace, Name: holder.Name}}
-	gvk := r.Kind.GroupVersionKind()
-	if holder.Kind != gvk.Kind || holder.Group != gvk.Group || slices.Contains(requests, request) {
-		return requests
-	}
-	if err := r.Client.Get(ctx, request.NamespacedName, r.Kind.New()); client.IgnoreNotFound(err) != nil {
-		return requests // its namespace is not watched
-	}
-	return append(requests, request)
-}
-
-// All returns a request for each object. A change of the configuration concerns all of them.
-func (r *Reconciler[T]) All(ctx context.Context) []reconcile.Request {
-	return r.requests(ctx, func(T) bool { return true })
-}
-
-func (r *Reconciler[T]) requests(ctx context.Context, concerned func(T) bool) []reconcile.Request {
-	all, err := r.Kind.List(ctx, r.Client)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the objects that a change may concern")
-		return nil
-	}
-	var requests []reconcile.Request
-	for _, obj := range all {
-		if concerned(obj) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
-		}
-	}
-	return requests
 }
 
 // holderInProgress reports whether the attempt of an object of this kind is in progress. The API

@@ -17,10 +17,14 @@ import (
 // currentRecord returns the record of the attempt in progress, whatever the spec requests by now,
 // or else that of the attempt that the spec requests, which may be new.
 func currentRecord(records []history.Record, request Request) history.Record {
-	if i := slices.IndexFunc(records, history.Record.InProgress); i >= 0 {
-		return *records[i].DeepCopy()
-	}
 	fresh := newRecord(request.Version, request.At)
+	if i := slices.IndexFunc(records, history.Record.InProgress); i >= 0 {
+		record := *records[i].DeepCopy()
+		if record.UpgradeAt == nil { // of a release that did not record the time: it would be over once it fails
+			record.UpgradeAt = fresh.UpgradeAt
+		}
+		return record
+	}
 	i := slices.IndexFunc(records, func(r history.Record) bool { return r.Version == fresh.Version })
 	if i < 0 {
 		return fresh

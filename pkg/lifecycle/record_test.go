@@ -47,6 +47,8 @@ func TestCurrentRecord(t *testing.T) {
 	formerNow := former
 	formerNow.UpgradeAt, formerNow.CompleteTime = later, at
 	formerRunning := history.Record{Version: desired, Phase: history.PhaseUpgrading, StartTime: at}
+	formerResumed := formerRunning
+	formerResumed.UpgradeAt = later
 	fresh := func(attempt int32, at time.Time, previous ...history.PreviousAttempt) history.Record {
 		h := history.Record{Version: desired, Phase: history.PhaseNew, Attempt: attempt, PreviousAttempts: previous}
 		if !at.IsZero() {
@@ -78,7 +80,7 @@ func TestCurrentRecord(t *testing.T) {
 		"failed a fifth time":                        {all: []history.Record{failedOften}, want: fresh(4, time.Time{}, summary, failedOften.PreviousAttempts[0], failedOften.PreviousAttempts[1])},
 		"upgraded, time changed":                     {all: []history.Record{upgraded}, at: tenPast.Add(time.Hour), want: upgraded},
 		"failed in a release without recorded time":  {all: []history.Record{former}, at: tenPast.Add(time.Hour), want: formerNow},
-		"running in a release without recorded time": {all: []history.Record{formerRunning}, at: tenPast.Add(time.Hour), want: formerRunning},
+		"running in a release without recorded time": {all: []history.Record{formerRunning}, at: tenPast.Add(time.Hour), want: formerResumed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

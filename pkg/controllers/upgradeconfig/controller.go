@@ -5,19 +5,10 @@ package upgradeconfig
 
 import (
 	"context"
-	"time"
 
-	configv1 "github.com/openshift/api/config/v1"
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
@@ -98,70 +89,24 @@ func (r *Reconciler) Kind() manager.Kind {
 // Controller declares the controller. The runbooks of the upgraders must be ones that Validate
 // accepts.
 func (r *Reconciler) Controller() manager.Controller {
-	upgradeConfigs := r.Kind()
-	upgradeConfigs.Requests = manager.Self
-	c := manager.Controller{
-		Name: "upgradeconfig",
-		AddToScheme: []func(*runtime.Scheme) error{
-			v1alpha1.AddToScheme, configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme,
-		},
-		Reads: []manager.Kind{
-			upgradeConfigs,
-			{Object: &configv1.ClusterVersion{}, ClusterScoped: true, Name: "version", Transform: clusterstate.StripClusterVersion, Requests: r.active},
-			{Object: &configv1.ClusterOperator{}, ClusterScoped: true, Transform: clusterstate.StripClusterOperator, Requests: r.active},
-			{Object: &mcfgv1.MachineConfigPool{}, ClusterScoped: true, Transform: clusterstate.StripPool, Requests: r.active},
-			{Object: &corev1.Node{}, ClusterScoped: true, Transform: clusterstate.StripNode, Requests: r.active, Predicates: []predicate.Predicate{nodeChangedPredicate{}}},
-			{Object: &policyv1.PodDisruptionBudget{}, Transform: clusterstate.StripPDB, Requests: r.active, Predicates: []predicate.Predicate{pdbChangedPredicate{}}},
-			{Object: &coordinationv1.Lease{}, Namespaces: []string{r.Namespace}, Name: lock.Name, Requests: r.leaseChanged},
-		},
-		Bind: func(c manager.Clients) error {
-			r.Client, r.Live = c.Client, c.Live
-			r.init()
-			return nil
-		},
-		Reconciler: r,
-		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] {
-			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute)
-		},
+	r.lifecycle = &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{Kind: kind{r}}
+	c := r.lifecycle.Controller(lifecycle.Declaration{
+		Name: "upgradeconfig", AddToScheme: append(clusterstate.AddToScheme(), v1alpha1.AddToScheme),
+		Objects: r.Kind(), Facts: append(clusterstate.Watches(), r.Watches...),
+		LockNamespaces: []string{r.Namespace}, ConfigChanged: r.ConfigChanged,
+	})
+	bind := c.Bind
+	c.Bind = func(clients manager.Clients) error {
+		r.Client, r.Live = clients.Client, clients.Live
+		l := r.lifecycle
+		l.Clock, l.Holders, l.Notifier, l.Metrics = r.Clock, r.Holders, r.Notifier, r.Metrics
+		return bind(clients)
 	}
-	for _, kind := range r.Watches {
-		if kind.Requests == nil {
-			kind.Requests = r.active
-		}
-		c.Reads = append(c.Reads, kind)
-	}
-	if r.ConfigChanged != nil {
-		c.Channels = []manager.Channel{{Events: r.ConfigChanged, Requests: r.all}}
-	}
+	c.Reconciler = r
 	return c
-}
-
-func (r *Reconciler) init() {
-	if r.Holders == nil {
-		r.Holders = &lock.Holders{Live: r.Live, Mapper: r.Client.RESTMapper(), Clock: r.Clock}
-	}
-	r.lifecycle = &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{
-		Kind: kind{r}, Client: r.Client, Live: r.Live, Clock: r.Clock,
-		Holders: r.Holders, Notifier: r.Notifier, Metrics: r.Metrics,
-	}
-	r.lifecycle.Init()
 }
 
 // Reconcile makes one pass over one UpgradeConfig.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return r.lifecycle.Reconcile(ctx, req)
-}
-
-// active returns the UpgradeConfigs that a change in the cluster may concern.
-func (r *Reconciler) active(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.lifecycle.Active(ctx)
-}
-
-func (r *Reconciler) leaseChanged(ctx context.Context, lease client.Object) []reconcile.Request {
-	return r.lifecycle.LeaseChanged(ctx, lease)
-}
-
-// all returns every UpgradeConfig: each shows whether the configuration is invalid.
-func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.lifecycle.All(ctx)
 }

@@ -266,6 +266,12 @@ func TestHoldOfTheCluster(t *testing.T) {
 	w.hold("the storage\n is migrated\x07")
 	w.runTo(-time.Minute)
 	w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Scheduled", message: shown})
+	if n := w.events("UpgradeHeld"); n != 1 {
+		t.Errorf("%d notifications before the window opens", n)
+	}
+	if held := w.metric("managed_upgrade_held"); held != 1 {
+		t.Errorf("managed_upgrade_held is %g", held)
+	}
 	w.runTo(time.Minute)
 	w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Held", message: shown})
 	if n := w.events("UpgradeHeld"); n != 1 {
@@ -279,6 +285,9 @@ func TestHoldOfTheCluster(t *testing.T) {
 	w.runUntilStep("ControlPlaneUpgraded")
 	w.hold("too late")
 	w.runFor(time.Second)
+	if held := w.metric("managed_upgrade_held"); held != 0 {
+		t.Errorf("managed_upgrade_held is %g once the upgrade has commenced", held)
+	}
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", message: "no effect once the upgrade has commenced"})
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})

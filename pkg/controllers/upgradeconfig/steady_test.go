@@ -133,7 +133,7 @@ func TestActiveUpgrades(t *testing.T) {
 		}))
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	w.runFor(time.Second)
-	requests := w.reconciler.active(t.Context(), nil)
+	requests := w.reconciler.lifecycle.Active(t.Context())
 	if len(requests) != 1 || requests[0].Name != "tomorrow" {
 		t.Errorf("active: %v", requests)
 	}

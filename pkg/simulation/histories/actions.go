@@ -106,7 +106,7 @@ func actions() []action {
 		{"lift the hold", 3, func(h *runner) { h.hold(false) }},
 		{"the receiver of the webhook is down", 2, func(h *runner) { h.receiver.down = true }},
 		{"the receiver of the webhook is up", 2, func(h *runner) { h.receiver.down = false }},
-		{"back up etcd", 2, func(h *runner) { h.backup = h.world.Backup() }},
+		{"back up etcd", 2, (*runner).backUp},
 		{"restore etcd", 1, (*runner).restore},
 	}
 }
@@ -213,10 +213,18 @@ func (h *runner) hold(held bool) {
 	})
 }
 
-// restore restores the API server from the last backup. The status of each upgrade is then one that
-// its operator did not write last.
+// backUp keeps the state of the API server, unless the cluster is moving: the simulators of OpenShift
+// do not survive that it goes back.
+func (h *runner) backUp() {
+	if h.backupVersion = h.checker.wholeVersion(); h.backupVersion != "" {
+		h.backup = h.world.Backup()
+	}
+}
+
+// restore restores the API server from the last backup, unless the cluster has moved since. The
+// status of each upgrade is then one that its operator did not write last.
 func (h *runner) restore() {
-	if h.backup == nil {
+	if h.backup == nil || h.checker.wholeVersion() != h.backupVersion {
 		return
 	}
 	h.checker.restored, h.checker.events = true, map[string]bool{} // the Events are lost, too

@@ -67,6 +67,8 @@ type runner struct {
 	calm       bool // nothing fails any more
 	receiver   receiver
 	backup     *simulation.Backup
+
+	backupVersion string // of the cluster in the backup
 }
 
 // trigger is an action that comes right before a request of the operator.

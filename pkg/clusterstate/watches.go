@@ -1,17 +1,37 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package upgradeconfig
+package clusterstate
 
 import (
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
+
+// AddToScheme returns the functions that register the kinds of Watches.
+func AddToScheme() []func(*runtime.Scheme) error {
+	return []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme}
+}
+
+// Watches declares the kinds from which the facts about a cluster are read. Their changes may concern
+// every upgrade of the cluster, whatever its kind.
+func Watches() []manager.Kind {
+	return []manager.Kind{
+		{Object: &configv1.ClusterVersion{}, ClusterScoped: true, Name: VersionKey.Name, Transform: StripClusterVersion},
+		{Object: &configv1.ClusterOperator{}, ClusterScoped: true, Transform: StripClusterOperator},
+		{Object: &mcfgv1.MachineConfigPool{}, ClusterScoped: true, Transform: StripPool},
+		{Object: &corev1.Node{}, ClusterScoped: true, Transform: StripNode, Predicates: []predicate.Predicate{nodeChangedPredicate{}}},
+		{Object: &policyv1.PodDisruptionBudget{}, Transform: StripPDB, Predicates: []predicate.Predicate{pdbChangedPredicate{}}},
+	}
+}
 
 // pdbChangedPredicate passes PodDisruptionBudgets that start or stop blocking drains. Their counts
 // change with every pod.
@@ -24,7 +44,7 @@ func (pdbChangedPredicate) Update(e event.UpdateEvent) bool {
 	if !ok || !okAfter {
 		return true
 	}
-	oldPDB, newPDB := clusterstate.PDBOf(before), clusterstate.PDBOf(after)
+	oldPDB, newPDB := PDBOf(before), PDBOf(after)
 	return oldPDB.BlocksEviction != newPDB.BlocksEviction || oldPDB.Observed != newPDB.Observed
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package upgradeconfig
+package clusterstate
 
 import (
 	"testing"
@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
-func node() *corev1.Node {
-	beat := metav1.NewTime(noon)
+var heartbeat = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func heartbeatNode() *corev1.Node {
+	beat := metav1.NewTime(heartbeat)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "worker-0", ResourceVersion: "1", Labels: map[string]string{"role": "worker"},
@@ -38,7 +38,7 @@ func TestNodeChanged(t *testing.T) {
 	}{
 		"heartbeat": {change: func(n *corev1.Node) {
 			n.ResourceVersion = "2"
-			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon.Add(time.Minute))
+			n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(heartbeat.Add(time.Minute))
 		}},
 		"image pulled": {change: func(n *corev1.Node) { n.Status.Images = nil }},
 		"not ready":    {change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, want: true},
@@ -52,10 +52,10 @@ func TestNodeChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, after := node(), node()
+			before, after := heartbeatNode(), heartbeatNode()
 			c.change(after)
 			for _, n := range []*corev1.Node{before, after} {
-				if _, err := clusterstate.StripNode(n); err != nil {
+				if _, err := StripNode(n); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,0 +1,130 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+// Declaration is what differs between the controllers of kinds of upgrade objects.
+type Declaration struct {
+	// Name identifies the controller.
+	Name string
+	// AddToScheme registers the kinds that the runbooks read and write.
+	AddToScheme []func(*runtime.Scheme) error
+	// Objects declares the objects of the kind.
+	Objects manager.Kind
+	// Facts declares the kinds on which Kind and the runbooks base their decisions. A change of an
+	// object concerns every upgrade that is not finished, unless the kind declares other requests.
+	Facts []manager.Kind
+	// LockNamespaces lists the namespaces of the locks.
+	LockNamespaces []string
+	// ConfigChanged receives an event whenever Kind returns other plans; nil means never.
+	ConfigChanged <-chan event.GenericEvent
+}
+
+// Controller declares the controller of the kind. What every kind needs is declared here: the objects,
+// the lock, and the backoff.
+func (r *Reconciler[T]) Controller(d Declaration) manager.Controller {
+	objects := d.Objects
+	objects.Requests = manager.Self
+	reads := []manager.Kind{objects}
+	for _, fact := range d.Facts {
+		if fact.Requests == nil {
+			fact.Requests = r.factChanged
+		}
+		reads = append(reads, fact)
+	}
+	reads = append(reads, manager.Kind{
+		Object: &coordinationv1.Lease{}, Namespaces: d.LockNamespaces, Name: lock.Name, Requests: r.leaseChanged,
+	})
+	c := manager.Controller{
+		Name: d.Name, AddToScheme: append(slices.Clone(d.AddToScheme), coordinationv1.AddToScheme),
+		Reads: reads, Bind: r.bind, Reconciler: r,
+		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] {
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute)
+		},
+	}
+	if d.ConfigChanged != nil {
+		c.Channels = []manager.Channel{{Events: d.ConfigChanged, Requests: r.configChanged}}
+	}
+	return c
+}
+
+// bind prepares the reconciler with the clients of its process.
+func (r *Reconciler[T]) bind(clients manager.Clients) error {
+	r.Client, r.Live = clients.Client, clients.Live
+	if r.Holders == nil {
+		r.Holders = &lock.Holders{Live: r.Live, Mapper: r.Client.RESTMapper(), Clock: r.Clock}
+	}
+	r.Init()
+	return nil
+}
+
+func (r *Reconciler[T]) factChanged(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.Active(ctx)
+}
+
+// Active returns a request for each object that is not finished. A change in the cluster may concern
+// any of them.
+func (r *Reconciler[T]) Active(ctx context.Context) []reconcile.Request {
+	return r.requests(ctx, func(obj T) bool {
+		records := *r.Kind.Status(obj).History
+		return len(obj.GetFinalizers()) > 0 || len(records) == 0 || !records[0].Finished()
+	})
+}
+
+// configChanged returns a request for each object: each shows whether the configuration is invalid.
+func (r *Reconciler[T]) configChanged(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requests(ctx, func(T) bool { return true })
+}
+
+// leaseChanged returns a request for each object: one that has finished may still be the holder, as
+// the cache showed that too late. The holder may not exist any more.
+func (r *Reconciler[T]) leaseChanged(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.requests(ctx, func(T) bool { return true })
+	lease, ok := obj.(*coordinationv1.Lease)
+	if !ok {
+		return requests
+	}
+	holder := lock.HolderOf(lease)
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: holder.Namespace, Name: holder.Name}}
+	gvk := r.Kind.GroupVersionKind()
+	if holder.Kind != gvk.Kind || holder.Group != gvk.Group || slices.Contains(requests, request) {
+		return requests
+	}
+	if err := r.Client.Get(ctx, request.NamespacedName, r.Kind.New()); client.IgnoreNotFound(err) != nil {
+		return requests // its namespace is not watched
+	}
+	return append(requests, request)
+}
+
+// requests returns a request for each object that a change concerns.
+func (r *Reconciler[T]) requests(ctx context.Context, concerned func(T) bool) []reconcile.Request {
+	all, err := r.Kind.List(ctx, r.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the objects that a change may concern")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, obj := range all {
+		if concerned(obj) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+	}
+	return requests
+}
