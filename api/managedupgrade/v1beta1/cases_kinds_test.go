@@ -6,6 +6,7 @@ package v1beta1_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -119,7 +120,6 @@ func upgradeConfigCases() map[string]testCase {
 		"no spec":                       {edits: []edit{{"spec", nil}}, want: []string{"spec: Required value"}},
 		"no window to pin":              {edits: []edit{{"spec.pinVersionWindow", nil}}},
 		"empty window to pin":           {edits: []edit{{"spec.pinVersionWindow", ""}}},
-		"empty delay":                   {edits: []edit{{"spec.maxUpgradeStartDelay", ""}}, want: []string{"spec.maxUpgradeStartDelay: should be at least 1 chars long"}},
 		"only patches":                  {edits: []edit{{"spec.updatePolicy", "PatchOnly"}}},
 		"newest":                        {edits: []edit{{"spec.updatePolicy", "Newest"}}},
 		"unknown policy":                {edits: []edit{{"spec.updatePolicy", "Latest"}}, want: []string{`spec.updatePolicy: supported values: "Newest", "PatchOnly"`}},
@@ -130,6 +130,7 @@ func upgradeConfigCases() map[string]testCase {
 		"100 ended jobs":                {edits: []edit{{"spec.successfulJobsHistoryLimit", int64(100)}, {"spec.failedJobsHistoryLimit", int64(100)}}},
 		"-1 successful jobs":            {edits: []edit{{"spec.successfulJobsHistoryLimit", int64(-1)}}, want: []string{"spec.successfulJobsHistoryLimit: should be greater than or equal to 0"}},
 		"101 successful jobs":           {edits: []edit{{"spec.successfulJobsHistoryLimit", int64(101)}}, want: []string{"spec.successfulJobsHistoryLimit: should be less than or equal to 100"}},
+		"-1 failed jobs":                {edits: []edit{{"spec.failedJobsHistoryLimit", int64(-1)}}, want: []string{"spec.failedJobsHistoryLimit: should be greater than or equal to 0"}},
 		"101 failed jobs":               {edits: []edit{{"spec.failedJobsHistoryLimit", int64(101)}}, want: []string{"spec.failedJobsHistoryLimit: should be less than or equal to 100"}},
 		"failed jobs as a text":         {edits: []edit{{"spec.failedJobsHistoryLimit", "5"}}, want: []string{`spec.failedJobsHistoryLimit: must be of type integer: "string"`}},
 		"no template":                   {edits: []edit{{"spec.jobTemplate", nil}}},
@@ -161,6 +162,8 @@ func upgradeJobCases() map[string]testCase {
 		"window of a second":              {edits: []edit{{"spec.startBefore", "2021-01-01T21:00:01Z"}}},
 		"window in two offsets":           {edits: []edit{{"spec.startAfter", "2021-01-01T21:00:00Z"}, {"spec.startBefore", "2021-01-01T20:00:01-02:00"}}},
 		"empty version":                   {edits: []edit{{"spec.desiredVersion", map[string]any{}}}, want: []string{"spec.desiredVersion.version: Required value"}},
+		"version that is empty":           {edits: []edit{{"spec.desiredVersion.version", ""}}, want: []string{"spec.desiredVersion.version: should be at least 1 chars long", "spec.desiredVersion.version: " + invalidVersion}},
+		"image that is empty":             {edits: []edit{{"spec.desiredVersion.image", ""}}, want: []string{"spec.desiredVersion.image: should be at least 1 chars long", "spec.desiredVersion.image: " + invalidImage}},
 		"prerelease":                      {edits: []edit{{"spec.desiredVersion.version", "4.20.0-rc.1"}}},
 		"version of two numbers":          {edits: []edit{{"spec.desiredVersion.version", "4.20"}}, want: []string{"spec.desiredVersion.version: " + invalidVersion}},
 		"version with a leading v":        {edits: []edit{{"spec.desiredVersion.version", "v4.20.6"}}, want: []string{"spec.desiredVersion.version: " + invalidVersion}},
@@ -188,7 +191,6 @@ func configCases(path string) map[string]testCase {
 		"empty":                            {edits: []edit{{path, map[string]any{}}}},
 		"no timeout":                       {edits: []edit{{path + ".upgradeTimeout", nil}}},
 		"forced drains":                    {edits: []edit{{path + ".forceDrainAfter", "2h"}}},
-		"empty time to force drains":       {edits: []edit{{path + ".forceDrainAfter", ""}}, want: []string{path + ".forceDrainAfter: should be at least 1 chars long"}},
 		"pools paused on failure":          {edits: []edit{{path + ".pauseMachineConfigPoolsOnFailure", map[string]any{"matchLabels": map[string]any{"a": "b"}}}}},
 		"all pools paused on failure":      {edits: []edit{{path + ".pauseMachineConfigPoolsOnFailure", map[string]any{}}}, want: []string{path + ".pauseMachineConfigPoolsOnFailure: " + emptyPoolSelector}},
 		"no pools":                         {edits: []edit{{pools, nil}}},
@@ -215,7 +217,6 @@ func configCases(path string) map[string]testCase {
 		"delayMin in days":                 {edits: []edit{first, {delay + ".delayMin", "1d"}}, want: []string{at(delay) + ".delayMin: " + invalidDuration}},
 		"startBefore in days":              {edits: []edit{first, {delay, map[string]any{"startAfter": "1h", "startBefore": "1d"}}}, want: []string{at(delay) + ".startBefore: " + invalidDuration}},
 		"timeout in days with a delay":     {edits: []edit{first, {path + ".upgradeTimeout", "1d"}}, want: []string{path + ".upgradeTimeout: " + invalidDuration}},
-		"empty delayMin":                   {edits: []edit{first, {delay + ".delayMin", ""}}, want: []string{at(delay) + ".delayMin: should be at least 1 chars long"}},
 		"unknown field":                    {edits: []edit{{path + ".timeout", "2h"}}, want: []string{`strict decoding error: unknown field "` + path + `.timeout"`}},
 		"unknown field of a delay":         {edits: []edit{first, {delay + ".min", "2h"}}, want: []string{`strict decoding error: unknown field "` + at(delay) + `.min"`}},
 	}
@@ -234,11 +235,75 @@ func configCases(path string) map[string]testCase {
 	for _, checks := range []string{"preUpgradeHealthChecks", "postUpgradeHealthChecks"} {
 		maps.Copy(table, healthCheckCases(path, checks))
 	}
+	maps.Copy(table, poolCases(pools))
+	table["everything at its maximum"] = maximum(path)
 	return table
+}
+
+// poolCases are cases of the first of several machineConfigPools at a path.
+func poolCases(pools string) map[string]testCase {
+	table := map[string]testCase{}
+	add := func(name string, first edit, tc testCase) {
+		for i := range tc.want {
+			tc.want[i] = strings.Replace(tc.want[i], ".0", "[0]", 1)
+		}
+		table["pool: "+name] = testCase{edits: append([]edit{first}, tc.edits...), want: tc.want}
+	}
+	for name, tc := range selectorCases(pools + ".0") {
+		// A pool has other fields beside the selector, and may not select all pools.
+		if tc.edits[0].path != pools+".0" || len(tc.want) > 0 && strings.Contains(tc.want[0], "must be of type object") || name == "empty" || name == "no" {
+			continue
+		}
+		for i := range tc.edits {
+			if selector, ok := tc.edits[i].value.(map[string]any); ok {
+				selector["delayUpgrade"] = map[string]any{"delayMin": "0s", "delayMax": "1h"}
+			}
+		}
+		add(name, edit{pools, []any{map[string]any{}}}, tc)
+	}
+	for field, other := range map[string]string{"delayMin": "delayMax", "delayMax": "delayMin", "startAfter": "startBefore", "startBefore": "startAfter"} {
+		delay := map[string]any{field: "1h", other: "0s"}
+		if field == "delayMin" || field == "startAfter" {
+			delay[other] = "99999h99999m99999s"
+		}
+		first := edit{pools, []any{map[string]any{"matchLabels": map[string]any{"a": "b"}, "delayUpgrade": delay}}}
+		for name, tc := range durationCases(pools+".0.delayUpgrade."+field, "") {
+			if name != "duration 99999h99999m99999s" && name != "duration 90m" && name != "duration 1h" { // the timeout is 2h
+				add(field+" "+name, first, tc)
+			}
+		}
+	}
+	return table
+}
+
+// maximum is a config in which each list and text is as long as it may be.
+func maximum(path string) testCase {
+	name := func(i int) any { return fmt.Sprintf("%0253d", i) }
+	requirement := func(i int) any {
+		return map[string]any{"key": name(i), "operator": "NotIn", "values": many(4, name)}
+	}
+	selector := func(int) any {
+		return map[string]any{
+			"matchLabels": labels(16), "matchExpressions": many(16, requirement),
+			"delayUpgrade": map[string]any{"delayMin": "00000h00000m00001s", "delayMax": "99999h99999m99999s"},
+		}
+	}
+	checks := map[string]any{
+		"timeout":           "99999h99999m99999s",
+		"excludeAlerts":     many(64, func(i int) any { return map[string]any{"alertname": name(i)} }),
+		"excludeNamespaces": many(64, name), "excludeOperators": many(64, name),
+		"customQueries": many(16, func(int) any { return map[string]any{"query": strings.Repeat("x", 4096)} }),
+	}
+	failed := map[string]any{"matchLabels": labels(16), "matchExpressions": many(16, requirement)}
+	return testCase{edits: []edit{{path, map[string]any{
+		"upgradeTimeout": "99999h99999m99999s", "forceDrainAfter": "99999h99999m99999s", "preUpgradeHealthChecks": checks,
+		"postUpgradeHealthChecks": checks, "machineConfigPools": many(16, selector), "pauseMachineConfigPoolsOnFailure": failed,
+	}}}}
 }
 
 func healthCheckCases(config, checks string) map[string]testCase {
 	path := config + "." + checks
+	long := strings.Repeat("x", 254)
 	name := func(i int) any { return fmt.Sprintf("name-%d", i) }
 	alert := func(i int) any { return map[string]any{"alertname": fmt.Sprintf("Alert%d", i)} }
 	query := func(int) any { return map[string]any{"query": "up == 0"} }
@@ -254,6 +319,11 @@ func healthCheckCases(config, checks string) map[string]testCase {
 		"empty operator":              {edits: []edit{{path + ".excludeOperators", []any{""}}}, want: []string{path + ".excludeOperators[0]: should be at least 1 chars long"}},
 		"alert by its name alone":     {edits: []edit{{path + ".excludeAlerts", []any{"KubePodCrashLooping"}}}, want: []string{path + `.excludeAlerts[0]: must be of type object: "string"`}},
 		"alert without a name":        {edits: []edit{{path + ".excludeAlerts", []any{map[string]any{}}}}, want: []string{path + ".excludeAlerts[0].alertname: Required value"}},
+		"alert with an empty name":    {edits: []edit{{path + ".excludeAlerts", []any{map[string]any{"alertname": ""}}}}, want: []string{path + ".excludeAlerts[0].alertname: should be at least 1 chars long"}},
+		"alert with a long name":      {edits: []edit{{path + ".excludeAlerts", []any{map[string]any{"alertname": long}}}}, want: []string{path + ".excludeAlerts[0].alertname: may not be more than 253 bytes"}},
+		"long namespace":              {edits: []edit{{path + ".excludeNamespaces", []any{long}}}, want: []string{path + ".excludeNamespaces[0]: may not be more than 253 bytes"}},
+		"long operator":               {edits: []edit{{path + ".excludeOperators", []any{long}}}, want: []string{path + ".excludeOperators[0]: may not be more than 253 bytes"}},
+		"empty query":                 {edits: []edit{{path + ".customQueries", []any{map[string]any{"query": ""}}}}, want: []string{path + ".customQueries[0].query: should be at least 1 chars long"}},
 		"16 queries":                  {edits: []edit{{path + ".customQueries", many(16, query)}}},
 		"17 queries":                  {edits: []edit{{path + ".customQueries", many(17, query)}}, want: []string{path + ".customQueries: must have at most 16 items"}},
 		"query without an expression": {edits: []edit{{path + ".customQueries", []any{map[string]any{}}}}, want: []string{path + ".customQueries[0].query: Required value"}},
@@ -308,25 +378,28 @@ func hookCases() map[string]testCase {
 	events := []any{"Create", "Start", "UpgradeStart", "UpgradeComplete", "MachineConfigPoolUnpause", "MachineConfigPoolUpdated", "Success", "Failure", "Skip", "Finish"}
 	const supported = `supported values: "Create", "Start", "UpgradeStart", "UpgradeComplete", "MachineConfigPoolUnpause", "MachineConfigPoolUpdated", "Success", "Failure", "Skip", "Finish"`
 	return map[string]testCase{
-		"sample":                   {},
-		"no spec":                  {edits: []edit{{"spec", nil}}, want: []string{"spec: Required value"}},
-		"all events":               {edits: []edit{{"spec.events", events}}},
-		"no events":                {edits: []edit{{"spec.events", nil}}, want: []string{"spec.events: Required value"}},
-		"empty list of events":     {edits: []edit{{"spec.events", []any{}}}, want: []string{"spec.events: should have at least 1 items"}},
-		"event twice":              {edits: []edit{{"spec.events", []any{"Start", "Start"}}}, want: []string{`spec.events[1]: Duplicate value: "Start"`}},
-		"unknown event":            {edits: []edit{{"spec.events", []any{"Start", "Started"}}}, want: []string{"spec.events[1]: " + supported}},
-		"defaults":                 {edits: []edit{{"spec.run", nil}, {"spec.failurePolicy", nil}, {"spec.selector", nil}}},
-		"run for all":              {edits: []edit{{"spec.run", "All"}}},
-		"run for none":             {edits: []edit{{"spec.run", "Never"}}, want: []string{`spec.run: supported values: "Next", "All"`}},
-		"abort":                    {edits: []edit{{"spec.failurePolicy", "Abort"}}},
-		"unknown failure policy":   {edits: []edit{{"spec.failurePolicy", "Fail"}}, want: []string{`spec.failurePolicy: supported values: "Abort", "Ignore"`}},
-		"no template":              {edits: []edit{{"spec.template", nil}}, want: []string{"spec.template: Required value"}},
-		"no spec in the template":  {edits: []edit{{"spec.template.spec", nil}}, want: []string{"spec.template.spec: Required value"}},
-		"labels of the Job":        {edits: []edit{{"spec.template.metadata", map[string]any{"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"c": "d"}}}}},
-		"name of the Job":          {edits: []edit{{"spec.template.metadata.name", "job"}}, want: []string{`strict decoding error: unknown field "spec.template.metadata.name"`}},
-		"fields of later releases": {edits: []edit{{"spec.template.spec.new", map[string]any{"a": []any{int64(1), "b", nil}}}}},
-		"Job spec that is a text":  {edits: []edit{{"spec.template.spec", "job"}}, want: []string{`spec.template.spec: must be of type object: "string"`}},
-		"Job spec beside the spec": {edits: []edit{{"spec.template.backoffLimit", int64(1)}}, want: []string{`strict decoding error: unknown field "spec.template.backoffLimit"`}},
+		"sample":                    {},
+		"no spec":                   {edits: []edit{{"spec", nil}}, want: []string{"spec: Required value"}},
+		"all events":                {edits: []edit{{"spec.events", events}}},
+		"no events":                 {edits: []edit{{"spec.events", nil}}, want: []string{"spec.events: Required value"}},
+		"empty list of events":      {edits: []edit{{"spec.events", []any{}}}, want: []string{"spec.events: should have at least 1 items"}},
+		"event twice":               {edits: []edit{{"spec.events", []any{"Start", "Start"}}}, want: []string{`spec.events[1]: Duplicate value: "Start"`}},
+		"11 events":                 {edits: []edit{{"spec.events", append(slices.Clone(events), "Start")}}, want: []string{"spec.events: must have at most 10 items", `spec.events[10]: Duplicate value: "Start"`}},
+		"65 labels of the Job":      {edits: []edit{{"spec.template.metadata", map[string]any{"labels": labels(65)}}}, want: []string{"spec.template.metadata.labels: must have at most 64 items"}},
+		"65 annotations of the Job": {edits: []edit{{"spec.template.metadata", map[string]any{"annotations": labels(65)}}}, want: []string{"spec.template.metadata.annotations: must have at most 64 items"}},
+		"unknown event":             {edits: []edit{{"spec.events", []any{"Start", "Started"}}}, want: []string{"spec.events[1]: " + supported}},
+		"defaults":                  {edits: []edit{{"spec.run", nil}, {"spec.failurePolicy", nil}, {"spec.selector", nil}}},
+		"run for all":               {edits: []edit{{"spec.run", "All"}}},
+		"run for none":              {edits: []edit{{"spec.run", "Never"}}, want: []string{`spec.run: supported values: "Next", "All"`}},
+		"abort":                     {edits: []edit{{"spec.failurePolicy", "Abort"}}},
+		"unknown failure policy":    {edits: []edit{{"spec.failurePolicy", "Fail"}}, want: []string{`spec.failurePolicy: supported values: "Abort", "Ignore"`}},
+		"no template":               {edits: []edit{{"spec.template", nil}}, want: []string{"spec.template: Required value"}},
+		"no spec in the template":   {edits: []edit{{"spec.template.spec", nil}}, want: []string{"spec.template.spec: Required value"}},
+		"labels of the Job":         {edits: []edit{{"spec.template.metadata", map[string]any{"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"c": "d"}}}}},
+		"name of the Job":           {edits: []edit{{"spec.template.metadata.name", "job"}}, want: []string{`strict decoding error: unknown field "spec.template.metadata.name"`}},
+		"fields of later releases":  {edits: []edit{{"spec.template.spec.new", map[string]any{"a": []any{int64(1), "b", nil}}}}},
+		"Job spec that is a text":   {edits: []edit{{"spec.template.spec", "job"}}, want: []string{`spec.template.spec: must be of type object: "string"`}},
+		"Job spec beside the spec":  {edits: []edit{{"spec.template.backoffLimit", int64(1)}}, want: []string{`strict decoding error: unknown field "spec.template.backoffLimit"`}},
 	}
 }
 

@@ -33,6 +33,8 @@ func scheduleCases() map[string]testCase {
 		"suspended":                       {edits: []edit{{schedulePath + "suspend", true}}},
 		"suspended by a word":             {edits: []edit{{schedulePath + "suspend", "yes"}}, want: []string{`spec.schedule.suspend: must be of type boolean: "string"`}},
 		"no week":                         {edits: []edit{{schedulePath + "isoWeek", nil}}},
+		"weeks of 257 characters":         {edits: []edit{{schedulePath + "isoWeek", strings.Repeat("1,", 128) + "1"}}, want: []string{"spec.schedule.isoWeek: may not be more than 256 bytes"}},
+		"location of 65 characters":       {edits: []edit{{schedulePath + "location", strings.Repeat("A", 65)}}, want: []string{"spec.schedule.location: may not be more than 64 bytes"}},
 		"week that is a number":           {edits: []edit{{schedulePath + "isoWeek", int64(7)}}, want: []string{`spec.schedule.isoWeek: must be of type string: "integer"`}},
 		"no location":                     {edits: []edit{{schedulePath + "location", nil}}},
 		"empty location":                  {edits: []edit{{schedulePath + "location", ""}}, want: []string{"spec.schedule.location: should be at least 1 chars long", "spec.schedule.location: " + invalidLocation}},

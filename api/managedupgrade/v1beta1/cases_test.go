@@ -223,13 +223,15 @@ func timeCases(field string) map[string]testCase {
 	} {
 		cases[fmt.Sprintf("time %q", invalid)] = testCase{edits: []edit{{field, invalid}}, want: []string{field + ": " + invalidTime}}
 	}
+	cases["empty time"] = testCase{edits: []edit{{field, ""}}, want: []string{field + ": should be at least 1 chars long", field + ": " + invalidTime}}
 	cases["no time"] = testCase{edits: []edit{{field, nil}}, want: []string{field + ": Required value"}}
 	cases["time that is too long"] = testCase{edits: []edit{{field, strings.Repeat("2", 36)}}, want: []string{field + ": may not be more than 35 bytes"}}
 	cases["time that is a number"] = testCase{edits: []edit{{field, int64(20270302)}}, want: []string{field + `: must be of type string: "integer"`}}
 	return cases
 }
 
-// durationCases returns cases of a field with a length of time, at a path of an error.
+// durationCases returns cases of a field with a length of time. Zero is the message about a length of 0;
+// empty means that it is valid.
 func durationCases(field, zero string) map[string]testCase {
 	cases := map[string]testCase{}
 	for _, valid := range []string{"1h", "90m", "30s", "1h30m", "1h30m15s", "1h5s", "99999h99999m99999s"} {
@@ -240,6 +242,9 @@ func durationCases(field, zero string) map[string]testCase {
 	}
 	cases["duration that is a number"] = testCase{edits: []edit{{field, int64(1)}}, want: []string{field + `: must be of type string: "integer"`}}
 	cases["duration that is too long"] = testCase{edits: []edit{{field, strings.Repeat("1", 19)}}, want: []string{field + ": may not be more than 18 bytes"}}
+	if field != "spec.pinVersionWindow" { // where it means 0s
+		cases["empty duration"] = testCase{edits: []edit{{field, ""}}, want: []string{field + ": should be at least 1 chars long"}}
+	}
 	for _, none := range []string{"0s", "0h0m", "00000m"} {
 		tc := testCase{edits: []edit{{field, none}}}
 		if zero != "" {

@@ -130,7 +130,7 @@ type ClusterVersionOverlayPreview struct {
 	// from is the time from which the overlay applies.
 	//
 	// +required
-	From metav1.Time `json:"from,omitzero"`
+	From metav1.Time `json:"from,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
 	// preview contains the parameters that are in effect then.
 	//

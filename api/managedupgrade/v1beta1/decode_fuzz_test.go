@@ -234,6 +234,9 @@ func withoutEmpty(node any) any {
 			return nil
 		}
 	case []any:
+		for i := range node {
+			node[i] = withoutEmpty(node[i])
+		}
 		if len(node) == 0 {
 			return nil
 		}

@@ -306,7 +306,7 @@ type NextPossibleSchedule struct {
 	// time is the scheduled start.
 	//
 	// +required
-	Time metav1.Time `json:"time,omitzero"`
+	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
 	// suspendedBy names what suspends the start: the field schedule.suspend, or an
 	// UpgradeSuspensionWindow. It is absent if nothing does.
