@@ -50,7 +50,7 @@ func Available(version clusterstate.Version, target clusterstate.Target) (engine
 		return engine.Wait("VersionNotOffered", "%s", notAvailableMessage(version, target)), nil
 	}
 	if (clusterstate.Release{Image: update.Image}).HasOtherImage(target.Image) {
-		return engine.Wait("ImageMismatch", "%s is offered with image %s, but %s is requested", target.Version, update.Image, target.Image), nil
+		return engine.Wait("ImageMismatch", "%s is offered with image %s, but %s is requested", target.Version, text.Excerpt(update.Image), target.Image), nil
 	}
 	if risks := update.UnacceptedRisks(target); len(risks) > 0 {
 		return engine.Wait("RisksNotAccepted", "%s", unacceptedRisksMessage(target, risks)), nil
@@ -60,6 +60,13 @@ func Available(version clusterstate.Version, target clusterstate.Target) (engine
 	}
 	return engine.Done("%s is offered in channel %s", target.Version, version.Channel), nil
 }
+
+// The bounds of the names of risks that a person is to copy, in bytes. The API accepts names of that
+// length.
+const (
+	maxRiskName  = 256
+	maxRiskNames = 1024
+)
 
 // maxOffered is the number of offered versions in a message.
 const maxOffered = 3
@@ -73,6 +80,9 @@ func notAvailableMessage(version clusterstate.Version, target clusterstate.Targe
 		return message + "; the available updates cannot be retrieved: " + version.RetrievedUpdates.MessageOrReason()
 	}
 	offered := version.OfferedVersions()
+	for i := range offered {
+		offered[i] = text.Excerpt(offered[i])
+	}
 	switch more := len(offered) - maxOffered; {
 	case len(offered) == 0:
 		return message + ", which offers no update"
@@ -89,9 +99,9 @@ func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Ris
 	names := make([]string, 0, len(risks))
 	texts := make([]string, 0, len(risks))
 	for _, risk := range risks {
-		names = append(names, risk.Name)
-		texts = append(texts, fmt.Sprintf("%s (%s)", risk.Name, risk.String()))
+		names = append(names, text.Sanitize(risk.Name, maxRiskName))
+		texts = append(texts, fmt.Sprintf("%s (%s)", text.Excerpt(risk.Name), risk.String()))
 	}
 	return fmt.Sprintf("%s is not recommended because of %s; to accept them, add to spec.desired.acceptedRisks: %s",
-		target.Version, text.JoinNames(texts), strings.Join(names, ", "))
+		target.Version, text.JoinNames(texts), text.Truncate(strings.Join(names, ", "), maxRiskNames))
 }

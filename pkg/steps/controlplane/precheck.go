@@ -10,6 +10,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // PreCheckUpdateAvailable is SetChannel as far as it can be determined without setting the channel.
@@ -27,6 +28,6 @@ func PreCheckUpdateAvailable(r client.Reader, target clusterstate.Target) engine
 			return engine.Wait("VersionNotInChannel", "%s", message), nil
 		}
 		return engine.Skip("ChannelWillBeSet", "the channel is %q; the upgrade sets it to %s when it begins, and only then it is known whether %s is offered in it",
-			version.Channel, target.Channel, target.Version), nil
+			text.Excerpt(version.Channel), target.Channel, target.Version), nil
 	}
 }
