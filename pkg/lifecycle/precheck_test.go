@@ -20,10 +20,10 @@ func TestPreCheckCondition(t *testing.T) {
 		found []engine.PreCheckResult
 		want  condition
 	}{
-		"nothing is in the way":             {[]engine.PreCheckResult{idle}, condition{"True", "NothingFound", fine}},
+		"not blocked":                       {[]engine.PreCheckResult{idle}, condition{"True", "NothingFound", fine}},
 		"something can be known only later": {[]engine.PreCheckResult{later, idle}, condition{"True", "NothingFound", fine + "; VersionPinned: who knows"}},
-		"something is in the way":           {[]engine.PreCheckResult{unfit, idle}, condition{"False", "PreHealthCheck", "PreHealthCheck: a node is ill"}},
-		"so is something else, and who knows what": {
+		"blocked":                           {[]engine.PreCheckResult{unfit, idle}, condition{"False", "PreHealthCheck", "PreHealthCheck: a node is ill"}},
+		"blocked and unknown": {
 			[]engine.PreCheckResult{later, lacking, unfit},
 			condition{"False", "ClusterUpgradeable,PreHealthCheck", "ClusterUpgradeable: it is not; PreHealthCheck: a node is ill; VersionPinned: who knows"},
 		},

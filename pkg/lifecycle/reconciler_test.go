@@ -14,7 +14,7 @@ func TestRequeueAfter(t *testing.T) {
 		next time.Time
 		want time.Duration
 	}{
-		"nothing is asked for":   {want: maxRequeue},
+		"nothing requested":      {want: maxRequeue},
 		"soon":                   {next: noon.Add(20 * time.Millisecond), want: 20 * time.Millisecond},
 		"later than is good":     {next: noon.Add(time.Hour), want: maxRequeue},
 		"now":                    {next: noon, want: minRequeue},

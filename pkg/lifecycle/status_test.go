@@ -22,15 +22,15 @@ func TestSetCondition_keeps_the_transition_time_of_an_unchanged_condition(t *tes
 		now   condition
 		moves bool
 	}{
-		"nothing has changed":               {history.ConditionAccepted, before, false},
-		"the message has":                   {history.ConditionAccepted, condition{metav1.ConditionTrue, "A", "b"}, false},
-		"the reason has":                    {history.ConditionAccepted, condition{metav1.ConditionTrue, "B", "b"}, false},
-		"the status has":                    {history.ConditionAccepted, condition{metav1.ConditionFalse, "A", "a"}, true},
-		"the step has":                      {history.ConditionProgressing, condition{metav1.ConditionTrue, "B", "b"}, true},
-		"the message of the same step has":  {history.ConditionProgressing, condition{metav1.ConditionTrue, "A", "b"}, false},
-		"whether the step can be seen has":  {history.ConditionProgressing, condition{metav1.ConditionUnknown, "A", "a"}, true},
-		"what takes long is another step":   {history.ConditionStalled, condition{metav1.ConditionTrue, "B", "b"}, false},
-		"how it ended is told more exactly": {history.ConditionSucceeded, condition{metav1.ConditionTrue, "B", "b"}, false},
+		"unchanged":                        {history.ConditionAccepted, before, false},
+		"the message has":                  {history.ConditionAccepted, condition{metav1.ConditionTrue, "A", "b"}, false},
+		"the reason has":                   {history.ConditionAccepted, condition{metav1.ConditionTrue, "B", "b"}, false},
+		"the status has":                   {history.ConditionAccepted, condition{metav1.ConditionFalse, "A", "a"}, true},
+		"the step has":                     {history.ConditionProgressing, condition{metav1.ConditionTrue, "B", "b"}, true},
+		"the message of the same step has": {history.ConditionProgressing, condition{metav1.ConditionTrue, "A", "b"}, false},
+		"whether the step can be seen has": {history.ConditionProgressing, condition{metav1.ConditionUnknown, "A", "a"}, true},
+		"another step is slow":             {history.ConditionStalled, condition{metav1.ConditionTrue, "B", "b"}, false},
+		"more specific result":             {history.ConditionSucceeded, condition{metav1.ConditionTrue, "B", "b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -116,14 +116,14 @@ func TestAcquire(t *testing.T) {
 		after  string
 		writes int
 	}{
-		"a lock that was never taken is taken":                {after: mine, writes: 1},
-		"a lock that was given back is taken":                 {held: new(""), after: mine, writes: 1},
-		"a lock that is mine stays mine, without a write":     {held: new(mine), after: mine},
-		"a lock that is held is refused, and its holder told": {held: new(theirs), there: []lock.Holder{other}, want: &other, after: theirs},
-		"a lock whose holder is gone is taken":                {held: new(theirs), after: mine, writes: 1},
-		"a lock whose holder was made anew is taken":          {held: new(theirs), there: []lock.Holder{{Group: group, Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "3"}}, after: mine, writes: 1},
-		"a lock of my own former self is taken":               {held: new("UpgradeConfig/a/mine/0"), after: mine, writes: 1},
-		"a lock with a holder that cannot be read is taken":   {held: new("stranger"), after: mine, writes: 1},
+		"Lease missing, acquired":                                {after: mine, writes: 1},
+		"released lock is acquired":                              {held: new(""), after: mine, writes: 1},
+		"a lock that is mine stays mine, without a write":        {held: new(mine), after: mine},
+		"held lock is not acquired and its holder returned":      {held: new(theirs), there: []lock.Holder{other}, want: &other, after: theirs},
+		"lock of a deleted holder is acquired":                   {held: new(theirs), after: mine, writes: 1},
+		"lock of a recreated holder is acquired":                 {held: new(theirs), there: []lock.Holder{{Group: group, Kind: "UpgradeConfig", Namespace: "b", Name: "theirs", UID: "3"}}, after: mine, writes: 1},
+		"lock of an earlier object of the same name is acquired": {held: new("UpgradeConfig/a/mine/0"), after: mine, writes: 1},
+		"lock with an invalid holder is acquired":                {held: new("stranger"), after: mine, writes: 1},
 		"a lock with a holder that cannot be read is refused if that is there": {
 			held: new("stranger"), there: []lock.Holder{{Kind: "stranger"}}, want: &lock.Holder{Kind: "stranger"}, after: "stranger",
 		},
@@ -188,7 +188,7 @@ func TestRelease(t *testing.T) {
 		"the lock of another stays as it is":        {held: new(theirs), after: theirs},
 		"the lock of my former self stays as it is": {held: new("UpgradeConfig/a/mine/0"), after: "UpgradeConfig/a/mine/0"},
 		"a free lock is unchanged":                  {held: new(""), after: ""},
-		"a lock that was never taken is not made":   {after: "none"},
+		"Lease missing, not created":                {after: "none"},
 		"a holder that cannot be read stays":        {held: new("stranger"), after: "stranger"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,12 +292,12 @@ func TestLock_errors_change_nothing(t *testing.T) {
 		do    func(context.Context, *world) error
 		says  string
 	}{
-		"reading before taking":       {new(""), get, acquire, "getting the lease cluster-upgrade: no answer"},
-		"reading before giving back":  {new(mine), get, release, "getting the lease cluster-upgrade: no answer"},
-		"making":                      {nil, create, acquire, "creating the lease cluster-upgrade: no answer"},
-		"taking":                      {new(""), patch, acquire, "acquiring the lease cluster-upgrade: no answer"},
-		"taking from one who is gone": {new(theirs), patch, acquire, "acquiring the lease cluster-upgrade: no answer"},
-		"giving back":                 {new(mine), patch, release, "releasing the lease cluster-upgrade: no answer"},
+		"reading before taking":           {new(""), get, acquire, "getting the lease cluster-upgrade: no answer"},
+		"reading before giving back":      {new(mine), get, release, "getting the lease cluster-upgrade: no answer"},
+		"making":                          {nil, create, acquire, "creating the lease cluster-upgrade: no answer"},
+		"taking":                          {new(""), patch, acquire, "acquiring the lease cluster-upgrade: no answer"},
+		"acquiring from a deleted holder": {new(theirs), patch, acquire, "acquiring the lease cluster-upgrade: no answer"},
+		"giving back":                     {new(mine), patch, release, "releasing the lease cluster-upgrade: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -200,15 +200,15 @@ func TestLastSync_is_the_last_successful_reconcile(t *testing.T) {
 		looks []metrics.Snapshot
 		want  int // in minutes after noon; 0 means none
 	}{
-		"one ended well":                   {[]metrics.Snapshot{atMinute(1, waiting)}, 1},
-		"two ended well":                   {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, waiting)}, 5},
-		"the last one failed":              {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, withError(waiting))}, 1},
-		"all have failed":                  {[]metrics.Snapshot{atMinute(1, withError(waiting)), atMinute(5, withError(waiting))}, 1},
-		"it was well after it had failed":  {[]metrics.Snapshot{atMinute(1, withError(waiting)), atMinute(5, waiting)}, 5},
-		"it is over":                       {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, over)}, 0},
-		"it cannot be let go of":           {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, withError(over))}, 0},
-		"it begins again after it failed":  {[]metrics.Snapshot{atMinute(1, over), atMinute(5, waiting)}, 5},
-		"another one is looked at instead": {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, snapshotOf("other", history.PhasePending, ""))}, 1},
+		"one ended well":                  {[]metrics.Snapshot{atMinute(1, waiting)}, 1},
+		"two ended well":                  {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, waiting)}, 5},
+		"the last one failed":             {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, withError(waiting))}, 1},
+		"all have failed":                 {[]metrics.Snapshot{atMinute(1, withError(waiting)), atMinute(5, withError(waiting))}, 1},
+		"it was well after it had failed": {[]metrics.Snapshot{atMinute(1, withError(waiting)), atMinute(5, waiting)}, 5},
+		"finished":                        {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, over)}, 0},
+		"not released":                    {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, withError(over))}, 0},
+		"it begins again after it failed": {[]metrics.Snapshot{atMinute(1, over), atMinute(5, waiting)}, 5},
+		"another upgrade reconciled":      {[]metrics.Snapshot{atMinute(1, waiting), atMinute(5, snapshotOf("other", history.PhasePending, ""))}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +244,7 @@ func TestHealthCheck_failures_are_counted_once(t *testing.T) {
 	}{
 		"it is fine":                             {[]ask{{0, true}, {1, true}}, 0},
 		"it fails at first":                      {[]ask{{0, false}}, 1},
-		"it goes on failing":                     {[]ask{{0, false}, {5, false}, {10, false}, {15, false}}, 1},
+		"still failing":                          {[]ask{{0, false}, {5, false}, {10, false}, {15, false}}, 1},
 		"it fails after it was fine":             {[]ask{{0, true}, {5, false}, {6, false}}, 1},
 		"it fails, is fine and fails":            {[]ask{{0, false}, {1, true}, {2, false}}, 2},
 		"it failed in an upgrade of another day": {[]ask{{0, false}, {24 * 60, false}}, 2},

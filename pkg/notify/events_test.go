@@ -164,9 +164,9 @@ func TestEvents_of_new_steps_are_published(t *testing.T) {
 	another := subject
 	another.UID = "4-5-6"
 	for name, again := range map[string]func(*notify.Events) error{
-		"another attempt":                   func(e *notify.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.6", 2)) },
-		"another version":                   func(e *notify.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.7", 1)) },
-		"an object of that name, made anew": func(e *notify.Events) error { return e.PublishSteps(t.Context(), another, upgrade("4.4.6", 1)) },
+		"another attempt":  func(e *notify.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.6", 2)) },
+		"another version":  func(e *notify.Events) error { return e.PublishSteps(t.Context(), subject, upgrade("4.4.7", 1)) },
+		"recreated object": func(e *notify.Events) error { return e.PublishSteps(t.Context(), another, upgrade("4.4.6", 1)) },
 	} {
 		r := newReceiver(t)
 		events := r.events()

@@ -54,7 +54,7 @@ func TestPublisher_waits_for_Events_and_not_for_the_webhook(t *testing.T) {
 		"all is well":             {nil, nil, false, []string{"webhook id", "events id", "webhook 4.4.6", "events 4.4.6", "webhook delivered u", "webhook forget u", "events forget u"}},
 		"the webhook is full":     {nil, down, false, []string{"webhook id", "events id", "webhook 4.4.6", "events 4.4.6", "webhook delivered u", "webhook forget u", "events forget u"}},
 		"events fail":             {down, nil, false, []string{"webhook id", "events id", "webhook 4.4.6", "events 4.4.6", "webhook delivered u", "webhook forget u", "events forget u"}},
-		"there is no webhook":     {nil, nil, true, []string{"events id", "events 4.4.6", "events forget u"}},
+		"no webhook":              {nil, nil, true, []string{"events id", "events 4.4.6", "events forget u"}},
 		"no webhook, events fail": {down, nil, true, []string{"events id", "events 4.4.6", "events forget u"}},
 	} {
 		t.Run(name, func(t *testing.T) {

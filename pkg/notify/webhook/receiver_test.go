@@ -127,17 +127,17 @@ func TestAttempt_in_progress_belongs_to_its_receiver(t *testing.T) {
 		direct func(*world) *receiver
 		want   []string // received by the last receiver
 	}{
-		"taken, and then there is none": {http.StatusOK, func(w *world) *receiver { w.setReceiver(nil); return &receiver{} }, nil},
-		"taken, and none, and another": {http.StatusOK, func(w *world) *receiver {
+		"accepted, then no receiver": {http.StatusOK, func(w *world) *receiver { w.setReceiver(nil); return &receiver{} }, nil},
+		"accepted, then no receiver, then another": {http.StatusOK, func(w *world) *receiver {
 			w.setReceiver(nil)
 			next, to := w.newReceiver()
 			w.setReceiver(to)
 			w.publish(1)
 			return next
 		}, []string{"R1"}},
-		"taken, and another":          {http.StatusOK, func(w *world) *receiver { next, to := w.newReceiver(); w.setReceiver(to); return next }, []string{"R2"}},
-		"not now, and another":        {http.StatusBadGateway, func(w *world) *receiver { next, to := w.newReceiver(); w.setReceiver(to); return next }, []string{"R1", "R2"}},
-		"never by it, and by another": {http.StatusBadRequest, func(w *world) *receiver { next, to := w.newReceiver(); w.setReceiver(to); return next }, []string{"R1", "R2"}},
+		"accepted, then another receiver":          {http.StatusOK, func(w *world) *receiver { next, to := w.newReceiver(); w.setReceiver(to); return next }, []string{"R2"}},
+		"rejected, then another receiver":          {http.StatusBadGateway, func(w *world) *receiver { next, to := w.newReceiver(); w.setReceiver(to); return next }, []string{"R1", "R2"}},
+		"rejected for good, then another receiver": {http.StatusBadRequest, func(w *world) *receiver { next, to := w.newReceiver(); w.setReceiver(to); return next }, []string{"R1", "R2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -364,15 +364,15 @@ func TestMilestone_requires_a_sent_notification(t *testing.T) {
 		steps []history.StepCondition
 		want  string // of the last one
 	}{
-		"the delay was told":             {[]history.StepCondition{step("DelayedNotificationSent", told, "Done", "it has not commenced", true)}, "delayed Warning UpgradeDelayed: it has not commenced"},
-		"the delay could not be told":    {[]history.StepCondition{step("DelayedNotificationSent", told, "NotDelivered", "not told", true)}, "delayed Warning UpgradeDelayed: not told"},
+		"delay sent":                     {[]history.StepCondition{step("DelayedNotificationSent", told, "Done", "it has not commenced", true)}, "delayed Warning UpgradeDelayed: it has not commenced"},
+		"delay not sent":                 {[]history.StepCondition{step("DelayedNotificationSent", told, "NotDelivered", "not told", true)}, "delayed Warning UpgradeDelayed: not told"},
 		"there was no delay":             {[]history.StepCondition{step("DelayedNotificationSent", told, "NotDelayed", "in time", true)}, "step.skipped Normal NotDelayed: in time"},
 		"the step was added later":       {[]history.StepCondition{step("DelayedNotificationSent", told, "AddedLater", "passed", true)}, "step.skipped Normal AddedLater: passed"},
-		"the start was never told":       {[]history.StepCondition{step("StartedNotificationSent", no, "WindowMissed", "too late", true)}, "step.failed Warning WindowMissed: too late"},
-		"cancelled before it was told":   {[]history.StepCondition{step("StartedNotificationSent", no, engine.ReasonCancelled, "deleted", true)}, "step.failed Warning Cancelled: deleted"},
+		"start not sent":                 {[]history.StepCondition{step("StartedNotificationSent", no, "WindowMissed", "too late", true)}, "step.failed Warning WindowMissed: too late"},
+		"cancelled before it was sent":   {[]history.StepCondition{step("StartedNotificationSent", no, engine.ReasonCancelled, "deleted", true)}, "step.failed Warning Cancelled: deleted"},
 		"already reached":                {[]history.StepCondition{step("StartedNotificationSent", told, "AlreadyReached", "no record", true)}, "step.skipped Normal AlreadyReached: no record"},
-		"it is being told":               {[]history.StepCondition{step("StartedNotificationSent", no, "NotDelivered", "not told yet", false)}, "step.waiting Normal NotDelivered: not told yet"},
-		"the end could not be told":      {[]history.StepCondition{step("PreHealthCheck", no, engine.ReasonCancelled, "deleted", true), step("CancellationNotificationSent", told, "NotDelivered", "not told", true)}, "cancelled Normal UpgradeCancelled: not told"},
+		"being sent":                     {[]history.StepCondition{step("StartedNotificationSent", no, "NotDelivered", "not told yet", false)}, "step.waiting Normal NotDelivered: not told yet"},
+		"end not sent":                   {[]history.StepCondition{step("PreHealthCheck", no, engine.ReasonCancelled, "deleted", true), step("CancellationNotificationSent", told, "NotDelivered", "not told", true)}, "cancelled Normal UpgradeCancelled: not told"},
 		"the clean-up of a failure fell": {[]history.StepCondition{step("PreHealthCheck", no, "WindowMissed", "too late", true), step("ClusterSettled", no, engine.ReasonCancelled, "odd", true), step("FailureNotificationSent", told, "Done", "failed", true)}, "failed Warning UpgradeFailed: failed"},
 		"what failed is not on record":   {[]history.StepCondition{step("FailureNotificationSent", told, "Done", "failed", true)}, "failed Warning UpgradeFailed: failed"},
 	} {
@@ -425,12 +425,12 @@ func TestCloudEvents_have_the_IDs_of_Events(t *testing.T) {
 func TestDelivery_keeps_the_order_despite_failures(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter){
-		"it is out of order":    func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
-		"it does not know us":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
-		"it is not there":       func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) },
-		"it has too much to do": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
-		"it has moved":          func(w http.ResponseWriter) { w.Header().Set("Location", "/x"); w.WriteHeader(http.StatusFound) },
-		"it hangs up":           func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"server error":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"unauthorized":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
+		"not found":         func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) },
+		"too many requests": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
+		"redirect":          func(w http.ResponseWriter) { w.Header().Set("Location", "/x"); w.WriteHeader(http.StatusFound) },
+		"connection closed": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -491,9 +491,9 @@ func TestDelivery_errors_are_logged_until_they_change(t *testing.T) {
 func TestDelivery_accepted_with_an_invalid_body_is_not_repeated(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter){
-		"it says nothing":    func(http.ResponseWriter) {},
-		"it talks and talks": func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat("x", 2<<20)) },
-		"it breaks off": func(w http.ResponseWriter) {
+		"no body":      func(http.ResponseWriter) {},
+		"endless body": func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat("x", 2<<20)) },
+		"body cut off": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "1000")
 			w.WriteHeader(http.StatusAccepted)
 			_ = http.NewResponseController(w).Flush()

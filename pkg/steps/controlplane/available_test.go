@@ -23,7 +23,7 @@ var availableCases = map[string]testCase{
 		version: at(noUpdates),
 		want:    stepResult{Outcome: "waiting", Reason: "VersionNotOffered", Message: "4.4.6 is not offered in channel fast-4.4, which offers no update"},
 	},
-	"it is not offered because nothing is": {
+	"no update available": {
 		version: at(noUpdates, condition("RetrievedUpdates", "False", "RemoteFailed", "no route to host")),
 		want: stepResult{
 			Outcome: "waiting", Reason: "VersionNotOffered",
@@ -40,7 +40,7 @@ var availableCases = map[string]testCase{
 			"LostLogs (it is slow https://example.com/LostLogs), SlowBoot (it is slow https://example.com/SlowBoot); " +
 			"to accept them, add to spec.desired.acceptedRisks: SlowBoot, LostLogs"},
 	},
-	"one of its risks is not accepted": {
+	"one risk not accepted": {
 		version: at(updateWithRisks("SlowBoot", "LostLogs")),
 		target:  &clusterstate.Target{Version: "4.4.6", AcceptedRisks: []string{"LostLogs"}},
 		want: stepResult{Outcome: "waiting", Reason: "RisksNotAccepted", Message: "4.4.6 is not recommended because of " +
@@ -89,7 +89,7 @@ var channelCases = map[string]testCase{
 		version: at(unobserved),
 		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to observe channel fast-4.4"},
 	},
-	"the channel is set, and nothing is said yet": {
+	"channel set, updates not retrieved yet": {
 		version: at(emptyStatus),
 		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to observe channel fast-4.4"},
 	},
@@ -105,7 +105,7 @@ var channelCases = map[string]testCase{
 		version: at(unobserved, inChannels("stable-4.4", "eus-4.4")),
 		want:    stepResult{Outcome: "waiting", Reason: "ChannelSet", Message: "waiting for the cluster version operator to observe channel fast-4.4"},
 	},
-	"the channel of a cluster on its way is left alone": {
+	"channel kept during the update": {
 		version: at(channel("stable-4.4"), updating("4.4.6"), unobserved),
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"},
 	},
@@ -128,7 +128,7 @@ func TestPinned(t *testing.T) {
 				Message: "set the channel to fast-4.4; waiting for the cluster version operator to observe it",
 			},
 		},
-		"there is no channel": {
+		"no channel": {
 			version: at(channel("")),
 			want: stepResult{
 				Outcome: "waiting", Reason: "ChannelSet", Patch: `{"spec":{"channel":"fast-4.4"}}`,
@@ -151,7 +151,7 @@ func TestOfferable(t *testing.T) {
 				Message: `the channel is "stable-4.4"; the upgrade sets it to fast-4.4 when it begins, and only then it is known whether 4.4.6 is offered in it`,
 			},
 		},
-		"there is no channel": {
+		"no channel": {
 			version: at(channel("")),
 			want: stepResult{
 				Outcome: "skipped", Reason: "ChannelWillBeSet",
@@ -167,7 +167,7 @@ var notUpgradeable = condition("Upgradeable", "False", "AdminAckRequired", "an a
 
 // otherUpdateCases are about updates of other clients.
 var otherUpdateCases = map[string]testCase{
-	"nothing is in the way": {
+	"not blocked": {
 		version: at(),
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
 	},
@@ -193,7 +193,7 @@ var otherUpdateCases = map[string]testCase{
 			Message: "another client has requested x@sha256:1 in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
 		},
 	},
-	"what was asked for long ago is installed": {
+	"old request is installed": {
 		version: at(desired("4.4.5")),
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is a patch update from 4.4.5"},
 	},
@@ -205,7 +205,7 @@ var otherUpdateCases = map[string]testCase{
 		version: at(updating("4.4.6"), notUpgradeable),
 		want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"},
 	},
-	"a later version was installed meanwhile": {
+	"later version installed": {
 		version: at(installed("4.4.7")),
 		want:    stepResult{Outcome: "waiting", Reason: "Downgrade", Message: "4.4.6 is older than the installed version 4.4.7"},
 	},
@@ -226,25 +226,25 @@ func TestUpgradeable(t *testing.T) {
 	minor := clusterstate.Target{Version: "4.5.0"}
 	cases := maps.Clone(otherUpdateCases)
 	maps.Copy(cases, map[string]testCase{
-		"a minor update does not": {
+		"minor update blocked": {
 			version: at(notUpgradeable), target: &minor,
 			want: stepResult{
 				Outcome: "waiting", Reason: "NotUpgradeable",
 				Message: "4.5.0 is a minor update from 4.4.5, and the cluster is not upgradeable: AdminAckRequired: an administrator has to agree",
 			},
 		},
-		"a major update does not": {
+		"major update blocked": {
 			version: at(notUpgradeable), target: &clusterstate.Target{Version: "5.0.0"},
 			want: stepResult{
 				Outcome: "waiting", Reason: "NotUpgradeable",
 				Message: "5.0.0 is a major update from 4.4.5, and the cluster is not upgradeable: AdminAckRequired: an administrator has to agree",
 			},
 		},
-		"a minor update passes a cluster that says nothing about it": {
+		"minor update without condition Upgradeable": {
 			version: at(), target: &minor,
 			want: stepResult{Outcome: "done", Reason: "Done", Message: "4.5.0 is a minor update from 4.4.5"},
 		},
-		"another update is in the way of a minor update": {
+		"minor update blocked by another update": {
 			version: at(updating("4.4.7"), notUpgradeable), target: &minor,
 			want: stepResult{Outcome: "waiting", Reason: "AnotherUpdateInProgress", Message: "the cluster is being updated to 4.4.7"},
 		},

@@ -27,13 +27,13 @@ var pending = stepResult{Outcome: "waiting", Reason: "Requested", Message: "requ
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{
-		"it was not asked for":                                {version: at()},
-		"another one was asked for":                           {version: at(desired("4.4.7"))},
-		"another image of it was asked for":                   {version: at(desiredImage(other446)), target: &clusterstate.Target{Version: "4.4.6", Image: image446}},
-		"a check of it was asked for":                         {version: at(func(v *configv1.ClusterVersion) { desired("4.4.6")(v); v.Spec.DesiredUpdate.Mode = "Preflight" })},
-		"it was asked for, and nothing is said yet":           {version: at(desired("4.4.6")), want: pending},
-		"it was asked for, and the release before is refused": {version: at(desired("4.4.6"), condition("ReleaseAccepted", "False", "", `failed version="4.4.5"`)), want: pending},
-		"it was asked for, and another update goes on":        {version: at(desired("4.4.6"), updating("4.4.7")), want: pending},
+		"not requested":                       {version: at()},
+		"another release requested":           {version: at(desired("4.4.7"))},
+		"another image requested":             {version: at(desiredImage(other446)), target: &clusterstate.Target{Version: "4.4.6", Image: image446}},
+		"check requested":                     {version: at(func(v *configv1.ClusterVersion) { desired("4.4.6")(v); v.Spec.DesiredUpdate.Mode = "Preflight" })},
+		"requested, no response yet":          {version: at(desired("4.4.6")), want: pending},
+		"requested, earlier release rejected": {version: at(desired("4.4.6"), condition("ReleaseAccepted", "False", "", `failed version="4.4.5"`)), want: pending},
+		"requested during another update":     {version: at(desired("4.4.6"), updating("4.4.7")), want: pending},
 		"it is refused": {
 			version: at(desired("4.4.6"), unobserved, condition("ReleaseAccepted", "False", "RetrievePayload", `version="4.4.6" is not signed`)),
 			want:    stepResult{Outcome: "waiting", Reason: "TargetRefused", Message: `the cluster version operator refuses 4.4.6: version="4.4.6" is not signed`},
@@ -46,7 +46,7 @@ func TestAccepted(t *testing.T) {
 			version: at(installed("4.4.6")),
 			want:    stepResult{Outcome: "done", Reason: "Done", Message: "the cluster version operator has accepted 4.4.6"},
 		},
-		"it was tried before, and left": {version: at(updating("4.4.6"), installed("4.4.5"))},
+		"in the history as Partial": {version: at(updating("4.4.6"), installed("4.4.5"))},
 	}, withReader(controlplane.WaitUntilAccepted))
 }
 
@@ -64,17 +64,17 @@ func TestRequest(t *testing.T) {
 		return requested
 	}
 	runCases(t, map[string]testCase{
-		"it is asked for by its version": {
+		"requested by version": {
 			version: at(), want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`),
 		},
-		"a conditional update is asked for by its image too": {
+		"conditional update requested by image": {
 			version: at(updateWithRisks("SlowBoot")), want: with(`{"architecture":"","force":false,"image":"` + image446 + `","version":"4.4.6"}`),
 		},
 		"an image that is wanted is requested": {
 			version: at(), target: &clusterstate.Target{Version: "4.4.6", Image: mirror446},
 			want: with(`{"architecture":"","force":false,"image":"` + mirror446 + `","version":"4.4.6"}`),
 		},
-		"what was asked for before is replaced altogether": {
+		"former request is replaced": {
 			version: at(func(v *configv1.ClusterVersion) {
 				v.Spec.DesiredUpdate = &configv1.Update{
 					Version: "4.4.5", Force: true, Architecture: configv1.ClusterVersionArchitectureMulti,
@@ -87,10 +87,10 @@ func TestRequest(t *testing.T) {
 			version: at(func(v *configv1.ClusterVersion) { desired("4.4.6")(v); v.Spec.DesiredUpdate.Mode = "Preflight" }),
 			want:    with(`{"mode":null}`),
 		},
-		"it is not asked for twice":                     {version: at(desired("4.4.6")), want: pending},
-		"it is not asked for while it is installed":     {version: at(updating("4.4.6")), want: pending},
-		"it is not asked for once it is installed":      {version: at(installed("4.4.6")), want: pending},
-		"it is asked for again once it was led astray":  {version: at(updating("4.4.6"), installed("4.4.5")), want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`)},
+		"not requested twice":                           {version: at(desired("4.4.6")), want: pending},
+		"not requested during the installation":         {version: at(updating("4.4.6")), want: pending},
+		"not requested after the installation":          {version: at(installed("4.4.6")), want: pending},
+		"requested again after another update":          {version: at(updating("4.4.6"), installed("4.4.5")), want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`)},
 		"a cluster version without a status is no harm": {version: at(emptyStatus), want: with(`{"architecture":"","force":false,"image":"","version":"4.4.6"}`)},
 	}, request)
 }
@@ -100,7 +100,7 @@ func TestRequest(t *testing.T) {
 func TestCommence_decides_on_the_patched_object(t *testing.T) {
 	t.Parallel()
 	runCases(t, map[string]testCase{
-		"nothing is in the way": {version: at(), want: stepResult{
+		"not blocked": {version: at(), want: stepResult{
 			Outcome: "waiting", Reason: "Requested", Message: "requested 4.4.6 from the cluster version operator",
 			Patch: `{"spec":{"desiredUpdate":{"architecture":"","force":false,"image":"","version":"4.4.6"}}}`,
 		}},
@@ -160,7 +160,7 @@ func TestRestoreChannel(t *testing.T) {
 		"there was none before":                {at(), new(string), stepResult{Outcome: "done", Reason: "Done", Message: `restored channel ""`, Patch: `{"spec":{"channel":null}}`}},
 		"it is the recorded one in the cache":  {at(channel("stable-4.4")), &stable, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is stable-4.4, which this upgrade has not set", Patch: "{}"}},
 		"another client has set it since":      {at(channel("eus-4.4")), &stable, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is eus-4.4, which this upgrade has not set", Patch: "{}"}},
-		"nothing is recorded":                  {at(), nil, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "this upgrade has not changed the channel"}},
+		"empty record":                         {at(), nil, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "this upgrade has not changed the channel"}},
 		"it was the desired one before":        {at(), &fast, stepResult{Outcome: "skipped", Reason: "NothingToRestore", Message: "this upgrade has not changed the channel"}},
 		"the upgrade has commenced":            {at(updating("4.4.6")), &stable, stepResult{Outcome: "skipped", Reason: "Commenced", Message: "the cluster was updated to 4.4.6; the channel stays fast-4.4"}},
 		"a later update has followed upgrades": {at(updating("4.4.6"), updating("4.4.7")), &stable, stepResult{Outcome: "skipped", Reason: "Commenced", Message: "the cluster was updated to 4.4.6; the channel stays fast-4.4"}},
@@ -309,7 +309,7 @@ func TestUpgraded(t *testing.T) {
 			version: at(desired("4.4.6"), updating("4.4.6"), condition("Progressing", "True", "", "Working towards 4.4.6: 7 of 700 done")),
 			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "Working towards 4.4.6: 7 of 700 done"},
 		},
-		"it is being installed, and nothing is said": {
+		"being installed without conditions": {
 			version: at(updating("4.4.6")),
 			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "4.4.6 is being installed"},
 		},
@@ -324,12 +324,12 @@ func TestUpgraded(t *testing.T) {
 				Message: "the cluster version operator is failing to install 4.4.6: " + strings.ReplaceAll(huge, "\n", " ")[:512] + "…",
 			},
 		},
-		"the request is gone":                                 {version: at(updating("4.4.6")), want: stepResult{Outcome: "waiting", Reason: "Progressing", Message: "4.4.6 is being installed"}},
+		"request removed":                                     {version: at(updating("4.4.6")), want: stepResult{Outcome: "waiting", Reason: "Progressing", Message: "4.4.6 is being installed"}},
 		"another one is requested":                            {version: at(updating("4.4.6"), desired("4.4.7")), want: supersededResult("4.4.7")},
 		"another one is being installed":                      {version: at(updating("4.4.6"), updating("4.4.7"), desired("4.4.7")), want: supersededResult("4.4.7")},
 		"it is installed, and another one is being installed": {version: at(installed("4.4.6"), updating("4.4.7")), want: supersededResult("4.4.7")},
 		"the one before is back":                              {version: at(updating("4.4.6"), installed("4.4.5")), want: supersededResult("4.4.5")},
-		"the history is gone": {
+		"history removed": {
 			version: at(emptyStatus),
 			want:    stepResult{Outcome: "waiting", Reason: "Progressing", Message: "4.4.6 is being installed"},
 		},
@@ -341,11 +341,11 @@ func TestStillOurs(t *testing.T) {
 	ours := stepResult{Outcome: "done", Reason: "Done", Message: "the cluster is at 4.4.6 or being updated to it"}
 	runCases(t, map[string]testCase{
 		"it is installed":                                   {version: at(desired("4.4.6"), installed("4.4.6")), want: ours},
-		"it is installed, and the request is gone":          {version: at(installed("4.4.6")), want: ours},
+		"installed, request removed":                        {version: at(installed("4.4.6")), want: ours},
 		"it is still being installed":                       {version: at(updating("4.4.6")), want: ours},
 		"it is installed, and another one is requested":     {version: at(installed("4.4.6"), desired("4.4.7")), want: supersededResult("4.4.7")},
 		"it is installed, and another one after it as well": {version: at(installed("4.4.6"), installed("4.4.7")), want: supersededResult("4.4.7")},
-		"the history is gone": {
+		"history removed": {
 			version: at(emptyStatus),
 			want:    stepResult{Outcome: "waiting", Reason: "NoHistory", Message: "the history of the ClusterVersion names neither 4.4.6 nor any other release"},
 		},
@@ -357,26 +357,26 @@ func TestWithdrawn(t *testing.T) {
 	nothing := stepResult{Outcome: "skipped", Reason: "NothingToWithdraw", Message: "4.4.6 is not requested", Patch: "{}"}
 	begun := stepResult{Outcome: "skipped", Reason: "Commenced", Message: "the cluster version operator has begun to install 4.4.6; it cannot be withdrawn", Patch: "{}"}
 	runCases(t, map[string]testCase{
-		"what was asked for is taken back": {
+		"request is withdrawn": {
 			version: at(desired("4.4.6"), unobserved, condition("ReleaseAccepted", "False", "", `version="4.4.6"`)),
 			want: stepResult{
 				Outcome: "done", Reason: "Done", Patch: `{"spec":{"desiredUpdate":null}}`,
 				Message: "withdrew 4.4.6, which the cluster version operator had not begun to install",
 			},
 		},
-		"it is taken back although it was installed once": {
+		"request is withdrawn although it was installed before": {
 			version: at(installed("4.4.6"), installed("4.4.5"), desired("4.4.6")),
 			want: stepResult{
 				Outcome: "done", Reason: "Done", Patch: `{"spec":{"desiredUpdate":null}}`,
 				Message: "withdrew 4.4.6, which the cluster version operator had not begun to install",
 			},
 		},
-		"nothing was asked for":               {version: at(), want: nothing},
-		"request of another client":           {version: at(desired("4.4.7")), want: nothing},
-		"what was asked for long ago stays":   {version: at(desired("4.4.5")), want: nothing},
-		"what is being installed stays":       {version: at(desired("4.4.6"), updating("4.4.6")), want: begun},
-		"what is installed stays":             {version: at(desired("4.4.6"), installed("4.4.6")), want: begun},
-		"a cluster version that says nothing": {version: at(emptyStatus), want: nothing},
+		"no request":                    {version: at(), want: nothing},
+		"request of another client":     {version: at(desired("4.4.7")), want: nothing},
+		"old request stays":             {version: at(desired("4.4.5")), want: nothing},
+		"what is being installed stays": {version: at(desired("4.4.6"), updating("4.4.6")), want: begun},
+		"what is installed stays":       {version: at(desired("4.4.6"), installed("4.4.6")), want: begun},
+		"empty ClusterVersion":          {version: at(emptyStatus), want: nothing},
 	}, controlplane.WithdrawRequest)
 }
 
@@ -417,7 +417,7 @@ func TestSettled(t *testing.T) {
 		return stepResult{Outcome: "waiting", Reason: "NotSettled", Message: message}
 	}
 	runCases(t, map[string]testCase{
-		"nothing is being installed": {
+		"no update in progress": {
 			version: at(installed("4.4.6")), pools: []client.Object{mco("4.4.6"), pool("worker", true, false)}, want: settled,
 		},
 		"a pool is paused": {

@@ -35,16 +35,16 @@ func TestSteps_do_not_end_an_upgrade_because_of_a_stale_cache(t *testing.T) {
 		goesOn       bool
 		reads        int // of the API server
 	}{
-		"the cache does not show yet that the upgrade has begun": {requested, begun, isCommenced(t), true, 1},
-		"it has not begun":                         {requested, requested, isCommenced(t), false, 1},
-		"it has begun":                             {begun, begun, isCommenced(t), true, 0},
-		"it was not requested":                     {at(), at(), isCommenced(t), false, 1},
-		"the cache does not even show the request": {at(), begun, isCommenced(t), true, 1},
-		"the cache still shows the release before, to one who installs":       {requested, begun, continues(t, controlplane.WaitUntilUpgraded), true, 1},
-		"the cache still shows the release before, to one who looks after it": {requested, begun, continues(t, controlplane.NotSuperseded), true, 1},
-		"superseded":                {elsewhere, elsewhere, continues(t, controlplane.WaitUntilUpgraded), false, 1},
-		"superseded later":          {elsewhere, elsewhere, continues(t, controlplane.NotSuperseded), false, 1},
-		"the cluster is on its way": {begun, begun, continues(t, controlplane.WaitUntilUpgraded), true, 0},
+		"cache without the started update": {requested, begun, isCommenced(t), true, 1},
+		"it has not begun":                 {requested, requested, isCommenced(t), false, 1},
+		"started":                          {begun, begun, isCommenced(t), true, 0},
+		"it was not requested":             {at(), at(), isCommenced(t), false, 1},
+		"cache without the request":        {at(), begun, isCommenced(t), true, 1},
+		"the cache still shows the release before, to one who installs": {requested, begun, continues(t, controlplane.WaitUntilUpgraded), true, 1},
+		"cache with the previous release after the upgrade":             {requested, begun, continues(t, controlplane.NotSuperseded), true, 1},
+		"superseded":         {elsewhere, elsewhere, continues(t, controlplane.WaitUntilUpgraded), false, 1},
+		"superseded later":   {elsewhere, elsewhere, continues(t, controlplane.NotSuperseded), false, 1},
+		"update in progress": {begun, begun, continues(t, controlplane.WaitUntilUpgraded), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -106,13 +106,13 @@ func TestDependency(t *testing.T) {
 			}
 			answers(404)(w, r)
 		}, want: "the status is 404 Not Found", asked: 2},
-		"it redirects without an end":     {answer: http.RedirectHandler("/", http.StatusFound).ServeHTTP, want: "more than 5 redirects", asked: 18},
-		"what is asked for is not there":  {answer: answers(404), want: "the status is 404 Not Found", asked: 1},
-		"it wants a password":             {answer: answers(401), want: "the status is 401 Unauthorized", asked: 1},
-		"there are too many questions":    {answer: answers(429), want: "the status is 429 Too Many Requests", asked: 3},
-		"it is down":                      {answer: answers(503), want: "the status is 503 Service Unavailable", asked: 3},
-		"it does not answer":              {answer: hang, timeout: patience, want: "no response within 300ms", asked: 3},
-		"its answer does not come to end": {answer: drip, timeout: patience, want: "no response within 300ms", asked: 3},
+		"it redirects without an end": {answer: http.RedirectHandler("/", http.StatusFound).ServeHTTP, want: "more than 5 redirects", asked: 18},
+		"not found":                   {answer: answers(404), want: "the status is 404 Not Found", asked: 1},
+		"it wants a password":         {answer: answers(401), want: "the status is 401 Unauthorized", asked: 1},
+		"too many requests":           {answer: answers(429), want: "the status is 429 Too Many Requests", asked: 3},
+		"it is down":                  {answer: answers(503), want: "the status is 503 Service Unavailable", asked: 3},
+		"no response":                 {answer: hang, timeout: patience, want: "no response within 300ms", asked: 3},
+		"endless response":            {answer: drip, timeout: patience, want: "no response within 300ms", asked: 3},
 		"its headers are huge": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X", strings.Repeat("x", 1<<20))
 		}, want: "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded 65536 bytes; aborted", asked: 3},
@@ -123,7 +123,7 @@ func TestDependency(t *testing.T) {
 				_ = connection.Close()
 			}
 		}, want: "read: connection reset by peer", asked: 3},
-		"it does not speak HTTP": {answer: func(w http.ResponseWriter, _ *http.Request) {
+		"no HTTP": {answer: func(w http.ResponseWriter, _ *http.Request) {
 			connection, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
 				_, _ = io.WriteString(connection, "\x1b[2J\r\n\r\n")

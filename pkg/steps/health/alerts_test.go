@@ -265,8 +265,8 @@ func TestGate_without_alerts_passes_only_if_they_are_disabled(t *testing.T) {
 		opens  bool
 	}{
 		"they are not to be checked": {&checks.Sources{AlertsDisabled: true}, true},
-		"there are none":             {nil, false},
-		"there is no source of them": {&checks.Sources{Clock: clock, Interval: time.Minute}, false},
+		"no alerts":                  {nil, false},
+		"no source":                  {&checks.Sources{Clock: clock, Interval: time.Minute}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,7 +306,7 @@ func TestPreCheck_accepts_a_result_within_the_interval(t *testing.T) {
 		want  engine.Result
 		fails string
 	}{
-		"nothing is wrong":           {want: engine.Done("the cluster is healthy")},
+		"healthy":                    {want: engine.Done("the cluster is healthy")},
 		"an alert is firing":         {names: []string{"A"}, want: engine.Wait("Ill", "critical alerts firing: A")},
 		"a node is ill":              {ill: true, want: engine.Wait("Ill", "nodes not ready: a")},
 		"alerts cannot be found out": {err: errors.New("down"), fails: "checking the health of the cluster: down"},

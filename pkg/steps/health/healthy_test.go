@@ -134,17 +134,17 @@ func TestHealthy(t *testing.T) {
 		objects []client.Object // with a default ClusterVersion, unless there is one among them
 		want    string          // empty means healthy
 	}{
-		"nothing is wrong": {
+		"healthy": {
 			objects: []client.Object{healthyOperator("dns"), pool("worker", false), node("a")},
 		},
 		"the cluster version operator is failing": {
 			objects: []client.Object{version(statusCondition("Failing", "True", "ClusterOperatorNotAvailable", "operator dns\nis not available"))},
 			want:    "the cluster version operator is failing: operator dns is not available",
 		},
-		"the cluster version operator says that it is not failing": {
+		"ClusterVersion not failing": {
 			objects: []client.Object{version(statusCondition("Failing", "False", "", "")), healthyOperator("dns")},
 		},
-		"a condition that cluster versions do not have is none": {
+		"unknown condition": {
 			objects: []client.Object{version(statusCondition("Degraded", "True", "", ""))},
 		},
 		"an operator is unavailable": {
@@ -155,7 +155,7 @@ func TestHealthy(t *testing.T) {
 			objects: []client.Object{healthyOperator("etcd"), operator("dns", statusCondition("Available", "True", "", ""), statusCondition("Degraded", "True", "", ""))},
 			want:    "cluster operators degraded: dns",
 		},
-		"an operator does not know whether it is well": {
+		"ClusterOperator with unknown status": {
 			objects: []client.Object{operator("dns", statusCondition("Available", "Unknown", "", ""), statusCondition("Degraded", "Unknown", "", ""))},
 			want:    "cluster operators unavailable: dns; cluster operators degraded: dns",
 		},
@@ -166,7 +166,7 @@ func TestHealthy(t *testing.T) {
 		"a pool is paused that has no machines": {
 			objects: []client.Object{empty(pool("infra", true))},
 		},
-		"a pool is paused of which nothing is known yet": {
+		"paused pool without a status": {
 			objects: []client.Object{unobserved(empty(pool("infra", true)))},
 			want:    "machine config pools paused: infra",
 		},
@@ -196,11 +196,11 @@ func TestHealthy(t *testing.T) {
 			objects: []client.Object{node("a"), node("b", underPressure)},
 			want:    "nodes under pressure: b (disk and memory)",
 		},
-		"a budget of the platform lets no pod go": {
+		"PDB of the platform allows no disruption": {
 			objects: []client.Object{budget("openshift-etcd", "guard", 0), budget("kube-system", "b", 0), budget("default", "a", 0), budget("openshift-dns", "dns", 1)},
 			want:    "PodDisruptionBudgets that allow no disruption: default/a, kube-system/b, openshift-etcd/guard",
 		},
-		"a budget of an application lets no pod go, which is forced": {
+		"PDB of an application allows no disruption": {
 			objects: []client.Object{budget("shop", "shop", 0), budget("my-openshift-etcd", "guard", 0)},
 		},
 		"a budget of the platform has no pods": {
@@ -228,7 +228,7 @@ func TestHealthy(t *testing.T) {
 			objects: []client.Object{operator("machine-config", statusCondition("Available", "True", "", ""), statusCondition("Degraded", "False", "", ""))},
 			want:    `the machine config operator is at "", not at 4.4.5 yet`,
 		},
-		"a budget of the platform lets pods go that are ill, as all are": {
+		"PDB of the platform allows unhealthy pods, and all are": {
 			objects: []client.Object{budget("openshift-etcd", "guard", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy, b.Spec.UnhealthyPodEvictionPolicy = 0, new(policyv1.AlwaysAllow)
 			})},
@@ -237,7 +237,7 @@ func TestHealthy(t *testing.T) {
 			objects: []client.Object{budget("openshift-etcd", "guard", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })},
 			want:    "PodDisruptionBudgets not observed yet: openshift-etcd/guard",
 		},
-		"everything is wrong": {
+		"all findings": {
 			objects: []client.Object{
 				node("e", notReady), node("d", notReady, cordoned), node("c", notReady), node("b", notReady), node("a", notReady, underPressure),
 				pool("worker", true, degraded("x")), operator("dns", statusCondition("Available", "False", "", ""), statusCondition("Degraded", "True", "", "")),

@@ -27,10 +27,10 @@ func TestDelayed(t *testing.T) {
 		want  engine.Result
 		told  int
 	}{
-		"it has just begun":    {0, nil, engine.WaitFor(30*time.Minute, "NotDelayed", "not delayed yet"), 0},
-		"it is nearly so late": {29 * time.Minute, nil, engine.WaitFor(time.Minute, "NotDelayed", "not delayed yet"), 0},
-		"it is late":           {30 * time.Minute, nil, engine.Done("it is late"), 1},
-		"late, with an error":  {time.Hour, errDown, engine.Result{}, 1},
+		"just started":        {0, nil, engine.WaitFor(30*time.Minute, "NotDelayed", "not delayed yet"), 0},
+		"almost late":         {29 * time.Minute, nil, engine.WaitFor(time.Minute, "NotDelayed", "not delayed yet"), 0},
+		"late":                {30 * time.Minute, nil, engine.Done("it is late"), 1},
+		"late, with an error": {time.Hour, errDown, engine.Result{}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,9 +61,9 @@ func TestDelay_is_recorded(t *testing.T) {
 	}{
 		"it commenced in time":                    {29 * time.Minute, 0, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
 		"it did, and the operator was down since": {29 * time.Minute, time.Hour, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
-		"it did not":                   {30 * time.Minute, 0, nil, engine.Done("it is late"), 1},
-		"not in time, not delivered":   {time.Hour, 0, errors.New("down"), engine.WaitFor(time.Second, "NotDelivered", "not sent yet: down"), 1},
-		"not delivered for five hours": {time.Hour, 5 * time.Hour, errors.New("down"), engine.Skip("NotDelivered", "not sent within 5m0s: down"), 1},
+		"not in time":                             {30 * time.Minute, 0, nil, engine.Done("it is late"), 1},
+		"not in time, not delivered":              {time.Hour, 0, errors.New("down"), engine.WaitFor(time.Second, "NotDelivered", "not sent yet: down"), 1},
+		"not delivered for five hours":            {time.Hour, 5 * time.Hour, errors.New("down"), engine.Skip("NotDelivered", "not sent within 5m0s: down"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

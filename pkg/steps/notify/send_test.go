@@ -41,12 +41,12 @@ func TestSent(t *testing.T) {
 		after time.Duration // since the start of the step
 		want  engine.Result
 	}{
-		"it is told":                             {nil, 0, engine.Done("the upgrade has begun")},
-		"it is told at last":                     {nil, time.Hour, engine.Done("the upgrade has begun")},
+		"sent":                                   {nil, 0, engine.Done("the upgrade has begun")},
+		"sent after a while":                     {nil, time.Hour, engine.Done("the upgrade has begun")},
 		"the receiver is down":                   {down, 0, notYet(time.Second)},
 		"the receiver has been down for a while": {down, time.Minute, notYet(30 * time.Second)},
-		"the last try is when patience ends":     {down, 4 * time.Minute, notYet(time.Minute)},
-		"it is left just then":                   {down, 5 * time.Minute, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
+		"last attempt before the timeout":        {down, 4 * time.Minute, notYet(time.Minute)},
+		"skipped at the timeout":                 {down, 5 * time.Minute, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
 		"skipped after a long pause":             {down, time.Hour, engine.Skip("NotDelivered", "not sent within 5m0s: the connection was refused")},
 		"the clock has jumped back":              {down, -time.Hour, notYet(time.Second)},
 	}

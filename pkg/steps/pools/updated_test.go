@@ -138,7 +138,7 @@ func TestUpdated(t *testing.T) {
 			here(pool("master"), pool("worker")),
 			engine.Done("all 2 machine config pools are updated"),
 		},
-		"one is being updated, and its nodes say how": {
+		"updating pool with the states of its nodes": {
 			here(pool("master"), pool("worker", updating),
 				node("worker", "w-1"),
 				node("worker", "w-2", machineConfigState("Working", "")),
@@ -186,7 +186,7 @@ func TestUpdated(t *testing.T) {
 			here(pool("worker", empty)),
 			engine.Done("all 1 machine config pools are updated"),
 		},
-		"one without machines has not been looked at": {
+		"pool without machines not observed": {
 			here(pool("worker", empty, unobserved)),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; not observed by the machine config operator yet)"),
 		},
@@ -198,7 +198,7 @@ func TestUpdated(t *testing.T) {
 			here(pool("worker", paused, empty), node("worker", "w-1", notStarted)),
 			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines)"),
 		},
-		"a paused one without machines has not been looked at": {
+		"paused pool without machines not observed": {
 			here(pool("worker", paused, empty, unobserved)),
 			engine.Wait("PoolPaused", "machine config pools paused: worker (0 of 0 machines; not observed by the machine config operator yet)"),
 		},
@@ -219,15 +219,15 @@ func TestUpdated(t *testing.T) {
 			here(pool("worker", paused)),
 			engine.Wait("PoolPaused", "machine config pools paused: worker (6 of 6 machines)"),
 		},
-		"one has not noticed yet that there is something to do": {
+		"pool has not observed the new configuration": {
 			here(pool("worker", unobserved)),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines; not observed by the machine config operator yet)"),
 		},
-		"one says that it is updated, of the configuration before": {
+		"pool updated with the previous configuration": {
 			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Spec.Configuration.Name = "rendered-worker-3" })),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (6 of 6 machines)"),
 		},
-		"one says nothing": {
+		"pool without conditions": {
 			here(pool("worker", func(p *mcfgv1.MachineConfigPool) { p.Status = mcfgv1.MachineConfigPoolStatus{} })),
 			engine.Wait("PoolsUpdating", "machine config pools updating: worker (0 of 0 machines; not observed by the machine config operator yet)"),
 		},
@@ -235,7 +235,7 @@ func TestUpdated(t *testing.T) {
 			[]client.Object{pool("worker"), version(), operator("4.4.5", "False")},
 			engine.Wait("PoolsUpdating", `the machine config operator is at "4.4.5", not at 4.4.6 yet`),
 		},
-		"the machine config operator does not say where it is": {
+		"machine config operator without a version": {
 			[]client.Object{pool("worker"), version(), operator("", "False")},
 			engine.Wait("PoolsUpdating", `the machine config operator is at "", not at 4.4.6 yet`),
 		},

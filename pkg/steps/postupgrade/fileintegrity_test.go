@@ -80,8 +80,8 @@ func TestFileIntegrityReinit(t *testing.T) {
 		want    string
 		patches map[string]string
 	}{
-		"there is none": {want: "nothing to do, there is no FileIntegrity in namespace openshift-file-integrity"},
-		"all are asked for new databases": {
+		"no FileIntegrity": {want: "nothing to do, there is no FileIntegrity in namespace openshift-file-integrity"},
+		"all are reinitialized": {
 			objects: []client.Object{integrity(namespace, "workers", nil), integrity(namespace, "masters", map[string]string{"a": "b"})},
 			want:    "requested new databases of masters, workers",
 			patches: map[string]string{"masters": asked(first), "workers": asked(first)},
@@ -90,17 +90,17 @@ func TestFileIntegrityReinit(t *testing.T) {
 			objects: []client.Object{integrity("shop", "workers", nil)},
 			want:    "nothing to do, there is no FileIntegrity in namespace openshift-file-integrity",
 		},
-		"one that was asked is not asked twice": {
+		"reinitialized once": {
 			objects: []client.Object{integrity(namespace, "workers", map[string]string{markKey: first})},
 			want:    "requested new databases of workers",
 		},
-		"another attempt asks again": {
+		"another attempt reinitializes again": {
 			objects: []client.Object{integrity(namespace, "workers", map[string]string{markKey: first})},
 			attempt: second,
 			want:    "requested new databases of workers",
 			patches: map[string]string{"workers": asked(second)},
 		},
-		"one that is asked for some nodes is asked for all": {
+		"request for some nodes becomes one for all": {
 			objects: []client.Object{integrity(namespace, "workers", map[string]string{reinitKey: "worker-1"})},
 			want:    "requested new databases of workers",
 			patches: map[string]string{"workers": asked(first)},
@@ -112,7 +112,7 @@ func TestFileIntegrityReinit(t *testing.T) {
 			},
 			want: "requested new databases of a, b, c and 1 more",
 		},
-		"one that is being deleted is left alone": {
+		"FileIntegrity being deleted": {
 			objects: []client.Object{deleted(integrity(namespace, "workers", nil))},
 			want:    "nothing to do, there is no FileIntegrity in namespace openshift-file-integrity",
 		},
@@ -174,7 +174,7 @@ func TestFileIntegrity_without_the_operator_is_skipped(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
 		"the kind was never known": &meta.NoKindMatchError{GroupKind: group.WithKind("FileIntegrity").GroupKind()},
-		"the kind is gone":         apierrors.NewNotFound(group.WithResource("fileintegrities").GroupResource(), ""),
+		"kind not served":          apierrors.NewNotFound(group.WithResource("fileintegrities").GroupResource(), ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -39,16 +39,16 @@ func TestDone(t *testing.T) {
 		after time.Duration // since the start of the step
 		want  engine.Result
 	}{
-		"nothing is configured":                    {nil, down, 0, engine.Skip("NotConfigured", "no procedures are configured")},
+		"not configured":                           {nil, down, 0, engine.Skip("NotConfigured", "no procedures are configured")},
 		"it is done":                               {reinit, nil, 0, engine.Done(nothing)},
-		"it is done at last":                       {reinit, nil, time.Hour, engine.Done(nothing)},
+		"done after a while":                       {reinit, nil, time.Hour, engine.Done(nothing)},
 		"it cannot be done":                        {reinit, down, 0, notYet(time.Second)},
 		"it has not been possible for a while":     {reinit, down, 4 * time.Minute, notYet(2 * time.Minute)},
 		"the last try is when patience ends":       {reinit, down, 9 * time.Minute, notYet(time.Minute)},
-		"it is left just then":                     {reinit, down, 10 * time.Minute, left},
+		"skipped at the timeout":                   {reinit, down, 10 * time.Minute, left},
 		"skipped after a long pause":               {reinit, down, time.Hour, left},
 		"the clock has jumped back":                {reinit, down, -time.Hour, notYet(time.Second)},
-		"one that does not exist keeps none":       {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure")},
+		"unknown procedure":                        {[]string{"Dance", "FileIntegrityReinit"}, nil, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure")},
 		"each that cannot be done is named":        {[]string{"Dance", "FileIntegrityReinit"}, down, 0, engine.WaitFor(time.Second, "NotDone", "not done yet: Dance: unknown procedure; %s", trouble)},
 		"what is done is named in the given order": {[]string{"FileIntegrityReinit", "FileIntegrityReinit"}, nil, 0, engine.Done(nothing + "; " + nothing)},
 	} {

@@ -45,7 +45,7 @@ func TestWindow_matchers(t *testing.T) {
 		"a critical alert by name":        {map[string]string{"alertname": "etcdMembersDown", "severity": "critical", "namespace": "openshift-etcd"}, true},
 		"a name that begins like one":     {map[string]string{"alertname": "etcdMembersDownForever", "severity": "critical"}, false},
 		"the watchdog":                    {map[string]string{"alertname": "Watchdog", "severity": "none", "namespace": "openshift-monitoring"}, false},
-		"an alert of ours":                {map[string]string{"alertname": "ManagedUpgradeStuck", "severity": "warning", "namespace": "openshift-managed"}, false},
+		"alert of the operator":           {map[string]string{"alertname": "ManagedUpgradeStuck", "severity": "warning", "namespace": "openshift-managed"}, false},
 		"an alert without severity":       {map[string]string{"alertname": "A", "namespace": "openshift-etcd"}, false},
 	} {
 		silenced := false
@@ -135,25 +135,25 @@ func TestSilences_are_reconciled_from_any_state(t *testing.T) {
 		before func(t *testing.T, w *world)
 		others int // silences of others, which stay
 	}{
-		"nothing":                    {func(*testing.T, *world) {}, 0},
-		"the same":                   {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0) }, 0},
-		"one that lapsed":            {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(time.Hour) }, 0},
-		"one that was ended":         {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.call(w.window(wide).Close(), 0) }, 0},
-		"one that is about to lapse": {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(29 * time.Minute) }, 0},
-		"one that lasts too long":    {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(-5 * time.Hour) }, 0},
-		"one for more alerts":        {func(_ *testing.T, w *world) { w.call(w.window(named).Open(), 0) }, 0},
-		"one of an earlier attempt":  {func(_ *testing.T, w *world) { w.call(w.otherWindow(1, 0).Open(), 0) }, 0},
-		"twice the same":             {func(_ *testing.T, w *world) { createTwice(w, 0) }, 0},
-		"twice, one lasts longer":    {func(_ *testing.T, w *world) { createTwice(w, time.Minute) }, 0},
-		"one of another window": {func(_ *testing.T, w *world) {
+		"nothing":                       {func(*testing.T, *world) {}, 0},
+		"the same":                      {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0) }, 0},
+		"one that lapsed":               {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(time.Hour) }, 0},
+		"one that was ended":            {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.call(w.window(wide).Close(), 0) }, 0},
+		"one that is about to lapse":    {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(29 * time.Minute) }, 0},
+		"one that lasts too long":       {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(-5 * time.Hour) }, 0},
+		"one for more alerts":           {func(_ *testing.T, w *world) { w.call(w.window(named).Open(), 0) }, 0},
+		"silence of an earlier attempt": {func(_ *testing.T, w *world) { w.call(w.otherWindow(1, 0).Open(), 0) }, 0},
+		"twice the same":                {func(_ *testing.T, w *world) { createTwice(w, 0) }, 0},
+		"twice, one lasts longer":       {func(_ *testing.T, w *world) { createTwice(w, time.Minute) }, 0},
+		"silence of another window": {func(_ *testing.T, w *world) {
 			w.call(w.silencer().Window(testAttempt, "Workers", wide, settings).Open(), 0)
 		}, 1},
-		"one of another UpgradeConfig":   {func(_ *testing.T, w *world) { w.call(w.otherWindow(2, 1).Open(), 0) }, 1},
-		"one that a person has made":     {func(_ *testing.T, w *world) { w.create(5*time.Hour, alertmanager.Equal("severity", "warning")) }, 1},
-		"one that a person has made so":  {func(_ *testing.T, w *world) { w.create(5*time.Hour, alertmanager.Matches("severity", "info|warning")) }, 1},
-		"one that begins in the future":  {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(-time.Second) }, 0},
-		"everything has been forgotten":  {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.restart() }, 0},
-		"an operator was down for a day": {func(_ *testing.T, w *world) { w.call(w.window(named).Open(), 0); w.pass(24 * time.Hour); w.restart() }, 0},
+		"silence of another UpgradeConfig":           {func(_ *testing.T, w *world) { w.call(w.otherWindow(2, 1).Open(), 0) }, 1},
+		"silence of a person":                        {func(_ *testing.T, w *world) { w.create(5*time.Hour, alertmanager.Equal("severity", "warning")) }, 1},
+		"silence of a person with the same matchers": {func(_ *testing.T, w *world) { w.create(5*time.Hour, alertmanager.Matches("severity", "info|warning")) }, 1},
+		"one that begins in the future":              {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.pass(-time.Second) }, 0},
+		"everything has been forgotten":              {func(_ *testing.T, w *world) { w.call(w.window(wide).Open(), 0); w.restart() }, 0},
+		"an operator was down for a day":             {func(_ *testing.T, w *world) { w.call(w.window(named).Open(), 0); w.pass(24 * time.Hour); w.restart() }, 0},
 	} {
 		for how, ensure := range map[string]func(w *world){
 			"opened": func(w *world) { w.call(w.window(wide).Open(), 0) },
@@ -293,9 +293,9 @@ func TestNoRequest_without_anything_to_do(t *testing.T) {
 		"keep alive without Alertmanager": {nobody.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
 		"close without Alertmanager":      {nobody.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
 		"close all without Alertmanager":  {nobody.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "no Alertmanager is configured")},
-		"opened, nothing to silence":      {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
-		"kept, nothing to keep":           {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
-		"namespaces alone are no one":     {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+		"open without alerts":             {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
+		"keep alive without alerts":       {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
+		"namespaces only":                 {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
 	} {
 		if got := w.call(tc.step, 0); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
