@@ -60,8 +60,8 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=128
 	PrecedingVersion string `json:"precedingVersion,omitempty"`
 
-	// precedingChannel is the update channel before the upgrade changed it, so that it can be restored.
-	// It is recorded before the channel is changed. Empty means that no channel was set.
+	// precedingChannel is the update channel before the upgrade changed it, so that it can be
+	// restored. It is recorded before the channel is changed. Empty means that no channel was set.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -79,8 +79,8 @@ type Record struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	Channels []string `json:"channels,omitempty"`
 
-	// requestTime is when the upgrade was requested from the cluster. It is recorded before the request
-	// is made, and removed when the request is withdrawn.
+	// requestTime is when the upgrade was requested from the cluster. It is recorded before the
+	// request is made, and removed when the request is withdrawn.
 	//
 	// +optional
 	RequestTime *metav1.Time `json:"requestTime,omitempty"`
@@ -150,9 +150,9 @@ type Record struct {
 
 // StepCondition is the state of one step.
 //
-// A step with a completeTime is finished. Its status is True if it is done or was skipped, and False
-// if it failed. A step without a completeTime is running. Its status is False while it waits, and
-// Unknown while its state cannot be determined.
+// A step with a completeTime is finished. Its status is True if it is done or was skipped, and
+// False if it failed. A step without a completeTime is running. Its status is False while it waits,
+// and Unknown while its state cannot be determined.
 type StepCondition struct {
 	// type is the name of the step, which states what holds once it is done, for example
 	// ControlPlaneUpgraded.

@@ -60,8 +60,8 @@ func (u AvailableUpdate) UnacceptedRisks(target Target) []Risk {
 	return missing
 }
 
-// AvailableUpdate returns how the target is offered. A version and an image identify an offer. If no
-// offer has the image of the target, one with another image is returned. A release is no longer
+// AvailableUpdate returns how the target is offered. A version and an image identify an offer. If
+// no offer has the image of the target, one with another image is returned. A release is no longer
 // offered once it is being installed.
 func (v Version) AvailableUpdate(target Target) AvailableUpdate {
 	var found AvailableUpdate

@@ -24,8 +24,8 @@ const AnnotationDrainFirstSeen = "upgrade.managed.openshift.io/drain-first-seen"
 // removalRequest identifies the drain of an extra node that is being removed.
 const removalRequest = "remove-extra-node"
 
-// DrainFirstSeen returns when the drain of that request was first seen, as it is recorded on the node.
-// False means that no valid time is recorded.
+// DrainFirstSeen returns when the drain of that request was first seen, as it is recorded on the
+// node. False means that no valid time is recorded.
 func DrainFirstSeen(node *corev1.Node, request string) (time.Time, bool) {
 	recorded, recordedRequest, _ := strings.Cut(node.Annotations[AnnotationDrainFirstSeen], " ")
 	at, err := time.Parse(time.RFC3339, recorded)
@@ -63,8 +63,8 @@ func DrainState(node *corev1.Node) Drain {
 	return Drain{}
 }
 
-// drainStart returns when the drain of a node began to count, as far as the node reveals that: at the
-// later of its cordon and its first sighting. It is zero if the node is not being drained.
+// drainStart returns when the drain of a node began to count, as far as the node reveals that: at
+// the later of its cordon and its first sighting. It is zero if the node is not being drained.
 func drainStart(node *corev1.Node, drain Drain) time.Time {
 	start := drain.Since
 	if seen, ok := DrainFirstSeen(node, drain.Request); ok && drain.Active && seen.After(start) {
@@ -103,9 +103,9 @@ func draining(annotations map[string]string) bool {
 	return annotations[annotationState] == stateWorking && annotations[annotationCurrentConfig] != annotations[annotationDesiredConfig]
 }
 
-// extraNodeRemoval reports whether a cordoned node is an extra one that is being removed. The machine
-// API, which drains it for that, notes nothing on the node; nothing else has a reason to cordon it,
-// except an update.
+// extraNodeRemoval reports whether a cordoned node is an extra one that is being removed. The
+// machine API, which drains it for that, notes nothing on the node; nothing else has a reason to
+// cordon it, except an update.
 func extraNodeRemoval(node *corev1.Node) bool {
 	_, extra := node.Labels[LabelExtraNodeOf]
 	return extra && !updating(node.Annotations)

@@ -172,8 +172,8 @@ func beingDeleted(node *corev1.Node) bool {
 }
 
 // ListDeletingMachines lists the Machines that are being deleted, by namespace and name as in
-// Node.Machine. The reader must read from the API server: Machines are not cached. A cluster without
-// the machine API has none.
+// Node.Machine. The reader must read from the API server: Machines are not cached. A cluster
+// without the machine API has none.
 func ListDeletingMachines(ctx context.Context, live client.Reader) (map[string]bool, error) {
 	machines := metav1.PartialObjectMetadataList{}
 	machines.SetGroupVersionKind(schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineList"})

@@ -106,8 +106,8 @@ func ListPDBs(ctx context.Context, r client.Reader, namespace string) ([]PDB, er
 	return budgets, nil
 }
 
-// ListPDBsIn lists the PodDisruptionBudgets of the namespaces that match one of the patterns, sorted
-// by namespace and name.
+// ListPDBsIn lists the PodDisruptionBudgets of the namespaces that match one of the patterns,
+// sorted by namespace and name.
 func ListPDBsIn(ctx context.Context, r client.Reader, namespaces []string) ([]PDB, error) {
 	budgets, err := listPDBs(ctx, r, func(namespace string) bool { return text.MatchesAny(namespace, namespaces) })
 	if err != nil {
@@ -134,8 +134,8 @@ func listPDBs(ctx context.Context, r client.Reader, include func(namespace strin
 }
 
 // PDBOf returns the facts of a PodDisruptionBudget. The selector is that of policy/v1: an empty one
-// selects every pod of the namespace, a missing one none. One that is too long to be cached counts as
-// empty: a pod is rather protected than forced too early.
+// selects every pod of the namespace, a missing one none. One that is too long to be cached counts
+// as empty: a pod is rather protected than forced too early.
 func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 	facts := PDB{
 		Namespace: budget.Namespace, Name: budget.Name,

@@ -29,8 +29,8 @@ type Release struct {
 	Architecture string
 }
 
-// Matches reports whether the release is the target: by its version, and by its image if both images
-// are known.
+// Matches reports whether the release is the target: by its version, and by its image if both
+// images are known.
 func (r Release) Matches(target Target) bool {
 	return r.Version != "" && r.Version == target.Version && !r.HasOtherImage(target.Image)
 }

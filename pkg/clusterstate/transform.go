@@ -43,8 +43,8 @@ var keptAnnotations = []string{
 // keptFinalizers are the finalizers that are read.
 var keptFinalizers = []string{"upgrade.managed.openshift.io/upgrade-in-progress"}
 
-// StripMetadata drops everything from the metadata of an object, before the object is cached, except
-// for what identifies it and for annotations and finalizers that are read.
+// StripMetadata drops everything from the metadata of an object, before the object is cached,
+// except for what identifies it and for annotations and finalizers that are read.
 func StripMetadata(obj any) (any, error) {
 	if object, ok := obj.(metav1.Object); ok {
 		stripMetadata(object)
@@ -191,8 +191,8 @@ func StripClusterOperator(obj any) (any, error) {
 	return operator, nil
 }
 
-// StripPool drops everything from a MachineConfigPool, before it is cached, except for its machines'
-// selector, configuration, and numbers, and the conditions that are read.
+// StripPool drops everything from a MachineConfigPool, before it is cached, except for its
+// machines' selector, configuration, and numbers, and the conditions that are read.
 func StripPool(obj any) (any, error) {
 	pool, ok := obj.(*mcfgv1.MachineConfigPool)
 	if !ok {
@@ -226,7 +226,8 @@ func stripConditions(conditions []configv1.ClusterOperatorStatusCondition) {
 	}
 }
 
-// cachedText returns a bounded text of its own: a part of a longer one would keep all of it in memory.
+// cachedText returns a bounded text of its own: a part of a longer one would keep all of it in
+// memory.
 func cachedText(long string) string {
 	if len(long) <= maxCachedText {
 		return long
@@ -234,8 +235,8 @@ func cachedText(long string) string {
 	return strings.Clone(text.Truncate(long, maxCachedText))
 }
 
-// selectorTooLong is the operator of a requirement that stands for a selector that is too long to be
-// cached. The API server does not accept it in an object.
+// selectorTooLong is the operator of a requirement that stands for a selector that is too long to
+// be cached. The API server does not accept it in an object.
 const selectorTooLong metav1.LabelSelectorOperator = "TooLong"
 
 // cachedSelector returns a selector, or one that stands for it if it is too long.

@@ -126,8 +126,8 @@ func (v Version) InHistory(target Target) bool {
 	return slices.ContainsFunc(v.history, func(r Release) bool { return r.Matches(target) })
 }
 
-// UpdatingTo returns the release that the cluster is updating to; false means that the newest one is
-// completely installed.
+// UpdatingTo returns the release that the cluster is updating to; false means that the newest one
+// is completely installed.
 func (v Version) UpdatingTo() (Release, bool) {
 	return v.Current, v.Current != (Release{}) && !v.Completed
 }
@@ -140,8 +140,9 @@ func (v Version) PendingRequest() (Release, bool) {
 	return *v.Requested, true
 }
 
-// changesArchitecture reports whether a requested change of the architecture is pending. An operator
-// that does not report the architecture has started the change once it has accepted the request.
+// changesArchitecture reports whether a requested change of the architecture is pending. An
+// operator that does not report the architecture has started the change once it has accepted the
+// request.
 func (v Version) changesArchitecture() bool {
 	requested := v.Requested.Architecture
 	return requested != "" && requested != v.architecture && (!v.Observed || v.ReleaseAccepted.IsFalse())
@@ -156,8 +157,9 @@ func (v Version) IsRequested(target Target) bool {
 // versionInMessage matches the release that a message of the cluster version operator names.
 var versionInMessage = regexp.MustCompile(`\bversion="([^"]+)"`)
 
-// RejectionMessage returns why the cluster version operator refuses the target, which must have been
-// requested. A message about another release, requested earlier, is not a refusal of the target.
+// RejectionMessage returns why the cluster version operator refuses the target, which must have
+// been requested. A message about another release, requested earlier, is not a refusal of the
+// target.
 func (v Version) RejectionMessage(target Target) (string, bool) {
 	if v.Invalid.IsTrue() {
 		return v.Invalid.MessageOrReason(), true

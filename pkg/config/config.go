@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package config is the operator's configuration: one typed file with a version, in which every key
-// has a default. Each key is one line in a table (Settings) that documents the key, its default, and
-// its valid values.
+// has a default. Each key is one line in a table (Settings) that documents the key, its default,
+// and its valid values.
 //
 // It does not know where the file comes from, nor what the settings are used for.
 package config
@@ -223,7 +223,8 @@ func Default() Config {
 }
 
 // Parse decodes a configuration file. The error names every unknown key and every invalid value, or
-// the first ten, each with its path; a syntax error or a value of another type may be reported alone.
+// the first ten, each with its path; a syntax error or a value of another type may be reported
+// alone.
 func Parse(data []byte) (Config, error) {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""

@@ -43,7 +43,8 @@ import (
 
 // Options configure a cluster.
 type Options struct {
-	// BinDir is the folder with the programs. Empty means the bin folder of the working directory's Go module.
+	// BinDir is the folder with the programs. Empty means the bin folder of the working directory's
+	// Go module.
 	BinDir string
 	// Dir is the state folder. It is created if it is missing.
 	Dir  string
@@ -171,8 +172,8 @@ func (c *Cluster) Apply(ctx context.Context, files fs.FS, skip ...string) error 
 	return manifests.Apply(ctx, c.Client, objects, skip...)
 }
 
-// Deploy applies what belongs to our operator, from the deploy folder of a checkout, except what runs it: the
-// CustomResourceDefinitions, the namespace, the ServiceAccount and its permissions.
+// Deploy applies what belongs to our operator, from the deploy folder of a checkout, except what
+// runs it: the CustomResourceDefinitions, the namespace, the ServiceAccount and its permissions.
 func (c *Cluster) Deploy(ctx context.Context, repository string) error {
 	for _, folder := range []string{"crds", "operator", "file-integrity"} {
 		files := os.DirFS(filepath.Join(repository, "deploy", folder))

@@ -26,9 +26,9 @@ type AttemptRef struct {
 // ID is unique among the attempts of the object.
 func (a AttemptRef) ID() string { return a.Version + "/" + a.Key }
 
-// AttemptKey returns the key of an attempt: the time at which it was to begin. It is never a counter,
-// which a lost record would reset. A record without that time was written by an operator that made
-// one attempt for a version, or counted them.
+// AttemptKey returns the key of an attempt: the time at which it was to begin. It is never a
+// counter, which a lost record would reset. A record without that time was written by an operator
+// that made one attempt for a version, or counted them.
 func AttemptKey(record history.Record) string {
 	return cmp.Or(record.Key(), strconv.Itoa(int(record.Attempt)))
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// twenty returns a table of 20 steps and 5 cleanup steps. All are done at once, except the last of the
-// 20, which returns last.
+// twenty returns a table of 20 steps and 5 cleanup steps. All are done at once, except the last of
+// the 20, which returns last.
 func twenty(last engine.Result) engine.Runbook {
 	answers := func(result engine.Result) engine.UpgradeStep {
 		return func(context.Context, engine.Run) (engine.Result, error) { return result, nil }

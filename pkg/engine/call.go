@@ -38,8 +38,8 @@ func (p *pass) newRun(c history.StepCondition, now time.Time) Run {
 	}
 }
 
-// answer returns what the step answers. The context of a call ends at the step's deadline, so that a
-// slow one does not act after it.
+// answer returns what the step answers. The context of a call ends at the step's deadline, so that
+// a slow one does not act after it.
 func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	c := p.condition(step.Name)
 	if b := p.blocked(step, *c, run.Now); b != nil {
@@ -152,8 +152,8 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 	return b.result, nil
 }
 
-// whileHeld is whileBlocked for a hold. It ends nothing, so that it reads no more than the cache where
-// the committing step has Observe.
+// whileHeld is whileBlocked for a hold. It ends nothing, so that it reads no more than the cache
+// where the committing step has Observe.
 func (p *pass) whileHeld(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
 	commit := p.book.Steps[p.book.commitIndex()]
 	observed, err := commit.observed(ctx)
@@ -189,8 +189,8 @@ func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Resul
 	return held, nil
 }
 
-// renew renews the keep-alives of a step that waits. What it returns is the step's answer, with what
-// they report.
+// renew renews the keep-alives of a step that waits. What it returns is the step's answer, with
+// what they report.
 func renew(ctx context.Context, step Step, run Run, result Result, err error) (Result, error) {
 	for _, keepAlive := range step.KeepAlive {
 		renewed, renewErr := keepAlive.renew(ctx, run)

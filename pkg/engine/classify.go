@@ -9,12 +9,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Class is what a condition means. It is the only classification of conditions: events, metrics, and
-// the status derive from it.
+// Class is what a condition means. It is the only classification of conditions: events, metrics,
+// and the status derive from it.
 type Class string
 
 const (
-	// ClassWaiting is a step that is not finished. Its reason is ReasonStarted if it has not answered yet.
+	// ClassWaiting is a step that is not finished. Its reason is ReasonStarted if it has not
+	// answered yet.
 	ClassWaiting Class = "Waiting"
 	// ClassUnknown is a step that is not finished and whose state cannot be determined at present.
 	ClassUnknown Class = "Unknown"

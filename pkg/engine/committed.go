@@ -12,10 +12,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// Committed reports whether the point of no return is passed: by the record, or else by the cluster,
-// through the Reached of the committing step. The cluster counts although there is a record: another
-// client may have started the very update. This is the only answer to that question; the window, a
-// hold, a cancellation, a deletion, and an adoption all use it.
+// Committed reports whether the point of no return is passed: by the record, or else by the
+// cluster, through the Reached of the committing step. The cluster counts although there is a
+// record: another client may have started the very update. This is the only answer to that
+// question; the window, a hold, a cancellation, a deletion, and an adoption all use it.
 func Committed(ctx context.Context, book Runbook, record history.Record) (bool, error) {
 	commit := book.commitIndex()
 	if commit == len(book.Steps) {
@@ -98,8 +98,8 @@ func (p *pass) adoptCommitted(ctx context.Context) error {
 	return nil // an error is reported by the step itself in its turn
 }
 
-// adopt finishes all steps up to the committing one, and up to the milestone ControlPlaneUpgraded if
-// that is reached, too. It returns the answer for the current step.
+// adopt finishes all steps up to the committing one, and up to the milestone ControlPlaneUpgraded
+// if that is reached, too. It returns the answer for the current step.
 func (p *pass) adopt(ctx context.Context, current Step) (Result, error) {
 	last := p.book.commitIndex()
 	for i := last + 1; i < len(p.book.Steps); i++ {

@@ -42,8 +42,8 @@ type Engine struct {
 	// or its message changes. 0 means once a minute; a negative value means once a minute for the
 	// reason and never for a message alone.
 	MessageInterval time.Duration
-	// SavedAt is when this process saved the record last; zero means that it did not. A heartbeat is not
-	// saved again within a minute: two processes whose clocks differ would save it in turns.
+	// SavedAt is when this process saved the record last; zero means that it did not. A heartbeat
+	// is not saved again within a minute: two processes whose clocks differ would save it in turns.
 	SavedAt time.Time
 }
 
@@ -215,8 +215,8 @@ func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, re
 }
 
 // saveDue reports whether the record of a waiting step is to be saved: as a heartbeat, because the
-// step is slow now, because another step has changed, or because its answer has changed and the last
-// save was long enough ago. A clock that has jumped back makes it due.
+// step is slow now, because another step has changed, or because its answer has changed and the
+// last save was long enough ago. A clock that has jumped back makes it due.
 func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result, now time.Time) bool {
 	probed := timeOf(saved.LastProbeTime)
 	since := now.Sub(probed)
@@ -235,8 +235,8 @@ func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result,
 	return p.changedBeside(c, saved)
 }
 
-// changedBeside reports whether something has changed that is always saved at once: another step, the
-// first answer of this one, or whether it is held.
+// changedBeside reports whether something has changed that is always saved at once: another step,
+// the first answer of this one, or whether it is held.
 func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 	if p.saved.StartTime == nil {
 		return true
@@ -252,8 +252,8 @@ func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 	return false
 }
 
-// changeDue returns when the answer of a waiting step is to be saved because it differs from what is
-// saved; zero means never. A reason that changes for the first time is saved at once.
+// changeDue returns when the answer of a waiting step is to be saved because it differs from what
+// is saved; zero means never. A reason that changes for the first time is saved at once.
 func (e *Engine) changeDue(c, saved history.StepCondition) time.Time {
 	interval := cmp.Or(max(e.MessageInterval, 0), defaultMessageInterval)
 	switch {

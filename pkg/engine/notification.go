@@ -23,9 +23,9 @@ type Notification struct {
 	Type, Reason, Message string
 }
 
-// NotificationID identifies what is published about an attempt of an object: it is the same whenever
-// the same is published again, so that receivers can recognize a repeat. The key is that of
-// AttemptKey.
+// NotificationID identifies what is published about an attempt of an object: it is the same
+// whenever the same is published again, so that receivers can recognize a repeat. The key is that
+// of AttemptKey.
 func NotificationID(uid, key, step, status string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", uid, key, step, status))
 	return hex.EncodeToString(sum[:8])

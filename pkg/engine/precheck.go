@@ -11,14 +11,14 @@ import (
 // PreCheckResult is what the pre-check of a step found.
 type PreCheckResult struct {
 	Step, Reason, Message string
-	// Blocking reports whether the upgrade would wait for it. If not, the step is left out for now, and
-	// the message says why.
+	// Blocking reports whether the upgrade would wait for it. If not, the step is left out for now,
+	// and the message says why.
 	Blocking bool
 }
 
-// RunPreChecks runs the pre-checks of the steps up to the committing one, and returns what they would
-// wait for, in the order of the runbook. Nothing is changed. A state that cannot be determined is
-// blocking, too.
+// RunPreChecks runs the pre-checks of the steps up to the committing one, and returns what they
+// would wait for, in the order of the runbook. Nothing is changed. A state that cannot be
+// determined is blocking, too.
 func RunPreChecks(ctx context.Context, book Runbook, run Run) []PreCheckResult {
 	var found []PreCheckResult
 	for i := range book.Steps[:min(book.commitIndex()+1, len(book.Steps))] {

@@ -73,8 +73,8 @@ func migrate(book Runbook, conditions []history.StepCondition, now metav1.Time) 
 	return conditions
 }
 
-// renameSteps gives each condition the name that its step has now. If nothing changes, it returns the
-// same slice, otherwise a new one.
+// renameSteps gives each condition the name that its step has now. If nothing changes, it returns
+// the same slice, otherwise a new one.
 func renameSteps(book Runbook, conditions []history.StepCondition) []history.StepCondition {
 	copied := false
 	for _, step := range book.allSteps() {

@@ -111,8 +111,8 @@ type Runbook struct {
 	problems []error // what could not be inserted
 }
 
-// InsertBefore returns the runbook with another step before the one of that name. If no step of that
-// name exists, Validate returns an error.
+// InsertBefore returns the runbook with another step before the one of that name. If no step of
+// that name exists, Validate returns an error.
 func (b Runbook) InsertBefore(name string, step Step) Runbook { return b.insert(name, 0, step) }
 
 // InsertAfter returns the runbook with another step after the one of that name. If no step of that

@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
-// TestRecord_of_the_caller_is_unchanged passes records that the engine repairs: the record may be the
-// object in the cache.
+// TestRecord_of_the_caller_is_unchanged passes records that the engine repairs: the record may be
+// the object in the cache.
 func TestRecord_of_the_caller_is_unchanged(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -72,8 +72,8 @@ func TestRecord_of_the_caller_is_unchanged(t *testing.T) {
 	}
 }
 
-// TestSave_gets_a_record_of_its_own keeps every saved record: what the engine does later in the same
-// pass does not change it.
+// TestSave_gets_a_record_of_its_own keeps every saved record: what the engine does later in the
+// same pass does not change it.
 func TestSave_gets_a_record_of_its_own(t *testing.T) {
 	t.Parallel()
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))

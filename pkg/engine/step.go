@@ -11,9 +11,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
-// UpgradeStep does one piece of an upgrade, or reports why it cannot yet. It is idempotent: it looks
-// before it acts and may be called again at any time. An error means that it could not determine the
-// state; it is retried with growing delays.
+// UpgradeStep does one piece of an upgrade, or reports why it cannot yet. It is idempotent: it
+// looks before it acts and may be called again at any time. An error means that it could not
+// determine the state; it is retried with growing delays.
 type UpgradeStep func(ctx context.Context, run Run) (Result, error)
 
 // Run is what the engine passes to a step.
@@ -77,8 +77,8 @@ func WaitFor(after time.Duration, reason, format string, args ...any) Result {
 	return Result{after: max(after, minRetry), reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// WaitUntil waits for a time and for nothing else. Nothing is saved meanwhile, and the step need not
-// be called again before.
+// WaitUntil waits for a time and for nothing else. Nothing is saved meanwhile, and the step need
+// not be called again before.
 func WaitUntil(t time.Time, reason, format string, args ...any) Result {
 	return Result{until: t, reason: reason, message: fmt.Sprintf(format, args...)}
 }

@@ -17,8 +17,8 @@ const (
 )
 
 // Throttle limits how often something is called, however often a step is. In between, its last
-// answer counts. Finished answers are never kept. The zero Throttle is ready for use; it is safe for
-// concurrent use and must not be copied.
+// answer counts. Finished answers are never kept. The zero Throttle is ready for use; it is safe
+// for concurrent use and must not be copied.
 type Throttle struct {
 	mutex   sync.Mutex
 	answers map[string]throttled

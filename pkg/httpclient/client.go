@@ -24,9 +24,9 @@ type Options struct {
 	// CAFile is the path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB; empty means
 	// the system CAs. A changed file is used for the next request.
 	CAFile string
-	// TokenFile is the path to the bearer token, a regular file of at most 64 KiB that is read for each
-	// request; empty means no token. A token is sent over https only, and the token of the pod's
-	// ServiceAccount to services of the cluster only.
+	// TokenFile is the path to the bearer token, a regular file of at most 64 KiB that is read for
+	// each request; empty means no token. A token is sent over https only, and the token of the
+	// pod's ServiceAccount to services of the cluster only.
 	TokenFile string
 	// Timeout bounds a request and its response to the last byte; 0 means 10 seconds.
 	Timeout time.Duration
@@ -58,8 +58,8 @@ func ValidPort(u *url.URL) bool {
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// New returns a client, or an error that tells what the URL must be. It sends no request and reads no
-// file.
+// New returns a client, or an error that tells what the URL must be. It sends no request and reads
+// no file.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	invalid := err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == ""
@@ -99,8 +99,8 @@ type Request struct {
 	StatusOnly bool
 }
 
-// Do sends a request and returns the body of the response. A status other than 2xx is a *StatusError;
-// a response that is too long or too late is an error, too.
+// Do sends a request and returns the body of the response. A status other than 2xx is a
+// *StatusError; a response that is too long or too late is an error, too.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	target := c.base.JoinPath(escapePath(r.Path)...)
 	target.RawQuery = r.Query.Encode()

@@ -3,8 +3,8 @@
 
 // Package httpclient sends requests to HTTP(S) servers beside the Kubernetes API, such as
 // Alertmanager or the receiver of a webhook, and trusts them little: each request has a timeout,
-// redirects are not followed, a response is read up to a bound, and what it says is sanitized before
-// it is shown.
+// redirects are not followed, a response is read up to a bound, and what it says is sanitized
+// before it is shown.
 //
 // It does not know what is requested, nor what a response means.
 package httpclient

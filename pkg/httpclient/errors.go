@@ -32,8 +32,8 @@ func (e *StatusError) Error() string {
 	return message
 }
 
-// newStatusError returns the error of a response. Some servers repeat the request in it: the token is
-// not shown.
+// newStatusError returns the error of a response. Some servers repeat the request in it: the token
+// is not shown.
 func newStatusError(response *http.Response, body, token string) *StatusError {
 	excerpt := func(received string) string {
 		if token != "" {

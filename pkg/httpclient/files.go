@@ -22,8 +22,8 @@ const maxFileBytes = 64 << 10
 // ServiceAccount. The first one is a link to the second one in most images.
 var serviceAccountDirs = []string{"/var/run/secrets/kubernetes.io/serviceaccount", "/run/secrets/kubernetes.io/serviceaccount"}
 
-// readFile returns the content of a regular file of at most 64 KiB. Every other file, such as a pipe
-// or a device, is an error; it is never waited for.
+// readFile returns the content of a regular file of at most 64 KiB. Every other file, such as a
+// pipe or a device, is an error; it is never waited for.
 func readFile(name string) ([]byte, fs.FileInfo, error) {
 	file, err := os.OpenFile(filepath.Clean(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -26,7 +26,8 @@ var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Mo
 // Parse returns the schedule of a cron expression, an ISO week expression, and a location.
 //
 // The five fields of the cron expression are the minute, the hour, the day of the month, the month,
-// and the day of the week, where Sunday is 0 or 7. If both days are restricted, that is, neither is *, ?, or */1, either matches.
+// and the day of the week, where Sunday is 0 or 7. If both days are restricted, that is, neither is
+// *, ?, or */1, either matches.
 //
 // The week expression is empty for every week, @odd, @even, or a list of weeks 1 to 53, ranges, and
 // steps, such as 7, 10-20, or */4.
@@ -106,7 +107,8 @@ func parseWeeks(expression string) (uint64, error) {
 	return weeks, nil
 }
 
-// parseWeekItem returns the weeks of a number, a range, or the wildcard, each with an optional step.
+// parseWeekItem returns the weeks of a number, a range, or the wildcard, each with an optional
+// step.
 func parseWeekItem(item string) (uint64, error) {
 	span, stepText, hasStep := strings.Cut(item, "/")
 	step := 1

@@ -124,9 +124,9 @@ func firstShown(wall time.Time, location *time.Location) time.Time {
 	}
 }
 
-// zoneBounds returns when the offset in effect at t began and until when it surely lasts; zero means
-// without bound. On the last day of a leap year, time.Time.ZoneBounds returns an end that is past
-// (Go 1.26), so the end is then the next quarter of an hour, which is where clocks are set.
+// zoneBounds returns when the offset in effect at t began and until when it surely lasts; zero
+// means without bound. On the last day of a leap year, time.Time.ZoneBounds returns an end that is
+// past (Go 1.26), so the end is then the next quarter of an hour, which is where clocks are set.
 func zoneBounds(t time.Time) (start, end time.Time) {
 	start, end = t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {

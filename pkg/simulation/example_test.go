@@ -80,7 +80,8 @@ func operator() *simulation.Program {
 }
 
 // Example runs an upgrade with a runbook of its own on a scripted cluster. A change freeze ends at
-// 12:30, and the step checks every five minutes. The operator crashes after its tenth write and starts again a minute later.
+// 12:30, and the step checks every five minutes. The operator crashes after its tenth write and
+// starts again a minute later.
 func Example() {
 	world := simulation.New(simulation.Options{})
 	cluster, err := openshift.NewScript(world, "4.4.5", "fast-4.4", "4.4.6")

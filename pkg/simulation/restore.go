@@ -29,8 +29,8 @@ func (w *World) Backup() *Backup {
 }
 
 // Restore puts the API server back into an earlier state, as a restore of etcd does: objects are as
-// they were, and resource versions go back. Caches observe the difference. The actor of these changes
-// is "etcd".
+// they were, and resource versions go back. Caches observe the difference. The actor of these
+// changes is "etcd".
 func (w *World) Restore(b *Backup) {
 	_ = w.as("etcd", func() error {
 		for _, gvr := range w.store.kinds() {

@@ -68,8 +68,8 @@ const (
 	extraLabel       = "upgrade.managed.openshift.io/extra-node-of"
 )
 
-// restricted returns a server to which everything is deployed, with objects that the operator writes, and the client of
-// the operator. It returns once the admission policies are in effect.
+// restricted returns a server to which everything is deployed, with objects that the operator
+// writes, and the client of the operator. It returns once the admission policies are in effect.
 func restricted(t *testing.T) (*server, client.Client) {
 	t.Helper()
 	s := startServer(t)
@@ -130,7 +130,8 @@ func machineSet(name string, labels map[string]any, replicas int64) *unstructure
 	})
 }
 
-// eventAbout returns an Event about an object. That of a cluster-scoped object is in namespace default.
+// eventAbout returns an Event about an object. That of a cluster-scoped object is in namespace
+// default.
 func eventAbout(apiVersion, kind, namespace, source string) *corev1.Event {
 	about := corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: "about"}
 	event := &corev1.Event{InvolvedObject: about, Reason: "Tested", Source: corev1.EventSource{Component: source}}
@@ -145,7 +146,8 @@ func patch(ctx context.Context, c client.Client, o client.Object, merge string) 
 	return c.Patch(ctx, o.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(merge)), client.DryRunAll)
 }
 
-// checkAdmission fails unless a request was admitted, or denied by an admission policy with that message.
+// checkAdmission fails unless a request was admitted, or denied by an admission policy with that
+// message.
 func checkAdmission(t *testing.T, err error, denied string) {
 	t.Helper()
 	switch {

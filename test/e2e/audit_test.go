@@ -56,8 +56,8 @@ func (r request) succeeded() bool { return r.Response.Code >= 200 && r.Response.
 
 const operatorUser = "system:serviceaccount:" + devcluster.OperatorNamespace + ":" + devcluster.OperatorServiceAccount
 
-// requests returns the answered requests of the operator since a time, without watches (one for each cached kind) and
-// without those for Leases (of the leader election and the lock).
+// requests returns the answered requests of the operator since a time, without watches (one for
+// each cached kind) and without those for Leases (of the leader election and the lock).
 func requests(tb testing.TB, cluster *devcluster.Cluster, since time.Time) []request {
 	tb.Helper()
 	return slices.DeleteFunc(auditedRequests(tb, cluster), func(r request) bool {
@@ -65,15 +65,16 @@ func requests(tb testing.TB, cluster *devcluster.Cluster, since time.Time) []req
 	})
 }
 
-// The stages in which a request has been authorized. One that is watching or waiting has started its response; every other
-// one has completed it.
+// The stages in which a request has been authorized. One that is watching or waiting has started
+// its response; every other one has completed it.
 const (
 	stageStarted  = "ResponseStarted"
 	stageComplete = "ResponseComplete"
 )
 
-// onAudit, if set, receives all requests of the operator whenever a test reads an audit log. afterAll, if set, receives the
-// exit code of the tests after they have run, and returns the exit code of the process.
+// onAudit, if set, receives all requests of the operator whenever a test reads an audit log.
+// afterAll, if set, receives the exit code of the tests after they have run, and returns the exit
+// code of the process.
 var (
 	onAudit  func([]request)
 	afterAll func(code int) int

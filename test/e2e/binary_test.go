@@ -154,7 +154,8 @@ func TestOperator_help(t *testing.T) {
 	}
 }
 
-// replica is an operator that runs beside an API server, with the permissions of its ServiceAccount.
+// replica is an operator that runs beside an API server, with the permissions of its
+// ServiceAccount.
 type replica struct {
 	process        *controlplane.Process
 	log            string

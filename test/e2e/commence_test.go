@@ -42,7 +42,8 @@ func BenchmarkCommence(b *testing.B) {
 	}
 }
 
-// measureCommence measures that many upgrades that wait for a healthy cluster, and that many scheduled ones.
+// measureCommence measures that many upgrades that wait for a healthy cluster, and that many
+// scheduled ones.
 func measureCommence(tb testing.TB, rounds int, interval time.Duration) (healthy, scheduled []time.Duration) {
 	tb.Helper()
 	all := releases(2 * rounds)

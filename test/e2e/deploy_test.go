@@ -479,7 +479,8 @@ var (
 	asValue = regexp.MustCompile(`^\$\{\{([A-Z_]+)\}\}$`)
 )
 
-// fill replaces ${NAME} by the text of a value, in keys too, and a whole ${{NAME}} by the value itself, as "oc process" does.
+// fill replaces ${NAME} by the text of a value, in keys too, and a whole ${{NAME}} by the value
+// itself, as "oc process" does.
 func fill(t *testing.T, node any, values map[string]string) any {
 	t.Helper()
 	lookup := func(name string) string {

@@ -29,8 +29,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// TestExamples runs the commands of README and of deploy/samples that create an UpgradeConfig. What they create is
-// accepted and scheduled soon, and nothing would block it.
+// TestExamples runs the commands of README and of deploy/samples that create an UpgradeConfig. What
+// they create is accepted and scheduled soon, and nothing would block it.
 func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of one name
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Speed: fast, Releases: []updategraph.Release{

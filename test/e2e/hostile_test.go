@@ -95,9 +95,10 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestHostileServers has Prometheus, Alertmanager, and the receiver misbehave in all ways, one after the other. Messages are
-// printable and short, memory is bounded, the upgrade does not commence without Prometheus, and does not need the others.
-// Notifications are delivered once the receiver works.
+// TestHostileServers has Prometheus, Alertmanager, and the receiver misbehave in all ways, one
+// after the other. Messages are printable and short, memory is bounded, the upgrade does not
+// commence without Prometheus, and does not need the others. Notifications are delivered once the
+// receiver works.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, devcluster.Spec{Speed: fast, Monitoring: &monitoring.Spec{}})

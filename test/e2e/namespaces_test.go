@@ -24,7 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestWatchMoreNamespaces follows docs/namespaces.md and runs the operator with the flags that its Deployment has afterward.
+// TestWatchMoreNamespaces follows docs/namespaces.md and runs the operator with the flags that its
+// Deployment has afterward.
 func TestWatchMoreNamespaces(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

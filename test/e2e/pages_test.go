@@ -56,8 +56,8 @@ func commands(t *testing.T, alert string) []string {
 	return all
 }
 
-// terminal runs commands as an on-call engineer would. Its oc is kubectl; for logs, which only a kubelet has, it prints
-// those of the operator's processes, if they are the ones requested.
+// terminal runs commands as an on-call engineer would. Its oc is kubectl; for logs, which only a
+// kubelet has, it prints those of the operator's processes, if they are the ones requested.
 type terminal struct{ path string }
 
 func newTerminal(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) terminal {
@@ -99,8 +99,8 @@ func (term terminal) run(ctx context.Context, t *testing.T, command string) stri
 	return string(printed)
 }
 
-// follow runs the commands of a page, with its placeholders replaced. Each prints what one of the patterns expects: the
-// first one whose key the command contains.
+// follow runs the commands of a page, with its placeholders replaced. Each prints what one of the
+// patterns expects: the first one whose key the command contains.
 func (term terminal) follow(t *testing.T, alert string, placeholders map[string]string, want []expectation) {
 	t.Helper()
 	for _, command := range commands(t, alert) {
@@ -139,8 +139,8 @@ func named(config *v1alpha1.UpgradeConfig) map[string]string {
 	return map[string]string{"NAMESPACE": config.Namespace, "NAME": config.Name}
 }
 
-// TestAlertPages brings a cluster into the states that the alert pages describe, one after the other, and runs the
-// commands of the pages there.
+// TestAlertPages brings a cluster into the states that the alert pages describe, one after the
+// other, and runs the commands of the pages there.
 func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows from the one before
 	t.Parallel()
 	const refused = "the signature cannot be verified"
@@ -308,7 +308,8 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 	})
 }
 
-// revoke removes the rules about a resource from the operator's roles, and returns a function that restores them.
+// revoke removes the rules about a resource from the operator's roles, and returns a function that
+// restores them.
 func revoke(t *testing.T, userClient client.Client, resource string) (restore func()) {
 	t.Helper()
 	var clusterRole rbacv1.ClusterRole
@@ -377,8 +378,9 @@ func TestAlertPage_of_a_blocked_drain(t *testing.T) {
 	}
 }
 
-// predateCordon waits until a node is being drained, and moves the time of its cordon an hour back, as if a user had cordoned
-// it before the upgrade: nodekeeper records on the node when the drain itself began.
+// predateCordon waits until a node is being drained, and moves the time of its cordon an hour back,
+// as if a user had cordoned it before the upgrade: nodekeeper records on the node when the drain
+// itself began.
 func predateCordon(t *testing.T, userClient client.Client, name string) {
 	t.Helper()
 	node := &corev1.Node{}

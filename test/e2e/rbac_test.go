@@ -172,7 +172,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestWatchedNamespaceRole compares the role for further namespaces with the role in the operator's own namespace.
+// TestWatchedNamespaceRole compares the role for further namespaces with the role in the operator's
+// own namespace.
 func TestWatchedNamespaceRole(t *testing.T) {
 	t.Parallel()
 	const group = "upgrade.managed.openshift.io"
@@ -224,9 +225,10 @@ func init() {
 	afterAll = checkUse
 }
 
-// checkUse compares the permissions of the table with the requests of a whole run of the suite. They are equal: each
-// permission is used by a request, or the table gives the reason why it is not, and each request needs one of them. A run of
-// single tests proves nothing, unless E2E_PERMISSIONS=1 requests it.
+// checkUse compares the permissions of the table with the requests of a whole run of the suite.
+// They are equal: each permission is used by a request, or the table gives the reason why it is
+// not, and each request needs one of them. A run of single tests proves nothing, unless
+// E2E_PERMISSIONS=1 requests it.
 func checkUse(code int) int {
 	if single := flag.Lookup("test.run"); code != 0 || single != nil && single.Value.String() != "" && os.Getenv("E2E_PERMISSIONS") == "" {
 		return code
@@ -245,8 +247,8 @@ func checkUse(code int) int {
 	return code
 }
 
-// byOtherRoles reports whether a permission that a test or a page grants in addition covers the request: that of the custom
-// upgrader's example, and that to watch a further namespace.
+// byOtherRoles reports whether a permission that a test or a page grants in addition covers the
+// request: that of the custom upgrader's example, and that to watch a further namespace.
 func byOtherRoles(r request) bool {
 	return r.Object.Namespace == "shop" && (r.Object.Resource == "configmaps" || r.Object.Group == "upgrade.managed.openshift.io")
 }

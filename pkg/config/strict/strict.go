@@ -35,8 +35,8 @@ const (
 
 // Unmarshal decodes one YAML or JSON document into the struct to which v points. Fields that the
 // document does not name keep their values; its lists must be empty, since a null item keeps the
-// value of the item that it replaces. The list has one error for each unknown field. A syntax error,
-// a repeated key, or a value of another type than its field is returned alone.
+// value of the item that it replaces. The list has one error for each unknown field. A syntax
+// error, a repeated key, or a value of another type than its field is returned alone.
 func Unmarshal(data []byte, v any) (field.ErrorList, error) {
 	document, err := onlyDocument(data)
 	if err != nil {
@@ -137,8 +137,8 @@ func describe(t reflect.Type) string {
 	}
 }
 
-// newPath returns the path of a field as the decoder names it. Its parts were keys of the file, so it
-// is bounded, and hidden if it may hold a secret.
+// newPath returns the path of a field as the decoder names it. Its parts were keys of the file, so
+// it is bounded, and hidden if it may hold a secret.
 func newPath(path string) *field.Path {
 	quoted := fmt.Sprintf("%q", Sanitize(path))
 	return field.NewPath(quoted[1 : len(quoted)-1])

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// auditPolicy records who did what with which object and how it ended, once per request, watches included.
+// auditPolicy records who did what with which object and how it ended, once per request, watches
+// included.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

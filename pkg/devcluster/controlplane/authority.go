@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one control plane. They are made anew at each start, so they never expire in use.
+// authority signs the certificates of one control plane. They are issued at each start, so that
+// they never expire in use.
 type authority struct {
 	dir         string
 	key         *ecdsa.PrivateKey
@@ -25,7 +26,7 @@ type authority struct {
 	caFile      string
 	serial      int64
 
-	serving           pair // of everybody's servers, and the API server's towards etcd
+	serving           pair // of all servers, and of the API server as a client of etcd
 	admin             pair
 	controllerManager pair
 	tokens            pair // signs the tokens of ServiceAccounts; a key without a certificate
@@ -112,7 +113,7 @@ func (a *authority) template(name pkix.Name) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(a.serial),
 		Subject:      name,
-		NotBefore:    now.Add(-time.Hour), // a clock may be set back while we run
+		NotBefore:    now.Add(-time.Hour), // the clock may be set back later
 		NotAfter:     now.Add(validity),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 	}

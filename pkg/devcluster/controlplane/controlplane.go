@@ -123,7 +123,8 @@ func (c *ControlPlane) Kubeconfig(path string) error {
 	return WriteKubeconfig(path, c.RESTConfig())
 }
 
-// AuditLog returns the path of the API server's audit log: one JSON event for each request, without bodies.
+// AuditLog returns the path of the API server's audit log: one JSON event for each request, without
+// bodies.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.options.Dir, "audit.log") }
 
 // Dir returns the state folder.
@@ -135,8 +136,8 @@ func (c *ControlPlane) BinDir() string { return c.options.BinDir }
 // Exited receives one error if a process ends unexpectedly, or if ReportExit is called.
 func (c *ControlPlane) Exited() <-chan error { return c.exitErr }
 
-// StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer. It does
-// nothing if the API server is not running.
+// StopAPIServer stops the API server alone: clients get "connection refused" until StartAPIServer.
+// It does nothing if the API server is not running.
 func (c *ControlPlane) StopAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +151,8 @@ func (c *ControlPlane) KillAPIServer() error {
 	return c.apiServer.Kill()
 }
 
-// StartAPIServer starts the API server again with the port, certificates and data that it had, and waits until it is
-// ready. It does nothing if the API server is running.
+// StartAPIServer starts the API server again with the port, certificates and data that it had, and
+// waits until it is ready. It does nothing if the API server is running.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +162,8 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.startAPIServer(ctx)
 }
 
-// StopEtcd stops etcd alone: the API server answers with errors or not at all until StartEtcd. It does
-// nothing if etcd is not running.
+// StopEtcd stops etcd alone: the API server answers with errors or not at all until StartEtcd. It
+// does nothing if etcd is not running.
 func (c *ControlPlane) StopEtcd() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,8 +177,8 @@ func (c *ControlPlane) KillEtcd() error {
 	return c.etcd.Kill()
 }
 
-// StartEtcd starts etcd again with the ports and data that it had, and waits until the API server, if it
-// is running, is ready. It does nothing if etcd is running.
+// StartEtcd starts etcd again with the ports and data that it had, and waits until the API server,
+// if it is running, is ready. It does nothing if etcd is running.
 func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -58,8 +58,8 @@ func StartProcess(command Command) (*Process, error) {
 	p := &Process{name: filepath.Base(command.Path), log: command.Log, command: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel sends the parent-death signal when the *thread* ends that started the child, so that thread must
-		// live as long as the child.
+		// The kernel sends the parent-death signal when the *thread* ends that started the child,
+		// so that thread must live as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer log.Close()

@@ -26,12 +26,14 @@ func FindBinDir() (string, error) {
 	}
 }
 
-// RequirePrograms returns an error that names the programs missing in dir, all of which "make tools" builds.
+// RequirePrograms returns an error that names the programs missing in dir, all of which "make
+// tools" builds.
 func RequirePrograms(dir string, names ...string) error {
 	return RequireBuilt(dir, "make tools", names...)
 }
 
-// RequireBuilt returns an error that names the programs missing in dir and the command that builds them.
+// RequireBuilt returns an error that names the programs missing in dir and the command that builds
+// them.
 func RequireBuilt(dir, command string, names ...string) error {
 	var missing []string
 	for _, name := range names {

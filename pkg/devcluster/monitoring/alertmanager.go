@@ -32,8 +32,8 @@ func (m *Monitoring) StartAlertmanager(ctx context.Context) error {
 	)
 }
 
-// StopAlertmanager stops Alertmanager: clients get "connection refused" until StartAlertmanager. It does nothing if
-// Alertmanager is not running.
+// StopAlertmanager stops Alertmanager: clients get "connection refused" until StartAlertmanager. It
+// does nothing if Alertmanager is not running.
 func (m *Monitoring) StopAlertmanager() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -54,8 +54,8 @@ func (m *Monitoring) StartPrometheus(ctx context.Context) error {
 	return m.waitUntilSettled(ctx)
 }
 
-// StopPrometheus stops Prometheus: clients get "connection refused" until StartPrometheus. It does nothing if Prometheus
-// is not running.
+// StopPrometheus stops Prometheus: clients get "connection refused" until StartPrometheus. It does
+// nothing if Prometheus is not running.
 func (m *Monitoring) StopPrometheus() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// runAction runs one action. The object is the one that the rule applies to; nil means that the rule is
-// not about objects.
+// runAction runs one action. The object is the one that the rule applies to; nil means that the
+// rule is not about objects.
 func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, action Action, object *unstructured.Unstructured) error {
 	switch {
 	case action.Patch != nil:
@@ -156,7 +156,8 @@ func (r *Run) patch(ctx context.Context, patch Patch, object *unstructured.Unstr
 	return nil
 }
 
-// conditions returns the object's conditions with some of them changed. A merge patch replaces the whole list.
+// conditions returns the object's conditions with some of them changed. A merge patch replaces the
+// whole list.
 func (r *Run) conditions(ctx context.Context, changes map[string]string, object *unstructured.Unstructured) ([]any, error) {
 	current := object.DeepCopy()
 	if err := r.world.Objects().Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {

@@ -20,7 +20,8 @@ import (
 
 const checkInterval = 200 * time.Millisecond
 
-// Check returns what is not as expected at this moment; nothing means that all expectations are met.
+// Check returns what is not as expected at this moment; nothing means that all expectations are
+// met.
 func (r *Run) Check(ctx context.Context) []string {
 	requests, held, failures := r.observations.snapshot()
 	expect := r.Scenario.Expect
@@ -53,9 +54,9 @@ func (r *Run) violated(held map[string]string) []string {
 	return violations
 }
 
-// Wait waits until all expectations are met, and remain so for as long as the scenario requires, and
-// returns nothing. Otherwise it returns what is not as expected when the time is over, or as soon as
-// an expectation cannot be met any more.
+// Wait waits until all expectations are met, and remain so for as long as the scenario requires,
+// and returns nothing. Otherwise it returns what is not as expected when the time is over, or as
+// soon as an expectation cannot be met any more.
 func (r *Run) Wait(ctx context.Context) []string {
 	limit := r.StartTime.Add(time.Duration(r.Scenario.Expect.Within))
 	for {
@@ -217,8 +218,8 @@ func (r *Run) checkStatement(ctx context.Context, statement Statement) []string 
 // cleanupTimeout bounds how long AwaitCleanup waits, in the time of the world.
 const cleanupTimeout = 2 * time.Minute
 
-// AwaitCleanup waits until the clean-up after each failed attempt is complete, and for two minutes at
-// most. It is for people who read the final status.
+// AwaitCleanup waits until the clean-up after each failed attempt is complete, and for two minutes
+// at most. It is for people who read the final status.
 func (r *Run) AwaitCleanup(ctx context.Context) error {
 	limit := r.world.Now().Add(cleanupTimeout)
 	for r.world.Now().Before(limit) {

@@ -61,7 +61,8 @@ func (o Object) Matches(object *unstructured.Unstructured) bool {
 	return (o.Namespace == "" || o.Namespace == object.GetNamespace()) && (o.Name == "" || o.Name == object.GetName())
 }
 
-// reference returns an object to write to. The namespace of an UpgradeConfig defaults to the operator's.
+// reference returns an object to write to. The namespace of an UpgradeConfig defaults to the
+// operator's.
 func (o Object) reference() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(o.GVK())

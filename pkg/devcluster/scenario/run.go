@@ -17,7 +17,8 @@ import (
 type Options struct {
 	// Log receives a line for each rule that applies; nil means no log.
 	Log io.Writer
-	// Watch is called with each state of each UpgradeConfig; nil means no calls. It must return quickly.
+	// Watch is called with each state of each UpgradeConfig; nil means no calls. It must return
+	// quickly.
 	Watch func(*unstructured.Unstructured)
 }
 
@@ -33,8 +34,8 @@ type Run struct {
 	logMu        sync.Mutex
 }
 
-// Start prepares the world, starts the operator, and applies the UpgradeConfigs. The caller stops the
-// world.
+// Start prepares the world, starts the operator, and applies the UpgradeConfigs. The caller stops
+// the world.
 func Start(ctx context.Context, scenario *Scenario, world World, options Options) (*Run, error) {
 	r := &Run{Scenario: scenario, world: world, options: options, observations: newObservations()}
 	if err := world.Apply(ctx, scenario.objects()); err != nil {

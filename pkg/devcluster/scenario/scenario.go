@@ -27,8 +27,9 @@ type Scenario struct {
 	Name string `json:"name"`
 	// Description describes the scenario in a sentence.
 	Description string `json:"description"`
-	// Binary restricts the scenario to a dev cluster with the operator's program: it needs parts that virtual
-	// time does not have, such as processes, permissions, leader election, or a real Prometheus.
+	// Binary restricts the scenario to a dev cluster with the operator's program: it needs parts
+	// that virtual time does not have, such as processes, permissions, leader election, or a real
+	// Prometheus.
 	Binary bool `json:"binary,omitempty"`
 	// Cluster describes the cluster.
 	Cluster devcluster.Spec `json:"cluster"`

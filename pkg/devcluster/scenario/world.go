@@ -14,8 +14,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// World is a cluster with the operator that a scenario runs on. It runs either in real time, with the
-// operator as a process, or in virtual time. A world runs one scenario.
+// World is a cluster with the operator that a scenario runs on. It runs either in real time, with
+// the operator as a process, or in virtual time. A world runs one scenario.
 type World interface {
 	// Objects returns a client of the API server for objects of any kind.
 	Objects() client.Client
@@ -43,8 +43,8 @@ type World interface {
 	SetRelease(release updategraph.Release)
 	// SetNode changes how a node behaves.
 	SetNode(node Node)
-	// RunOperator starts, stops, kills, or restarts the operator, or kills its leader. It does not wait
-	// until the operator is ready; AwaitOperator does.
+	// RunOperator starts, stops, kills, or restarts the operator, or kills its leader. It does not
+	// wait until the operator is ready; AwaitOperator does.
 	RunOperator(ctx context.Context, verb string) error
 	// AwaitOperator returns when all replicas of the operator are ready.
 	AwaitOperator(ctx context.Context) error
@@ -58,11 +58,12 @@ type World interface {
 	Resolve(ctx context.Context, name string) error
 }
 
-// Handler receives each state of an object; the last one when the object is deleted. It returns quickly.
+// Handler receives each state of an object; the last one when the object is deleted. It returns
+// quickly.
 type Handler func(object *unstructured.Unstructured, deleted bool)
 
-// Script is a sequence of actions. It waits by calling wait, which returns false if the run has ended.
-// The context ends with the run.
+// Script is a sequence of actions. It waits by calling wait, which returns false if the run has
+// ended. The context ends with the run.
 type Script func(ctx context.Context, wait func(time.Duration) bool)
 
 // Server is a server that an action can start, stop, or kill.

@@ -76,7 +76,8 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Stop stops the receiver: clients get "connection refused" until Start. It does nothing if it is not running.
+// Stop stops the receiver: clients get "connection refused" until Start. It does nothing if it is
+// not running.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

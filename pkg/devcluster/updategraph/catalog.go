@@ -25,8 +25,8 @@ type Release struct {
 	// Channels offer the release, such as stable-4.20. The installed release is implicitly in the
 	// channel of the cluster.
 	Channels []string `json:"channels,omitempty"`
-	// From are the versions that can be updated to this one. Empty means each lower version of the same minor version
-	// and of the one before it.
+	// From are the versions that can be updated to this one. Empty means each lower version of the
+	// same minor version and of the one before it.
 	From []string `json:"from,omitempty"`
 	// Risks make updates to this release conditional.
 	Risks []Risk `json:"risks,omitempty"`

@@ -48,8 +48,8 @@ func New(o Options) (*Client, error) {
 	return &Client{watchdog: o.Watchdog, api: prometheus.NewAPI(strictClient{client})}, nil
 }
 
-// CriticalAlerts returns the critical alerts of every namespace, firing and pending, sorted and each
-// once. An error means that they could not be determined.
+// CriticalAlerts returns the critical alerts of every namespace, firing and pending, sorted and
+// each once. An error means that they could not be determined.
 func (c *Client) CriticalAlerts(ctx context.Context) ([]checks.Alert, error) {
 	vector, err := c.query(ctx, alertsQuery(c.watchdog))
 	var alerts []checks.Alert
@@ -71,8 +71,9 @@ func (c *Client) HasSamples(ctx context.Context, expression string) (bool, error
 	return len(vector) > 0, nil
 }
 
-// query returns the vector of a whole, successful response. Even an empty result is a vector; null is
-// not a result. A warning means that the result may be incomplete, and names the store that failed.
+// query returns the vector of a whole, successful response. Even an empty result is a vector; null
+// is not a result. A warning means that the result may be incomplete, and names the store that
+// failed.
 func (c *Client) query(ctx context.Context, expression string) (model.Vector, error) {
 	value, warnings, _, err := c.api.Query(ctx, expression, time.Time{})
 	var apiErr *prometheus.Error

@@ -28,7 +28,8 @@ type action struct {
 	do     func(*runner)
 }
 
-// actions returns all actions. New ones are appended: a seed that was kept names how many there were.
+// actions returns all actions. New ones are appended: a seed that was kept names how many there
+// were.
 func actions() []action {
 	return []action{
 		{"edit the schedule", 3, func(h *runner) { h.editSpec(func(s *v1alpha1.UpgradeConfigSpec) { s.UpgradeAt = h.soon() }) }},

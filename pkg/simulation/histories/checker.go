@@ -54,8 +54,8 @@ type checker struct {
 	asked map[string][]schedule
 	// heldSince is since when all upgrades are held; zero means that they are not.
 	heldSince time.Time
-	// channelBefore is the channel that the operator has replaced, channelSetAt is when; nil means that
-	// another client has set the present one.
+	// channelBefore is the channel that the operator has replaced, channelSetAt is when; nil means
+	// that another client has set the present one.
 	channelBefore *string
 	channelSetAt  time.Time
 	// pausedAt and deletedAt are since when an upgrade is paused, or deleted.

@@ -89,8 +89,8 @@ func (c *checker) noteChannel(change simulation.Change, before, after *configv1.
 	}
 }
 
-// anyTampered reports whether an upgrade to the version has a status or finalizer that another client
-// has written: a client that may write a status may start an upgrade.
+// anyTampered reports whether an upgrade to the version has a status or finalizer that another
+// client has written: a client that may write a status may start an upgrade.
 func (c *checker) anyTampered(version string) bool {
 	for _, cfg := range c.configs {
 		for _, h := range cfg.Status.History {

@@ -76,8 +76,8 @@ var failedSeeds = []failedSeed{
 	{"the cleanup of an upgrade that an earlier release started is cut short", 960113, 48},
 }
 
-// TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of them
-// with -fixed, else two.
+// TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of
+// them with -fixed, else two.
 func TestFailedSeeds(t *testing.T) {
 	t.Parallel()
 	replayed := failedSeeds

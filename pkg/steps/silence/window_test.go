@@ -284,15 +284,15 @@ func TestKeepAlive_never_blocks_its_step(t *testing.T) {
 func TestNoRequest_without_anything_to_do(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	nobody := &silence.Silencer{}
+	unconfigured := &silence.Silencer{}
 	for name, tc := range map[string]struct {
 		step engine.UpgradeStep
 		want engine.Result
 	}{
-		"open without Alertmanager":       {nobody.Window(testAttempt, "X", wide, settings).Open(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
-		"keep alive without Alertmanager": {nobody.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
-		"close without Alertmanager":      {nobody.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
-		"close all without Alertmanager":  {nobody.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "no Alertmanager is configured")},
+		"open without Alertmanager":       {unconfigured.Window(testAttempt, "X", wide, settings).Open(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
+		"keep alive without Alertmanager": {unconfigured.Window(testAttempt, "X", wide, settings).KeepAlive(), engine.Result{}},
+		"close without Alertmanager":      {unconfigured.Window(testAttempt, "X", wide, settings).Close(), engine.Skip("NotConfigured", "no Alertmanager is configured")},
+		"close all without Alertmanager":  {unconfigured.CloseAll(testAttempt, settings), engine.Skip("NotConfigured", "no Alertmanager is configured")},
 		"open without alerts":             {w.window(silence.Scope{}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},
 		"keep alive without alerts":       {w.window(silence.Scope{}).KeepAlive(), engine.Result{}},
 		"namespaces only":                 {w.window(silence.Scope{Namespaces: []string{"*"}}).Open(), engine.Skip("NotConfigured", "no alerts are to be silenced")},

@@ -46,7 +46,8 @@ func newWatches(config *rest.Config, mapper meta.RESTMapper, pollFuncs map[strin
 	}, nil
 }
 
-// subscribe registers a handler, which is called from a goroutine of its own. It is called before start.
+// subscribe registers a handler, which is called from a goroutine of its own. It is called before
+// start.
 func (w *watches) subscribe(of scenario.Object, call scenario.Handler) error {
 	if of.IsExternal() {
 		w.pollFor(of, call)
@@ -119,8 +120,8 @@ func (w *watches) wait() {
 	}
 }
 
-// objects returns the named objects: those of the API server as they were last received, others as they
-// are now.
+// objects returns the named objects: those of the API server as they were last received, others as
+// they are now.
 func (w *watches) objects(ctx context.Context, of scenario.Object) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	if of.IsExternal() {

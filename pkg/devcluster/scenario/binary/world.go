@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package binary runs scenarios on a dev cluster, in real time, with the operator as a process that has
-// the permissions of its ServiceAccount.
+// Package binary runs scenarios on a dev cluster, in real time, with the operator as a process that
+// has the permissions of its ServiceAccount.
 package binary
 
 import (
@@ -26,8 +26,8 @@ import (
 
 // Options configure a World.
 type Options struct {
-	// BinDir is the folder with the programs, the operator among them. Empty means the bin folder of the
-	// Go module of the working directory.
+	// BinDir is the folder with the programs, the operator among them. Empty means the bin folder
+	// of the Go module of the working directory.
 	BinDir string
 	// Dir is the state folder of the cluster.
 	Dir string
@@ -48,7 +48,8 @@ type World struct {
 	scripts sync.WaitGroup
 }
 
-// New starts a cluster and prepares the operator. The context bounds the start alone; Stop ends both.
+// New starts a cluster and prepares the operator. The context bounds the start alone; Stop ends
+// both.
 func New(ctx context.Context, story *scenario.Scenario, options Options) (*World, error) {
 	cluster, err := devcluster.Start(ctx, devcluster.Options{BinDir: options.BinDir, Dir: options.Dir, Spec: story.Cluster})
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/test/e2e/scenarios"
 )
 
-// TestScenarios runs all scenarios that do not need the binary, and the example of the documentation.
+// TestScenarios runs all scenarios that do not need the binary, and the example of the
+// documentation.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	names, err := scenario.Names(scenarios.Files)

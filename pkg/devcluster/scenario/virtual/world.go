@@ -4,8 +4,8 @@
 // Package virtual runs scenarios in virtual time: the operator's controllers and the simulators of
 // OpenShift run in one process on package simulation, and hours pass in seconds.
 //
-// It has no processes, permissions, leader election, Prometheus, Alertmanager, or webhook receiver. A
-// scenario that needs one of these says binary: true.
+// It has no processes, permissions, leader election, Prometheus, Alertmanager, or webhook receiver.
+// A scenario that needs one of these says binary: true.
 package virtual
 
 import (
