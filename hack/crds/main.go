@@ -1,8 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The crds program completes the CustomResourceDefinitions that controller-gen has written to files,
-// where the schema of a field differs from that of its Go type: controller-gen has no marker for that.
+// The crds program completes the CustomResourceDefinitions that controller-gen has written to
+// files, where the schema of a field differs from that of its Go type: controller-gen has no marker
+// for that.
 //
 // Usage: crds FILE...
 package main
@@ -14,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rfc3339 matches the times that Go decodes, that is, each day that its month has. It replaces the format
-// date-time, with which the API server also accepts a lower-case t and z, and even a list: one such
-// object would stop every informer of its kind.
+// rfc3339 matches the times that Go decodes, that is, each day that its month has. It replaces the
+// format date-time, with which the API server also accepts a lower-case t and z, and even a list:
+// one such object would stop every informer of its kind.
 const rfc3339 = `^([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))` +
 	`|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)` +
 	`T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
@@ -42,8 +43,8 @@ func completeFile(path string) error {
 	return os.WriteFile(path, completed, 0o644) //nolint:gosec // Definitions are public.
 }
 
-// complete returns the definition with a pattern for all times and, if it is that of UpgradeJob, with
-// the history of that kind.
+// complete returns the definition with a pattern for all times and, if it is that of UpgradeJob,
+// with the history of that kind.
 func complete(data []byte) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(data, &crd); err != nil {
@@ -87,8 +88,8 @@ func replaceTimeFormat(node any) {
 	}
 }
 
-// completeJobHistory keys the records by attempt instead of version, which a job that runs only hooks
-// does not have, and adds the phases that only an UpgradeJob has.
+// completeJobHistory keys the records by attempt instead of version, which a job that runs only
+// hooks does not have, and adds the phases that only an UpgradeJob has.
 func completeJobHistory(version any) error {
 	record, err := field[map[string]any](version, "schema", "openAPIV3Schema", "properties", "status", "properties", "history", "items")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// Duration returns a length of time; an empty one is 0. An error means that the API server would not
-// have accepted the value.
+// Duration returns a length of time; an empty one is 0. An error means that the API server would
+// not have accepted the value.
 func Duration(text v1beta1.Duration) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -43,9 +43,9 @@ func Timestamp(instant time.Time) v1beta1.Timestamp {
 	return v1beta1.Timestamp(instant.UTC().Format(time.RFC3339))
 }
 
-// RequestToken returns the token of a request as the status of the object shows it: the value of the
-// annotation, or its SHA-256 hash if it is longer than v1beta1.MaxTokenLength. It is empty if nothing
-// is requested.
+// RequestToken returns the token of a request as the status of the object shows it: the value of
+// the annotation, or its SHA-256 hash if it is longer than v1beta1.MaxTokenLength. It is empty if
+// nothing is requested.
 func RequestToken(object metav1.Object, annotation string) string {
 	value := object.GetAnnotations()[annotation]
 	if len(value) <= v1beta1.MaxTokenLength {

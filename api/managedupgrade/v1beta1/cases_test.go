@@ -61,8 +61,8 @@ const (
 	emptyWindow         = `must be after start, for example one day later`
 )
 
-// testCase is an edited sample, and the rejections by the API server: each a field, a colon, and the
-// end of a message.
+// testCase is an edited sample, and the rejections by the API server: each a field, a colon, and
+// the end of a message.
 type testCase struct {
 	edits []edit
 	want  []string
@@ -230,8 +230,8 @@ func timeCases(field string) map[string]testCase {
 	return cases
 }
 
-// durationCases returns cases of a field with a length of time. Zero is the message about a length of 0;
-// empty means that it is valid.
+// durationCases returns cases of a field with a length of time. Zero is the message about a length
+// of 0; empty means that it is valid.
 func durationCases(field, zero string) map[string]testCase {
 	cases := map[string]testCase{}
 	for _, valid := range []string{"1h", "90m", "30s", "1h30m", "1h30m15s", "1h5s", "99999h99999m99999s"} {

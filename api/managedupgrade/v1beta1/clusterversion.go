@@ -50,8 +50,8 @@ type ClusterVersionSpec struct {
 	Template ClusterVersionTemplate `json:"template,omitzero"`
 
 	// overlays change the template from given times on. The overlay with the latest time that has
-	// passed applies; it is merged into the template, and replaces the overlays before it. Of two with
-	// the same time, the one further down applies.
+	// passed applies; it is merged into the template, and replaces the overlays before it. Of two
+	// with the same time, the one further down applies.
 	//
 	// +optional
 	// +listType=map
@@ -64,8 +64,8 @@ type ClusterVersionSpec struct {
 // ClusterVersionTemplate is a template of the ClusterVersion of OpenShift.
 type ClusterVersionTemplate struct {
 	// spec contains fields of the spec of the ClusterVersion of OpenShift, of whatever release, for
-	// example channel, clusterID, and upstream. The field desiredUpdate is ignored: UpgradeJobs set it. A
-	// clusterID that is not that of the cluster is not applied.
+	// example channel, clusterID, and upstream. The field desiredUpdate is ignored: UpgradeJobs set
+	// it. A clusterID that is not that of the cluster is not applied.
 	//
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -90,8 +90,8 @@ type ClusterVersionOverlay struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type ClusterVersionStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid, and Synced, which reports whether
-	// the ClusterVersion of OpenShift has these parameters. Other conditions are removed.
+	// conditions are Accepted, which reports whether the spec is valid, and Synced, which reports
+	// whether the ClusterVersion of OpenShift has these parameters. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map

@@ -173,8 +173,8 @@ func decodings(tb testing.TB) map[string]decoding {
 	return all
 }
 
-// try generates an object and reports whether the schema accepts it. If it does, the object decodes,
-// its values convert, and its spec is encoded as it was.
+// try generates an object and reports whether the schema accepts it. If it does, the object
+// decodes, its values convert, and its spec is encoded as it was.
 func (d decoding) try(t *testing.T, kind string, g generator) bool {
 	t.Helper()
 	content := map[string]any{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": "version", "namespace": namespace}}

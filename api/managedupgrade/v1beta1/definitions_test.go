@@ -89,7 +89,8 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// bySchema returns the rejections of the test kit, which evaluates no rules if the schema is violated.
+// bySchema returns the rejections of the test kit, which evaluates no rules if the schema is
+// violated.
 func bySchema(want []string) []string {
 	empty := func(rejection string) bool { return strings.Contains(rejection, ": should ") }
 	if !slices.ContainsFunc(want, empty) {
@@ -142,8 +143,8 @@ func TestEachRuleHasACase(t *testing.T) {
 	}
 }
 
-// Client-side "kubectl apply" stores the object in an annotation, and all annotations of an object have
-// 262144 bytes.
+// Client-side "kubectl apply" stores the object in an annotation, and all annotations of an object
+// have 262144 bytes.
 func TestDefinitionsFitClientSideApply(t *testing.T) {
 	t.Parallel()
 	const limit = 262144 - 16*1024 // other annotations

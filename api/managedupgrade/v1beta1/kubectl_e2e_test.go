@@ -43,8 +43,8 @@ func parseTable(printed string) [][]string {
 	return rows
 }
 
-// With both groups installed, each word resolves to a definite kind. Texts of the operator must qualify
-// those of upgrade.managed.openshift.io.
+// With both groups installed, each word resolves to a definite kind. Texts of the operator must
+// qualify those of upgrade.managed.openshift.io.
 func TestKubectlResolvesNames(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{

@@ -69,8 +69,8 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// install applies the definitions: those of this package as a user does, with kubectl on the client's
-// side.
+// install applies the definitions: those of this package as a user does, with kubectl on the
+// client's side.
 func install(ctx context.Context) error {
 	objects, err := manifests.Read(openshift.Files)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The design prints these manifests in part; the samples contain them. Manifests that it prints whole
-// are samples themselves.
+// The design prints these manifests in part; the samples contain them. Manifests that it prints
+// whole are samples themselves.
 func TestSamplesContainTheFragmentsOfTheDesign(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ file, fragment, path string }{

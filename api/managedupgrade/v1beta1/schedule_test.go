@@ -27,8 +27,8 @@ func accepts(config *simulation.Definition, cron, week, location string) (bySche
 	return config.Admit(nil, object), byParser
 }
 
-// The parser rejects a step that is not shorter than its range; the schema does not compare the two.
-// Such a schedule is reported in a condition.
+// The parser rejects a step that is not shorter than its range; the schema does not compare the
+// two. Such a schedule is reported in a condition.
 func knownDifference(byParser error) bool {
 	return strings.Contains(byParser.Error(), "must be less than range size")
 }

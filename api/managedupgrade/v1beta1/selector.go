@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelSelector selects objects by their labels. All of matchLabels and matchExpressions must match;
-// an empty selector matches every object. It converts to a metav1.LabelSelector.
+// LabelSelector selects objects by their labels. All of matchLabels and matchExpressions must
+// match; an empty selector matches every object. It converts to a metav1.LabelSelector.
 //
 // +kubebuilder:validation:MinProperties=0
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="each operator of matchExpressions must be In or NotIn with values, or Exists or DoesNotExist without values"

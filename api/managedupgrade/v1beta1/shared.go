@@ -10,11 +10,11 @@ import (
 // The annotations with which users request something. Each value is a token that the user chooses,
 // such as a date: another token is another request.
 const (
-	// RunNowAnnotation on an UpgradeConfig requests an upgrade now. It overrides schedule.suspend, but
-	// no UpgradeSuspensionWindow. The answer is status.runNow.
+	// RunNowAnnotation on an UpgradeConfig requests an upgrade now. It overrides schedule.suspend,
+	// but no UpgradeSuspensionWindow. The answer is status.runNow.
 	RunNowAnnotation = "managedupgrade.appuio.io/run-now"
-	// RetryAnnotation on an UpgradeJob that has ended requests another attempt, in a window of the same
-	// length that starts now. The answer is status.retry.
+	// RetryAnnotation on an UpgradeJob that has ended requests another attempt, in a window of the
+	// same length that starts now. The answer is status.retry.
 	RetryAnnotation = "managedupgrade.appuio.io/retry"
 	// AcknowledgedAnnotation on an UpgradeJob that has ended resolves its alerts. The answer is the
 	// condition Acknowledged.
@@ -28,8 +28,8 @@ const Finalizer = "managedupgrade.appuio.io/upgrade-in-progress"
 const (
 	// PhasePaused is an upgrade that waits for the machine config pools that it has delayed.
 	PhasePaused history.Phase = "Paused"
-	// PhaseSkipped is an upgrade that ended before its commit without an error of its own, for example
-	// because the cluster was not healthy.
+	// PhaseSkipped is an upgrade that ended before its commit without an error of its own, for
+	// example because the cluster was not healthy.
 	PhaseSkipped history.Phase = "Skipped"
 )
 
@@ -53,6 +53,6 @@ const (
 	ConditionAcknowledged = "Acknowledged"
 )
 
-// MaxTokenLength is the length of the longest token in a status, in bytes. The status shows the SHA-256
-// hash of a longer one.
+// MaxTokenLength is the length of the longest token in a status, in bytes. The status shows the
+// SHA-256 hash of a longer one.
 const MaxTokenLength = 64

@@ -75,24 +75,25 @@ type UpgradeConfig struct {
 	Status UpgradeConfigStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the operator observes it again.
 }
 
-// UpgradeConfigSpec defines when upgrades start, and what they do. Changes apply to UpgradeJobs that
-// are created later.
+// UpgradeConfigSpec defines when upgrades start, and what they do. Changes apply to UpgradeJobs
+// that are created later.
 type UpgradeConfigSpec struct {
 	// schedule defines when upgrades start.
 	//
 	// +required
 	Schedule UpgradeConfigSchedule `json:"schedule,omitzero"`
 
-	// pinVersionWindow is how long before the start an UpgradeJob is created, and with it the version
-	// pinned, for example 4h. It defaults to 0s, as does an empty text: the UpgradeJob is created just in
-	// time.
+	// pinVersionWindow is how long before the start an UpgradeJob is created, and with it the
+	// version pinned, for example 4h. It defaults to 0s, as does an empty text: the UpgradeJob is
+	// created just in time.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	PinVersionWindow *Duration `json:"pinVersionWindow,omitempty"`
 
-	// maxUpgradeStartDelay is how long after the scheduled start the upgrade may commence at the latest,
-	// for example 1h, which is the default. An upgrade that has not commenced by then is skipped.
+	// maxUpgradeStartDelay is how long after the scheduled start the upgrade may commence at the
+	// latest, for example 1h, which is the default. An upgrade that has not commenced by then is
+	// skipped.
 	//
 	// +optional
 	// +default="1h"
@@ -101,22 +102,22 @@ type UpgradeConfigSpec struct {
 	MaxUpgradeStartDelay Duration `json:"maxUpgradeStartDelay,omitempty"`
 
 	// updatePolicy selects the version among the available updates: Newest is the highest version,
-	// PatchOnly the highest of the installed minor version. Updates that are offered conditionally are
-	// never selected. It defaults to Newest.
+	// PatchOnly the highest of the installed minor version. Updates that are offered conditionally
+	// are never selected. It defaults to Newest.
 	//
 	// +optional
 	// +default="Newest"
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
 
-	// whenNoUpdate is what happens at a scheduled start for which no update is available: Skip creates no
-	// UpgradeJob, RunHooks one that runs the hooks only. It defaults to Skip.
+	// whenNoUpdate is what happens at a scheduled start for which no update is available: Skip
+	// creates no UpgradeJob, RunHooks one that runs the hooks only. It defaults to Skip.
 	//
 	// +optional
 	// +default="Skip"
 	WhenNoUpdate NoUpdatePolicy `json:"whenNoUpdate,omitempty"`
 
-	// successfulJobsHistoryLimit is how many UpgradeJobs that ended in the phases Upgraded and Skipped are
-	// kept. It defaults to 3.
+	// successfulJobsHistoryLimit is how many UpgradeJobs that ended in the phases Upgraded and
+	// Skipped are kept. It defaults to 3.
 	//
 	// +optional
 	// +default=3
@@ -124,8 +125,8 @@ type UpgradeConfigSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// failedJobsHistoryLimit is how many UpgradeJobs that ended in the phase Failed are kept. It defaults
-	// to 5.
+	// failedJobsHistoryLimit is how many UpgradeJobs that ended in the phase Failed are kept. It
+	// defaults to 5.
 	//
 	// +optional
 	// +default=5
@@ -146,10 +147,11 @@ type UpgradeConfigSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.cron) || has(self.rhythm) && self.rhythm == 'UpdateAvailable'",message="set cron, for example 0 22 * * 2 for 22:00 on Tuesdays, or rhythm: UpdateAvailable"
 type UpgradeConfigSchedule struct {
 	// cron selects minutes of the wall clock of the location, for example 0 22 * * 2 for 22:00 on
-	// Tuesdays. Its five fields are the minute, the hour, the day of the month, the month, and the day of
-	// the week, where Sunday is 0 or 7; names such as TUE and JAN, lists, ranges, and steps are allowed. If
-	// both days are restricted, either must match. A minute that is skipped when clocks are set forward
-	// stands for the end of the gap; one that occurs twice stands for its first occurrence.
+	// Tuesdays. Its five fields are the minute, the hour, the day of the month, the month, and the
+	// day of the week, where Sunday is 0 or 7; names such as TUE and JAN, lists, ranges, and steps
+	// are allowed. If both days are restricted, either must match. A minute that is skipped when
+	// clocks are set forward stands for the end of the gap; one that occurs twice stands for its
+	// first occurrence.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -163,8 +165,8 @@ type UpgradeConfigSchedule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('/0+([, ]|$)')",message="a step must be at least 1, for example */15"
 	Cron string `json:"cron,omitempty"`
 
-	// isoWeek selects weeks by their ISO 8601 number: @odd, @even, or a list of weeks from 1 to 53, ranges,
-	// and steps, for example 7, 10-20, or */4. Without it, every week is selected.
+	// isoWeek selects weeks by their ISO 8601 number: @odd, @even, or a list of weeks from 1 to 53,
+	// ranges, and steps, for example 7, 10-20, or */4. Without it, every week is selected.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -173,8 +175,8 @@ type UpgradeConfigSchedule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9*/,-]+$') || self.split(',').all(i, !i.matches('^[0-9]{1,2}-[0-9]{1,2}(/|$)') || int(i.split('/')[0].split('-')[0]) <= int(i.split('/')[0].split('-')[1]))",message="a range of weeks must not end before it starts; write 50-53,1-2 instead of 50-2"
 	ISOWeek *string `json:"isoWeek,omitempty"`
 
-	// location is the time zone of the schedule, by its name in the IANA time zone database, for example
-	// Europe/Zurich. It defaults to UTC.
+	// location is the time zone of the schedule, by its name in the IANA time zone database, for
+	// example Europe/Zurich. It defaults to UTC.
 	//
 	// +optional
 	// +default="UTC"
@@ -184,16 +186,16 @@ type UpgradeConfigSchedule struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') || timestamp('2027-01-01T00:00:00Z').getHours(self) >= 0",message="must be a name of the IANA time zone database, for example Europe/Zurich or UTC"
 	Location string `json:"location,omitempty"`
 
-	// suspend stops the creation of UpgradeJobs, and skips those that have not commenced yet. It defaults
-	// to false.
+	// suspend stops the creation of UpgradeJobs, and skips those that have not commenced yet. It
+	// defaults to false.
 	//
 	// +optional
 	// +default=false
 	Suspend *bool `json:"suspend,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// rhythm is what starts upgrades: Cron, each time that cron and isoWeek select; or UpdateAvailable,
-	// each version that becomes available, at the next time that cron selects or, without cron, once
-	// pinVersionWindow has passed. It defaults to Cron.
+	// rhythm is what starts upgrades: Cron, each time that cron and isoWeek select; or
+	// UpdateAvailable, each version that becomes available, at the next time that cron selects or,
+	// without cron, once pinVersionWindow has passed. It defaults to Cron.
 	//
 	// +optional
 	// +default="Cron"
@@ -204,8 +206,8 @@ type UpgradeConfigSchedule struct {
 //
 // +kubebuilder:validation:MinProperties=1
 type UpgradeJobTemplate struct {
-	// metadata is the metadata of the UpgradeJobs. UpgradeJobHooks and UpgradeSuspensionWindows select
-	// UpgradeJobs by these labels.
+	// metadata is the metadata of the UpgradeJobs. UpgradeJobHooks and UpgradeSuspensionWindows
+	// select UpgradeJobs by these labels.
 	//
 	// +optional
 	Metadata *TemplateMetadata `json:"metadata,omitempty"`
@@ -232,8 +234,8 @@ type UpgradeJobTemplateSpec struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeConfigStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid, and Scheduled, which reports
-	// whether there is a next start. Other conditions are removed.
+	// conditions are Accepted, which reports whether the spec is valid, and Scheduled, which
+	// reports whether there is a next start. Other conditions are removed.
 	//
 	// +optional
 	// +listType=map
@@ -338,8 +340,8 @@ type PendingUpdate struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type RunNowStatus struct {
-	// token is the value of the annotation managedupgrade.appuio.io/run-now that was answered, or the
-	// SHA-256 hash of a value of more than 64 bytes.
+	// token is the value of the annotation managedupgrade.appuio.io/run-now that was answered, or
+	// the SHA-256 hash of a value of more than 64 bytes.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

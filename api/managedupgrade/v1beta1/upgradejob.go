@@ -10,8 +10,8 @@ import (
 )
 
 // UpgradeJob is one upgrade of this cluster, in one maintenance window. UpgradeConfigs create
-// UpgradeJobs; users may create them, too. Its spec cannot change. Deleting it before the upgrade has
-// commenced cancels the upgrade.
+// UpgradeJobs; users may create them, too. Its spec cannot change. Deleting it before the upgrade
+// has commenced cancels the upgrade.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradejobs,shortName=uj,categories=maintenance
@@ -54,8 +54,9 @@ type UpgradeJobSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	StartAfter Timestamp `json:"startAfter,omitempty"`
 
-	// startBefore is the time before which the upgrade commences, that is, the cluster version operator
-	// accepts the version (RFC 3339). An upgrade that has not commenced by then is skipped.
+	// startBefore is the time before which the upgrade commences, that is, the cluster version
+	// operator accepts the version (RFC 3339). An upgrade that has not commenced by then is
+	// skipped.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -66,8 +67,8 @@ type UpgradeJobSpec struct {
 	// +optional
 	DesiredVersion DesiredVersion `json:"desiredVersion,omitzero"`
 
-	// desiredVersionCheckAvailability skips the upgrade if the version is not among the available updates
-	// when it starts. It defaults to true.
+	// desiredVersionCheckAvailability skips the upgrade if the version is not among the available
+	// updates when it starts. It defaults to true.
 	//
 	// +optional
 	// +default=true
@@ -90,8 +91,8 @@ type DesiredVersion struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
 	Version string `json:"version,omitempty"`
 
-	// image is the pull spec of the release by digest. If it is set, the available release must have this
-	// digest.
+	// image is the pull spec of the release by digest. If it is set, the available release must
+	// have this digest.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -106,8 +107,8 @@ type DesiredVersion struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || !has(self.upgradeTimeout) || !self.upgradeTimeout.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || self.machineConfigPools.all(p, !has(p.delayUpgrade.delayMin) || !p.delayUpgrade.delayMin.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(p.delayUpgrade.delayMin) < duration(self.upgradeTimeout))",message="each delayUpgrade.delayMin of machineConfigPools must be shorter than upgradeTimeout, which defaults to 12h: the timeout continues while pools wait"
 // +kubebuilder:validation:XValidation:rule="!has(self.machineConfigPools) || !has(self.upgradeTimeout) || !self.upgradeTimeout.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || self.machineConfigPools.all(p, !has(p.delayUpgrade.startAfter) || !p.delayUpgrade.startAfter.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(p.delayUpgrade.startAfter) < duration(self.upgradeTimeout))",message="each delayUpgrade.startAfter of machineConfigPools must be shorter than upgradeTimeout, which defaults to 12h: the timeout continues while pools wait"
 type UpgradeJobConfig struct {
-	// upgradeTimeout is how long after startAfter the upgrade fails if it is not complete, delayed pools
-	// included, for example 2h. It defaults to 12h.
+	// upgradeTimeout is how long after startAfter the upgrade fails if it is not complete, delayed
+	// pools included, for example 2h. It defaults to 12h.
 	//
 	// +optional
 	// +default="12h"
@@ -136,16 +137,17 @@ type UpgradeJobConfig struct {
 	// +kubebuilder:validation:MaxItems=16
 	MachineConfigPools []MachineConfigPoolConfig `json:"machineConfigPools,omitempty"`
 
-	// forceDrainAfter is how long the drain of a node may be blocked before the pods that block it are
-	// deleted, for example 2h. With 0s, they are deleted as soon as the drain starts. Without it, no drain
-	// is forced.
+	// forceDrainAfter is how long the drain of a node may be blocked before the pods that block it
+	// are deleted, for example 2h. With 0s, they are deleted as soon as the drain starts. Without
+	// it, no drain is forced.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	ForceDrainAfter Duration `json:"forceDrainAfter,omitempty"`
 
-	// pauseMachineConfigPoolsOnFailure selects machine config pools that are paused if the upgrade fails
-	// after it has commenced. They stay paused until a user unpauses them. Without it, none is paused.
+	// pauseMachineConfigPoolsOnFailure selects machine config pools that are paused if the upgrade
+	// fails after it has commenced. They stay paused until a user unpauses them. Without it, none
+	// is paused.
 	//
 	// +optional
 	PauseMachineConfigPoolsOnFailure *MachineConfigPoolSelector `json:"pauseMachineConfigPoolsOnFailure,omitempty"`
@@ -163,8 +165,8 @@ type HealthChecks struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[0-9]') || self.matches('[1-9]')",message="must be longer than 0s, for example 30m"
 	Timeout Duration `json:"timeout,omitempty"`
 
-	// checkCriticalAlerts requires that no alert with the label severity=critical fires, in any namespace.
-	// It defaults to true.
+	// checkCriticalAlerts requires that no alert with the label severity=critical fires, in any
+	// namespace. It defaults to true.
 	//
 	// +optional
 	// +default=true
@@ -194,8 +196,8 @@ type HealthChecks struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	ExcludeNamespaces []string `json:"excludeNamespaces,omitempty"`
 
-	// excludeOperators are ClusterOperators that checkDegradedOperators ignores, by name, with or without
-	// the prefix openshift-. A name that no ClusterOperator has is reported.
+	// excludeOperators are ClusterOperators that checkDegradedOperators ignores, by name, with or
+	// without the prefix openshift-. A name that no ClusterOperator has is reported.
 	//
 	// +optional
 	// +listType=atomic
@@ -226,8 +228,8 @@ type AlertExclusion struct {
 
 // CustomQuery is a query whose samples show that the cluster is not healthy.
 type CustomQuery struct {
-	// query is a PromQL expression that returns a sample for each problem and none if there is no problem,
-	// for example up{job=~"^argocd-.+$",namespace="syn"} != 1.
+	// query is a PromQL expression that returns a sample for each problem and none if there is no
+	// problem, for example up{job=~"^argocd-.+$",namespace="syn"} != 1.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -247,8 +249,8 @@ type MachineConfigPoolSelector struct {
 type MachineConfigPoolConfig struct {
 	MachineConfigPoolSelector `json:",inline"`
 
-	// delayUpgrade delays the update of the nodes: the pools are paused before the upgrade commences, and
-	// unpaused within the given time.
+	// delayUpgrade delays the update of the nodes: the pools are paused before the upgrade
+	// commences, and unpaused within the given time.
 	//
 	// +required
 	DelayUpgrade DelayUpgrade `json:"delayUpgrade,omitzero"`
@@ -262,15 +264,15 @@ type MachineConfigPoolConfig struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.delayMin) || !has(self.delayMax) || !self.delayMin.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || !self.delayMax.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(self.delayMin) <= duration(self.delayMax)",fieldPath=".delayMax",message="must not be shorter than delayMin"
 // +kubebuilder:validation:XValidation:rule="!has(self.startAfter) || !has(self.startBefore) || !self.startAfter.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || !self.startBefore.matches('^([0-9]{1,5}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[0-9]{1,5}m([0-9]{1,5}s)?|[0-9]{1,5}s)$') || duration(self.startAfter) <= duration(self.startBefore)",fieldPath=".startBefore",message="must not be shorter than startAfter"
 type DelayUpgrade struct {
-	// delayMin is how long after the UpgradeJob's startAfter the pools are unpaused at the earliest, for
-	// example 1h. It must be shorter than upgradeTimeout.
+	// delayMin is how long after the UpgradeJob's startAfter the pools are unpaused at the
+	// earliest, for example 1h. It must be shorter than upgradeTimeout.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	DelayMin Duration `json:"delayMin,omitempty"`
 
-	// delayMax is how long after the UpgradeJob's startAfter the pools are unpaused at the latest, for
-	// example 2h. Pools that cannot be unpaused by then stay paused, and the upgrade fails.
+	// delayMax is how long after the UpgradeJob's startAfter the pools are unpaused at the latest,
+	// for example 2h. Pools that cannot be unpaused by then stay paused, and the upgrade fails.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -293,8 +295,9 @@ type DelayUpgrade struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeJobStatus struct {
-	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled, Paused, and Acknowledged;
-	// before it, PreCheckPassed; and Degraded if the operator is. Other conditions are removed.
+	// conditions sum up the upgrade: Accepted, Progressing, Succeeded, Stalled, Paused, and
+	// Acknowledged; before it, PreCheckPassed; and Degraded if the operator is. Other conditions
+	// are removed.
 	//
 	// +optional
 	// +listType=map

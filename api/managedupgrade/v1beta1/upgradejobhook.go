@@ -14,19 +14,21 @@ import (
 type HookEvent string
 
 const (
-	// EventCreate is when the UpgradeJob was created: the version is pinned, and the upgrade waits for
-	// its start.
+	// EventCreate is when the UpgradeJob was created: the version is pinned, and the upgrade waits
+	// for its start.
 	EventCreate HookEvent = "Create"
 	// EventStart is when the upgrade starts: before the health checks.
 	EventStart HookEvent = "Start"
 	// EventUpgradeStart is when the health checks have passed, before the upgrade commences.
 	EventUpgradeStart HookEvent = "UpgradeStart"
-	// EventUpgradeComplete is when the control plane and the machine config pools that are not delayed are
-	// upgraded.
+	// EventUpgradeComplete is when the control plane and the machine config pools that are not
+	// delayed are upgraded.
 	EventUpgradeComplete HookEvent = "UpgradeComplete"
-	// EventMachineConfigPoolUnpause is before a delayed machine config pool is unpaused, once per pool.
+	// EventMachineConfigPoolUnpause is before a delayed machine config pool is unpaused, once per
+	// pool.
 	EventMachineConfigPoolUnpause HookEvent = "MachineConfigPoolUnpause"
-	// EventMachineConfigPoolUpdated is when a delayed machine config pool is updated, once per pool.
+	// EventMachineConfigPoolUpdated is when a delayed machine config pool is updated, once per
+	// pool.
 	EventMachineConfigPoolUpdated HookEvent = "MachineConfigPoolUpdated"
 	// EventSuccess is when the upgrade has succeeded.
 	EventSuccess HookEvent = "Success"
@@ -34,7 +36,8 @@ const (
 	EventFailure HookEvent = "Failure"
 	// EventSkip is when the upgrade was skipped.
 	EventSkip HookEvent = "Skip"
-	// EventFinish is when the upgrade has ended, whatever its outcome, after Success, Failure, or Skip.
+	// EventFinish is when the upgrade has ended, whatever its outcome, after Success, Failure, or
+	// Skip.
 	EventFinish HookEvent = "Finish"
 )
 
@@ -62,8 +65,8 @@ const (
 	HookFailureIgnore HookFailurePolicy = "Ignore"
 )
 
-// UpgradeJobHook runs a Job (batch/v1) on events of UpgradeJobs. A user who may create it may run code
-// in its namespace.
+// UpgradeJobHook runs a Job (batch/v1) on events of UpgradeJobs. A user who may create it may run
+// code in its namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradejobhooks,shortName=ujh,categories=maintenance
@@ -96,8 +99,8 @@ type UpgradeJobHook struct {
 // UpgradeJobHookSpec defines a Job, and when it runs. A change applies to events that begin later.
 type UpgradeJobHookSpec struct {
 	// events are the events on which the hook runs: Create, Start, UpgradeStart, UpgradeComplete,
-	// MachineConfigPoolUnpause and MachineConfigPoolUpdated (once per delayed pool), Success, Failure,
-	// Skip, and Finish.
+	// MachineConfigPoolUnpause and MachineConfigPoolUpdated (once per delayed pool), Success,
+	// Failure, Skip, and Finish.
 	//
 	// +required
 	// +listType=set
@@ -105,15 +108,15 @@ type UpgradeJobHookSpec struct {
 	// +kubebuilder:validation:MaxItems=10
 	Events []HookEvent `json:"events,omitempty"`
 
-	// run is for which upgrades the hook runs: Next runs it for all its events of one upgrade, the next one
-	// that it selects; All runs it for every upgrade. It defaults to All.
+	// run is for which upgrades the hook runs: Next runs it for all its events of one upgrade, the
+	// next one that it selects; All runs it for every upgrade. It defaults to All.
 	//
 	// +optional
 	// +default="All"
 	Run HookRun `json:"run,omitempty"`
 
-	// failurePolicy is what happens if the hook fails: Ignore continues the upgrade; Abort aborts it, which
-	// counts until the delayed machine config pools are updated. It defaults to Ignore.
+	// failurePolicy is what happens if the hook fails: Ignore continues the upgrade; Abort aborts
+	// it, which counts until the delayed machine config pools are updated. It defaults to Ignore.
 	//
 	// +optional
 	// +default="Ignore"
@@ -124,9 +127,10 @@ type UpgradeJobHookSpec struct {
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
-	// template is the template of the Job (a JobTemplateSpec of batch/v1). Environment variables describe
-	// the event (EVENT, EVENT_name, and others) and the UpgradeJob (JOB, JOB_metadata_name, and others).
-	// A template that the API server does not accept is reported in the condition Accepted.
+	// template is the template of the Job (a JobTemplateSpec of batch/v1). Environment variables
+	// describe the event (EVENT, EVENT_name, and others) and the UpgradeJob (JOB,
+	// JOB_metadata_name, and others). A template that the API server does not accept is reported in
+	// the condition Accepted.
 	//
 	// +required
 	Template HookJobTemplate `json:"template,omitzero"`
@@ -139,9 +143,9 @@ type HookJobTemplate struct {
 	// +optional
 	Metadata *TemplateMetadata `json:"metadata,omitempty"`
 
-	// spec is the spec of each Job (a JobSpec of batch/v1, of whatever release). The pod's restartPolicy
-	// defaults to Never. Set activeDeadlineSeconds: Jobs have no timeout of their own; and
-	// ttlSecondsAfterFinished: Jobs are not deleted otherwise.
+	// spec is the spec of each Job (a JobSpec of batch/v1, of whatever release). The pod's
+	// restartPolicy defaults to Never. Set activeDeadlineSeconds: Jobs have no timeout of their
+	// own; and ttlSecondsAfterFinished: Jobs are not deleted otherwise.
 	//
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -152,7 +156,8 @@ type HookJobTemplate struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeJobHookStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid. Other conditions are removed.
+	// conditions are Accepted, which reports whether the spec is valid. Other conditions are
+	// removed.
 	//
 	// +optional
 	// +listType=map
@@ -167,8 +172,8 @@ type UpgradeJobHookStatus struct {
 	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// claimedBy is the UpgradeJob for which a hook with run: Next runs. It is absent until its first event
-	// begins.
+	// claimedBy is the UpgradeJob for which a hook with run: Next runs. It is absent until its
+	// first event begins.
 	//
 	// +optional
 	ClaimedBy *UpgradeJobReference `json:"claimedBy,omitempty"`

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// UpgradeSuspensionWindow suspends upgrades for a time, for example over public holidays. An upgrade is
-// suspended if its startAfter lies in the window; one that has commenced continues.
+// UpgradeSuspensionWindow suspends upgrades for a time, for example over public holidays. An
+// upgrade is suspended if its startAfter lies in the window; one that has commenced continues.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=upgradesuspensionwindows,shortName=usw,categories=maintenance
@@ -60,14 +60,14 @@ type UpgradeSuspensionWindowSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// configSelector selects UpgradeConfigs by their labels: those create no UpgradeJob that would start in
-	// the window. Without it, none is selected; an empty selector selects all.
+	// configSelector selects UpgradeConfigs by their labels: those create no UpgradeJob that would
+	// start in the window. Without it, none is selected; an empty selector selects all.
 	//
 	// +optional
 	ConfigSelector *LabelSelector `json:"configSelector,omitempty"`
 
-	// jobSelector selects UpgradeJobs by their labels: those that would start in the window are skipped.
-	// Without it, none is selected; an empty selector selects all.
+	// jobSelector selects UpgradeJobs by their labels: those that would start in the window are
+	// skipped. Without it, none is selected; an empty selector selects all.
 	//
 	// +optional
 	JobSelector *LabelSelector `json:"jobSelector,omitempty"`
@@ -77,7 +77,8 @@ type UpgradeSuspensionWindowSpec struct {
 //
 // +kubebuilder:validation:MinProperties=0
 type UpgradeSuspensionWindowStatus struct {
-	// conditions are Accepted, which reports whether the spec is valid. Other conditions are removed.
+	// conditions are Accepted, which reports whether the spec is valid. Other conditions are
+	// removed.
 	//
 	// +optional
 	// +listType=map
@@ -102,7 +103,8 @@ type UpgradeSuspensionWindowStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	MatchingConfigs []string `json:"matchingConfigs,omitempty"`
 
-	// matchingJobs are the names of the UpgradeJobs that jobSelector selects and that start in the window.
+	// matchingJobs are the names of the UpgradeJobs that jobSelector selects and that start in the
+	// window.
 	//
 	// +optional
 	// +listType=set

@@ -3,8 +3,8 @@
 
 package v1beta1
 
-// Duration is a length of time in hours, minutes, and seconds, in this order, each with at most five
-// digits, for example 2h, 90m, or 1h30m. It keeps the spelling of the user.
+// Duration is a length of time in hours, minutes, and seconds, in this order, each with at most
+// five digits, for example 2h, 90m, or 1h30m. It keeps the spelling of the user.
 //
 // +kubebuilder:validation:MaxLength=18
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$')",message="must be hours, minutes, and seconds in this order, each with at most 5 digits, for example 1h30m, or 24h for a day"
