@@ -119,14 +119,16 @@ func (w *World) replace(gvr schema.GroupVersionResource, gvk schema.GroupVersion
 
 // merged returns an object to which a JSON merge patch was applied.
 func merged(old client.Object, changes map[string]any) (client.Object, error) {
+	if stored, ok := old.(*unstructured.Unstructured); ok {
+		copied := stored.DeepCopy()
+		mergeInto(copied.Object, changes)
+		return copied, nil
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(old)
 	if err != nil {
 		return nil, err
 	}
 	mergeInto(content, changes)
-	if isUnstructured(old) {
-		return &unstructured.Unstructured{Object: content}, nil
-	}
 	result, ok := reflect.New(reflect.TypeOf(old).Elem()).Interface().(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("%T is no object", old)
