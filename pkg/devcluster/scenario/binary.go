@@ -32,7 +32,6 @@ func (s *Scenario) validateBinary() field.ErrorList {
 			allErrs = append(allErrs, field.Required(field.NewPath("binary"), detail))
 		}
 	}
-	require(field.NewPath("cluster", "monitoring"), s.Cluster.Monitoring != nil)
 	require(field.NewPath("cluster", "cvo"), s.Cluster.CVO == devcluster.Real)
 	require(field.NewPath("operator", "replicas"), s.Operator.Replicas > 1)
 	text, err := json.Marshal(s.Operator.Config)
@@ -48,7 +47,6 @@ func (s *Scenario) validateBinary() field.ErrorList {
 			require(at.Child("do").Index(j), action.requiresBinary())
 		}
 	}
-	require(field.NewPath("expect", "notifications"), len(s.Expect.Notifications) > 0)
 	s.Expect.eachStatement(func(at *field.Path, statement Statement) {
 		require(at.Child("for"), statement.For.requiresBinary())
 	})
@@ -56,17 +54,12 @@ func (s *Scenario) validateBinary() field.ErrorList {
 }
 
 func (o Object) requiresBinary() bool {
-	return o.IsExternal() || slices.Contains(binaryKinds(), o.Kind)
+	return o.Kind == KindAlert || slices.Contains(binaryKinds(), o.Kind)
 }
 
 func (a Action) requiresBinary() bool {
-	for _, verb := range a.servers() {
-		if verb != "" {
-			return true
-		}
-	}
 	kind, _ := a.Apply["kind"].(string)
-	return a.Configure != nil || a.Denied != nil || a.requiresMonitoring() || a.Operator == killLeader || slices.Contains(binaryKinds(), kind) ||
+	return a.APIServer != "" || a.Etcd != "" || a.Configure != nil || a.Denied != nil || a.Operator == killLeader || slices.Contains(binaryKinds(), kind) ||
 		a.Delete != nil && a.Delete.requiresBinary() ||
 		a.Check != nil && a.Check.For.requiresBinary() || a.Until != nil && a.Until.For.requiresBinary()
 }

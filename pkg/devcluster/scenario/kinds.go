@@ -4,8 +4,13 @@
 package scenario
 
 import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/cloudevents/sdk-go/v2/event"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
@@ -52,6 +57,29 @@ func (o Object) GVK() schema.GroupVersionKind {
 
 // IsExternal reports whether the API server does not serve the kind.
 func (o Object) IsExternal() bool { return o.GVK().GroupVersion().String() == ExternalAPIVersion }
+
+// NewExternal returns an object of a kind that the API server does not serve. Its ID tells apart
+// objects of one name.
+func NewExternal(kind string, content map[string]any, name, id string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(ExternalAPIVersion, kind))
+	object.SetName(name)
+	object.SetUID(types.UID(id))
+	return object
+}
+
+// NewCloudEvent returns a CloudEvent that a receiver got.
+func NewCloudEvent(received event.Event) (*unstructured.Unstructured, error) {
+	content := map[string]any{}
+	text, err := json.Marshal(received)
+	if err == nil {
+		err = json.Unmarshal(text, &content)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the events of the receiver: %w", err)
+	}
+	return NewExternal(KindCloudEvent, content, received.ID(), received.Source()+" "+received.ID()), nil
+}
 
 // requiresMonitoring reports whether only a cluster with monitoring has such objects.
 func (o Object) requiresMonitoring() bool { return o.Kind == KindAlert || o.Kind == KindSilence }

@@ -28,8 +28,8 @@ type Scenario struct {
 	// Description describes the scenario in a sentence.
 	Description string `json:"description"`
 	// Binary restricts the scenario to a dev cluster with the operator's program: it needs parts
-	// that virtual time does not have, such as processes, permissions, leader election, or a real
-	// Prometheus.
+	// that virtual time does not have, such as processes, permissions, leader election, or an
+	// admission policy.
 	Binary bool `json:"binary,omitempty"`
 	// Cluster describes the cluster.
 	Cluster devcluster.Spec `json:"cluster"`

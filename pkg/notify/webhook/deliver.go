@@ -37,6 +37,20 @@ func (w *Webhook) Start(ctx context.Context) error {
 	return nil
 }
 
+// Flush delivers the notifications that wait until an attempt fails that is to be made again, and
+// returns its error. It is for callers that do not run Start, as in virtual time.
+func (w *Webhook) Flush(ctx context.Context) error {
+	for {
+		n, to := w.peek()
+		if n == nil {
+			return nil
+		}
+		if err := w.send(ctx, n, to); !w.recordAttempt(n, to, err) {
+			return err
+		}
+	}
+}
+
 // NeedLeaderElection reports that only the leader delivers: no other replica publishes.
 func (w *Webhook) NeedLeaderElection() bool { return true }
 

@@ -68,7 +68,7 @@ func actions() []action {
 		{"resume the worker pool", 2, func(h *runner) { h.pausePool(false) }},
 		{"degrade an operator", 2, func(h *runner) { h.degrade(true) }},
 		{"repair the operators", 4, func(h *runner) { h.degrade(false) }},
-		{"an alert fires", 2, func(h *runner) { h.cluster.Alerts.Firing = []string{"etcdMembersDown"} }},
+		{"an alert fires", 2, func(h *runner) { h.cluster.Alerts.FireOnly("etcdMembersDown") }},
 		{"no alert fires", 4, func(h *runner) { h.cluster.Alerts.Firing, h.cluster.Alerts.Err = nil, nil }},
 		{"alerts cannot be queried", 1, func(h *runner) { h.cluster.Alerts.Err = errors.New("connection refused") }},
 		{"Alertmanager fails", 1, func(h *runner) { h.cluster.Alertmanager.Err = errors.New("connection refused") }},

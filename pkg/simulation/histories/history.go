@@ -137,7 +137,7 @@ func newRunner(seed uint64, actions int, report *Report) (*runner, error) {
 	h.checker = newChecker(h)
 	h.world.Observe(h.checker.observe)
 	h.receiver.steps = map[string]bool{}
-	h.program = operatorWith(h.cluster, h.config, h.newWebhook)
+	h.program = OperatorWithWebhook(h.cluster, h.config, h.newWebhook)
 	h.program.Plan = h.plan
 	h.program.OnCrash = func() { h.restartAfter(h.upTo(30 * time.Second)) }
 	return h, h.startLeader()

@@ -31,11 +31,11 @@ const Namespace = "managed-upgrade-operator"
 // Operator returns the operator as a program of a simulated cluster: its real controllers with the
 // runbooks OSD and ARO, and the simulated monitoring.
 func Operator(cluster *openshift.Cluster, cfg config.Config) *simulation.Program {
-	return operatorWith(cluster, cfg, nil)
+	return OperatorWithWebhook(cluster, cfg, nil)
 }
 
-// operatorWith returns the operator with a webhook for each of its lives; nil means none.
-func operatorWith(cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher) *simulation.Program {
+// OperatorWithWebhook is Operator with a webhook for each of its lives; nil means no webhook.
+func OperatorWithWebhook(cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher) *simulation.Program {
 	return &simulation.Program{
 		Name: "operator", Latency: 5 * time.Millisecond,
 		Controllers: func(env simulation.Env) ([]manager.Controller, error) {

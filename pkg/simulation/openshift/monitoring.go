@@ -11,27 +11,46 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
-// Alerts simulates the store of alerts. It answers with what was set last.
+// Alerts simulates Prometheus. It answers with what was set last.
 type Alerts struct {
-	// Firing names the critical alerts.
-	Firing []string
-	// Err is the answer if the store cannot be queried; nil means that it can.
+	// Firing are the alerts that fire. Only those of severity critical are reported.
+	Firing []monitoring.Alert
+	// Err is the reason why Prometheus cannot be queried; nil means that it can.
 	Err error
 	// Queries counts the queries.
 	Queries int
 }
 
-// CriticalAlerts returns the critical alerts that are firing, as alerts of the platform.
+// FireOnly makes one critical alert of the platform fire, and resolves all others.
+func (a *Alerts) FireOnly(name string) {
+	a.Firing = []monitoring.Alert{{Name: name, Labels: map[string]string{"severity": "critical", "namespace": "openshift-monitoring"}}}
+}
+
+// Fire makes an alert fire, in addition to those that fire already.
+func (a *Alerts) Fire(alert monitoring.Alert) { a.Firing = append(a.Firing, alert) }
+
+// Resolve resolves all alerts of that name.
+func (a *Alerts) Resolve(name string) {
+	a.Firing = slices.DeleteFunc(a.Firing, func(alert monitoring.Alert) bool { return alert.Name == name })
+}
+
+// CriticalAlerts returns the critical alerts that are firing.
 func (a *Alerts) CriticalAlerts(context.Context) ([]checks.Alert, error) {
 	a.Queries++
-	var alerts []checks.Alert
-	for _, name := range a.Firing {
-		alerts = append(alerts, checks.Alert{Name: name, Namespace: "openshift-monitoring"})
+	if a.Err != nil {
+		return nil, fmt.Errorf("querying Prometheus for alerts: %w", a.Err)
 	}
-	return alerts, a.Err
+	var alerts []checks.Alert
+	for _, alert := range a.Firing {
+		if alert.Labels["severity"] == "critical" {
+			alerts = append(alerts, checks.Alert{Name: alert.Name, Namespace: alert.Labels["namespace"]})
+		}
+	}
+	return alerts, nil
 }
 
 // HasSamples reports whether an expression has a result: as if some alert fired.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
@@ -45,15 +44,11 @@ func pollFuncs(cluster *devcluster.Cluster) map[string]pollFunc {
 func cloudEvents(cluster *devcluster.Cluster) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, one := range cluster.Sink.Events() {
-		content := map[string]any{}
-		text, err := json.Marshal(one)
-		if err == nil {
-			err = json.Unmarshal(text, &content)
-		}
+		object, err := scenario.NewCloudEvent(one)
 		if err != nil {
-			return nil, fmt.Errorf("reading the events of the receiver: %w", err)
+			return nil, err
 		}
-		found = append(found, asObject(scenario.KindCloudEvent, content, one.ID(), one.Source()+" "+one.ID()))
+		found = append(found, object)
 	}
 	return found, nil
 }
@@ -75,7 +70,7 @@ func fromAlertmanager(ctx context.Context, kind, url, name, id string) ([]*unstr
 	}
 	var found []*unstructured.Unstructured
 	for _, content := range list {
-		object := asObject(kind, content, textAt(content, name), textAt(content, id))
+		object := scenario.NewExternal(kind, content, textAt(content, name), textAt(content, id))
 		object.SetNamespace(textAt(content, "labels.namespace"))
 		found = append(found, object)
 	}
@@ -85,14 +80,6 @@ func fromAlertmanager(ctx context.Context, kind, url, name, id string) ([]*unstr
 func textAt(content map[string]any, path string) string {
 	text, _, _ := unstructured.NestedString(content, strings.Split(path, ".")...) // a missing field is empty
 	return text
-}
-
-func asObject(kind string, content map[string]any, name, id string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: content}
-	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(scenario.ExternalAPIVersion, kind))
-	object.SetName(name)
-	object.SetUID(types.UID(id))
-	return object
 }
 
 // poller lists a kind periodically and calls the handlers with what has changed, like a watch.

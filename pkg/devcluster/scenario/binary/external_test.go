@@ -19,7 +19,7 @@ import (
 func TestPoller_reports_each_change_once(t *testing.T) {
 	t.Parallel()
 	state := func(id, state string) *unstructured.Unstructured {
-		return asObject(scenario.KindSilence, map[string]any{"state": state}, id, id)
+		return scenario.NewExternal(scenario.KindSilence, map[string]any{"state": state}, id, id)
 	}
 	var events []string
 	p := &poller{handlers: []scenario.Handler{func(object *unstructured.Unstructured, deleted bool) {

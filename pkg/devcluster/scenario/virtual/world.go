@@ -4,8 +4,9 @@
 // Package virtual runs scenarios in virtual time: the operator's controllers and the simulators of
 // OpenShift run in one process on package simulation, and hours pass in seconds.
 //
-// It has no processes, permissions, leader election, Prometheus, Alertmanager, or webhook receiver.
-// A scenario that needs one of these says binary: true.
+// Prometheus, Alertmanager, and the receiver of notifications are simulated. There are no processes,
+// permissions, leader election, admission policies, and configuration files. A scenario that needs
+// one of these says binary: true.
 package virtual
 
 import (
@@ -24,7 +25,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -48,6 +48,7 @@ type World struct {
 	simulation *simulation.World
 	program    *simulation.Program
 	operator   *simulation.Process // nil means that it does not run
+	receiver   receiver
 	handlers   map[schema.GroupVersionKind][]scenario.Handler
 	observing  bool
 	notifying  bool // handlers are being called because of a change
@@ -80,7 +81,12 @@ func New(story *scenario.Scenario) (*World, error) {
 		return nil, err
 	}
 	w.simulation.Observe(w.observe)
-	w.program = histories.Operator(w.Cluster, settings)
+	if story.Cluster.Monitoring != nil {
+		for _, alert := range story.Cluster.Monitoring.Alerts {
+			w.Cluster.Alerts.Fire(alert)
+		}
+	}
+	w.program = histories.OperatorWithWebhook(w.Cluster, settings, w.newWebhook)
 	return w, nil
 }
 
@@ -104,9 +110,10 @@ func (w *World) Apply(ctx context.Context, objects []*unstructured.Unstructured)
 	return manifests.Apply(ctx, w.Cluster.Client, objects)
 }
 
-// Subscribe registers a handler, which is called whenever the API server stores a change.
+// Subscribe registers a handler, which is called whenever the API server stores a change. Silences
+// and CloudEvents, which it does not store, are handed over after each Step.
 func (w *World) Subscribe(of scenario.Object, call scenario.Handler) error {
-	if of.IsExternal() {
+	if of.Kind == scenario.KindAlert {
 		return fmt.Errorf("subscribing to %s: %w", of, ErrBinary)
 	}
 	gvk := of.GVK()
@@ -121,7 +128,15 @@ func (w *World) Subscribe(of scenario.Object, call scenario.Handler) error {
 // Observe starts to call the handlers.
 func (w *World) Observe(ctx context.Context) error {
 	w.observing = true
+	return w.observeAll(ctx, func(schema.GroupVersionKind) bool { return true })
+}
+
+// observeAll calls the handlers of some kinds with all objects.
+func (w *World) observeAll(ctx context.Context, of func(schema.GroupVersionKind) bool) error {
 	for gvk, handlers := range w.handlers {
+		if !of(gvk) {
+			continue
+		}
 		objects, err := w.list(ctx, gvk)
 		if err != nil {
 			return err
@@ -169,14 +184,14 @@ func toUnstructured(object client.Object, gvk schema.GroupVersionKind) (*unstruc
 
 // List returns the named objects.
 func (w *World) List(ctx context.Context, of scenario.Object) ([]*unstructured.Unstructured, error) {
-	if of.IsExternal() {
-		return nil, fmt.Errorf("listing %s: %w", of, ErrBinary)
-	}
 	objects, err := w.list(ctx, of.GVK())
 	return slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return !of.Matches(object) }), err
 }
 
 func (w *World) list(ctx context.Context, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	if isExternal(gvk) {
+		return w.listExternal(ctx, gvk.Kind)
+	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := w.Cluster.Client.List(ctx, list); err != nil && !meta.IsNoMatchError(err) {
@@ -188,9 +203,6 @@ func (w *World) list(ctx context.Context, gvk schema.GroupVersionKind) ([]*unstr
 	}
 	return objects, nil
 }
-
-// Notifications returns nothing: there is no webhook.
-func (w *World) Notifications() []string { return nil }
 
 // Go runs a script as the virtual time passes.
 func (w *World) Go(script scenario.Script) {
@@ -216,7 +228,11 @@ func (w *World) Step(ctx context.Context, _ time.Duration) error {
 	}
 	before, end := w.changes, w.simulation.Now().Add(settlePoll)
 	w.simulation.After(settlePoll, func() {})
-	return w.simulation.RunUntil(2*settlePoll, func() bool { return w.changes > before || !w.simulation.Now().Before(end) })
+	err := w.simulation.RunUntil(2*settlePoll, func() bool { return w.changes > before || !w.simulation.Now().Before(end) })
+	if err != nil {
+		return err
+	}
+	return w.observeAll(ctx, isExternal)
 }
 
 // SetRelease adds a release to the catalog, or replaces the one of that version.
@@ -266,12 +282,3 @@ func (w *World) AwaitOperator(context.Context) error { return w.simulation.RunFo
 
 // Configure fails: the configuration of a simulated operator does not change.
 func (w *World) Configure(map[string]any) error { return ErrBinary }
-
-// Server fails: there are no servers.
-func (w *World) Server(context.Context, scenario.Server, string) error { return ErrBinary }
-
-// Fire fails: there is no Prometheus.
-func (w *World) Fire(context.Context, monitoring.Alert) error { return ErrBinary }
-
-// Resolve fails: there is no Prometheus.
-func (w *World) Resolve(context.Context, string) error { return ErrBinary }
