@@ -29,11 +29,11 @@ func TestNotification_of_the_end_has_the_reason(t *testing.T) {
 		failure *history.StepCondition
 		want    string
 	}{
-		"it has failed": {
+		"failure": {
 			failure: &history.StepCondition{Type: "PreHealthCheck", Reason: "WindowMissed", Message: "95% of the disk is full"},
 			want:    "Warning UpgradeFailed: the upgrade to 4.4.6 has failed: PreHealthCheck: 95% of the disk is full",
 		},
-		"it was cancelled": {
+		"cancellation": {
 			failure: &history.StepCondition{Type: "VersionPinned", Reason: engine.ReasonCancelled, Message: "it was deleted"},
 			want:    "Normal UpgradeCancelled: the upgrade to 4.4.6 was cancelled: VersionPinned: it was deleted",
 		},
@@ -51,7 +51,7 @@ func TestNotification_of_the_end_has_the_reason(t *testing.T) {
 				t.Fatalf("%s: got %v, %v", last.Name, result, err)
 			}
 			if diff := cmp.Diff(recorder{tc.want}, got); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("sent (-want +got):\n%s", diff)
 			}
 		})
 	}
