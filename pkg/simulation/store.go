@@ -355,14 +355,24 @@ func specOf(object client.Object) any {
 
 // same reports whether two states of an object differ in nothing that an API server stores.
 func same(a, b client.Object) bool {
-	x, y := a.DeepCopyObject(), b.DeepCopyObject()
-	for _, object := range []runtime.Object{x, y} {
-		if _, ok := object.(*unstructured.Unstructured); !ok {
-			object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-		}
-		if accessor, err := meta.Accessor(object); err == nil {
-			accessor.SetManagedFields(nil)
-		}
+	x, y := shallow(a), shallow(b)
+	return x != nil && y != nil && equality.Semantic.DeepEqual(x, y)
+}
+
+// shallow returns a copy that shares memory with the object, without what does not count as a change.
+func shallow(object client.Object) client.Object {
+	copied := reflect.New(reflect.TypeOf(object).Elem())
+	copied.Elem().Set(reflect.ValueOf(object).Elem())
+	result, ok := copied.Interface().(client.Object)
+	if u, isMap := result.(*unstructured.Unstructured); isMap {
+		result = u.DeepCopy() // its setters would change the shared map
 	}
-	return equality.Semantic.DeepEqual(x, y)
+	if !ok {
+		return nil
+	}
+	if !isUnstructured(result) {
+		result.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	result.SetManagedFields(nil)
+	return result
 }

@@ -53,11 +53,10 @@ type world struct {
 	snapshot   Snapshot
 	lives      int
 
-	plan      simulation.Plan               // of the writes; nil serves all
-	readError func(kind string) error       // of cached reads; nil serves all
-	requests  []string                      // of the operator to the API server
-	writes    []string                      // those of them that are writes
-	results   func(reconcile.Result, error) // is called after each reconcile; may be nil
+	plan      simulation.Plan         // of the writes; nil serves all
+	readError func(kind string) error // of cached reads; nil serves all
+	requests  []string                // of the operator to the API server
+	writes    []string                // those of them that are writes
 	invariants
 }
 
@@ -73,7 +72,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		w.create(object)
 	}
 	w.invariants = invariants{t: t, completions: map[string]int{}}
-	w.Observe(w.invariants.observe)
+	w.Observe(w.observe)
 	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
 	w.start()
 	return w

@@ -48,19 +48,14 @@ func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, acti
 
 // awaitDenial waits until admission control denies the creation of an object.
 func (r *Run) awaitDenial(ctx context.Context, wait func(time.Duration) bool, object *unstructured.Unstructured) error {
-	for {
-		err := r.world.Objects().Create(ctx, object.DeepCopy(), client.DryRunAll)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			wait(checkInterval)
-		case strings.Contains(err.Error(), "denied"): // so webhooks and policies answer
-			return nil
-		default:
-			return fmt.Errorf("simulating the creation of %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
+	err := r.world.Objects().Create(ctx, object.DeepCopy(), client.DryRunAll)
+	for err == nil && wait(checkInterval) {
+		err = r.world.Objects().Create(ctx, object.DeepCopy(), client.DryRunAll)
 	}
+	if err != nil && !strings.Contains(err.Error(), "denied") { // so webhooks and policies answer
+		return fmt.Errorf("simulating the creation of %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
 }
 
 // changeWorld runs an action on what is not an object.
