@@ -247,7 +247,8 @@ func (s *scope[T]) showStatus(ctx context.Context, sum summary) (time.Time, erro
 	key := client.ObjectKeyFromObject(s.obj)
 	want := shownStatus{
 		s.obj.GetUID(), s.obj.GetGeneration(), s.record.Version + " " + s.record.Key(), sum.phase,
-		[...]condition{sum.accepted, sum.progressing, sum.succeeded, sum.stalled, sum.precheck, s.degraded()}, time.Time{},
+		[...]condition{sum.accepted, sum.progressing, sum.succeeded, sum.stalled, sum.precheck, s.degraded()},
+		time.Time{},
 	}
 	last := s.shown.get(key)
 	want.at = last.at
