@@ -326,7 +326,7 @@ func (p *pass) transitions() []Transition {
 		if at := indexOfCondition(p.saved.Conditions, c.Type); at >= 0 {
 			from = p.saved.Conditions[at]
 		}
-		if from.Status != c.Status || from.Reason != c.Reason || isFinished(from) != isFinished(c) || from.StartTime == nil && c.StartTime != nil {
+		if from.Status != c.Status || from.Reason != c.Reason || isFinished(from) != isFinished(c) || c.StartTime != nil && !c.StartTime.Equal(from.StartTime) {
 			changed = append(changed, Transition{From: from, To: c})
 		}
 	}

@@ -97,7 +97,7 @@ func renameSteps(book Runbook, conditions []history.StepCondition) []history.Ste
 // otherwise a new one.
 func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) []history.StepCondition {
 	damaged := func(c history.StepCondition) bool {
-		return !isFinished(c) && (c.StartTime == nil || book.indexOf(c.Type) < 0)
+		return !isFinished(c) && (!isPlausibleStart(c, now) || book.indexOf(c.Type) < 0)
 	}
 	if !slices.ContainsFunc(conditions, damaged) {
 		return conditions
@@ -108,14 +108,26 @@ func repair(book Runbook, conditions []history.StepCondition, now metav1.Time) [
 		if isFinished(*c) {
 			continue
 		}
-		if c.StartTime == nil {
+		if !isPlausibleStart(*c, now) {
 			c.StartTime = &now
+			if c.LastTransitionTime != nil && c.LastTransitionTime.After(now.Time) {
+				c.LastTransitionTime = &now
+			}
 		}
 		if book.indexOf(c.Type) < 0 {
 			applyResult(c, Skip(reasonRemovedFromRunbook, "this step is no longer part of the runbook"), nil, now)
 		}
 	}
 	return conditions
+}
+
+// maxClockSkew is how far in the future the start of a step may be: clocks differ.
+const maxClockSkew = time.Minute
+
+// isPlausibleStart reports whether the start of a step is recorded and is not in the future. A clock
+// that was a day ahead must not move the step's deadline by a day.
+func isPlausibleStart(c history.StepCondition, now metav1.Time) bool {
+	return c.StartTime != nil && !c.StartTime.After(now.Add(maxClockSkew))
 }
 
 // insert adds a condition where the table has its step.

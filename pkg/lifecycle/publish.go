@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -106,6 +107,13 @@ func (s *scope[T]) publishStatus(ctx context.Context) {
 	for _, step := range s.recoveredSteps() {
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeRecovered", step, step+" was slow and is done")
 	}
+}
+
+// publishRestore publishes that an object is older than it was: a window may have passed meanwhile.
+func (r *Reconciler[T]) publishRestore(ctx context.Context, obj T, version string) {
+	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
+	s.publishOnce(ctx, corev1.EventTypeWarning, "StateRestored", version,
+		"the cache has not shown the last write for a minute; if etcd was restored from a backup, what happened since then is not recorded, and the upgrade continues from the restored state")
 }
 
 // recoveredSteps returns the steps that were stalled and are done, according to the record.

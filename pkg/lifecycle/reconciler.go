@@ -54,7 +54,7 @@ type Reconciler[T client.Object] struct {
 // Init prepares the reconciler and registers its kind with Holders. It must be called once before
 // the first pass.
 func (r *Reconciler[T]) Init() {
-	r.store = &store[T]{client: r.Client, live: r.Live, clock: r.Clock, newObj: r.Kind.New}
+	r.store = &store[T]{client: r.Client, live: r.Live, clock: r.Clock, newObj: r.Kind.New, onRestore: r.publishRestore}
 	r.Holders.Register(r.Kind.GroupVersionKind().GroupKind(), r.holderInProgress)
 }
 

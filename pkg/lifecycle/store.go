@@ -32,6 +32,9 @@ type store[T client.Object] struct {
 	live   client.Reader
 	clock  clock.PassiveClock
 	newObj func() T
+	// onRestore is called when the API server appears to have been restored from a backup; nil means no
+	// observer. The version is the one that was written last.
+	onRestore func(ctx context.Context, obj T, version string)
 
 	versions cache[string]    // the resource version that the cache must have reached
 	behind   cache[time.Time] // since when it has not
@@ -61,7 +64,7 @@ func (s *store[T]) load(ctx context.Context, key client.ObjectKey) (obj T, found
 		return obj, false, fmt.Errorf("comparing the resource versions of %T %s: %w", obj, key, err)
 	}
 	if order < 0 {
-		s.expire(ctx, key)
+		s.expire(ctx, key, obj)
 		return obj, false, errStaleCache
 	}
 	s.behind.delete(key)
@@ -69,7 +72,7 @@ func (s *store[T]) load(ctx context.Context, key client.ObjectKey) (obj T, found
 }
 
 // expire drops the expected resource version once the cache has been behind for too long.
-func (s *store[T]) expire(ctx context.Context, key client.ObjectKey) {
+func (s *store[T]) expire(ctx context.Context, key client.ObjectKey, obj T) {
 	now := s.clock.Now()
 	since := s.behind.get(key)
 	if since.IsZero() || since.After(now) {
@@ -79,6 +82,9 @@ func (s *store[T]) expire(ctx context.Context, key client.ObjectKey) {
 	if now.Sub(since) >= staleTimeout {
 		ctrl.LoggerFrom(ctx).Info("the cache has been behind the last write for a minute; reading the resource version from the API server again",
 			"expected", s.versions.get(key))
+		if s.onRestore != nil {
+			s.onRestore(ctx, obj, s.versions.get(key))
+		}
 		s.forget(key)
 	}
 }

@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ func TestStoreNoticesARestoredBackupAfterAMinute(t *testing.T) {
 	cluster := simulation.NewFakeClient(t, obj)
 	clk := clocktesting.NewFakePassiveClock(noon)
 	s := &store[*corev1.ConfigMap]{client: cluster, live: cluster, clock: clk, newObj: func() *corev1.ConfigMap { return &corev1.ConfigMap{} }}
+	var restored []string
+	s.onRestore = func(_ context.Context, _ *corev1.ConfigMap, version string) { restored = append(restored, version) }
 	key := client.ObjectKeyFromObject(obj)
 	s.versions.set(key, "999999999") // written before etcd was restored from a backup
 	for _, at := range []time.Duration{0, time.Second, time.Minute} {
@@ -32,6 +35,9 @@ func TestStoreNoticesARestoredBackupAfterAMinute(t *testing.T) {
 	}
 	if _, found, err := s.load(t.Context(), key); err != nil || !found {
 		t.Errorf("after a minute: found %t, %v", found, err)
+	}
+	if len(restored) != 1 || restored[0] != "999999999" {
+		t.Errorf("reported: %q", restored)
 	}
 	s.versions.set(key, "999999999")
 	if _, _, err := s.load(t.Context(), key); !errors.Is(err, errStaleCache) {

@@ -269,9 +269,7 @@ func TestHoldOfTheCluster(t *testing.T) {
 	if n := w.events("UpgradeHeld"); n != 1 {
 		t.Errorf("%d notifications before the window opens", n)
 	}
-	if held := w.metric("managed_upgrade_held"); held != 1 {
-		t.Errorf("managed_upgrade_held is %g", held)
-	}
+	w.expectSeries("held", map[string]float64{"": 1})
 	w.runTo(time.Minute)
 	w.expect(outcome{phase: history.PhasePending, condition: "Progressing=False Held", message: shown})
 	if n := w.events("UpgradeHeld"); n != 1 {
@@ -285,9 +283,7 @@ func TestHoldOfTheCluster(t *testing.T) {
 	w.runUntilStep("ControlPlaneUpgraded")
 	w.hold("too late")
 	w.runFor(time.Second)
-	if held := w.metric("managed_upgrade_held"); held != 0 {
-		t.Errorf("managed_upgrade_held is %g once the upgrade has commenced", held)
-	}
+	w.expectSeries("held", map[string]float64{"": 0})
 	w.expect(outcome{phase: history.PhaseUpgrading, condition: "Progressing=True ControlPlaneUpgraded", message: "no effect once the upgrade has commenced"})
 	w.runUntil(func() bool { return w.isFinished(upgrade) })
 	w.expect(outcome{phase: history.PhaseUpgraded, condition: "Succeeded=True Upgraded", finished: true})

@@ -1,0 +1,42 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+func TestStartInTheFutureDoesNotMoveTheDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	tomorrow := metav1.NewTime(now.Add(24 * time.Hour))
+	waiting := func(context.Context, engine.Run) (engine.Result, error) { return engine.Wait("Busy", "busy"), nil }
+	book := engine.Runbook{
+		Steps:   []engine.Step{{Name: "Commit", Doc: "Commits.", Do: waiting, Commits: true, FailAfter: 10 * time.Minute}},
+		Cleanup: []engine.Step{{Name: "Cleaned", Doc: "Cleans up.", Do: waiting, FailAfter: 10 * time.Minute}},
+	}
+	record := history.Record{StartTime: &tomorrow, Conditions: []history.StepCondition{
+		{Type: "Commit", Status: metav1.ConditionFalse, Reason: "Busy", StartTime: &tomorrow, LastProbeTime: &tomorrow, LastTransitionTime: &tomorrow},
+	}}
+	clk := clocktesting.NewFakePassiveClock(now)
+	e := &engine.Engine{Clock: clk, Save: func(context.Context, history.Record) error { return nil }}
+	for range 3 {
+		var err error
+		if record, _, err = e.Pass(t.Context(), book, record, engine.Constraints{}); err != nil {
+			t.Fatal(err)
+		}
+		clk.SetTime(clk.Now().Add(11 * time.Minute))
+	}
+	if s := engine.Summarize(book, record, clk.Now(), engine.Constraints{}); s.State != engine.Failed {
+		t.Errorf("the state is %s, want %s: %+v", s.State, engine.Failed, record.Conditions)
+	}
+}
