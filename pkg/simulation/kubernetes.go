@@ -24,12 +24,12 @@ import (
 )
 
 // KubeControllerManager returns the program that simulates what Kubernetes does by itself: the
-// status of PodDisruptionBudgets, and Jobs.
+// status of PodDisruptionBudgets, Jobs, and Deployments.
 func KubeControllerManager() *Program {
 	return &Program{
 		Name: "kube-controller-manager", Direct: true,
 		Controllers: func(env Env) ([]manager.Controller, error) {
-			return []manager.Controller{disruptionController(env.Client), jobController(env.Client, env.Clock)}, nil
+			return []manager.Controller{disruptionController(env.Client), jobController(env.Client, env.Clock), deploymentController(env.Client)}, nil
 		},
 	}
 }
@@ -189,7 +189,7 @@ func jobController(c client.Client, now clock.PassiveClock) manager.Controller {
 		Name: "job",
 		Reads: []manager.Kind{
 			{Object: &batchv1.Job{}, Requests: manager.Self},
-			{Object: &corev1.Pod{}, Requests: jobOf},
+			{Object: &corev1.Pod{}, Requests: ownerOf("Job")},
 		},
 		Reconciler: reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 			return syncJob(ctx, c, now, request.NamespacedName)
@@ -197,12 +197,15 @@ func jobController(c client.Client, now clock.PassiveClock) manager.Controller {
 	}
 }
 
-func jobOf(_ context.Context, pod client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "Job" {
-		return nil
+// ownerOf requests the reconcile of the owner of that kind.
+func ownerOf(kind string) func(context.Context, client.Object) []reconcile.Request {
+	return func(_ context.Context, object client.Object) []reconcile.Request {
+		owner := metav1.GetControllerOf(object)
+		if owner == nil || owner.Kind != kind {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}}
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: pod.GetNamespace(), Name: owner.Name}}}
 }
 
 func syncJob(ctx context.Context, c client.Client, clk clock.PassiveClock, key client.ObjectKey) (reconcile.Result, error) {

@@ -7,6 +7,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -34,6 +35,6 @@ func kindsWithStatus() []client.Object {
 	return []client.Object{
 		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
 		&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}, &v1alpha1.UpgradeConfig{},
-		&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &batchv1.Job{},
+		&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &batchv1.Job{}, &appsv1.Deployment{},
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // binaryKinds are kinds whose controllers or effects exist on a dev cluster only.
 func binaryKinds() []string {
-	return []string{"Deployment", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition"}
+	return []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition"}
 }
 
 // validateBinary returns an error for each part of a scenario that needs the operator's binary or a

@@ -17,10 +17,12 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
@@ -105,9 +107,33 @@ func (w *World) Objects() client.Client { return w.Cluster.Client }
 // Now returns the virtual time.
 func (w *World) Now() time.Time { return w.simulation.Now() }
 
-// Apply applies objects.
+// availableLimit bounds how long Deployments may take to become available.
+const availableLimit = 10 * time.Minute
+
+// Apply applies objects. Before the run, it waits until the Deployments among them are available.
 func (w *World) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
-	return manifests.Apply(ctx, w.Cluster.Client, objects)
+	if err := manifests.Apply(ctx, w.Cluster.Client, objects); err != nil || w.observing {
+		return err
+	}
+	err := w.simulation.RunUntil(availableLimit, func() bool {
+		return !slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool { return !w.available(ctx, object) })
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the Deployments are available: %w", err)
+	}
+	return nil
+}
+
+// available reports whether an object is no Deployment, or all its pods are ready.
+func (w *World) available(ctx context.Context, object *unstructured.Unstructured) bool {
+	if object.GetKind() != "Deployment" {
+		return true
+	}
+	var current appsv1.Deployment
+	if err := w.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), &current); err != nil {
+		return false
+	}
+	return current.Status.ReadyReplicas >= ptr.Deref(current.Spec.Replicas, 1)
 }
 
 // Subscribe registers a handler, which is called whenever the API server stores a change. Silences
