@@ -33,14 +33,33 @@ func (w *World) live() source {
 	return source{
 		scheme: w.scheme,
 		get: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
-			gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+			gvr, err := w.served(gvk)
+			if err != nil {
+				return nil, err
+			}
 			return w.store.get(gvr, key), nil
 		},
 		list: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
-			gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+			gvr, err := w.served(gvk)
+			if err != nil {
+				return nil, err
+			}
 			return w.store.sorted(gvr, namespace), nil
 		},
 	}
+}
+
+// StopServing removes a resource of which there are no objects from the API server, as the deletion
+// of its CustomResourceDefinition does: reads of it fail from now on.
+func (w *World) StopServing(resource schema.GroupResource) { w.unserved[resource] = true }
+
+// served returns the resource of a kind, or the error of a client if the API server lacks it.
+func (w *World) served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	if w.unserved[gvr.GroupResource()] {
+		return gvr, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	return gvr, nil
 }
 
 // gate decides what becomes of a request; do serves it.

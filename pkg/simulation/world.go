@@ -55,6 +55,7 @@ type World struct {
 	scheme      *runtime.Scheme
 	store       *store
 	definitions map[schema.GroupVersionKind]*Definition
+	unserved    map[schema.GroupResource]bool
 
 	processes []*Process
 	timers    []timer
@@ -89,7 +90,8 @@ func New(options Options) *World {
 	if options.MaxBurst == 0 {
 		options.MaxBurst = maxBurst
 	}
-	w := &World{options: options, now: options.Start, scheme: options.Scheme, definitions: map[schema.GroupVersionKind]*Definition{}, actor: "test"}
+	w := &World{options: options, now: options.Start, scheme: options.Scheme, actor: "test"}
+	w.definitions, w.unserved = map[schema.GroupVersionKind]*Definition{}, map[schema.GroupResource]bool{}
 	w.store = newStore(w, options.Scheme)
 	builder := fake.NewClientBuilder().WithScheme(w.scheme).WithRESTMapper(mapper()).WithObjectTracker(w.store)
 	for _, object := range kindsWithStatus() {

@@ -102,7 +102,22 @@ func (w *World) Stop() {
 }
 
 // Objects returns a client of the simulated API server.
-func (w *World) Objects() client.Client { return w.Cluster.Client }
+func (w *World) Objects() client.Client { return administrator{w.Cluster.Client, w.simulation} }
+
+// administrator is a client that can delete a CustomResourceDefinition without objects.
+type administrator struct {
+	client.Client
+	simulation *simulation.World
+}
+
+// Delete deletes an object.
+func (a administrator) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if obj.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition" {
+		return a.Client.Delete(ctx, obj, opts...)
+	}
+	a.simulation.StopServing(schema.ParseGroupResource(obj.GetName()))
+	return nil
+}
 
 // Now returns the virtual time.
 func (w *World) Now() time.Time { return w.simulation.Now() }
