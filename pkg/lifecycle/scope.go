@@ -81,7 +81,7 @@ func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 	}
 	switch {
 	case s.record.Finished():
-		retry, err := s.showStatus(ctx, s.finishedSummary(ctx))
+		retry, err := s.showStatus(ctx, s.record, s.finishedSummary(ctx))
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -148,7 +148,7 @@ func (s *scope[T]) reportPending(ctx context.Context, status summary) (time.Time
 		}
 	}
 	s.publishPrecheck(ctx) // an earlier process may have saved it without publishing it
-	retry, err := s.showStatus(ctx, status)
+	retry, err := s.showStatus(ctx, s.record, status)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -247,12 +247,14 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	record.CompleteTime = s.record.CompleteTime // the engine does not maintain it
-	if err := s.updateStatus(ctx, record, s.summarize(record)); err != nil {
+	retry, err := s.showStatus(ctx, record, s.summarize(record))
+	if err != nil {
 		return time.Time{}, err
 	}
 	if s.record.Finished() {
 		return s.finish(ctx)
 	}
+	next = earliest(next, retry)
 	if s.now.Before(s.upgradeAt) && s.upgradeAt.Before(next) {
 		next = s.upgradeAt
 	}

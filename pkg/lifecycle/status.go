@@ -240,10 +240,10 @@ type shownStatus struct {
 	at         time.Time
 }
 
-// showStatus updates the status of an attempt that is not in progress. It returns when to try again
+// showStatus updates a status in which nothing but its summary may differ. It returns when to try again
 // if it does not write the status now: two processes that disagree, because their caches or the
 // results of their checks differ, must not overwrite each other all the time.
-func (s *scope[T]) showStatus(ctx context.Context, sum summary) (time.Time, error) {
+func (s *scope[T]) showStatus(ctx context.Context, record history.Record, sum summary) (time.Time, error) {
 	key := client.ObjectKeyFromObject(s.obj)
 	want := shownStatus{
 		s.obj.GetUID(), s.obj.GetGeneration(), s.record.Version + " " + s.record.Key(), sum.phase,
@@ -255,11 +255,11 @@ func (s *scope[T]) showStatus(ctx context.Context, sum summary) (time.Time, erro
 	retry := last.at.Add(contestInterval)
 	stored := meta.FindStatusCondition(*s.Kind.Status(s.obj).Conditions, history.ConditionProgressing)
 	if last == want && s.now.Before(retry) && !s.now.Before(last.at) && stored != nil && stored.ObservedGeneration == s.obj.GetGeneration() &&
-		!equality.Semantic.DeepEqual(s.obj, s.withStatus(s.record, sum)) {
+		!equality.Semantic.DeepEqual(s.obj, s.withStatus(record, sum)) {
 		return retry, nil
 	}
 	before := s.obj.GetResourceVersion()
-	err := s.updateStatus(ctx, s.record, sum)
+	err := s.updateStatus(ctx, record, sum)
 	if err == nil && s.obj.GetResourceVersion() != before {
 		want.at = s.now
 		s.shown.set(key, want)
