@@ -84,7 +84,7 @@ func TestExplain_describes_every_field(t *testing.T) {
 		"upgrade.status.conditions":                       "Accepted, Progressing, Succeeded, Stalled",
 		"upgrade.status.nextTime":                         "next changes by itself",
 		"upgrade.status.observedGeneration":               "generation of the spec",
-		"upgrade.status.history.conditions.lastProbeTime": "sign of life",
+		"upgrade.status.history.conditions.lastProbeTime": "at least every five minutes",
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
