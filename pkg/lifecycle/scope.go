@@ -262,13 +262,13 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 }
 
 // constraints returns the window, the hold, and the cancellation of this pass. An attempt that is in
-// progress before its window opens is held: the clock was changed, or the record was forged.
+// progress before its window opens, and that started before it, is held: its record was forged.
 func (s *scope[T]) constraints() engine.Constraints {
 	c := engine.Constraints{CommitBy: s.windowEnd(), Hold: s.holdReason()}
 	switch {
 	case s.holdErr != nil: // fail closed
 		c.Hold = "whether an upgrade may commence is unknown: " + s.holdErr.Error()
-	case c.Hold == "" && s.now.Before(s.upgradeAt):
+	case c.Hold == "" && s.now.Before(s.upgradeAt) && s.record.StartTime != nil && s.record.StartTime.Time.Before(s.upgradeAt.Truncate(time.Second)):
 		c.Hold = "the window opens at " + formatTime(s.upgradeAt)
 	}
 	switch {

@@ -115,7 +115,7 @@ func (c *checker) commenced(change simulation.Change, version string) {
 	}
 	for key, since := range c.pausedAt {
 		cfg := c.configs[key]
-		if cfg == nil || cfg.Spec.Desired.Version != version || c.requestedAt.After(since) || c.tampered[cfg.UID] {
+		if cfg == nil || cfg.Spec.Desired.Version != version || !inProgress(cfg) || c.requestedAt.After(since) || c.tampered[cfg.UID] {
 			continue
 		}
 		if change.Time.Sub(since) > 20*time.Second && c.calm(since) && c.calm(change.Time) {
