@@ -61,9 +61,12 @@ func parseCron(expression string) (Schedule, error) {
 	case len(fields) != 5:
 		return invalid("%d fields", len(fields))
 	}
-	for _, field := range fields {
+	for i, field := range fields {
 		if slices.Contains(strings.Split(field, ","), "") {
 			return invalid("%q has an empty list item", field)
+		}
+		if number, found := outOfRange(field, i); found {
+			return invalid("%.64q: %.16s is not a number from %d to %d", field, number, bounds[i].first, bounds[i].last)
 		}
 	}
 	parsed, err := cronParser.Parse(strings.Join(fields, " "))
@@ -79,6 +82,24 @@ func parseCron(expression string) (Schedule, error) {
 		daysOfMonth: spec.Dom & mask(1, 31), months: spec.Month & mask(1, 12), weekdays: spec.Dow & mask(0, 6),
 		eitherDayMatches: isRestricted(fields[2]) && isRestricted(fields[4]),
 	}, nil
+}
+
+// bounds are the numbers that the fields accept. Sunday is 0 and 7.
+var bounds = [5]struct{ first, last int }{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}}
+
+// outOfRange returns the first number of a field that is out of its bounds. The cron library accepts
+// some of them, in ranges that wrap around and before steps.
+func outOfRange(field string, i int) (string, bool) {
+	for item := range strings.SplitSeq(field, ",") {
+		span, _, _ := strings.Cut(item, "/")
+		for part := range strings.SplitSeq(span, "-") {
+			number, err := strconv.Atoi(part)
+			if err == nil && (number < bounds[i].first || number > bounds[i].last) {
+				return part, true
+			}
+		}
+	}
+	return "", false
 }
 
 // isRestricted reports whether a field of days selects by more than a wildcard.
