@@ -171,7 +171,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 			{"Progressing", "127.0.0.1:1"}, {"get pods", "."}, {"logs", `"level":`},
 		})
 		term.follow(t, "ManagedUpgradeNotificationsFailing", named(config), []expectation{
-			{"logs", `"level":"error".*127.0.0.1:1`}, {"get upgradeconfigs", config.Name}, {"get configmap", "kind: OperatorConfig"},
+			{"logs", `"level":"error".*127.0.0.1:1`}, {"get upgrade", config.Name}, {"get configmap", "kind: OperatorConfig"},
 		})
 	})
 	t.Run("the window closes", func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 			}
 			return nil
 		})
-		want := []expectation{{"logs", `"level":"error".*forbidden`}, {"can-i", "^no"}, {"get upgradeconfig", "upgradeAt"}}
+		want := []expectation{{"logs", `"level":"error".*forbidden`}, {"can-i", "^no"}, {"get upgrade", "upgradeAt"}}
 		term.follow(t, "ManagedUpgradeNotWatched", named(another), want)
 		restore()
 		want[1].output = "^yes"

@@ -191,10 +191,10 @@ func (p *printer) keep(opts *globalOptions) {
 		"The cluster stays up until Ctrl-C. What to try next:",
 		"  export KUBECONFIG=" + opts.kubeconfig(),
 		"  export PATH=" + opts.bin + ":$PATH",
-		"  kubectl get upgradeconfigs -A",
+		"  kubectl get upgrade -A",
 		"  kubectl get clusterversion,clusteroperators,machineconfigpools,nodes",
 		"  kubectl get events -n " + devcluster.OperatorNamespace,
-		"  kubectl delete upgradeconfigs -n " + devcluster.OperatorNamespace + " --all",
+		"  kubectl delete upgrade -n " + devcluster.OperatorNamespace + " --all",
 		"Logs are in " + filepath.Join(opts.dir, "logs") + ".",
 	} {
 		p.line("%s", line)
@@ -203,7 +203,7 @@ func (p *printer) keep(opts *globalOptions) {
 
 // describe prints the UpgradeConfigs as kubectl describes them.
 func describe(ctx context.Context, p *printer, opts *globalOptions) error {
-	p.line("\n$ kubectl describe upgradeconfigs -n %s", devcluster.OperatorNamespace)
+	p.line("\n$ kubectl describe upgrade -n %s", devcluster.OperatorNamespace)
 	kubectl := exec.CommandContext(ctx, filepath.Join(opts.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
 		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs")
 	kubectl.Stdout, kubectl.Stderr = p, p

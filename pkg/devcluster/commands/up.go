@@ -170,7 +170,7 @@ func (o *upOptions) suggestion(spec devcluster.Spec) []string {
 		return append(lines, fmt.Sprintf("  kubectl patch clusterversion version --type merge -p '{\"spec\":{\"desiredUpdate\":{\"version\":%q}}}'", to.version))
 	default:
 		return []string{
-			"  kubectl get upgradeconfigs -A -w   # after the following",
+			"  kubectl get upgrade -A -w   # after the following",
 			"kubectl apply -f - <<END",
 			upgradeConfigFor(to),
 			"END",
