@@ -34,7 +34,7 @@ func (p *pass) call(ctx context.Context, step Step, now time.Time) (Result, erro
 func (p *pass) newRun(c history.StepCondition, now time.Time) Run {
 	return Run{
 		Started: timeOf(p.record.StartTime), Since: timeOf(c.StartTime), Now: now,
-		Requested: p.record.RequestTime != nil, Failure: failure(p.book, p.record.Conditions),
+		Requested: p.record.RequestTime != nil, Committed: committed(p.book, p.record.Conditions), Failure: failure(p.book, p.record.Conditions),
 	}
 }
 

@@ -24,6 +24,8 @@ type Run struct {
 	// Requested reports whether the record holds that Do of the committing step was called and not
 	// undone since. It is recorded only if that step has Undo.
 	Requested bool
+	// Committed reports whether the record holds that the point of no return is passed.
+	Committed bool
 	// Failure is the step that failed; nil means that none did.
 	Failure *history.StepCondition
 }

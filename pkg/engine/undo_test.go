@@ -178,6 +178,26 @@ func TestCleanup_knows_whether_the_upgrade_was_requested(t *testing.T) {
 	}
 }
 
+func TestCleanup_knows_whether_the_upgrade_has_committed(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"First": false, "Commit": false, "Last": true} {
+		t.Run(name+" fails", func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit", "Last")
+			s.setResult(name, engine.Fail("Never", "never"))
+			var got []bool
+			s.setDo("FirstCleaned", func(run engine.Run) (engine.Result, error) {
+				got = append(got, run.Committed)
+				return engine.Done("clean"), nil
+			})
+			w.run()
+			if diff := cmp.Diff([]bool{want}, got); diff != "" {
+				t.Errorf("committed (-want +got):\n%s\n%q", diff, lines(w.store.load()))
+			}
+		})
+	}
+}
+
 // Another client starts the same update: the upgrade is adopted in every waiting step, also if its
 // window closes, it is held, or it is cancelled.
 func TestCommit_by_another_client(t *testing.T) {

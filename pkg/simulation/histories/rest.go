@@ -55,16 +55,10 @@ func (c *checker) unrest() string {
 	return c.leftovers()
 }
 
-// upgradedSince reports whether an upgrade has succeeded since then, or one had commenced before: the
-// channel then stays.
+// upgradedSince reports whether an upgrade has succeeded since then.
 func (c *checker) upgradedSince(t time.Time) bool {
 	for _, cfg := range c.configs {
 		for _, h := range cfg.Status.History {
-			for _, previous := range h.PreviousAttempts {
-				if previous.CommenceTime != nil {
-					return true
-				}
-			}
 			if h.Phase == record.PhaseUpgraded && h.CompleteTime != nil && !h.CompleteTime.Time.Before(t.Truncate(time.Second)) {
 				return true
 			}

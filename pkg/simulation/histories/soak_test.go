@@ -73,6 +73,7 @@ var failedSeeds = []failedSeed{
 	{"what another client requests is withdrawn", 910015, 42},
 	{"pods are not forced after the clock was a day ahead", 910011, 42},
 	{"an upgrade starts beside another one whose lock was deleted", 930181, 42},
+	{"the channel is not restored if an earlier attempt had commenced", 970206, 48},
 	{"the cleanup of an upgrade that an earlier release started is cut short", 960113, 48},
 }
 

@@ -114,7 +114,7 @@ func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterV
 // sent even if the channel is the recorded one already: the cache may not show the change yet.
 func RestoreChannel(c client.Client, target clusterstate.Target, preceding *string, requested ...string) engine.UpgradeStep {
 	requested = append(slices.Clone(requested), target.Channel)
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if preceding == nil || !slices.ContainsFunc(requested, func(name string) bool { return name != "" && name != *preceding }) {
 			return engine.Skip("NothingToRestore", "this upgrade has not changed the channel"), nil
 		}
@@ -122,7 +122,7 @@ func RestoreChannel(c client.Client, target clusterstate.Target, preceding *stri
 		if err != nil {
 			return engine.Result{}, err
 		}
-		if version.InHistory(target) {
+		if run.Committed || version.Current.Matches(target) {
 			return engine.Skip("Commenced", "the cluster was updated to %s; the channel stays %s", target.Version, channelName(version.Channel)), nil
 		}
 		changed := version.Channel != "" && version.Channel != *preceding && slices.Contains(requested, version.Channel)
