@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Tests. Those that want a real API server carry the build tag e2e: the rules of the CRDs beside the API types, and the
-# scenarios in test/e2e. They run one package after the other, since each starts a control plane of its own.
+# scenarios in test/e2e. Two packages run at a time, the longest one first.
 
-# At most E2E_CLUSTERS clusters run at a time: each takes some 450 MiB and, while it starts, all of a core.
+# At most E2E_CLUSTERS clusters of a package run at a time: each takes some 600 MiB and, while it starts, all of a core.
 
 TEST_FLAGS ?=
 E2E_CLUSTERS ?= 3
-E2E_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
+E2E_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -ru | sed 's|^|./|')
 
 .PHONY: test
 test: unit histories e2e ## Run all tests: unit tests, random histories, API rules, scenarios.
@@ -35,7 +35,7 @@ race: ## Run the unit tests under the race detector, which needs gcc.
 
 .PHONY: e2e
 e2e: $(CONTROL_PLANE) $(MONITORING) build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
-	go test -tags e2e -count 1 -p 1 -parallel $(E2E_CLUSTERS) -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
+	go test -tags e2e -count 1 -p 2 -parallel $(E2E_CLUSTERS) -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
 
 .PHONY: e2e-all
 e2e-all: export E2E_SCENARIOS := all

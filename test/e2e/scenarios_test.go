@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -34,6 +35,10 @@ func TestScenarios(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatalf("looking for scenarios: %v, found %d", err, len(names))
 	}
+	// Those that wait for minutes come last, since the last one starts first: then no other waits for them.
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(strings.Count(a, "api-server"), strings.Count(b, "api-server"))
+	})
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
