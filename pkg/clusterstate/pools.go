@@ -57,7 +57,8 @@ func poolOf(pool *mcfgv1.MachineConfigPool) Pool {
 	if err != nil {
 		selector = labels.Nothing() // the machine config operator ignores it, too
 	}
-	observed := status.ObservedGeneration >= pool.Generation
+	// Fail closed: it is not known which nodes belong to a pool whose selector is too long.
+	observed := status.ObservedGeneration >= pool.Generation && !isTooLong(pool.Spec.NodeSelector)
 	return Pool{
 		Name:     pool.Name,
 		Paused:   pool.Spec.Paused,

@@ -26,8 +26,10 @@ const (
 	maxCachedText = 2 << 10
 	// maxCachedLabels bounds the labels of a node that are cached, in bytes.
 	maxCachedLabels = 16 << 10
-	// maxCachedSelector bounds a label selector that is cached, in bytes.
-	maxCachedSelector = 4 << 10
+	// maxCachedSelector bounds the label selector of a PodDisruptionBudget that is cached, in bytes;
+	// maxCachedNodeSelector bounds that of a pool, which may list the names of its nodes.
+	maxCachedSelector     = 4 << 10
+	maxCachedNodeSelector = 32 << 10
 )
 
 // maxKept bounds the number of elements of a list that are cached.
@@ -200,7 +202,7 @@ func StripPool(obj any) (any, error) {
 	}
 	stripMetadata(pool)
 	var spec mcfgv1.MachineConfigPoolSpec
-	spec.Paused, spec.NodeSelector = pool.Spec.Paused, cachedSelector(pool.Spec.NodeSelector)
+	spec.Paused, spec.NodeSelector = pool.Spec.Paused, cachedSelector(pool.Spec.NodeSelector, maxCachedNodeSelector)
 	spec.Configuration.Name = cachedText(pool.Spec.Configuration.Name)
 	status := mcfgv1.MachineConfigPoolStatus{
 		ObservedGeneration: pool.Status.ObservedGeneration,
@@ -239,8 +241,8 @@ func cachedText(long string) string {
 // be cached. The API server does not accept it in an object.
 const selectorTooLong metav1.LabelSelectorOperator = "TooLong"
 
-// cachedSelector returns a selector, or one that stands for it if it is too long.
-func cachedSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
+// cachedSelector returns a selector, or one that stands for it if it is longer than the limit.
+func cachedSelector(selector *metav1.LabelSelector, limit int) *metav1.LabelSelector {
 	if selector == nil {
 		return nil
 	}
@@ -254,7 +256,7 @@ func cachedSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
 			size += len(value) + 1
 		}
 	}
-	if size <= maxCachedSelector {
+	if size <= limit {
 		return selector
 	}
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Operator: selectorTooLong}}}
@@ -278,7 +280,7 @@ func StripPDB(obj any) (any, error) {
 			Namespace: budget.Namespace, Name: budget.Name, UID: budget.UID,
 			ResourceVersion: budget.ResourceVersion, Generation: budget.Generation,
 		},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: cachedSelector(spec.Selector), UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: cachedSelector(spec.Selector, maxCachedSelector), UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy},
 		Status: policyv1.PodDisruptionBudgetStatus{
 			ObservedGeneration: status.ObservedGeneration, ExpectedPods: status.ExpectedPods,
 			CurrentHealthy: status.CurrentHealthy, DisruptionsAllowed: status.DisruptionsAllowed,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +74,21 @@ func TestStripNode_keeps_roles_of_a_node_with_too_many_labels(t *testing.T) {
 		if _, ok := node.Labels[key]; !ok {
 			t.Errorf("label %s is dropped", key)
 		}
+	}
+}
+
+func TestStripPool_keeps_a_long_node_selector(t *testing.T) {
+	t.Parallel()
+	names := slices.Repeat([]string{"ip-10-0-100-200.eu-central-1.compute.internal"}, 200)
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: corev1.LabelHostname, Operator: metav1.LabelSelectorOpIn, Values: names,
+	}}}
+	stripped, err := clusterstate.StripPool(&mcfgv1.MachineConfigPool{Spec: mcfgv1.MachineConfigPoolSpec{NodeSelector: selector.DeepCopy()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(selector, stripped.(*mcfgv1.MachineConfigPool).Spec.NodeSelector); diff != "" {
+		t.Errorf("node selector (-want +got):\n%s", diff)
 	}
 }
 
