@@ -104,6 +104,9 @@ func (s *scope[T]) publishStatus(ctx context.Context) {
 	if s.hold != "" && s.record.CommenceTime == nil && !s.record.Finished() && !s.deleted() { // also before the window opens
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeHeld", s.hold, s.hold)
 	}
+	if s.record.Finished() {
+		return
+	}
 	for _, step := range s.recoveredSteps() {
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeRecovered", step, step+" was slow and is done")
 	}

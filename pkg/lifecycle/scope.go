@@ -5,11 +5,13 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -33,6 +35,7 @@ type scope[T client.Object] struct {
 	upgradeAt   time.Time // of the attempt; zero if the spec contains no valid time
 	claimed     bool      // whether the Lease proves that this attempt started although the record does not
 	hold        string    // why no attempt may commence on the cluster; empty if nothing holds it
+	ended       bool      // whether the API server has rejected the status: nothing more may be done
 	holdErr     error     // why that is unknown
 	obsolete    string    // why the attempt must be cleaned up although it may start; empty if it need not
 	now         time.Time
@@ -233,9 +236,13 @@ func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
 func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	s.publishSteps(ctx) // an earlier process may have saved them without publishing them
 	start := s.observePreceding(ctx, s.record)
-	if s.record.InProgress() && !slices.Equal(start.Channels, s.record.Channels) { // recorded before it is set
+	recorded := slices.Equal(start.Channels, s.record.Channels) && ptr.Equal(start.PrecedingChannel, s.record.PrecedingChannel)
+	if s.record.InProgress() && !recorded { // recorded before the channel is set
 		if err := s.updateStatus(ctx, start, s.summarize(start)); err != nil {
 			return time.Time{}, err
+		}
+		if s.ended {
+			return s.finish(ctx)
 		}
 	}
 	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition, SavedAt: s.saved.get(client.ObjectKeyFromObject(s.obj))}
@@ -288,6 +295,9 @@ func (s *scope[T]) holdReason() string {
 	return s.request.Paused
 }
 
+// errStatusRejected means that the attempt has ended because the API server rejects its status.
+var errStatusRejected = errors.New("the API server rejects the status")
+
 // save stores the record for the engine.
 func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	record = s.observePreceding(ctx, record)
@@ -298,6 +308,9 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	}
 	if err := s.updateStatus(ctx, record, s.summarize(record)); err != nil {
 		return err
+	}
+	if s.ended {
+		return errStatusRejected
 	}
 	s.saved.set(client.ObjectKeyFromObject(s.obj), s.Clock.Now())
 	s.publishSteps(ctx)

@@ -110,8 +110,11 @@ func (s *scope[T]) summarizeFailure(result *summary, e engine.Summary) {
 	reason := sanitizeReason(e.Failure.Reason)
 	result.phase = history.PhaseFailed
 	result.outcome = outcome{reason, cause}
-	result.progressing = condition{metav1.ConditionFalse, sanitizeReason(e.Failure.Type), s.withRetry("failed: " + cause)}
-	result.succeeded = condition{metav1.ConditionFalse, reason, s.withRetry(cause)}
+	result.progressing = condition{metav1.ConditionFalse, sanitizeReason(e.Failure.Type), "failed: " + cause}
+	result.succeeded = condition{metav1.ConditionFalse, reason, cause}
+	if e.Finished() { // until then, the API server rejects another time
+		result.progressing.message, result.succeeded.message = s.withRetry(result.progressing.message), s.withRetry(cause)
+	}
 }
 
 // summarizeStep shows the current step: whether it is stalled, what it waits for, and until when.
@@ -314,6 +317,7 @@ func (s *scope[T]) endInvalid(ctx context.Context, cause error) error {
 	if err := s.abandon(ctx); err != nil {
 		return err
 	}
+	s.ended = true
 	minimal := newRecord(s.record.Version, s.upgradeAt)
 	minimal.StartTime, minimal.CompleteTime = clampTime(s.record.StartTime), toMetaTime(s.Clock.Now())
 	status := s.pendingStatus("", "", time.Time{})

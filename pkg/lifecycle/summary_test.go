@@ -129,7 +129,7 @@ func TestSummarize(t *testing.T) {
 		"it is cleaned up and a step cannot determine its state": {
 			steps: []history.StepCondition{done("Checked"), failed("Commenced"), unknown("CleanedUp")},
 			want: summary{
-				phase: history.PhaseFailed, accepted: accepted, stalled: onTime, outcome: failure, succeeded: lost,
+				phase: history.PhaseFailed, accepted: accepted, stalled: onTime, outcome: failure, succeeded: condition{metav1.ConditionFalse, "TargetRefused", "Commenced: not signed"},
 				progressing: condition{metav1.ConditionUnknown, reasonCannotObserve, "CleanedUp: failed: Commenced: not signed; cleaning up: no route"},
 			},
 		},

@@ -5,6 +5,7 @@ package upgradeconfig
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -489,6 +490,52 @@ func TestRejectedStatusEndsTheAttempt(t *testing.T) {
 					w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False StatusInvalid", message: "rejected the status", finished: true})
 				}
 			})
+		}
+	}
+}
+
+// A save that is rejected in the middle of a pass ends the attempt: the pass must not go on.
+func TestRejectedStatus_stops_the_pass(t *testing.T) {
+	t.Parallel()
+	invalid := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("UpgradeConfig").GroupKind(), upgrade.Name,
+		field.ErrorList{field.Invalid(field.NewPath("status"), "x", "by this test")})
+	for save := 2; save <= 12; save++ { // the first one starts the attempt
+		t.Run(fmt.Sprintf("save %d", save), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			saves, requests := 0, 0
+			w.plan = func(r simulation.Request) simulation.Fault {
+				switch nameOf(r) {
+				case "patch UpgradeConfig/status":
+					if saves++; saves == save {
+						return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
+					}
+				case "patch ClusterVersion":
+					if saves >= save {
+						requests++
+					}
+				}
+				return simulation.Fault{}
+			}
+			w.runFor(20 * time.Minute)
+			if requests > 0 {
+				t.Errorf("the ClusterVersion was patched %d times after the end; %s", requests, w.describe())
+			}
+			w.expect(outcome{phase: history.PhaseFailed, condition: "Succeeded=False StatusInvalid", message: "rejected the status", finished: true})
+		})
+	}
+}
+
+func TestRunbook_of_another_version_has_no_image_of_the_spec(t *testing.T) {
+	t.Parallel()
+	cfg := upgradeConfig(upgrade)
+	cfg.Spec.Desired.Image, cfg.Spec.Desired.AcceptedRisks = "quay.io/release@sha256:1", []string{"SlowBoots"}
+	for version, want := range map[string]v1alpha1.Update{
+		cfg.Spec.Desired.Version: cfg.Spec.Desired,
+		"4.4.1":                  {Version: "4.4.1", Channel: cfg.Spec.Desired.Channel},
+	} {
+		if diff := cmp.Diff(want, withRecord(cfg, history.Record{Version: version}).Spec.Desired); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 	}
 }

@@ -112,6 +112,9 @@ func (k kind) Plan(cfg *v1alpha1.UpgradeConfig, record history.Record, runbookTy
 // withRecord returns the UpgradeConfig for which the runbook is made: that of the attempt.
 func withRecord(cfg *v1alpha1.UpgradeConfig, record history.Record) *v1alpha1.UpgradeConfig {
 	cfg = cfg.DeepCopy()
+	if cfg.Spec.Desired.Version != record.Version { // the rest belongs to another version
+		cfg.Spec.Desired.Image, cfg.Spec.Desired.AcceptedRisks = "", nil
+	}
 	cfg.Spec.Desired.Version = record.Version
 	rest := slices.DeleteFunc(cfg.Status.History, func(r history.Record) bool { return r.Version == record.Version })
 	cfg.Status.History = append([]history.Record{record}, rest...)
