@@ -6,6 +6,7 @@
 package v1beta1_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // runKubectl runs kubectl as a user does and returns what it prints.
@@ -200,8 +202,20 @@ func TestKubectlAppliesEachSample(t *testing.T) {
 	}
 }
 
+// waitUntilExplained waits until the API server, which serves new kinds at once, documents them, too.
+func waitUntilExplained(t *testing.T, kinds ...string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return !slices.ContainsFunc(kinds, func(kind string) bool { return command(ctx, "explain", kind).Run() != nil }), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until kubectl explains %v: %v", kinds, err)
+	}
+}
+
 func TestKubectlExplainsEachSpec(t *testing.T) {
 	t.Parallel()
+	waitUntilExplained(t, "uc", "uj", "ujh", "usw", "mcv")
 	for field, want := range map[string]string{
 		"uc.spec.schedule.cron":                               "for 22:00 on Tuesdays",
 		"uc.spec.schedule.isoWeek":                            "@odd",
