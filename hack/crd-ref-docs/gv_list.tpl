@@ -11,8 +11,6 @@
 
 ## Permission to create objects
 {{ if eq (index $groupVersions 0).Group "managedupgrade.appuio.io" }}
-No controller serves these kinds yet.
-
 The right to create an UpgradeJobHook allows a user to run code in its namespace, with a service account
 of the cluster. The right to create an UpgradeConfig or an UpgradeJob allows a user to upgrade the
 cluster, which cannot be undone, and the right to create a ClusterVersion to choose its update channel

@@ -21,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
@@ -179,19 +180,19 @@ func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 30*time.Second)
 		defer cancel()
 		kubectl := exec.CommandContext(ctx, filepath.Join(cluster.BinDir(), "kubectl"), "--kubeconfig", kubeconfig,
-			"--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs,leases,clusterversions")
+			"--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs.upgrade.managed.openshift.io,maintenance,leases,clusterversions.config.openshift.io")
 		printed, err := kubectl.CombinedOutput()
 		tb.Logf("kubectl describe (%v):\n%s", err, printed)
 	})
 }
 
-// newUserClient returns a client that knows UpgradeConfigs beside the kinds of OpenShift, and has
+// newUserClient returns a client that knows the kinds of this project and of OpenShift, and has
 // all permissions.
 func newUserClient(tb testing.TB, cluster *devcluster.Cluster) client.WithWatch {
 	tb.Helper()
 	scheme, err := devcluster.Scheme()
 	if err == nil {
-		err = v1alpha1.AddToScheme(scheme)
+		err = errors.Join(v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
 	}
 	if err != nil {
 		tb.Fatal(err)

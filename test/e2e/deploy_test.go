@@ -244,9 +244,9 @@ func TestDeploy(t *testing.T) {
 		t.Parallel()
 		server.kubectl(t, "create", "namespace", "anywhere")
 		server.kubectl(t, "--namespace=anywhere", "apply", "--validate=strict", "--filename=testdata/design/upgradeconfig.yaml")
-		server.kubectl(t, "--namespace=anywhere", "patch", "upgradeconfig", "example-upgrade-config", "--subresource=status",
+		server.kubectl(t, "--namespace=anywhere", "patch", "upgradeconfigs.upgrade.managed.openshift.io", "example-upgrade-config", "--subresource=status",
 			"--type=merge", "--patch-file=testdata/design/upgradeconfig-status.yaml")
-		got := server.kubectl(t, "--namespace=anywhere", "get", "upgradeconfig", "example-upgrade-config", "--output=yaml")
+		got := server.kubectl(t, "--namespace=anywhere", "get", "upgradeconfigs.upgrade.managed.openshift.io", "example-upgrade-config", "--output=yaml")
 		if diff := cmp.Diff(recorded(t, readFile(t, "testdata/design/upgradeconfig-status.yaml")), recorded(t, got)); diff != "" {
 			t.Errorf("status of the design (-want +got):\n%s", diff)
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	definitionsFolder = "../../../deploy/crds/scheduled-maintenance"
+	definitionsFolder = "../../../deploy/crds"
 	samplesFolder     = "../../../deploy/samples/scheduled-maintenance"
 )
 

@@ -69,21 +69,17 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// install applies the definitions: those of this package as a user does, with kubectl on the
+// install applies the definitions: those of this project as a user does, with kubectl on the
 // client's side.
 func install(ctx context.Context) error {
 	objects, err := manifests.Read(openshift.Files)
 	if err != nil {
 		return err
 	}
-	existing, err := manifests.Read(os.DirFS("../../../deploy/crds"))
-	if err != nil {
-		return err
-	}
 	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace},
 	}}
-	if err := manifests.Apply(ctx, server, append(append(objects, existing...), ns)); err != nil {
+	if err := manifests.Apply(ctx, server, append(objects, ns)); err != nil {
 		return err
 	}
 	if printed, err := command(ctx, "apply", "--server-side=false", "--kustomize", definitionsFolder).CombinedOutput(); err != nil {
@@ -96,7 +92,7 @@ func install(ctx context.Context) error {
 	if err := manifests.Apply(ctx, server, added); err != nil {
 		return err
 	}
-	return awaitDiscovery(ctx, len(added))
+	return awaitDiscovery(ctx, len(samples))
 }
 
 // awaitDiscovery waits until kubectl discovers the kinds of this package.

@@ -205,7 +205,7 @@ func (p *printer) keep(opts *globalOptions) {
 func describe(ctx context.Context, p *printer, opts *globalOptions) error {
 	p.line("\n$ kubectl describe upgrade -n %s", devcluster.OperatorNamespace)
 	kubectl := exec.CommandContext(ctx, filepath.Join(opts.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
-		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs")
+		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs.upgrade.managed.openshift.io")
 	kubectl.Stdout, kubectl.Stderr = p, p
 	if err := kubectl.Run(); err != nil {
 		return fmt.Errorf("describing the UpgradeConfigs: %w", err)
