@@ -14,6 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -72,11 +73,7 @@ type Reconciler struct {
 
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs/status,namespace=managed-upgrade-operator,verbs=patch
-// +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
-// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=get;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=cluster-upgrade,verbs=get;list;watch;patch
@@ -91,8 +88,8 @@ func (r *Reconciler) Kind() manager.Kind {
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{Kind: kind{r}}
 	c := r.lifecycle.Controller(lifecycle.Declaration{
-		Name: "upgradeconfig", AddToScheme: append(clusterstate.AddToScheme(), v1alpha1.AddToScheme),
-		Objects: r.Kind(), Facts: append(clusterstate.Watches(), r.Watches...),
+		Name: "upgradeconfig", AddToScheme: append(facts.AddToScheme(), v1alpha1.AddToScheme),
+		Objects: r.Kind(), Facts: append(facts.Watches(), r.Watches...),
 		LockNamespaces: []string{r.Namespace}, ConfigChanged: r.ConfigChanged,
 	})
 	bind := c.Bind

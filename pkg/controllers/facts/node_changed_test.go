@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstate
+package facts
 
 import (
 	"testing"
@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 var heartbeat = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -55,7 +57,7 @@ func TestNodeChanged(t *testing.T) {
 			before, after := heartbeatNode(), heartbeatNode()
 			c.change(after)
 			for _, n := range []*corev1.Node{before, after} {
-				if _, err := StripNode(n); err != nil {
+				if _, err := clusterstate.StripNode(n); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,7 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterstate
+// Package facts declares the kinds from which controllers read the facts of package clusterstate.
+// The controllers of all kinds of upgrades share it. It reads nothing itself.
+package facts
 
 import (
 	configv1 "github.com/openshift/api/config/v1"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
@@ -21,15 +24,30 @@ func AddToScheme() []func(*runtime.Scheme) error {
 	return []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme}
 }
 
-// Watches declares the kinds from which the facts about a cluster are read. Their changes may concern
-// every upgrade of the cluster, whatever its kind.
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=list;watch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
+
+// Watches declares the kinds from which the facts about a cluster are read. Their changes may
+// concern every upgrade of the cluster, whatever its kind.
 func Watches() []manager.Kind {
 	return []manager.Kind{
-		{Object: &configv1.ClusterVersion{}, ClusterScoped: true, Name: VersionKey.Name, Transform: StripClusterVersion},
-		{Object: &configv1.ClusterOperator{}, ClusterScoped: true, Transform: StripClusterOperator},
-		{Object: &mcfgv1.MachineConfigPool{}, ClusterScoped: true, Transform: StripPool},
-		{Object: &corev1.Node{}, ClusterScoped: true, Transform: StripNode, Predicates: []predicate.Predicate{nodeChangedPredicate{}}},
-		{Object: &policyv1.PodDisruptionBudget{}, Transform: StripPDB, Predicates: []predicate.Predicate{pdbChangedPredicate{}}},
+		{
+			Object: &configv1.ClusterVersion{}, ClusterScoped: true, Name: clusterstate.VersionKey.Name,
+			Transform: clusterstate.StripClusterVersion,
+		},
+		{Object: &configv1.ClusterOperator{}, ClusterScoped: true, Transform: clusterstate.StripClusterOperator},
+		{Object: &mcfgv1.MachineConfigPool{}, ClusterScoped: true, Transform: clusterstate.StripPool},
+		{
+			Object: &corev1.Node{}, ClusterScoped: true, Transform: clusterstate.StripNode,
+			Predicates: []predicate.Predicate{nodeChangedPredicate{}},
+		},
+		{
+			Object: &policyv1.PodDisruptionBudget{}, Transform: clusterstate.StripPDB,
+			Predicates: []predicate.Predicate{pdbChangedPredicate{}},
+		},
 	}
 }
 
@@ -44,7 +62,7 @@ func (pdbChangedPredicate) Update(e event.UpdateEvent) bool {
 	if !ok || !okAfter {
 		return true
 	}
-	oldPDB, newPDB := PDBOf(before), PDBOf(after)
+	oldPDB, newPDB := clusterstate.PDBOf(before), clusterstate.PDBOf(after)
 	return oldPDB.BlocksEviction != newPDB.BlocksEviction || oldPDB.Observed != newPDB.Observed
 }
 
