@@ -15,10 +15,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-func TestUpgradeConfigAttempts(t *testing.T) {
+func TestUpgradeConfigSource(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	start, now := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
@@ -52,16 +53,14 @@ func TestUpgradeConfigAttempts(t *testing.T) {
 				}}},
 			}
 			tc.change(cfg)
-			attempts := &upgradeConfigAttempts{
-				client: simulation.NewFakeClient(t, cfg), clock: testingclock.NewFakePassiveClock(noon),
-				runbook: func(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
-					if cfg.Spec.Type != "OSD" {
-						return engine.Runbook{}
-					}
-					return engine.Runbook{Steps: []engine.Step{{Name: "Commence", Commits: true}, {Name: "WorkersUpgraded"}}}
-				},
+			runbook := func(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
+				if cfg.Spec.Type != "OSD" {
+					return engine.Runbook{}
+				}
+				return engine.Runbook{Steps: []engine.Step{{Name: "Commence", Commits: true}, {Name: "WorkersUpgraded"}}}
 			}
-			got, err := attempts.Active(t.Context())
+			source := UpgradeConfigSource(manager.Kind{}, testingclock.NewFakePassiveClock(noon), runbook)
+			got, err := source.Active(t.Context(), simulation.NewFakeClient(t, cfg))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -89,7 +89,6 @@ type operator struct {
 	upgraders Upgraders
 	upgrades  *upgradeconfig.Reconciler
 	drains    *nodekeeper.Reconciler
-	attempts  *upgradeConfigAttempts
 	reloader  *manager.Reloader[config.Config]
 	changed   chan event.GenericEvent // holds an event while a change was not observed yet
 	first     config.Config
@@ -124,12 +123,11 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(),
 		Config: p.snapshot, ConfigChanged: p.changed, Watches: watches, Notifier: p.notifier(), Metrics: p.metrics,
 	}
-	p.attempts = &upgradeConfigAttempts{clock: clk, runbook: p.runbook}
 	p.drains = &nodekeeper.Reconciler{
-		Clock:    clk,
-		Config:   func() config.NodeDrain { return p.snapshot().Config.NodeDrain },
-		Attempts: p.attempts, Upgrades: []manager.Kind{p.upgrades.Kind()},
-		Events: p.events, Metrics: drainMetrics, // no webhook: a drain has an Event for each pod
+		Clock:   clk,
+		Config:  func() config.NodeDrain { return p.snapshot().Config.NodeDrain },
+		Sources: []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook)},
+		Events:  p.events, Metrics: drainMetrics, // no webhook: a drain has an Event for each pod
 	}
 	return p, nil
 }
@@ -148,7 +146,7 @@ func (p *operator) binary() manager.Binary {
 }
 
 func (p *operator) bind(clients manager.Clients) error {
-	p.clients, p.events.Client, p.attempts.client = clients, clients.Client, clients.Client
+	p.clients, p.events.Client = clients, clients.Client
 	if err := p.reloader.Init(p.first); err != nil {
 		return err
 	}
@@ -214,11 +212,4 @@ func (p *operator) runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 		return engine.Runbook{}
 	}
 	return upgrader.Runbook(cfg)
-}
-
-// Scheme returns the kinds that the operator reads and writes.
-func Scheme() (*runtime.Scheme, error) {
-	p := &operator{upgrades: &upgradeconfig.Reconciler{}, drains: &nodekeeper.Reconciler{}}
-	b := p.binary()
-	return manager.Scheme(append(b.Controllers, manager.Controller{Name: "shared", AddToScheme: b.AddToScheme})...)
 }

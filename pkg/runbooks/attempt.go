@@ -83,12 +83,13 @@ func (a attempt) wantsExtraNodes() bool {
 	return a.cfg.Spec.CapacityReservation != nil && *a.cfg.Spec.CapacityReservation
 }
 
-// pdbTimeout is how long a PodDisruptionBudget may keep a pod on a node; negative means without limit.
-func (a attempt) pdbTimeout() time.Duration {
-	if a.cfg.Spec.PDBForceDrainTimeout == nil {
+// PDBTimeout returns how long a PodDisruptionBudget may keep a pod on a node; negative means without
+// limit.
+func PDBTimeout(cfg *v1alpha1.UpgradeConfig) time.Duration {
+	if cfg.Spec.PDBForceDrainTimeout == nil {
 		return -1
 	}
-	return time.Duration(*a.cfg.Spec.PDBForceDrainTimeout) * time.Minute
+	return time.Duration(*cfg.Spec.PDBForceDrainTimeout) * time.Minute
 }
 
 // ref identifies the attempt that owns the silences and the extra nodes.

@@ -76,7 +76,7 @@ func (t Deps) postHealthChecks() checks.Runner {
 // pods.
 func (s stepSet) drains() checks.Drains {
 	drains := checks.Drains{
-		Reader: s.Client, TimeOut: s.Config.NodeDrain.TimeOut.Duration, PDBTimeout: s.attempt.pdbTimeout(),
+		Reader: s.Client, TimeOut: s.Config.NodeDrain.TimeOut.Duration, PDBTimeout: PDBTimeout(s.attempt.cfg),
 		IgnoreNamespaces: s.Config.NodeDrain.IgnoreNamespaces, Explanations: s.Drains,
 	}
 	if s.Drains != nil {

@@ -8,15 +8,20 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Attempts lists the upgrades whose drains are kept moving. It hides their kinds.
-type Attempts interface {
-	// Active returns the attempts that have passed their point of no return and are not finished.
-	// Before that point nodes may be drained, but not because of an upgrade.
-	Active(ctx context.Context) ([]Attempt, error)
+// Source is a kind of upgrade objects whose drains are kept moving.
+type Source struct {
+	// Kind declares the objects. Their changes start and end what is done about drains.
+	Kind manager.Kind
+	// Active returns the attempts that have passed their point of no return, are not finished, and
+	// whose drains may be forced. Before that point nodes may be drained, but not because of an
+	// upgrade. It reads the objects from the cache.
+	Active func(ctx context.Context, cache client.Reader) ([]Attempt, error)
 }
 
 // Attempt is what affects drains of an upgrade.
@@ -37,17 +42,20 @@ func (a *Attempt) notificationID(uid types.UID, key string) string {
 	return engine.NotificationID(string(uid), a.Key, "", key)
 }
 
-// activeAttempt returns the active attempt that started last; nil means that there is none. The
-// lock of the cluster admits one at a time.
+// activeAttempt returns the active attempt of all kinds that started last; nil means none. The lock
+// of the cluster admits one at a time. An error of one kind is an error: its attempt could be the
+// active one.
 func (r *Reconciler) activeAttempt(ctx context.Context) (*Attempt, error) {
-	attempts, err := r.Attempts.Active(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var latest *Attempt
-	for i := range attempts {
-		if latest == nil || attempts[i].StartTime.After(latest.StartTime) {
-			latest = &attempts[i]
+	for _, source := range r.Sources {
+		attempts, err := source.Active(ctx, r.Client)
+		if err != nil {
+			return nil, err
+		}
+		for i := range attempts {
+			if latest == nil || attempts[i].StartTime.After(latest.StartTime) {
+				latest = &attempts[i]
+			}
 		}
 	}
 	return latest, nil

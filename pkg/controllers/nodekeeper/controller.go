@@ -46,12 +46,10 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Config returns the configuration in effect.
 	Config func() config.NodeDrain
-	// Attempts lists the upgrades whose drains are kept moving, and Upgrades declares the kinds whose
-	// changes start and end them.
-	Attempts Attempts
-	Upgrades []manager.Kind
-	Events   EventPublisher
-	Metrics  *metrics.Drains
+	// Sources lists the kinds of upgrades whose drains are kept moving.
+	Sources []Source
+	Events  EventPublisher
+	Metrics *metrics.Drains
 
 	drains nodeCache
 }
@@ -69,7 +67,8 @@ func (r *Reconciler) Controller() manager.Controller {
 		{Object: &corev1.Node{}, ClusterScoped: true, Transform: clusterstate.StripNode, Requests: manager.Self, Predicates: []predicate.Predicate{drainChangedPredicate{}}},
 		{Object: &policyv1.PodDisruptionBudget{}, Transform: clusterstate.StripPDB},
 	}
-	for _, kind := range r.Upgrades {
+	for _, source := range r.Sources {
+		kind := source.Kind
 		kind.Requests = r.mapToDrainingNodes
 		reads = append(reads, kind)
 	}

@@ -65,8 +65,8 @@ type testEnv struct {
 	attempt    nodekeeper.Attempt
 }
 
-// Active implements nodekeeper.Attempts.
-func (k *testEnv) Active(context.Context) ([]nodekeeper.Attempt, error) {
+// active is the Active of a nodekeeper.Source.
+func (k *testEnv) active(context.Context, client.Reader) ([]nodekeeper.Attempt, error) {
 	return []nodekeeper.Attempt{k.attempt}, nil
 }
 
@@ -148,8 +148,11 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	}
 	reconciler := &nodekeeper.Reconciler{
 		Clock: k.clock, Metrics: drainMetrics,
-		Config:   func() config.NodeDrain { return settings },
-		Attempts: k, Upgrades: []manager.Kind{{Object: &v1alpha1.UpgradeConfig{}, Namespaces: []string{devcluster.OperatorNamespace}}},
+		Config: func() config.NodeDrain { return settings },
+		Sources: []nodekeeper.Source{{
+			Kind:   manager.Kind{Object: &v1alpha1.UpgradeConfig{}, Namespaces: []string{devcluster.OperatorNamespace}},
+			Active: k.active,
+		}},
 	}
 	controller := reconciler.Controller()
 	mgr, err := ctrl.NewManager(access, ctrl.Options{

@@ -84,9 +84,10 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		return nil, err
 	}
 	w.reconciler = &Reconciler{
-		Client: env.Client, Live: env.Live, Clock: env.Clock, Attempts: w, Metrics: drainMetrics,
-		Events: &notify.Events{Client: env.Client, Clock: env.Clock},
-		Config: func() config.NodeDrain { return w.config },
+		Client: env.Client, Live: env.Live, Clock: env.Clock, Metrics: drainMetrics,
+		Sources: []Source{{Kind: manager.Kind{Object: &corev1.ConfigMap{}}, Active: w.active}},
+		Events:  &notify.Events{Client: env.Client, Clock: env.Clock},
+		Config:  func() config.NodeDrain { return w.config },
 	}
 	controller := w.reconciler.Controller()
 	controller.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -139,7 +140,7 @@ func (w *world) failure(what string) error {
 	return w.readError(what)
 }
 
-// Active implements Attempts.
-func (w *world) Active(context.Context) ([]Attempt, error) {
+// active is the Active of a Source.
+func (w *world) active(context.Context, client.Reader) ([]Attempt, error) {
 	return w.attempts, w.failure("active attempts")
 }

@@ -83,9 +83,9 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	}
 	keeper := &nodekeeper.Reconciler{
 		Client: env.Client, Live: env.Live, Clock: env.Clock,
-		Config:   func() config.NodeDrain { return cfg.NodeDrain },
-		Attempts: operator.NewAttempts(env.Client, env.Clock, runbookOf(snapshot)), Upgrades: []manager.Kind{reconciler.Kind()},
-		Events: events, Metrics: drains,
+		Config:  func() config.NodeDrain { return cfg.NodeDrain },
+		Sources: []nodekeeper.Source{operator.UpgradeConfigSource(reconciler.Kind(), env.Clock, runbookOf(snapshot))},
+		Events:  events, Metrics: drains,
 	}
 	return []manager.Controller{reconciler.Controller(), keeper.Controller()}, nil
 }
