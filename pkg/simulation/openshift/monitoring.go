@@ -68,9 +68,6 @@ type Alertmanager struct {
 	silences []alertmanager.Silence
 }
 
-// NewAlertmanager returns an Alertmanager without silences.
-func NewAlertmanager(now clock.PassiveClock) *Alertmanager { return &Alertmanager{clock: now} }
-
 // Silences returns the silences that have all of these matchers, expired ones included.
 func (a *Alertmanager) Silences(_ context.Context, having ...alertmanager.Matcher) ([]alertmanager.Silence, error) {
 	if a.Err != nil {
