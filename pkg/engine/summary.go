@@ -139,16 +139,16 @@ func failure(book Runbook, conditions []history.StepCondition) *history.StepCond
 func (p *pass) deadline(step Step, c history.StepCondition) time.Time {
 	due := step.FailBy
 	if beforeCommit(p.book, p.record.Conditions, step) {
-		due = earliest(due, p.constraints.CommitBy)
+		due = Earliest(due, p.constraints.CommitBy)
 	}
 	if step.FailAfter > 0 && c.StartTime != nil {
-		due = earliest(due, c.StartTime.Add(step.FailAfter))
+		due = Earliest(due, c.StartTime.Add(step.FailAfter))
 	}
 	return due
 }
 
-// earliest returns the earlier of two times; zero means none.
-func earliest(a, b time.Time) time.Time {
+// Earliest returns the earlier of two times; zero means none.
+func Earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -89,7 +89,7 @@ func (s *scope[T]) reconcile(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 		next, err := s.finish(ctx)
-		return earliest(retry, next), err
+		return engine.Earliest(retry, next), err
 	case s.deleted():
 		return s.cancel(ctx)
 	case !s.record.InProgress() && s.obsolete == "":
@@ -160,9 +160,9 @@ func (s *scope[T]) reportPending(ctx context.Context, status summary) (time.Time
 	case s.record.Finished():
 		return s.finish(ctx)
 	case s.claimed: // it may have started: the lock stays
-		return earliest(retry, status.requeueAt()), nil
+		return engine.Earliest(retry, status.requeueAt()), nil
 	}
-	return earliest(retry, status.requeueAt()), s.release(ctx)
+	return engine.Earliest(retry, status.requeueAt()), s.release(ctx)
 }
 
 // confirm returns errStaleCache unless the cache has caught up with the API server: an attempt does
@@ -261,7 +261,7 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	if s.record.Finished() {
 		return s.finish(ctx)
 	}
-	next = earliest(next, retry)
+	next = engine.Earliest(next, retry)
 	if s.now.Before(s.upgradeAt) && s.upgradeAt.Before(next) {
 		next = s.upgradeAt
 	}
@@ -427,14 +427,6 @@ func (s *scope[T]) hasFinalizer() bool {
 }
 
 func (s *scope[T]) deleted() bool { return !s.obj.GetDeletionTimestamp().IsZero() }
-
-// earliest returns the earlier of two times; zero means none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
 
 // windowEnd returns the time by which the attempt must have commenced; zero means no limit.
 func (s *scope[T]) windowEnd() time.Time {

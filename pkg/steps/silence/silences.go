@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
 )
 
@@ -50,7 +51,7 @@ func (w Window) reconcile(ctx context.Context, now time.Time) (time.Time, error)
 		existing := unclaimed[at]
 		unclaimed = slices.Delete(unclaimed, at, at+1)
 		if remaining := existing.EndsAt.Sub(now); remaining > w.settings.Lease/2 && remaining <= w.settings.Lease {
-			until = earliest(until, existing.EndsAt)
+			until = engine.Earliest(until, existing.EndsAt)
 			continue
 		}
 		if err := w.upsert(ctx, now, existing); err != nil {
@@ -111,11 +112,4 @@ func (s *Silencer) expire(ctx context.Context, all []alertmanager.Silence) error
 // sameMatchers reports whether the matchers are the same, in any order.
 func sameMatchers(a, b []alertmanager.Matcher) bool {
 	return len(a) == len(b) && alertmanager.Silence{Matchers: a}.HasMatchers(b...) && alertmanager.Silence{Matchers: b}.HasMatchers(a...)
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
