@@ -21,6 +21,20 @@ const (
 	AcknowledgedAnnotation = "managedupgrade.appuio.io/acknowledged"
 )
 
+// The labels of the UpgradeJobs that an UpgradeConfig creates. The UpgradeConfig is their controller,
+// too; UpgradeJobs that users create with these labels are not its own.
+const (
+	// ConfigLabel is the UID of the UpgradeConfig.
+	ConfigLabel = "managedupgrade.appuio.io/upgrade-config"
+	// SlotLabel is the slot for which the UpgradeJob was created: the scheduled start in seconds
+	// since 1970, SlotVersionPrefix and a version for the rhythm UpdateAvailable, or
+	// SlotRunNowPrefix and a hash of the token for a request to run an upgrade now.
+	SlotLabel = "managedupgrade.appuio.io/slot"
+
+	SlotVersionPrefix = "version-"
+	SlotRunNowPrefix  = "run-now-"
+)
+
 // Finalizer is on an UpgradeJob while an attempt of its upgrade is in progress.
 const Finalizer = "managedupgrade.appuio.io/upgrade-in-progress"
 

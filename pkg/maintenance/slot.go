@@ -1,0 +1,105 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
+)
+
+// The reasons for which the UpgradeJob of an UpgradeConfig does not start.
+const (
+	// ReasonSuspended is that of an upgrade that schedule.suspend or a window suspends.
+	ReasonSuspended = "Suspended"
+	// ReasonRescheduled is that of an upgrade whose start the schedule does not select any more.
+	ReasonRescheduled = "Rescheduled"
+)
+
+// SuspendField names the field of an UpgradeConfig that suspends its upgrades.
+const SuspendField = "schedule.suspend"
+
+// Schedule returns the schedule of an UpgradeConfig. It selects no start if the UpgradeConfig has
+// no cron expression. The error names each invalid expression.
+func Schedule(spec *v1beta1.UpgradeConfigSchedule) (schedule.Schedule, error) {
+	if spec.Cron == "" {
+		return schedule.Schedule{}, nil
+	}
+	week, location := "", "UTC"
+	if spec.ISOWeek != nil {
+		week = *spec.ISOWeek
+	}
+	if spec.Location != "" {
+		location = spec.Location
+	}
+	return schedule.Parse(spec.Cron, week, location)
+}
+
+// IsSuspended reports whether schedule.suspend of an UpgradeConfig is set.
+func IsSuspended(cfg *v1beta1.UpgradeConfig) bool {
+	return cfg.Spec.Schedule.Suspend != nil && *cfg.Spec.Schedule.Suspend
+}
+
+// OwnerUID returns the UID of the UpgradeConfig that created an UpgradeJob for a slot; empty means
+// that a user created it.
+func OwnerUID(job *v1beta1.UpgradeJob) string {
+	owner := metav1.GetControllerOf(job)
+	if owner == nil || owner.Kind != "UpgradeConfig" || job.Labels[v1beta1.SlotLabel] == "" {
+		return ""
+	}
+	if group, _, _ := strings.Cut(owner.APIVersion, "/"); group != v1beta1.GroupVersion.Group {
+		return ""
+	}
+	return string(owner.UID)
+}
+
+// SuspendedJob returns why an attempt of an UpgradeJob that starts at that time must not start: the
+// reason ReasonSuspended or ReasonRescheduled, and a message; empty means that it may. The owner is
+// the UpgradeConfig that created the UpgradeJob; nil means that there is none. The windows are those
+// of the namespace.
+//
+// The schedule and schedule.suspend of the owner apply to the start of the slot only, neither to a
+// requested upgrade nor to a retry: those override them. Windows apply to every start.
+func SuspendedJob(job *v1beta1.UpgradeJob, owner *v1beta1.UpgradeConfig, windows []v1beta1.UpgradeSuspensionWindow, at time.Time) (reason, message string) {
+	if by, suspended := SuspendedBy(windows, job.Labels, at, SelectedJobs); suspended {
+		return ReasonSuspended, "suspended by " + by.String()
+	}
+	if owner == nil || OwnerUID(job) != string(owner.UID) {
+		return "", ""
+	}
+	if by, suspended := SuspendedBy(windows, owner.Labels, at, SelectedConfigs); suspended {
+		return ReasonSuspended, "suspended by " + by.String()
+	}
+	slot, err := Time(job.Spec.StartAfter)
+	if err != nil || !at.Equal(slot) || strings.HasPrefix(job.Labels[v1beta1.SlotLabel], v1beta1.SlotRunNowPrefix) {
+		return "", ""
+	}
+	if IsSuspended(owner) {
+		return ReasonSuspended, fmt.Sprintf("suspended by %s of UpgradeConfig %s", SuspendField, owner.Name)
+	}
+	if !selectsStart(owner, slot) {
+		return ReasonRescheduled, fmt.Sprintf("the schedule of UpgradeConfig %s does not select %s any more", owner.Name, slot.UTC().Format(time.RFC3339))
+	}
+	return "", ""
+}
+
+// selectsStart reports whether the present schedule of an UpgradeConfig selects a start. Without
+// cron, versions do, and the start of an UpgradeJob that exists is never moved. An invalid schedule
+// selects none.
+func selectsStart(cfg *v1beta1.UpgradeConfig, start time.Time) bool {
+	if cfg.Spec.Schedule.Cron == "" {
+		return true
+	}
+	cron, err := Schedule(&cfg.Spec.Schedule)
+	if err != nil {
+		return false
+	}
+	next, found := cron.Next(start.Add(-time.Nanosecond))
+	return found && next.Equal(start)
+}

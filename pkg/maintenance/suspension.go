@@ -1,0 +1,102 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// maxWindowReason bounds the reason of a window in a message, in bytes.
+const maxWindowReason = 200
+
+// Selected is the kind of object that a selector of an UpgradeSuspensionWindow selects.
+type Selected int
+
+const (
+	// SelectedConfigs are UpgradeConfigs, by configSelector.
+	SelectedConfigs Selected = iota
+	// SelectedJobs are UpgradeJobs, by jobSelector.
+	SelectedJobs
+)
+
+// Suspension is an UpgradeSuspensionWindow that suspends an upgrade.
+type Suspension struct {
+	// Window is the name of the UpgradeSuspensionWindow.
+	Window string
+	// Reason is the reason that its author gave; empty means none.
+	Reason string
+	// End is the first instant after the window.
+	End time.Time
+}
+
+// String returns the window with its end and its reason, for messages.
+func (s Suspension) String() string {
+	name := "UpgradeSuspensionWindow " + s.Window + " until " + s.End.UTC().Format(time.RFC3339)
+	return text.WithReason(name, text.Sanitize(s.Reason, maxWindowReason))
+}
+
+// SuspendedBy returns the window that suspends an upgrade that starts at that time, of an object
+// with these labels. Of several windows it returns the one that ends last. The windows are those of
+// the object's namespace. A window whose times are invalid contains no time; a window whose
+// selector is invalid selects all objects, since it cannot be known that it does not.
+func SuspendedBy(windows []v1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, at time.Time, kind Selected) (Suspension, bool) {
+	var last Suspension
+	found := false
+	for i := range windows {
+		window := &windows[i]
+		start, end, err := WindowTimes(window)
+		if err != nil || at.Before(start) || !at.Before(end) || !Selects(window, objectLabels, kind) {
+			continue
+		}
+		if !found || end.After(last.End) || end.Equal(last.End) && window.Name < last.Window {
+			last, found = Suspension{Window: window.Name, Reason: window.Spec.Reason, End: end}, true
+		}
+	}
+	return last, found
+}
+
+// WindowTimes returns the first instant of a window and the first instant after it. An error means
+// that the API server would not have accepted the window.
+func WindowTimes(window *v1beta1.UpgradeSuspensionWindow) (start, end time.Time, err error) {
+	if start, err = Time(window.Spec.Start); err != nil {
+		return time.Time{}, time.Time{}, fmt.Errorf("spec.start: %w", err)
+	}
+	if end, err = Time(window.Spec.End); err != nil {
+		return time.Time{}, time.Time{}, fmt.Errorf("spec.end: %w", err)
+	}
+	return start, end, nil
+}
+
+// Selects reports whether a window selects an object with these labels, at any time. An absent
+// selector selects none, an invalid one all.
+func Selects(window *v1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, kind Selected) bool {
+	selector := window.Spec.ConfigSelector
+	if kind == SelectedJobs {
+		selector = window.Spec.JobSelector
+	}
+	if selector == nil {
+		return false
+	}
+	parsed, err := Selector(selector)
+	return err != nil || parsed.Matches(labels.Set(objectLabels))
+}
+
+// Selector returns a selector of labels. An error means that it has a key, a value, or an operator
+// that is invalid.
+func Selector(selector *v1beta1.LabelSelector) (labels.Selector, error) {
+	parsed, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{
+		MatchLabels: selector.MatchLabels, MatchExpressions: selector.MatchExpressions,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading a label selector: %w", err)
+	}
+	return parsed, nil
+}
