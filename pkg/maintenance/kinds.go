@@ -1,0 +1,102 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+// UpgradeJobs declares the UpgradeJobs of these namespaces, as every controller caches them.
+func UpgradeJobs(namespaces []string) manager.Kind {
+	return manager.Kind{Object: &v1beta1.UpgradeJob{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMetadata}
+}
+
+// UpgradeConfigs declares the UpgradeConfigs of these namespaces, as every controller caches them.
+func UpgradeConfigs(namespaces []string) manager.Kind {
+	return manager.Kind{Object: &v1beta1.UpgradeConfig{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMetadata}
+}
+
+// UpgradeSuspensionWindows declares the UpgradeSuspensionWindows of these namespaces, as every
+// controller caches them.
+func UpgradeSuspensionWindows(namespaces []string) manager.Kind {
+	return manager.Kind{Object: &v1beta1.UpgradeSuspensionWindow{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMetadata}
+}
+
+// What is cached of the metadata of an object, in bytes and items. A label that is dropped makes
+// the object one that a selector by that label does not select.
+const (
+	maxCachedLabels = 16 << 10
+	maxCachedOwners = 4
+)
+
+// StripMetadata drops what no controller reads from the metadata of an object, before the object is
+// cached. Of the annotations it keeps the requests of users, each as its token, see RequestToken.
+func StripMetadata(obj any) (any, error) {
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		return obj, nil
+	}
+	var requests map[string]string
+	for _, key := range []string{v1beta1.RunNowAnnotation, v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation} {
+		if token := RequestToken(object, key); token != "" {
+			if requests == nil {
+				requests = map[string]string{}
+			}
+			requests[key] = token
+		}
+	}
+	object.SetAnnotations(requests)
+	object.SetGenerateName("")
+	object.SetSelfLink("")
+	object.SetManagedFields(nil)
+	object.SetLabels(cachedLabels(object.GetLabels()))
+	object.SetOwnerReferences(cachedOwners(object.GetOwnerReferences()))
+	var finalizers []string
+	if slices.Contains(object.GetFinalizers(), v1beta1.Finalizer) {
+		finalizers = []string{v1beta1.Finalizer}
+	}
+	object.SetFinalizers(finalizers)
+	return obj, nil
+}
+
+// cachedLabels returns the labels up to the limit, in the order of their keys.
+func cachedLabels(all map[string]string) map[string]string {
+	size := 0
+	for key, value := range all {
+		size += len(key) + len(value)
+	}
+	if size <= maxCachedLabels {
+		return all
+	}
+	some, size := map[string]string{}, 0
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if size += len(key) + len(all[key]); size > maxCachedLabels {
+			break
+		}
+		some[key] = all[key]
+	}
+	return some
+}
+
+// cachedOwners returns the owners up to the limit, the controller first.
+func cachedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
+	if len(all) == 0 {
+		return nil
+	}
+	rank := func(owner metav1.OwnerReference) int {
+		if owner.Controller != nil && *owner.Controller {
+			return 0
+		}
+		return 1
+	}
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b metav1.OwnerReference) int { return cmp.Compare(rank(a), rank(b)) })
+	return slices.Clone(sorted[:min(len(sorted), maxCachedOwners)])
+}
