@@ -16,7 +16,7 @@ import (
 const OwnAlerts = "ManagedUpgrade"
 
 var alertsCheck = Check{
-	Name: "alerts",
+	Name: NameAlerts,
 	Doc:  "Critical alerts are firing, or pending after an upgrade.",
 	Find: findAlerts,
 }

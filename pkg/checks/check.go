@@ -62,6 +62,14 @@ func Reads() []client.Object {
 	return kinds
 }
 
+// The names of the checks that an upgrade object may select.
+const (
+	NameOperators = "operators"
+	NamePools     = "pools"
+	NameQueries   = "queries"
+	NameAlerts    = "alerts"
+)
+
 // Names returns the names of the checks.
 func Names() []string {
 	var names []string

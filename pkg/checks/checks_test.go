@@ -130,6 +130,7 @@ type prometheus struct {
 	samples map[string]bool
 	err     error
 	queries int
+	custom  int
 }
 
 func (p *prometheus) CriticalAlerts(context.Context) ([]checks.Alert, error) {
@@ -138,6 +139,7 @@ func (p *prometheus) CriticalAlerts(context.Context) ([]checks.Alert, error) {
 }
 
 func (p *prometheus) HasSamples(_ context.Context, expression string) (bool, error) {
+	p.custom++
 	return p.samples[expression], p.err
 }
 
@@ -298,6 +300,15 @@ func TestFindings(t *testing.T) {
 		"a custom query with samples": {
 			samples: map[string]bool{"up == 0": true}, options: checks.Options{Queries: []string{"up == 0", "up == 2"}}, want: "custom queries with samples: up == 0",
 		},
+		"a degraded pool and a paused one, while only paused ones count": {
+			objects: []client.Object{
+				pool("master", func(p *mcfgv1.MachineConfigPool) {
+					p.Status.Conditions = append(p.Status.Conditions, mcfgv1.MachineConfigPoolCondition{Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue})
+				}),
+				pool("night", func(p *mcfgv1.MachineConfigPool) { p.Spec.Paused = true }),
+			},
+			options: checks.Options{PausedPoolsOnly: true}, want: "machine config pools paused: night",
+		},
 		"a check that is not run": {
 			alerts: []checks.Alert{{Name: "etcdDown"}}, options: checks.Options{SkipChecks: []string{"alerts"}},
 		},
@@ -355,6 +366,9 @@ func TestExclusion_without_effect_is_reported_and_blocks_nothing(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(healthyOperator("dns"))...)
 	report := checks.Runner{Reader: r, Live: r, Sources: sources(&prometheus{}), Options: checks.Options{ExcludeOperators: []string{"openshift-dns", "dsn"}}}.Run(t.Context(), noon)
+	if diff := cmp.Diff("exclusions that match no cluster operator: dsn", report.Notes()); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
 	if len(report.Findings) != 1 || report.Findings[0].Reason != "ExclusionUnused" || report.Findings[0].Description != "dsn" || !report.Healthy() {
 		t.Errorf("got %+v", report)
 	}
@@ -374,6 +388,53 @@ func TestObjectsShareQueries(t *testing.T) {
 	}
 	if p.queries != 1 {
 		t.Errorf("%d queries", p.queries)
+	}
+}
+
+// A source that does not respond costs the timeout of a few queries only.
+func TestCustomQueriesThatFail(t *testing.T) {
+	t.Parallel()
+	r, p := simulation.NewFakeClient(t), &prometheus{err: errors.New("no complete response in time")}
+	options := checks.Options{Checks: []string{checks.NameQueries}, Queries: []string{"a", "b", "c", "d", "e"}}
+	runner := checks.Runner{Reader: r, Live: r, Sources: sources(p), Options: options}
+	for range 2 {
+		report := runner.Run(t.Context(), noon)
+		if err := report.Error(); report.Healthy() || err == nil || !strings.Contains(err.Error(), "custom query c: no complete response in time") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if p.custom != 3 {
+		t.Errorf("%d queries", p.custom)
+	}
+}
+
+// However many different queries there are, each is sent at most once an interval.
+func TestManyCustomQueries(t *testing.T) {
+	t.Parallel()
+	const limit = 4096
+	r, p, clk := simulation.NewFakeClient(t), &prometheus{}, testingclock.NewFakePassiveClock(noon)
+	shared := &checks.Sources{Prometheus: p, Clock: clk, Interval: time.Minute}
+	runWith := func(first, count int) checks.Report {
+		options := checks.Options{Checks: []string{checks.NameQueries}}
+		for i := range count {
+			options.Queries = append(options.Queries, fmt.Sprintf("up == %d", first+i))
+		}
+		return checks.Runner{Reader: r, Live: r, Sources: shared, Options: options}.Run(t.Context(), noon)
+	}
+	for range 2 {
+		if report := runWith(0, limit); !report.Healthy() {
+			t.Fatalf("got %v", report.Error())
+		}
+	}
+	if report := runWith(limit, 1); report.Healthy() || report.Err == nil || !strings.Contains(report.Err.Error(), "more than 4096 different queries are in use") {
+		t.Errorf("one query too many: got %v", report.Err)
+	}
+	if p.custom != limit {
+		t.Errorf("%d queries are sent", p.custom)
+	}
+	clk.SetTime(noon.Add(3 * time.Minute))
+	if report := runWith(limit, 1); !report.Healthy() {
+		t.Errorf("once the others are unused: got %v", report.Error())
 	}
 }
 

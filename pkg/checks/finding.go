@@ -127,18 +127,21 @@ func anyBlocks(findings []Finding) bool {
 }
 
 // Message names every finding that blocks, grouped by summary, in the order of the findings.
-func Message(findings []Finding) string {
+func Message(findings []Finding) string { return joinFindings(findings, true) }
+
+// joinFindings names the findings that block, or those that do not, grouped by summary.
+func joinFindings(findings []Finding, blocking bool) string {
 	var messages []string
 	items := make([]string, 0, len(findings))
 	for i := range findings { // there may be thousands, of few summaries
 		summary := findings[i].Summary
-		blocks := func(f Finding) bool { return f.Level.Blocks() && f.Summary == summary }
-		if !blocks(findings[i]) || slices.ContainsFunc(findings[:i], blocks) {
+		listed := func(f Finding) bool { return f.Level.Blocks() == blocking && f.Summary == summary }
+		if !listed(findings[i]) || slices.ContainsFunc(findings[:i], listed) {
 			continue
 		}
 		items = items[:0]
 		for j := i; j < len(findings); j++ {
-			if blocks(findings[j]) {
+			if listed(findings[j]) {
 				items = append(items, findings[j].item())
 			}
 		}

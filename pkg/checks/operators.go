@@ -16,7 +16,7 @@ import (
 )
 
 var operatorsCheck = Check{
-	Name:  "operators",
+	Name:  NameOperators,
 	Doc:   "ClusterOperators are unavailable or degraded.",
 	Reads: []client.Object{&configv1.ClusterOperator{}},
 	Find:  findOperators,

@@ -29,6 +29,9 @@ type Options struct {
 	// ExcludeNodes are patterns of the names of nodes that do not count.
 	ExcludeNodes []string
 
+	// PausedPoolsOnly makes degraded machine config pools not count.
+	PausedPoolsOnly bool
+
 	// PDBNamespaces are patterns of the namespaces in which a PodDisruptionBudget that blocks
 	// evictions is a finding.
 	PDBNamespaces []string

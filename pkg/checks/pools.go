@@ -13,7 +13,7 @@ import (
 )
 
 var poolsCheck = Check{
-	Name:  "pools",
+	Name:  NamePools,
 	Doc:   "Machine config pools are degraded, or paused although they have machines.",
 	Reads: []client.Object{&mcfgv1.MachineConfigPool{}},
 	Find:  findPools,
@@ -27,7 +27,7 @@ func findPools(ctx context.Context, in Input) ([]Finding, error) {
 	}
 	var degraded, paused []Finding
 	for _, pool := range pools {
-		if pool.Degraded.IsTrue() {
+		if pool.Degraded.IsTrue() && !in.Options.PausedPoolsOnly {
 			f := poolFinding("PoolDegraded", "machine config pools degraded", pool)
 			f.Description = pool.Degraded.MessageOrReason()
 			degraded = append(degraded, f)

@@ -12,10 +12,14 @@ import (
 )
 
 var queriesCheck = Check{
-	Name: "queries",
+	Name: NameQueries,
 	Doc:  "The result of a custom query has samples.",
 	Find: findQueries,
 }
+
+// maxFailedQueries bounds how many queries of an upgrade object may fail before the rest is not sent:
+// a source that does not respond must not delay the pass by the timeout of each query.
+const maxFailedQueries = 3
 
 func findQueries(ctx context.Context, in Input) ([]Finding, error) {
 	var found []Finding
@@ -24,6 +28,9 @@ func findQueries(ctx context.Context, in Input) ([]Finding, error) {
 		samples, err := in.Sources.hasSamples(ctx, expression, func(outdated bool) bool { return in.urgent && !outdated })
 		if err != nil {
 			errs = append(errs, fmt.Errorf("custom query %s: %w", text.Excerpt(expression), err))
+			if len(errs) == maxFailedQueries {
+				break
+			}
 			continue
 		}
 		in.retry.wait(retryAfter(samples, in.urgent, samples.value))

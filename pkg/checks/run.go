@@ -29,6 +29,9 @@ func (r Report) Healthy() bool { return r.Err == nil && r.RetryAfter == 0 && !an
 // Message names every finding that blocks.
 func (r Report) Message() string { return Message(r.Findings) }
 
+// Notes names every finding that does not block, such as an exclusion that matches nothing.
+func (r Report) Notes() string { return joinFindings(r.Findings, false) }
+
 // Error returns the error with what was found in spite of it; nil means that all checks were
 // completed.
 func (r Report) Error() error {

@@ -5,7 +5,10 @@ package checks
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -79,7 +82,11 @@ func (s *Sources) hasSamples(ctx context.Context, expression string, urgent func
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return entry(&s.queries, expression).get(ctx, s, urgent, func(ctx context.Context) (bool, error) {
+	last, err := entry(&s.queries, hashKey(expression), s)
+	if err != nil {
+		return result[bool]{}, err
+	}
+	return last.get(ctx, s, urgent, func(ctx context.Context) (bool, error) {
 		return s.Prometheus.HasSamples(ctx, expression)
 	})
 }
@@ -102,21 +109,45 @@ func (s *Sources) overlappingPDBs(ctx context.Context, key string, find func(con
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := entry(&s.overlaps, key).get(ctx, s, nil, find)
+	last, err := entry(&s.overlaps, key, s)
+	if err != nil {
+		return nil, err
+	}
+	found, err := last.get(ctx, s, nil, find)
 	return found.value, err
 }
 
-// maxEntries bounds how many results are kept of each kind. Beyond that all of them are dropped.
-const maxEntries = 256
+// maxEntries bounds how many results are kept of each kind.
+const maxEntries = 4096
 
-func entry[T any](entries *map[string]*limited[T], key string) *limited[T] {
-	if *entries == nil || len(*entries) >= maxEntries && (*entries)[key] == nil {
+// errTooManyQueries means that a result could not be kept, so that its query would be sent too often.
+var errTooManyQueries = fmt.Errorf("more than %d different queries are in use", maxEntries)
+
+// entry returns the last result of a query. To make room, results are dropped whose query may be sent
+// at once anyway.
+func entry[T any](entries *map[string]*limited[T], key string, s *Sources) (*limited[T], error) {
+	if found := (*entries)[key]; found != nil {
+		return found, nil
+	}
+	if len(*entries) >= maxEntries {
+		now := s.Clock.Now()
+		maps.DeleteFunc(*entries, func(_ string, l *limited[T]) bool { return now.Sub(l.updated) >= maxCredit*s.Interval })
+	}
+	if len(*entries) >= maxEntries {
+		return nil, errTooManyQueries
+	}
+	if *entries == nil {
 		*entries = map[string]*limited[T]{}
 	}
-	if (*entries)[key] == nil {
-		(*entries)[key] = &limited[T]{}
-	}
-	return (*entries)[key]
+	added := &limited[T]{}
+	(*entries)[key] = added
+	return added, nil
+}
+
+// hashKey returns a short key of a long text.
+func hashKey(long string) string {
+	hash := sha256.Sum256([]byte(long))
+	return string(hash[:])
 }
 
 // maxResultAge is the age of the oldest result that opens a gate.

@@ -62,9 +62,10 @@ func (c *Client) CriticalAlerts(ctx context.Context) ([]checks.Alert, error) {
 	return alerts, nil
 }
 
-// HasSamples reports whether the result of an expression is a vector with samples.
+// HasSamples reports whether the result of an expression is a vector with samples. An expression
+// that is invalid, or of another type, is an error.
 func (c *Client) HasSamples(ctx context.Context, expression string) (bool, error) {
-	vector, err := c.query(ctx, expression)
+	vector, err := c.query(ctx, countQuery(expression))
 	if err != nil {
 		return false, fmt.Errorf("querying Prometheus: %w", err)
 	}

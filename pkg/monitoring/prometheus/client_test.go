@@ -359,8 +359,8 @@ func TestCriticalAlerts_request(t *testing.T) {
 		}
 	}
 	want := []request{
-		{"POST", "/prefix/api/v1/query", query, "Bearer first"},
-		{"POST", "/prefix/api/v1/query", query, "Bearer second"},
+		{"POST", "/prefix/api/v1/query", "count(\n" + query + "\n)", "Bearer first"},
+		{"POST", "/prefix/api/v1/query", "count(\n" + query + "\n)", "Bearer second"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

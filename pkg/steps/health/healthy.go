@@ -22,11 +22,11 @@ const outdatedMessage = "nothing is wrong, but alerts must be queried again befo
 func WaitUntilHealthy(runner checks.Runner, reason string) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		report := runner.Run(ctx, run.Now)
-		message := cmp.Or(report.Message(), outdatedMessage)
+		message := withNotes(cmp.Or(report.Message(), outdatedMessage), report)
 		timeout := runner.Options.Timeout
 		switch {
 		case report.Err == nil && report.Healthy():
-			return engine.Done("the cluster is healthy"), nil
+			return healthy(report), nil
 		case timeout > 0 && run.Now.Sub(run.Since) >= timeout:
 			return failUnlessConfirmedHealthy(ctx, runner, reason, report)
 		case report.Err != nil:
@@ -45,11 +45,24 @@ func failUnlessConfirmedHealthy(ctx context.Context, runner checks.Runner, reaso
 	case report.Err != nil:
 		return engine.Result{}, report.Error()
 	case message != "":
-		return engine.Fail(reason, "not healthy within %s: %s", runner.Options.Timeout, message), nil
+		return engine.Fail(reason, "not healthy within %s: %s", runner.Options.Timeout, withNotes(message, report)), nil
 	case report.RetryAfter > 0:
 		return engine.WaitFor(report.RetryAfter, reason, "%s", outdatedMessage), nil
 	}
-	return engine.Done("the cluster is healthy"), nil
+	return healthy(report), nil
+}
+
+// healthy is the result of a gate that opens. The message has what was found and does not block.
+func healthy(report checks.Report) engine.Result {
+	return engine.Done("%s", withNotes("the cluster is healthy", report))
+}
+
+// withNotes appends what was found and does not block.
+func withNotes(message string, report checks.Report) string {
+	if notes := report.Notes(); notes != "" {
+		message += "; " + notes
+	}
+	return message
 }
 
 // PreCheckHealth is WaitUntilHealthy ahead of time: it opens no gate, so a result of the last query
@@ -62,9 +75,9 @@ func PreCheckHealth(runner checks.Runner, reason string) engine.UpgradeStep {
 		case report.Err != nil:
 			return engine.Result{}, report.Error()
 		case message != "":
-			return engine.Wait(reason, "%s", message), nil
+			return engine.Wait(reason, "%s", withNotes(message, report)), nil
 		}
-		return engine.Done("the cluster is healthy"), nil
+		return healthy(report), nil
 	}
 }
 

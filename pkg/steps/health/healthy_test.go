@@ -403,3 +403,32 @@ func TestHealth_of_an_unhealthy_cache_is_confirmed(t *testing.T) {
 		})
 	}
 }
+
+// An exclusion that matches nothing is shown, whether the gate is closed or opens.
+func TestMessagesShowWhatDoesNotBlock(t *testing.T) {
+	t.Parallel()
+	const note = "; exclusions that match no cluster operator: dsn"
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		since   time.Duration
+		want    engine.Result
+	}{
+		"healthy":         {want: engine.Done("the cluster is healthy%s", note)},
+		"not healthy":     {objects: []client.Object{pool("night", true)}, want: engine.Wait("Unhealthy", "machine config pools paused: night%s", note)},
+		"not in the time": {objects: []client.Object{pool("night", true)}, since: time.Hour, want: engine.Fail("Unhealthy", "not healthy within 30m0s: machine config pools paused: night%s", note)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checked := runner(newCluster(t, tc.objects...), &checks.Sources{AlertsDisabled: true})
+			checked.Options.ExcludeOperators, checked.Options.Timeout = []string{"dsn"}, 30*time.Minute
+			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+			got, err := health.WaitUntilHealthy(checked, "Unhealthy")(t.Context(), engine.Run{Now: now, Since: now.Add(-tc.since)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
