@@ -1,8 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maintenance knows the API group managedupgrade.appuio.io: it converts the values of its
-// fields, and declares how its objects are cached. It reads no clock and no objects.
+// Package maintenance converts the values of the API group managedupgrade.appuio.io. It reads no
+// clock and no objects.
 package maintenance
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package maintenance
+package facts
 
 import (
 	"strings"
@@ -11,9 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-func TestStripMetadata(t *testing.T) {
+func TestStripMaintenance(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100<<10)
 	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
@@ -26,9 +27,9 @@ func TestStripMetadata(t *testing.T) {
 		},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 	}}
-	token := RequestToken(job, v1beta1.RetryAnnotation)
+	token := maintenance.RequestToken(job, v1beta1.RetryAnnotation)
 	for _, pass := range []string{"first", "second"} { // a transform may be applied again
-		if _, err := StripMetadata(job); err != nil {
+		if _, err := StripMaintenance(job); err != nil {
 			t.Fatal(err)
 		}
 		want := metav1.ObjectMeta{
@@ -42,7 +43,7 @@ func TestStripMetadata(t *testing.T) {
 			t.Errorf("metadata after the %s pass (-want +got):\n%s", pass, diff)
 		}
 	}
-	if got := RequestToken(job, v1beta1.RetryAnnotation); got != token || len(token) != 64 {
+	if got := maintenance.RequestToken(job, v1beta1.RetryAnnotation); got != token || len(token) != 64 {
 		t.Errorf("the token is %q after caching, want %q", got, token)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package maintenance
+package facts
 
 import (
 	"cmp"
@@ -11,23 +11,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // UpgradeJobs declares the UpgradeJobs of these namespaces, as every controller caches them.
 func UpgradeJobs(namespaces []string) manager.Kind {
-	return manager.Kind{Object: &v1beta1.UpgradeJob{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMetadata}
+	return manager.Kind{Object: &v1beta1.UpgradeJob{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
 // UpgradeConfigs declares the UpgradeConfigs of these namespaces, as every controller caches them.
 func UpgradeConfigs(namespaces []string) manager.Kind {
-	return manager.Kind{Object: &v1beta1.UpgradeConfig{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMetadata}
+	return manager.Kind{Object: &v1beta1.UpgradeConfig{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
 // UpgradeSuspensionWindows declares the UpgradeSuspensionWindows of these namespaces, as every
 // controller caches them.
 func UpgradeSuspensionWindows(namespaces []string) manager.Kind {
-	return manager.Kind{Object: &v1beta1.UpgradeSuspensionWindow{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMetadata}
+	return manager.Kind{Object: &v1beta1.UpgradeSuspensionWindow{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
 // What is cached of the metadata of an object, in bytes and items. A label that is dropped makes
@@ -37,16 +38,16 @@ const (
 	maxCachedOwners = 4
 )
 
-// StripMetadata drops what no controller reads from the metadata of an object, before the object is
-// cached. Of the annotations it keeps the requests of users, each as its token, see RequestToken.
-func StripMetadata(obj any) (any, error) {
+// StripMaintenance drops what no controller reads from the metadata of an object, before the object is
+// cached. Of the annotations it keeps the requests of users, each as its token, see maintenance.RequestToken.
+func StripMaintenance(obj any) (any, error) {
 	object, ok := obj.(metav1.Object)
 	if !ok {
 		return obj, nil
 	}
 	var requests map[string]string
 	for _, key := range []string{v1beta1.RunNowAnnotation, v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation} {
-		if token := RequestToken(object, key); token != "" {
+		if token := maintenance.RequestToken(object, key); token != "" {
 			if requests == nil {
 				requests = map[string]string{}
 			}
