@@ -36,7 +36,7 @@ type stepSet struct {
 
 func newStepSet(t Deps, cfg *v1alpha1.UpgradeConfig) stepSet {
 	s := stepSet{Deps: t, target: target(cfg), attempt: t.newAttempt(cfg)}
-	s.updateAvailable = controlplane.UpdateAvailableInChannel(t.Client, s.target, s.attempt.channels)
+	s.updateAvailable = controlplane.UpdateAvailable(t.Client, s.target, s.attempt.channels)
 	s.channel = engine.KeepAlive{Name: "Channel", Renew: controlplane.KeepChannel(t.Client, s.target, s.attempt.channels)}
 	s.noOtherUpdate = controlplane.NoOtherUpdate(t.Client, s.target)
 	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
@@ -252,7 +252,7 @@ func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
 	return engine.Step{
 		Name:      "AllWorkerNodesUpgraded",
 		Doc:       "Waits until all machine config pools are at the version.",
-		Do:        pools.WaitUntilUpdatedWithDrains(s.Client, s.drains()),
+		Do:        pools.WaitUntilUpdated(s.Client, s.drains()),
 		Gates:     []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		KeepAlive: []engine.KeepAlive{{Name: "WorkersSilence", Renew: s.workers.KeepAlive()}},
 		Milestone: engine.MilestoneWorkersUpgraded,

@@ -16,15 +16,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// UpdateAvailable waits until the target is offered, see Available.
-func UpdateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
-	return UpdateAvailableInChannel(r, target, nil)
-}
-
-// UpdateAvailableInChannel is UpdateAvailable for a spec that may request another channel by now. The
-// requested channels are those that this attempt has requested so far. The step waits until
-// KeepChannel has set the last one and the cluster version operator has observed it.
-func UpdateAvailableInChannel(r client.Reader, target clusterstate.Target, requested []string) engine.UpgradeStep {
+// UpdateAvailable waits until the target is offered, see Available. The spec may request another
+// channel by now: the requested channels are those that this attempt has requested so far; nil means
+// that the channel cannot change. The step waits until KeepChannel has set the last one and the
+// cluster version operator has observed it.
+func UpdateAvailable(r client.Reader, target clusterstate.Target, requested []string) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, r)
 		switch {

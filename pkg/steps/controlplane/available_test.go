@@ -79,7 +79,7 @@ var availableCases = map[string]testCase{
 
 func TestOffered(t *testing.T) {
 	t.Parallel()
-	runCases(t, availableCases, withReader(controlplane.UpdateAvailable))
+	runCases(t, availableCases, withReader(updateAvailable))
 }
 
 // channelCases are shared by the pre-check and the step that sets the channel: nothing is to be

@@ -220,7 +220,7 @@ func TestCommence(t *testing.T) {
 	r := testCluster(t, nil, at())
 	healthy := false
 	parts := []engine.UpgradeStep{
-		controlplane.WaitUntilAccepted(r, target), controlplane.UpdateAvailable(r, target), controlplane.Upgradeable(r, target),
+		controlplane.WaitUntilAccepted(r, target), controlplane.UpdateAvailable(r, target, nil), controlplane.Upgradeable(r, target),
 		func(context.Context, engine.Run) (engine.Result, error) {
 			if !healthy {
 				return engine.Wait("ClusterUnhealthy", "an operator is degraded"), nil

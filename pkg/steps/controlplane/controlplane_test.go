@@ -216,7 +216,7 @@ func TestSteps_return_read_errors(t *testing.T) {
 	steps := map[string]engine.UpgradeStep{
 		"Pinned":      controlplane.SetChannel(r, target),
 		"Offerable":   controlplane.PreCheckUpdateAvailable(r, target),
-		"Offered":     controlplane.UpdateAvailable(r, target),
+		"Offered":     controlplane.UpdateAvailable(r, target, nil),
 		"Undisturbed": controlplane.NoOtherUpdate(r, target),
 		"Upgradeable": controlplane.Upgradeable(r, target),
 		"Accepted":    controlplane.WaitUntilAccepted(r, target),
@@ -255,7 +255,7 @@ func TestSteps_with_an_empty_ClusterVersion(t *testing.T) {
 	}
 	for name, step := range map[string]func(client.Client, clusterstate.Target) engine.UpgradeStep{
 		"Pinned":    controlplane.SetChannel,
-		"Offered":   withReader(controlplane.UpdateAvailable),
+		"Offered":   withReader(updateAvailable),
 		"Accepted":  withReader(controlplane.WaitUntilAccepted),
 		"Upgraded":  withLiveReader(controlplane.WaitUntilUpgraded),
 		"StillOurs": withLiveReader(controlplane.NotSuperseded),
@@ -294,6 +294,11 @@ func request(c client.Client, to clusterstate.Target) engine.UpgradeStep {
 // withReader adapts a step that only needs a reader.
 func withReader(step func(client.Reader, clusterstate.Target) engine.UpgradeStep) func(client.Client, clusterstate.Target) engine.UpgradeStep {
 	return func(c client.Client, to clusterstate.Target) engine.UpgradeStep { return step(c, to) }
+}
+
+// updateAvailable is UpdateAvailable for a channel that does not change.
+func updateAvailable(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
+	return controlplane.UpdateAvailable(r, target, nil)
 }
 
 // withLiveReader adapts a step that confirms with a live reader before it ends the upgrade.

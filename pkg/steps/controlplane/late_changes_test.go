@@ -42,7 +42,7 @@ func TestKeepChannel(t *testing.T) {
 	})
 }
 
-func TestUpdateAvailableInChannel(t *testing.T) {
+func TestUpdateAvailable_in_another_channel(t *testing.T) {
 	t.Parallel()
 	available := stepResult{Outcome: "done", Reason: "Done", Message: "4.4.6 is offered in channel fast-4.4"}
 	runCases(t, map[string]testCase{
@@ -66,7 +66,7 @@ func TestUpdateAvailableInChannel(t *testing.T) {
 			Message: "another client has changed the channel from fast-4.4; 4.4.6 is not offered in channel candidate-4.4, which offers no update",
 		}},
 	}, func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
-		return controlplane.UpdateAvailableInChannel(c, to, requested)
+		return controlplane.UpdateAvailable(c, to, requested)
 	})
 }
 

@@ -33,7 +33,7 @@ func (shopPods) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-func TestWaitUntilUpdatedWithDrains(t *testing.T) {
+func TestWaitUntilUpdated_with_drains(t *testing.T) {
 	t.Parallel()
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"},
@@ -78,7 +78,7 @@ func TestWaitUntilUpdatedWithDrains(t *testing.T) {
 			r := simulation.NewFakeClient(t, objects...)
 			drains := checks.Drains{Reader: r, Live: shopPods{}, TimeOut: 20 * time.Minute, PDBTimeout: 2 * time.Hour, Explanations: &checks.DrainExplanations{}}
 			run := engine.Run{Started: noon.Add(-time.Hour), Since: noon.Time, Now: noon.Add(tc.after)}
-			got, err := pools.WaitUntilUpdatedWithDrains(r, drains)(t.Context(), run)
+			got, err := pools.WaitUntilUpdated(r, drains)(t.Context(), run)
 			if err != nil || got != tc.want {
 				t.Errorf("got %v, %v (-want +got):\n%s", got, err, cmp.Diff(tc.want.Message(), got.Message()))
 			}

@@ -15,14 +15,9 @@ import (
 )
 
 // WaitUntilUpdated waits until the machines of every machine config pool have the configuration of
-// the installed release, see checks.GetRollout.
-func WaitUntilUpdated(r client.Reader) engine.UpgradeStep {
-	return WaitUntilUpdatedWithDrains(r, checks.Drains{})
-}
-
-// WaitUntilUpdatedWithDrains is WaitUntilUpdated with a message that explains what holds the drains
-// that take long.
-func WaitUntilUpdatedWithDrains(r client.Reader, drains checks.Drains) engine.UpgradeStep {
+// the installed release, see checks.GetRollout. Its message explains what holds the drains that take
+// long; the zero Drains explains none.
+func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		rollout, err := checks.GetRollout(ctx, r)
 		switch {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
@@ -252,7 +253,7 @@ func TestUpdated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := simulation.NewFakeClient(t, tc.objects...)
-			got, err := pools.WaitUntilUpdated(r)(t.Context(), engine.Run{})
+			got, err := pools.WaitUntilUpdated(r, checks.Drains{})(t.Context(), engine.Run{})
 			if err != nil || got != tc.want {
 				t.Errorf("got %s, %v; (-want +got):\n%s", got.Reason(), err, cmp.Diff(tc.want.Message(), got.Message()))
 			}
@@ -280,7 +281,7 @@ func TestMessages_are_bounded(t *testing.T) {
 				node(name, fmt.Sprintf("%s-busy-%d", name, i), machineConfigState(nonsense, nonsense)))
 		}
 	}
-	got, err := pools.WaitUntilUpdated(simulation.NewFakeClient(t, all...))(t.Context(), engine.Run{})
+	got, err := pools.WaitUntilUpdated(simulation.NewFakeClient(t, all...), checks.Drains{})(t.Context(), engine.Run{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,7 @@ func TestPools_that_cannot_be_read_are_an_error(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := simulation.WithReadErrors(simulation.NewFakeClient(t, version(), operator("4.4.6", "False"), pool("worker", updating)), broken, fails)
-			result, err := pools.WaitUntilUpdated(r)(t.Context(), engine.Run{})
+			result, err := pools.WaitUntilUpdated(r, checks.Drains{})(t.Context(), engine.Run{})
 			if !errors.Is(err, broken) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, %v", result, err)
 			}
