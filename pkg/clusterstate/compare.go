@@ -89,6 +89,12 @@ func (v Version) ChangeTo(target Target) (ChangeType, error) {
 	return change, nil
 }
 
+// ValidateVersion returns an error that names the version if it is malformed.
+func ValidateVersion(version string) error {
+	_, err := parse(version)
+	return err
+}
+
 func parse(version string) (semver.Version, error) {
 	v, err := semver.Parse(version)
 	if err != nil {

@@ -96,3 +96,24 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
+
+func TestValidateVersion(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		version string
+		valid   bool
+	}{
+		"release":              {"4.20.6", true},
+		"candidate":            {"4.20.0-rc.1", true},
+		"leading v":            {"v4.20.6", false},
+		"without a patch part": {"4.20", false},
+		"empty":                {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := clusterstate.ValidateVersion(tc.version); (err == nil) != tc.valid {
+				t.Errorf("got %v, want valid %t", err, tc.valid)
+			}
+		})
+	}
+}

@@ -152,7 +152,7 @@ func (k kind) Observe(ctx context.Context, cfg *v1alpha1.UpgradeConfig, record h
 	if record.Version == cfg.Spec.Desired.Version {
 		target.Image = cfg.Spec.Desired.Image
 	}
-	if _, err := clusterstate.CompareVersions(record.Version, record.Version); err != nil {
+	if err := clusterstate.ValidateVersion(record.Version); err != nil {
 		seen.Reason, seen.Message = reasonInvalidVersion, fmt.Sprintf("spec.desired.version: %v", err)
 		return seen, nil
 	}
