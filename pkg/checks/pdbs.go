@@ -97,7 +97,7 @@ func guardingByNamespace(pdbs []clusterstate.PDB) [][]clusterstate.PDB {
 type pdbPair [2]clusterstate.PDB
 
 // comparePairs returns the pairs that overlap by their selectors alone; false means that only the
-// pods can tell.
+// pods show it.
 func comparePairs(pdbs []clusterstate.PDB) (pairs []pdbPair, decided bool) {
 	if len(pdbs) > maxCompared {
 		return nil, false

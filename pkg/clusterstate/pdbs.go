@@ -50,7 +50,7 @@ func (b PDB) Selector() string { return b.selector.String() }
 type Overlap int
 
 const (
-	// OverlapUnknown means that only the pods can tell.
+	// OverlapUnknown means that only the pods show it.
 	OverlapUnknown Overlap = iota
 	// OverlapNever means that no pod can match both selectors.
 	OverlapNever

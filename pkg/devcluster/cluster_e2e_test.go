@@ -114,7 +114,7 @@ func TestCluster_version_operator(t *testing.T) {
 	patch(t, cluster, `{"spec":{"channel":"stable-4.21"}}`)
 	await(t, cluster, "another channel offers other versions", func(v *configv1.ClusterVersion) bool { return offered(v) == "4.21.0" })
 	patch(t, cluster, `{"spec":{"channel":"stable-4.99"}}`)
-	await(t, cluster, "an unknown channel is told of", condition("RetrievedUpdates", "False", "VersionNotFound"))
+	await(t, cluster, "an unknown channel is reported", condition("RetrievedUpdates", "False", "VersionNotFound"))
 	patch(t, cluster, `{"spec":{"channel":"stable-4.20"}}`)
 	await(t, cluster, "the first channel offers what it did", condition("RetrievedUpdates", "True", ""))
 

@@ -126,7 +126,7 @@ func TestDeadline_fails_with_the_reason_of_the_wait(t *testing.T) {
 		want string
 	}{
 		"specific reason":   {engine.Wait("TargetRefused", "no such release"), "Commit False TargetRefused"},
-		"unspecific reason": {engine.Wait("Requested", "asked for it"), "Commit False WindowMissed"},
+		"unspecific reason": {engine.Wait("Requested", "requested it"), "Commit False WindowMissed"},
 		"no reason":         {engine.Result{}, "Commit False WindowMissed"},
 		"another reason":    {engine.Wait("Unhealthy", "etcd is degraded"), "Commit False WindowMissed"},
 	} {
@@ -201,7 +201,7 @@ func TestHold_affects_steps_before_the_commit_only(t *testing.T) {
 func TestHold_does_not_affect_what_is_reached(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
-	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
+	s.setResult("Commit", engine.Wait("Requested", "requested it"))
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestCancel_aborts_before_the_commit_only(t *testing.T) {
 func TestCancel_checks_first_whether_it_is_too_late(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
-	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
+	s.setResult("Commit", engine.Wait("Requested", "requested it"))
 	if _, err := w.pass(); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (c *cluster) runbook() engine.Runbook {
 	notification := func(what string) engine.UpgradeStep {
 		return func(context.Context, engine.Run) (engine.Result, error) {
 			c.notify(what)
-			return engine.Done("told"), nil
+			return engine.Done("sent"), nil
 		}
 	}
 	healthy := func(context.Context, engine.Run) (engine.Result, error) {
@@ -147,7 +147,7 @@ func (c *cluster) commence(context.Context, engine.Run) (engine.Result, error) {
 		})
 	}
 	if !c.Accepted {
-		return engine.Wait("Requested", "asked for %s", target), nil
+		return engine.Wait("Requested", "requested %s", target), nil
 	}
 	return engine.Done("%s was accepted", target), nil
 }

@@ -132,7 +132,7 @@ func TestDeadline_retries_errors_of_Reached(t *testing.T) {
 	for so, want := range map[bool]string{true: "Commit True Done", false: "Commit False WindowMissed"} {
 		w, s := newScript(t, "First", "Commit")
 		s.CommitBy = noon.Add(10 * time.Minute)
-		s.setResult("Commit", engine.Wait("Requested", "asked for it"))
+		s.setResult("Commit", engine.Wait("Requested", "requested it"))
 		calls := 0
 		s.reached["Commit"] = func() (bool, error) {
 			if w.clock.Now().Before(s.CommitBy) { // called because the record is empty

@@ -170,7 +170,7 @@ func TestWaitFor_requests_an_earlier_pass(t *testing.T) {
 func TestOnTransition_is_called_with_what_was_saved(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit", "Last")
-	s.setResult("Commit", engine.Wait("Requested", "asked for it"))
+	s.setResult("Commit", engine.Wait("Requested", "requested it"))
 	next, err := w.pass()
 	if err != nil {
 		t.Fatal(err)

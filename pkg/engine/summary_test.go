@@ -16,7 +16,7 @@ import (
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	wait := engine.Wait("NotYet", "a while")
-	type told struct {
+	type summarized struct {
 		State            engine.State
 		Committed, Over  bool
 		Current, Failure string
@@ -27,67 +27,67 @@ func TestSummarize(t *testing.T) {
 		set   func(s *script)
 		look  bool          // whether a pass was made
 		later time.Duration // after it
-		want  told
+		want  summarized
 	}{
 		"before anything": {
-			want: told{State: engine.Idle, Deadline: 30 * time.Minute},
+			want: summarized{State: engine.Idle, Deadline: 30 * time.Minute},
 		},
 		"before the commit": {
 			set: func(s *script) { s.setResult("First", wait) }, look: true,
-			want: told{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
+			want: summarized{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
 		},
 		"in a step with a deadline before the end of the window": {
 			set: func(s *script) { s.setResult("First", wait); s.at("First").FailAfter = 10 * time.Minute }, look: true,
-			want: told{State: engine.Running, Current: "First", Deadline: 10 * time.Minute},
+			want: summarized{State: engine.Running, Current: "First", Deadline: 10 * time.Minute},
 		},
 		"in a step with a deadline after the end of the window": {
 			set: func(s *script) { s.setResult("First", wait); s.at("First").FailAfter = time.Hour }, look: true,
-			want: told{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
+			want: summarized{State: engine.Running, Current: "First", Deadline: 30 * time.Minute},
 		},
 		"at the commit": {
 			set: func(s *script) { s.setResult("Commit", wait) }, look: true,
-			want: told{State: engine.Running, Current: "Commit", Deadline: 30 * time.Minute},
+			want: summarized{State: engine.Running, Current: "Commit", Deadline: 30 * time.Minute},
 		},
 		"after the commit": {
 			set: func(s *script) { s.setResult("Last", wait) }, look: true,
-			want: told{State: engine.Running, Committed: true, Current: "Last"},
+			want: summarized{State: engine.Running, Committed: true, Current: "Last"},
 		},
 		"after a commit that was skipped": {
 			set: func(s *script) {
 				s.setResult("Commit", engine.Skip("AlreadySo", "it is so"))
 				s.setResult("Last", wait)
 			}, look: true,
-			want: told{State: engine.Running, Committed: true, Current: "Last"},
+			want: summarized{State: engine.Running, Committed: true, Current: "Last"},
 		},
 		"in a slow step": {
 			set: func(s *script) { s.setResult("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour,
-			want: told{State: engine.Running, Committed: true, Current: "Last", Slow: true},
+			want: summarized{State: engine.Running, Committed: true, Current: "Last", Slow: true},
 		},
 		"in a step that is not slow": {
 			set: func(s *script) { s.setResult("Last", wait); s.at("Last").SlowAfter = time.Hour }, look: true, later: time.Hour - time.Second,
-			want: told{State: engine.Running, Committed: true, Current: "Last"},
+			want: summarized{State: engine.Running, Committed: true, Current: "Last"},
 		},
 		"in a step without a limit": {
 			set: func(s *script) { s.setResult("Last", wait) }, look: true, later: 1000 * time.Hour,
-			want: told{State: engine.Running, Committed: true, Current: "Last"},
+			want: summarized{State: engine.Running, Committed: true, Current: "Last"},
 		},
 		"finished": {
-			look: true, want: told{State: engine.Succeeded, Committed: true, Over: true},
+			look: true, want: summarized{State: engine.Succeeded, Committed: true, Over: true},
 		},
 		"during the cleanup": {
 			set: func(s *script) {
 				s.setResult("Commit", engine.Fail("Broken", "it is broken"))
 				s.setResult("LastCleaned", wait)
 			}, look: true,
-			want: told{State: engine.CleaningUp, Current: "LastCleaned", Failure: "Commit"},
+			want: summarized{State: engine.CleaningUp, Current: "LastCleaned", Failure: "Commit"},
 		},
 		"aborted and cleaned up": {
 			set: func(s *script) { s.setResult("First", engine.Fail("Broken", "it is broken")) }, look: true,
-			want: told{State: engine.Failed, Over: true, Failure: "First"},
+			want: summarized{State: engine.Failed, Over: true, Failure: "First"},
 		},
 		"aborted after the commit": {
 			set: func(s *script) { s.setResult("Last", engine.Fail("Broken", "it is broken")) }, look: true,
-			want: told{State: engine.Failed, Over: true, Committed: true, Failure: "Last"},
+			want: summarized{State: engine.Failed, Over: true, Committed: true, Failure: "Last"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestSummarize(t *testing.T) {
 			}
 			record := w.store.load()
 			summary := engine.Summarize(s.book(), record, w.clock.Now().Add(tc.later), s.Constraints)
-			got := told{State: summary.State, Committed: summary.Committed, Over: summary.Finished(), Slow: summary.Stalled}
+			got := summarized{State: summary.State, Committed: summary.Committed, Over: summary.Finished(), Slow: summary.Stalled}
 			if summary.Current != nil {
 				got.Current = summary.Current.Type
 			}

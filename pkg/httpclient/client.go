@@ -58,7 +58,7 @@ func ValidPort(u *url.URL) bool {
 	return u.Port() == "" || err == nil && port > 0
 }
 
-// New returns a client, or an error that tells what the URL must be. It sends no request and reads
+// New returns a client, or an error that states what the URL must be. It sends no request and reads
 // no file.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)

@@ -18,7 +18,7 @@ import (
 // or resume.
 func (s *scope[T]) pendingReason(ctx context.Context) *summary {
 	if !s.plan.Known {
-		if s.claimed { // it may have commenced, and this release cannot tell
+		if s.claimed { // it may have commenced, which this release cannot determine
 			return s.unknownTypeStatus()
 		}
 		return s.rejectedStatus(reasonUnknownType, s.plan.Unknown)

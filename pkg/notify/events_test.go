@@ -110,11 +110,11 @@ func TestEvents_follow_the_order_of_the_record(t *testing.T) {
 	r := newReceiver(t)
 	publishSteps(t, r.events(), upgrade("4.4.6", 1))
 	if diff := cmp.Diff(published, r.messages()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("published (-want +got):\n%s", diff)
 	}
 	first := r.arrived[0]
 	if diff := cmp.Diff(subject, first.InvolvedObject); diff != "" {
-		t.Errorf("told about (-want +got):\n%s", diff)
+		t.Errorf("objects of the Events (-want +got):\n%s", diff)
 	}
 	at := metav1.NewTime(noon)
 	if first.Namespace != subject.Namespace || first.Source.Component != notify.Component || first.Count != 1 ||
@@ -144,13 +144,13 @@ func TestEvents_are_not_repeated(t *testing.T) {
 		t.Errorf("%d requests for another message", r.tries-tries)
 	}
 
-	t.Log("after a crash the ids are the same, and what exists already counts as told")
+	t.Log("after a crash the ids are the same, and what exists already counts as published")
 	publishSteps(t, r.events(), upgrade("4.4.6", 1))
 	if diff := cmp.Diff(published, r.messages()); diff != "" {
-		t.Errorf("told after a crash (-want +got):\n%s", diff)
+		t.Errorf("published after a crash (-want +got):\n%s", diff)
 	}
 
-	t.Log("what is forgotten is asked for again, and is there already")
+	t.Log("what is forgotten is published again and exists already")
 	events.Reset(string(subject.UID))
 	tries = r.tries
 	publishSteps(t, events, upgrade("4.4.6", 1))
@@ -186,7 +186,7 @@ func TestEvents_of_new_steps_are_published(t *testing.T) {
 	record.Conditions[4] = history.StepCondition{Type: "Waiting", Status: metav1.ConditionTrue, Reason: engine.ReasonDone, Message: "3 of 3", CompleteTime: new(metav1.NewTime(noon))}
 	publishSteps(t, events, record)
 	if diff := cmp.Diff(append(published[:len(published):len(published)], "Normal StepDone Waiting: 3 of 3 (upgrade to 4.4.6)"), r.messages()); diff != "" {
-		t.Errorf("told of a step that went on (-want +got):\n%s", diff)
+		t.Errorf("published about a step that continued (-want +got):\n%s", diff)
 	}
 }
 
@@ -201,12 +201,12 @@ func TestEvents_that_failed_are_published_later_in_order(t *testing.T) {
 			t.Errorf("got %v, want to hear which event could not be written", err)
 		}
 		if diff := cmp.Diff(published[:lost], r.messages()[:len(r.arrived):len(r.arrived)], cmp.Transformer("nil", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
-			t.Errorf("told before one that was lost (-want +got):\n%s", diff)
+			t.Errorf("published before one that was lost (-want +got):\n%s", diff)
 		}
 		r.down = nil
 		publishSteps(t, events, upgrade("4.4.6", 1))
 		if diff := cmp.Diff(published, r.messages()); diff != "" {
-			t.Errorf("told in the end (-want +got):\n%s", diff)
+			t.Errorf("published in the end (-want +got):\n%s", diff)
 		}
 	}
 }

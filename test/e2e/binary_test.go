@@ -322,7 +322,7 @@ func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitUntil(t, "the second replica leads", func(ctx context.Context) bool { h := holder(ctx); return h != "" && h != leader })
-	waitUntil(t, "the change of leaders is told in an Event", func(ctx context.Context) bool {
+	waitUntil(t, "the change of leaders is published as an Event", func(ctx context.Context) bool {
 		var events corev1.EventList
 		if err := server.client.List(ctx, &events, client.InNamespace(home)); err != nil {
 			return false

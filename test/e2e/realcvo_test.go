@@ -113,7 +113,7 @@ func TestRealClusterVersionOperator(t *testing.T) {
 				t.Errorf("%q does not have the error of the release", message)
 			}
 			j.waitForEnd(t, config, history.PhaseFailed, "TargetRefused")
-			j.checkInstalled(t, "4.20.7", 2) // asked for, and withdrawn
+			j.checkInstalled(t, "4.20.7", 2) // requested, and withdrawn
 			if desired := j.version(t).Spec.DesiredUpdate; desired != nil && desired.Version != "4.20.7" {
 				t.Errorf("%s is still requested", desired.Version)
 			}

@@ -31,7 +31,7 @@ func BenchmarkForcing(b *testing.B) {
 	for _, podsEach := range []int{1, 5} {
 		b.Run(fmt.Sprintf("100 nodes with %d such pods each", podsEach), func(b *testing.B) {
 			b.Log("Method: one process watches all pods. A sample is the time from a node's deadline (PDBForceDrainTimeout after its drain was first seen) to the event that shows" +
-				" one of its pods deleted; each pod was refused by the Eviction API before, and its force told by two Events.")
+				" one of its pods deleted; each pod was refused by the Eviction API before, and two Events were published about its deletion.")
 			for b.Loop() {
 				delays, requests := measureForcing(b, 100, podsEach)
 				b.ReportMetric(0, "ns/op") // is of no interest

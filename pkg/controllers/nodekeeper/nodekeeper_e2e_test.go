@@ -441,19 +441,19 @@ func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 		k.triggerReconcile()
 	}
 	if requests := k.requests.reset(); len(requests) > 0 {
-		t.Errorf("before the first deadline it asked for %q", requests)
+		t.Errorf("requests before the first deadline: %q", requests)
 	}
 	k.clock.advance(46 * time.Minute)
 	k.triggerReconcile()
 	k.waitForPods(node, "all/unlabelled expression/guarded guarded/guarded overlap/guarded "+stays)
 	k.waitForPods(dead, "free/hung†")
 	if events := k.events("DrainForced"); len(events) > 0 {
-		t.Errorf("evictions are no force, and yet these were told of: %v", events)
+		t.Errorf("evictions are not forced, but Events were published: %v", events)
 	}
 
 	k.clock.advance(5 * time.Minute) // evicted pods should have ended
 	k.triggerReconcile()
-	k.eventually("what keeps a pod is told", func() string {
+	k.eventually("what keeps a pod is published", func() string {
 		return gocmp.Diff(map[string]int{"Pod kept": 1, "Pod platform": 1, "Node edge-0": 2, "Pod hung": 1, "Node edge-1": 1}, k.events("DrainBlocked"))
 	})
 	k.waitForPods(dead, "free/hung†") // its node is not ready
@@ -466,7 +466,7 @@ func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 	k.clock.advance(70 * time.Minute)
 	k.triggerReconcile()
 	k.waitForPods(node, stays)
-	k.eventually("each force is told", func() string {
+	k.eventually("each forced pod is published", func() string {
 		return gocmp.Diff(map[string]int{"Pod guarded": 3, "Pod unlabelled": 1, "Node edge-0": 4}, k.events("DrainForced"))
 	})
 	if diff := gocmp.Diff(map[string]float64{
@@ -477,7 +477,7 @@ func TestDrain_with_the_real_Eviction_API(t *testing.T) {
 
 	for _, request := range k.requests.reset() {
 		if strings.HasPrefix(request, "GET") && !strings.HasPrefix(request, "GET /api/v1/nodes/edge-") && !strings.HasPrefix(request, "GET /api/v1/pods spec.nodeName=edge-") {
-			t.Errorf("it asked for more than it had to: %s", request)
+			t.Errorf("a request that is not needed: %s", request)
 		}
 	}
 

@@ -166,11 +166,11 @@ func TestAlert_fires_and_is_resolved(t *testing.T) {
 		})
 	}
 	expect(t, "what fires then", []string{"Fire critical", "Fire warning", "Smoke warning", "Watchdog none"}, firingAlerts(t, running))
-	eventually(t, "what Alertmanager was told", []string{"Fire", "Fire", "Smoke", "Watchdog"}, func() []string { return known(t, running) })
+	eventually(t, "what Alertmanager received", []string{"Fire", "Fire", "Smoke", "Watchdog"}, func() []string { return known(t, running) })
 
 	timed(t, "resolving", func() error { return running.Resolve(t.Context(), "Fire") })
 	expect(t, "what fires in the end", []string{"Smoke warning", "Watchdog none"}, firingAlerts(t, running))
-	eventually(t, "what Alertmanager was told in the end", []string{"Smoke", "Watchdog"}, func() []string { return known(t, running) })
+	eventually(t, "what Alertmanager received in the end", []string{"Smoke", "Watchdog"}, func() []string { return known(t, running) })
 
 	if err := running.Resolve(t.Context(), "Fire"); err == nil {
 		t.Error("an alert was resolved that does not fire")

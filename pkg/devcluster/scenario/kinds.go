@@ -58,8 +58,8 @@ func (o Object) GVK() schema.GroupVersionKind {
 // IsExternal reports whether the API server does not serve the kind.
 func (o Object) IsExternal() bool { return o.GVK().GroupVersion().String() == ExternalAPIVersion }
 
-// NewExternal returns an object of a kind that the API server does not serve. Its ID tells apart
-// objects of one name.
+// NewExternal returns an object of a kind that the API server does not serve. Its ID
+// distinguishes objects of one name.
 func NewExternal(kind string, content map[string]any, name, id string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(schema.FromAPIVersionAndKind(ExternalAPIVersion, kind))

@@ -78,7 +78,7 @@ func TestReceiver_removed_drops_the_queue(t *testing.T) {
 	w.publish(4, 1)
 	w.awaitDelivery()
 	if diff := cmp.Diff([]string{"R4", "R1"}, next.reasons()); diff != "" {
-		t.Errorf("the next receiver was told (-want +got):\n%s", diff)
+		t.Errorf("the next receiver got (-want +got):\n%s", diff)
 	}
 }
 
@@ -98,10 +98,10 @@ func TestReceiver_replaced_gets_the_queue_at_once(t *testing.T) {
 		wall.Sleep(time.Millisecond)
 	}
 	if took := w.clock.Now().Sub(since); took != 0 {
-		t.Errorf("the next receiver was told after %s", took)
+		t.Errorf("the next receiver got it after %s", took)
 	}
 	if diff := cmp.Diff([]string{"R2", "R3"}, next.reasons()); diff != "" {
-		t.Errorf("the next receiver was told (-want +got):\n%s", diff)
+		t.Errorf("the next receiver got (-want +got):\n%s", diff)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestReceiver_with_invalid_options_changes_nothing(t *testing.T) {
 	w.start()
 	w.awaitDelivery()
 	if diff := cmp.Diff([]string{"R1"}, w.receiver.reasons()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestAttempt_in_progress_belongs_to_its_receiver(t *testing.T) {
 			w.eventually("the try came to its end", func() bool { return w.receiver.attempts() > 0 && w.hook.PendingError("u-1") == nil })
 			w.stop()
 			if diff := cmp.Diff(tc.want, next.reasons()); diff != "" {
-				t.Errorf("told to the receiver at the end (-want +got):\n%s", diff)
+				t.Errorf("received at the end (-want +got):\n%s", diff)
 			}
 			if w.receiver.attempts() != 1 {
 				t.Errorf("the first receiver was tried %d times", w.receiver.attempts())

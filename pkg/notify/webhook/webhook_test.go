@@ -227,7 +227,7 @@ var record = history.Record{Version: "4.4.6", Attempt: 2, Conditions: []history.
 	step("TargetWithdrawn", metav1.ConditionFalse, "Started", "Takes back.", false),
 	step("ClusterSettled", metav1.ConditionFalse, "Settling", "not yet", false),
 	step("FailureNotificationSent", metav1.ConditionTrue, "Done", "the upgrade to 4.4.6 has failed", true),
-	step("CompletedNotificationSent", metav1.ConditionTrue, "NotDelivered", "not told in 5m", true),
+	step("CompletedNotificationSent", metav1.ConditionTrue, "NotDelivered", "not sent in 5m", true),
 }}
 
 func TestWebhook_follows_the_order_of_the_record(t *testing.T) {
@@ -256,10 +256,10 @@ func TestWebhook_follows_the_order_of_the_record(t *testing.T) {
 		"step.failed|CommenceUpgrade|Warning|WindowMissed|too late",
 		"step.waiting|ClusterSettled|Normal|Settling|not yet",
 		"failed||Warning|UpgradeFailed|the upgrade to 4.4.6 has failed",
-		"completed||Normal|UpgradeCompleted|not told in 5m",
+		"completed||Normal|UpgradeCompleted|not sent in 5m",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 			w.awaitDelivery()
 			derived := w.receiver.last(t)
 			if direct.summary() != tc.want || direct != derived {
-				t.Errorf("the step told\n%+v\nand the record\n%+v\nwant both to tell the same:\n%s", direct, derived, tc.want)
+				t.Errorf("the step published\n%+v\nand the record\n%+v\nwant the same of both:\n%s", direct, derived, tc.want)
 			}
 		})
 	}
@@ -359,22 +359,22 @@ func TestNotification_of_a_step_has_the_ID_of_the_record(t *testing.T) {
 
 func TestMilestone_requires_a_sent_notification(t *testing.T) {
 	t.Parallel()
-	const told, no = metav1.ConditionTrue, metav1.ConditionFalse
+	const done, no = metav1.ConditionTrue, metav1.ConditionFalse
 	for name, tc := range map[string]struct {
 		steps []history.StepCondition
 		want  string // of the last one
 	}{
-		"delay sent":                     {[]history.StepCondition{step("DelayedNotificationSent", told, "Done", "it has not commenced", true)}, "delayed Warning UpgradeDelayed: it has not commenced"},
-		"delay not sent":                 {[]history.StepCondition{step("DelayedNotificationSent", told, "NotDelivered", "not told", true)}, "delayed Warning UpgradeDelayed: not told"},
-		"there was no delay":             {[]history.StepCondition{step("DelayedNotificationSent", told, "NotDelayed", "in time", true)}, "step.skipped Normal NotDelayed: in time"},
-		"the step was added later":       {[]history.StepCondition{step("DelayedNotificationSent", told, "AddedLater", "passed", true)}, "step.skipped Normal AddedLater: passed"},
+		"delay sent":                     {[]history.StepCondition{step("DelayedNotificationSent", done, "Done", "it has not commenced", true)}, "delayed Warning UpgradeDelayed: it has not commenced"},
+		"delay not sent":                 {[]history.StepCondition{step("DelayedNotificationSent", done, "NotDelivered", "not sent", true)}, "delayed Warning UpgradeDelayed: not sent"},
+		"there was no delay":             {[]history.StepCondition{step("DelayedNotificationSent", done, "NotDelayed", "in time", true)}, "step.skipped Normal NotDelayed: in time"},
+		"the step was added later":       {[]history.StepCondition{step("DelayedNotificationSent", done, "AddedLater", "passed", true)}, "step.skipped Normal AddedLater: passed"},
 		"start not sent":                 {[]history.StepCondition{step("StartedNotificationSent", no, "WindowMissed", "too late", true)}, "step.failed Warning WindowMissed: too late"},
 		"cancelled before it was sent":   {[]history.StepCondition{step("StartedNotificationSent", no, engine.ReasonCancelled, "deleted", true)}, "step.failed Warning Cancelled: deleted"},
-		"already reached":                {[]history.StepCondition{step("StartedNotificationSent", told, "AlreadyReached", "no record", true)}, "step.skipped Normal AlreadyReached: no record"},
-		"being sent":                     {[]history.StepCondition{step("StartedNotificationSent", no, "NotDelivered", "not told yet", false)}, "step.waiting Normal NotDelivered: not told yet"},
-		"end not sent":                   {[]history.StepCondition{step("PreHealthCheck", no, engine.ReasonCancelled, "deleted", true), step("CancellationNotificationSent", told, "NotDelivered", "not told", true)}, "cancelled Normal UpgradeCancelled: not told"},
-		"the clean-up of a failure fell": {[]history.StepCondition{step("PreHealthCheck", no, "WindowMissed", "too late", true), step("ClusterSettled", no, engine.ReasonCancelled, "odd", true), step("FailureNotificationSent", told, "Done", "failed", true)}, "failed Warning UpgradeFailed: failed"},
-		"what failed is not on record":   {[]history.StepCondition{step("FailureNotificationSent", told, "Done", "failed", true)}, "failed Warning UpgradeFailed: failed"},
+		"already reached":                {[]history.StepCondition{step("StartedNotificationSent", done, "AlreadyReached", "no record", true)}, "step.skipped Normal AlreadyReached: no record"},
+		"being sent":                     {[]history.StepCondition{step("StartedNotificationSent", no, "NotDelivered", "not sent yet", false)}, "step.waiting Normal NotDelivered: not sent yet"},
+		"end not sent":                   {[]history.StepCondition{step("PreHealthCheck", no, engine.ReasonCancelled, "deleted", true), step("CancellationNotificationSent", done, "NotDelivered", "not sent", true)}, "cancelled Normal UpgradeCancelled: not sent"},
+		"the clean-up of a failure fell": {[]history.StepCondition{step("PreHealthCheck", no, "WindowMissed", "too late", true), step("ClusterSettled", no, engine.ReasonCancelled, "odd", true), step("FailureNotificationSent", done, "Done", "failed", true)}, "failed Warning UpgradeFailed: failed"},
+		"what failed is not on record":   {[]history.StepCondition{step("FailureNotificationSent", done, "Done", "failed", true)}, "failed Warning UpgradeFailed: failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -385,7 +385,7 @@ func TestMilestone_requires_a_sent_notification(t *testing.T) {
 			}
 			w.awaitDelivery()
 			if got := strings.TrimPrefix(w.receiver.last(t).summary(), "io.openshift.managed.upgrade."); got != tc.want {
-				t.Errorf("told %q, want %q", got, tc.want)
+				t.Errorf("published %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -587,7 +587,7 @@ func TestReceiver_down_does_not_block_publishing(t *testing.T) {
 	began := wall.Now()
 	w.publish(1, 2)
 	if took := wall.Since(began); took > 100*time.Millisecond {
-		t.Errorf("to be told took %s", took)
+		t.Errorf("publishing took %s", took)
 	}
 	w.eventually("it was tried", func() bool { return w.hook.LastError() != nil })
 	const want = "2 notifications are not delivered yet: requesting %s/: responded 503 Service Unavailable: [31mmaintenance"
@@ -595,7 +595,7 @@ func TestReceiver_down_does_not_block_publishing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := w.hook.PendingError("u-2"); err != nil {
-		t.Errorf("nothing was told about another: %v", err)
+		t.Errorf("another was not published: %v", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func (c *checker) wholeVersion() string {
 	return version
 }
 
-// held reports whether the whole cluster was at a version a moment ago, as far as caches can tell.
+// held reports whether the whole cluster was at a version a moment ago, as far as caches show.
 func (c *checker) held(version string, now time.Time) bool {
 	at, ok := c.heldAt[version]
 	if c.wholeVersion() == version {

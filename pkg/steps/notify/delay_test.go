@@ -25,7 +25,7 @@ func TestDelayed(t *testing.T) {
 		after time.Duration // since the start of the upgrade
 		err   error
 		want  engine.Result
-		told  int
+		sent  int
 	}{
 		"just started":        {0, nil, engine.WaitFor(30*time.Minute, "NotDelayed", "not delayed yet"), 0},
 		"almost late":         {29 * time.Minute, nil, engine.WaitFor(time.Minute, "NotDelayed", "not delayed yet"), 0},
@@ -40,11 +40,11 @@ func TestDelayed(t *testing.T) {
 				t.Errorf("got %+v, %v, want %+v, %v", got, err, tc.want, tc.err)
 			}
 			var want []notify.Notification
-			for range tc.told {
+			for range tc.sent {
 				want = append(want, delayed)
 			}
 			if diff := cmp.Diff(want, r.notified); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("sent (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func TestDelay_is_recorded(t *testing.T) {
 		before, since time.Duration // from the start of the upgrade to that of the step, and from there to now
 		err           error
 		want          engine.Result
-		told          int
+		sent          int
 	}{
 		"it commenced in time":                    {29 * time.Minute, 0, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
 		"it did, and the operator was down since": {29 * time.Minute, time.Hour, nil, engine.Skip("NotDelayed", "the upgrade commenced in time"), 0},
@@ -73,8 +73,8 @@ func TestDelay_is_recorded(t *testing.T) {
 			if err != nil || got != tc.want {
 				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
 			}
-			if len(r.notified) != tc.told {
-				t.Errorf("told %v, want it told %d times", r.notified, tc.told)
+			if len(r.notified) != tc.sent {
+				t.Errorf("sent %v, want %d notifications", r.notified, tc.sent)
 			}
 		})
 	}

@@ -63,7 +63,7 @@ func TestSent(t *testing.T) {
 				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
 			}
 			if diff := cmp.Diff([]notify.Notification{begun}, r.notified); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("sent (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ type world struct {
 	requests atomic.Int32
 
 	mu       sync.Mutex
-	fault    func(request int) fault // asked for each request, from 1
+	fault    func(request int) fault // returns the fault of each request, from 1
 	operator *silence.Silencer       // that lives now
 }
 
