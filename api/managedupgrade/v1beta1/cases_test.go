@@ -4,18 +4,13 @@
 package v1beta1_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -147,48 +142,6 @@ var samples = map[string]string{
 	"UpgradeJob":              "upgradejob.yaml",
 	"UpgradeJobHook":          "upgradejobhook.yaml",
 	"UpgradeSuspensionWindow": "upgradesuspensionwindow.yaml",
-}
-
-// compare reports the differences between the rejections in an error and those that are wanted.
-func compare(t *testing.T, want []string, err error) {
-	t.Helper()
-	got := rejections(err)
-	for _, rejection := range want {
-		field, message, _ := strings.Cut(rejection, ": ")
-		i := slices.IndexFunc(got, func(found string) bool {
-			at := strings.HasPrefix(found, field+": ") || field == strictError && strings.Contains(found, field)
-			return at && strings.Contains(found, message) && !slices.Contains(want, found)
-		})
-		if i >= 0 {
-			got[i] = rejection
-		}
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("rejections (-want +got):\n%s", diff)
-	}
-}
-
-// strictError stands for a field in the rejection of an unknown field.
-const strictError = "strict decoding error"
-
-// rejections returns the fields and messages in an error of the API server.
-func rejections(err error) []string {
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0:
-		return []string{err.Error()}
-	}
-	var found []string
-	for _, cause := range status.Status().Details.Causes {
-		if strings.Contains(cause.Message, "some validation rules were not checked") {
-			continue
-		}
-		found = append(found, cause.Field+": "+cause.Message)
-	}
-	return found
 }
 
 func many[T any](n int, one func(int) T) []any {

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -73,7 +74,7 @@ func TestSpec(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for name, tc := range table {
-				if slices.ContainsFunc(tc.want, func(want string) bool { return strings.HasPrefix(want, strictError) }) {
+				if slices.ContainsFunc(tc.want, func(want string) bool { return strings.HasPrefix(want, devtest.StrictError) }) {
 					continue // only an API server reports unknown fields
 				}
 				t.Run(name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestSpec(t *testing.T) {
 					for _, e := range tc.edits {
 						e.apply(t, object.Object)
 					}
-					compare(t, bySchema(tc.want), all[kind].Admit(nil, object))
+					devtest.CompareRejections(t, bySchema(tc.want), all[kind].Admit(nil, object))
 				})
 			}
 		})

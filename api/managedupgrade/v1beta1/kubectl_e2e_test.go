@@ -16,34 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
-
-// runKubectl runs kubectl as a user does and returns what it prints.
-func runKubectl(t *testing.T, input string, args ...string) string {
-	t.Helper()
-	cmd := command(t.Context(), args...)
-	cmd.Stdin = strings.NewReader(input)
-	printed, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, printed)
-	}
-	return string(printed)
-}
-
-// parseTable returns the cells of a printed table.
-func parseTable(printed string) [][]string {
-	var rows [][]string
-	for line := range strings.Lines(printed) {
-		var row []string
-		for cell := range strings.SplitSeq(line, "  ") {
-			if cell = strings.TrimSpace(cell); cell != "" {
-				row = append(row, cell)
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
 
 // With both groups installed, each word resolves to a definite kind. Texts of the operator must
 // qualify those of upgrade.managed.openshift.io.
@@ -65,7 +40,7 @@ func TestKubectlResolvesNames(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			printed, err := command(t.Context(), "get", word, "no-such-object").CombinedOutput()
+			printed, err := server.Kubectl(t.Context(), "get", word, "no-such-object").CombinedOutput()
 			if err == nil || !strings.Contains(string(printed), want+` "no-such-object" not found`) {
 				t.Errorf("kubectl get %s: %v: %s, want %s", word, err, printed, want)
 			}
@@ -75,7 +50,7 @@ func TestKubectlResolvesNames(t *testing.T) {
 
 func TestKubectlListsTheCategory(t *testing.T) {
 	t.Parallel()
-	got := strings.Fields(runKubectl(t, "", "api-resources", "--categories=maintenance", "--output=name"))
+	got := strings.Fields(server.RunKubectl(t, "", "api-resources", "--categories=maintenance", "--output=name"))
 	slices.Sort(got)
 	want := []string{
 		"clusterversions.managedupgrade.appuio.io", "upgradeconfigs.managedupgrade.appuio.io", "upgradejobhooks.managedupgrade.appuio.io",
@@ -95,7 +70,7 @@ func TestKubectlPrintsJobs(t *testing.T) {
 		e.apply(t, object.Object)
 	}
 	create(t, object)
-	got := parseTable(runKubectl(t, "", "get", "upgradejobs", object.GetName(), "--namespace", namespace))
+	got := devtest.ParseTable(server.RunKubectl(t, "", "get", "upgradejobs", object.GetName()))
 	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "START", "SINCE", "MESSAGE"}, {object.GetName(), "4.20.7", "2027-03-16T21:00:00Z"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("before it is observed (-want +got):\n%s", diff)
@@ -108,7 +83,7 @@ func TestKubectlPrintsJobs(t *testing.T) {
 		}},
 	})
 	want[1] = []string{object.GetName(), "4.20.7", "Paused", "DelayedPoolsUpdated", "2027-03-16T21:00:00Z", "3h", "pool night is released at 2027-03-16T22:00:00Z"}
-	got = parseTable(runKubectl(t, "", "get", "upgradejobs", object.GetName(), "--namespace", namespace))
+	got = devtest.ParseTable(server.RunKubectl(t, "", "get", "upgradejobs", object.GetName()))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("while it is paused (-want +got):\n%s", diff)
 	}
@@ -118,9 +93,9 @@ func TestKubectlPrintsConfigs(t *testing.T) {
 	t.Parallel()
 	object := named(t, "UpgradeConfig", "printed")
 	create(t, object)
-	args := []string{"get", "upgradeconfigs.managedupgrade.appuio.io", "printed", "--namespace", namespace}
+	args := []string{"get", "upgradeconfigs.managedupgrade.appuio.io", "printed"}
 	want := [][]string{{"NAME", "CRON", "WEEK", "LOCATION", "SUSPENDED", "NEXT", "LAST"}, {"printed", "0 22 * * 2", "@odd", "Europe/Zurich", "false"}}
-	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", args...))); diff != "" {
+	if diff := cmp.Diff(want, devtest.ParseTable(server.RunKubectl(t, "", args...))); diff != "" {
 		t.Errorf("before it is observed (-want +got):\n%s", diff)
 	}
 	updateStatus(t, object, map[string]any{
@@ -128,7 +103,7 @@ func TestKubectlPrintsConfigs(t *testing.T) {
 		"lastSlot":              map[string]any{"time": "2027-03-16T21:00:00Z", "result": "JobCreated"},
 	})
 	want[1] = append(want[1], "2027-03-30T20:00:00Z", "JobCreated")
-	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", args...))); diff != "" {
+	if diff := cmp.Diff(want, devtest.ParseTable(server.RunKubectl(t, "", args...))); diff != "" {
 		t.Errorf("afterwards (-want +got):\n%s", diff)
 	}
 }
@@ -136,7 +111,7 @@ func TestKubectlPrintsConfigs(t *testing.T) {
 func TestKubectlPrintsOtherKinds(t *testing.T) {
 	t.Parallel()
 	const home = "printing"
-	runKubectl(t, "", "create", "namespace", home)
+	server.RunKubectl(t, "", "create", "namespace", home)
 	conditions := func(kind string) []any {
 		return []any{map[string]any{"type": kind, "status": "True", "reason": "AsExpected", "message": "fine", "lastTransitionTime": at}}
 	}
@@ -167,7 +142,7 @@ func TestKubectlPrintsOtherKinds(t *testing.T) {
 			object.SetNamespace(home)
 			create(t, object)
 			updateStatus(t, object, tc.status)
-			if diff := cmp.Diff(tc.want, parseTable(runKubectl(t, "", "get", tc.resource, tc.name, "--namespace", home))); diff != "" {
+			if diff := cmp.Diff(tc.want, devtest.ParseTable(server.RunKubectl(t, "", "get", tc.resource, tc.name, "--namespace", home))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -177,7 +152,7 @@ func TestKubectlPrintsOtherKinds(t *testing.T) {
 func TestKubectlAppliesEachSample(t *testing.T) {
 	t.Parallel()
 	const home = "samples"
-	runKubectl(t, "", "create", "namespace", home)
+	server.RunKubectl(t, "", "create", "namespace", home)
 	files, err := filepath.Glob(filepath.Join(samplesFolder, "*"))
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +168,7 @@ func TestKubectlAppliesEachSample(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, side := range []string{"--server-side=false", "--server-side"} {
-				printed := runKubectl(t, string(data), "apply", "--filename=-", "--validate=strict", "--namespace", home, "--force-conflicts="+map[bool]string{true: "true", false: "false"}[side == "--server-side"], side)
+				printed := server.RunKubectl(t, string(data), "apply", "--filename=-", "--validate=strict", "--namespace", home, "--force-conflicts="+map[bool]string{true: "true", false: "false"}[side == "--server-side"], side)
 				if strings.Contains(printed, "Warning") {
 					t.Errorf("kubectl apply %s prints %s", side, printed)
 				}
@@ -206,7 +181,7 @@ func TestKubectlAppliesEachSample(t *testing.T) {
 func waitUntilExplained(t *testing.T, kinds ...string) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return !slices.ContainsFunc(kinds, func(kind string) bool { return command(ctx, "explain", kind).Run() != nil }), nil
+		return !slices.ContainsFunc(kinds, func(kind string) bool { return server.Kubectl(ctx, "explain", kind).Run() != nil }), nil
 	})
 	if err != nil {
 		t.Fatalf("waiting until kubectl explains %v: %v", kinds, err)
@@ -230,7 +205,7 @@ func TestKubectlExplainsEachSpec(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
-			if printed := strings.Join(strings.Fields(runKubectl(t, "", "explain", field)), " "); !strings.Contains(printed, want) {
+			if printed := strings.Join(strings.Fields(server.RunKubectl(t, "", "explain", field)), " "); !strings.Contains(printed, want) {
 				t.Errorf("kubectl explain %s does not contain %q:\n%s", field, want, printed)
 			}
 		})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
 func diffObjects(want, got any) string { return cmp.Diff(want, got) }
@@ -91,7 +93,7 @@ func TestJobStatus(t *testing.T) {
 			if changed.Object["status"] = tc.status; tc.status == nil {
 				delete(changed.Object, "status")
 			}
-			compare(t, tc.want, server.Status().Update(t.Context(), changed, client.DryRunAll, client.FieldValidation("Strict")))
+			devtest.CompareRejections(t, tc.want, server.Status().Update(t.Context(), changed, client.DryRunAll, client.FieldValidation("Strict")))
 		})
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
 // named returns a sample under another name.
@@ -49,7 +51,7 @@ func TestAPIServerValidatesSpecs(t *testing.T) {
 					for _, e := range tc.edits {
 						e.apply(t, object.Object)
 					}
-					compare(t, tc.want, server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
+					devtest.CompareRejections(t, tc.want, server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")))
 				})
 			}
 		})
@@ -81,7 +83,7 @@ func TestJobCannotChange(t *testing.T) {
 			for _, e := range tc.edits {
 				e.apply(t, object.Object)
 			}
-			compare(t, tc.want, server.Update(t.Context(), object))
+			devtest.CompareRejections(t, tc.want, server.Update(t.Context(), object))
 		})
 	}
 }

@@ -6,46 +6,20 @@
 package v1alpha1_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
-
-// runKubectl runs kubectl and returns what it prints.
-func runKubectl(t *testing.T, input string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"--kubeconfig", kubeconfig, "--namespace", namespace}, args...)...)
-	cmd.Stdin = strings.NewReader(input)
-	printed, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, printed)
-	}
-	return string(printed)
-}
-
-// parseTable returns the cells of a table without the blanks that align its columns.
-func parseTable(printed string) [][]string {
-	var rows [][]string
-	for line := range strings.Lines(printed) {
-		var row []string
-		for cell := range strings.SplitSeq(line, "  ") {
-			if cell = strings.TrimSpace(cell); cell != "" {
-				row = append(row, cell)
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
 
 func TestPrinterColumns_show_the_progress(t *testing.T) {
 	t.Parallel()
 	object := upgradeConfig("printed")
 	create(t, object)
-	fresh := parseTable(runKubectl(t, "", "get", "upgrade", "printed"))
+	fresh := devtest.ParseTable(server.RunKubectl(t, "", "get", "upgrade", "printed"))
 	want := [][]string{{"NAME", "VERSION", "PHASE", "STEP", "SINCE", "COMMENCED", "MESSAGE"}, {"printed", "4.4.6"}}
 	if diff := cmp.Diff(want, fresh); diff != "" {
 		t.Errorf("without a status (-want +got):\n%s", diff)
@@ -56,11 +30,11 @@ func TestPrinterColumns_show_the_progress(t *testing.T) {
 	inProgress["history"] = []any{historyRecord(map[string]any{"commenceTime": since}), map[string]any{"version": "4.4.5", "phase": "Upgraded"}}
 	updateStatus(t, object, inProgress)
 	want[1] = []string{"printed", "4.4.6", "Upgrading", "AllWorkerNodesUpgraded", "3h", "3h", "worker: 2 of 3 nodes are updated"}
-	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", "get", "upgradeconfigs.upgrade.managed.openshift.io", "printed"))); diff != "" {
+	if diff := cmp.Diff(want, devtest.ParseTable(server.RunKubectl(t, "", "get", "upgradeconfigs.upgrade.managed.openshift.io", "printed"))); diff != "" {
 		t.Errorf("while it runs (-want +got):\n%s", diff)
 	}
 	want[0], want[1] = append(want[0], "UPGRADE AT", "TYPE"), append(want[1], "2020-06-20T12:00:00Z", "OSD")
-	if diff := cmp.Diff(want, parseTable(runKubectl(t, "", "get", "upgrade", "printed", "--output=wide"))); diff != "" {
+	if diff := cmp.Diff(want, devtest.ParseTable(server.RunKubectl(t, "", "get", "upgrade", "printed", "--output=wide"))); diff != "" {
 		t.Errorf("all of it (-want +got):\n%s", diff)
 	}
 }
@@ -88,7 +62,7 @@ func TestExplain_describes_every_field(t *testing.T) {
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
-			printed := strings.Join(strings.Fields(runKubectl(t, "", "explain", field)), " ")
+			printed := strings.Join(strings.Fields(server.RunKubectl(t, "", "explain", field)), " ")
 			if !strings.Contains(printed, want) {
 				t.Errorf("kubectl explain %s does not say %q:\n%s", field, want, printed)
 			}
@@ -98,7 +72,7 @@ func TestExplain_describes_every_field(t *testing.T) {
 
 func TestUpgradeAt_needs_no_quotes(t *testing.T) {
 	t.Parallel()
-	runKubectl(t, `
+	server.RunKubectl(t, `
 apiVersion: upgrade.managed.openshift.io/v1alpha1
 kind: UpgradeConfig
 metadata: {name: unquoted}
@@ -108,7 +82,7 @@ spec:
   PDBForceDrainTimeout: 120
   desired: {channel: fast-4.4, version: 4.4.6}
 `, "apply", "--filename=-", "--validate=strict")
-	if got := runKubectl(t, "", "get", "upgrade", "unquoted", "--output=jsonpath={.spec.upgradeAt}"); got != "2020-06-20T12:00:00Z" {
+	if got := server.RunKubectl(t, "", "get", "upgrade", "unquoted", "--output=jsonpath={.spec.upgradeAt}"); got != "2020-06-20T12:00:00Z" {
 		t.Errorf("the time became %q", got)
 	}
 }

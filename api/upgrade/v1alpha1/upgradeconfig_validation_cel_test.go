@@ -6,7 +6,6 @@
 package v1alpha1_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,14 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
@@ -201,48 +199,9 @@ func TestSpec(t *testing.T) {
 				e.apply(t, object.Object)
 			}
 			err := server.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict"))
-			compare(t, tc.want, err)
+			devtest.CompareRejections(t, tc.want, err)
 		})
 	}
-}
-
-// compare checks that the API server returned exactly the expected rejections: each names its field
-// and ends with its message.
-func compare(t *testing.T, want []string, err error) {
-	t.Helper()
-	got := rejections(err)
-	for _, rejection := range want {
-		field, message, _ := strings.Cut(rejection, ": ")
-		i := slices.IndexFunc(got, func(found string) bool {
-			return strings.Contains(found, field) && strings.Contains(found, message) && !slices.Contains(want, found)
-		})
-		if i >= 0 {
-			got[i] = rejection
-		}
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
-}
-
-// rejections returns the rejections of the API server, each a field and a message.
-func rejections(err error) []string {
-	var status apierrors.APIStatus
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0:
-		return []string{err.Error()}
-	}
-	var found []string
-	for _, cause := range status.Status().Details.Causes {
-		if strings.Contains(cause.Message, "some validation rules were not checked") {
-			continue
-		}
-		found = append(found, cause.Field+": "+cause.Message)
-	}
-	return found
 }
 
 func TestCRD_rules_are_all_tested(t *testing.T) {
@@ -387,7 +346,7 @@ func TestStatus(t *testing.T) {
 				delete(changed.Object, "status")
 			}
 			err := server.Status().Update(t.Context(), changed, client.DryRunAll, client.FieldValidation("Strict"))
-			compare(t, tc.want, err)
+			devtest.CompareRejections(t, tc.want, err)
 		})
 	}
 }
@@ -447,7 +406,7 @@ func TestSpec_while_an_upgrade_is_in_progress(t *testing.T) {
 				for _, e := range tc.edits {
 					e.apply(t, object.Object)
 				}
-				compare(t, want, server.Update(t.Context(), object))
+				devtest.CompareRejections(t, want, server.Update(t.Context(), object))
 			})
 		}
 	}
@@ -459,7 +418,7 @@ func TestReservation_cannot_be_added_while_an_upgrade_is_in_progress(t *testing.
 	create(t, object)
 	updateStatus(t, object, status(historyRecord(nil)))
 	edit{"spec.capacityReservation", true}.apply(t, object.Object)
-	compare(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
+	devtest.CompareRejections(t, []string{"spec: " + upgradeInProgress}, server.Update(t.Context(), object))
 }
 
 func TestSpec_while_no_upgrade_is_in_progress(t *testing.T) {
@@ -481,7 +440,7 @@ func TestSpec_while_no_upgrade_is_in_progress(t *testing.T) {
 			for _, e := range wholeSpecChanged {
 				e.apply(t, object.Object)
 			}
-			compare(t, nil, server.Update(t.Context(), object))
+			devtest.CompareRejections(t, nil, server.Update(t.Context(), object))
 		})
 	}
 }

@@ -1,7 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devtest starts parts of a dev cluster for a test, and checks that none is left.
+// Package devtest starts parts of a dev cluster for a test, and checks that none is left. It starts a
+// real API server for the tests of API kinds.
 //
 // It does not know what is tested.
 package devtest

@@ -1,0 +1,112 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+)
+
+// installTimeout bounds the start of an API server and the installation of kinds.
+const installTimeout = 3 * time.Minute
+
+// APIServer is a real API server for the tests of API kinds. No controller runs.
+type APIServer struct {
+	client.Client
+
+	// Namespace is the namespace of the objects; it is created, and the default of kubectl.
+	Namespace string
+
+	kubectl, kubeconfig string
+}
+
+// Main starts the API server, installs kinds, runs the tests of a package, and returns the exit code
+// of the package.
+func (s *APIServer) Main(ctx context.Context, m *testing.M, install func(context.Context) error) int {
+	code, err := s.run(ctx, m, install)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func (s *APIServer) run(ctx context.Context, m *testing.M, install func(context.Context) error) (code int, err error) {
+	dir, err := os.MkdirTemp("", "apiserver")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	running, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, WithoutControllerManager: true})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, running.Stop()) }()
+	s.kubectl, s.kubeconfig = filepath.Join(running.BinDir(), "kubectl"), filepath.Join(dir, "kubeconfig")
+	if err := running.Kubeconfig(s.kubeconfig); err != nil {
+		return 0, err
+	}
+	if s.Client, err = manifests.Client(running.RESTConfig()); err != nil {
+		return 0, err
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": s.Namespace},
+	}}
+	if err := manifests.Apply(ctx, s, []*unstructured.Unstructured{namespace}); err != nil {
+		return 0, err
+	}
+	if err := install(ctx); err != nil {
+		return 0, fmt.Errorf("installing the kinds: %w", err)
+	}
+	return m.Run(), nil
+}
+
+// Kubectl returns a command that runs kubectl as a user does, with a cache of its own.
+func (s *APIServer) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
+	cache := filepath.Join(filepath.Dir(s.kubeconfig), "cache")
+	common := []string{"--kubeconfig", s.kubeconfig, "--cache-dir", cache, "--namespace", s.Namespace}
+	return exec.CommandContext(ctx, s.kubectl, append(common, args...)...)
+}
+
+// RunKubectl runs kubectl as a user does and returns what it prints.
+func (s *APIServer) RunKubectl(tb testing.TB, input string, args ...string) string {
+	tb.Helper()
+	cmd := s.Kubectl(tb.Context(), args...)
+	cmd.Stdin = strings.NewReader(input)
+	printed, err := cmd.CombinedOutput()
+	if err != nil {
+		tb.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, printed)
+	}
+	return string(printed)
+}
+
+// ParseTable returns the cells of a printed table without the blanks that align its columns.
+func ParseTable(printed string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(printed) {
+		var row []string
+		for cell := range strings.SplitSeq(line, "  ") {
+			if cell = strings.TrimSpace(cell); cell != "" {
+				row = append(row, cell)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,64 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package devtest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// StrictError stands for the field in the rejection of an unknown field.
+const StrictError = "strict decoding error"
+
+// CompareRejections reports the differences between the rejections in an error of the API server and
+// those that are wanted: each a field, a colon, and a part of the message.
+func CompareRejections(tb testing.TB, want []string, err error) {
+	tb.Helper()
+	got := rejections(err)
+	for _, rejection := range want {
+		field, message, _ := strings.Cut(rejection, ": ")
+		i := slices.IndexFunc(got, func(found string) bool {
+			return isAt(found, field) && strings.Contains(found, message) && !slices.Contains(want, found)
+		})
+		if i >= 0 {
+			got[i] = rejection
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got, cmpopts.EquateEmpty()); diff != "" {
+		tb.Errorf("rejections (-want +got):\n%s", diff)
+	}
+}
+
+// isAt reports whether a rejection concerns the field. Those of values that do not fit into their
+// type, and of unknown fields, name the field in the message.
+func isAt(rejection, field string) bool {
+	inMessage := field == StrictError || strings.HasPrefix(rejection, "<nil>: ")
+	return strings.HasPrefix(rejection, field+": ") || inMessage && strings.Contains(rejection, field)
+}
+
+// rejections returns the fields and messages in an error of the API server.
+func rejections(err error) []string {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0:
+		return []string{err.Error()}
+	}
+	var found []string
+	for _, cause := range status.Status().Details.Causes {
+		if strings.Contains(cause.Message, "some validation rules were not checked") {
+			continue
+		}
+		found = append(found, cause.Field+": "+cause.Message)
+	}
+	return found
+}
