@@ -34,14 +34,17 @@ const TerminationSlack = time.Minute
 
 // DrainDeadlines are the times at which the pods that are still on a node are forced.
 type DrainDeadlines struct {
-	Unprotected time.Time // for pods that no PodDisruptionBudget selects, and those that were deleted
+	Unprotected time.Time // for pods that no PodDisruptionBudget selects, and those that were deleted; zero means never
 	PDB         time.Time // for pods that one selects; zero means never
 }
 
-// NewDrainDeadlines returns the deadlines of a drain that started at that time. A negative PDB timeout
+// NewDrainDeadlines returns the deadlines of a drain that started at that time. A negative timeout
 // means without limit.
 func NewDrainDeadlines(start time.Time, timeout, pdbTimeout time.Duration) DrainDeadlines {
-	d := DrainDeadlines{Unprotected: start.Add(timeout)}
+	var d DrainDeadlines
+	if timeout >= 0 {
+		d.Unprotected = start.Add(timeout)
+	}
 	if pdbTimeout >= 0 {
 		d.PDB = start.Add(pdbTimeout)
 	}
@@ -135,7 +138,7 @@ type Drains struct {
 	// nil Live means that drains are not explained.
 	Reader, Live client.Reader
 	// TimeOut is how long a drain may take before pods are forced that no budget selects. PDBTimeout
-	// is that time for pods that one selects; negative means without limit.
+	// is that time for pods that one selects. Negative means without limit.
 	TimeOut, PDBTimeout time.Duration
 	// IgnoreNamespaces are patterns of the namespaces whose pods are never forced.
 	IgnoreNamespaces []string

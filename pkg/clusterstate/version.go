@@ -39,6 +39,7 @@ type Version struct {
 	// cluster version operator refuses a request.
 	Observed bool
 
+	Available        Condition
 	Upgradeable      Condition
 	Failing          Condition
 	ReleaseAccepted  Condition
@@ -89,6 +90,7 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 		CurrentChannels: status.Desired.Channels,
 		Observed:        status.ObservedGeneration >= version.Generation,
 
+		Available:        condition(status.Conditions, configv1.OperatorAvailable),
 		Upgradeable:      condition(status.Conditions, configv1.OperatorUpgradeable),
 		Failing:          condition(status.Conditions, "Failing"),
 		ReleaseAccepted:  condition(status.Conditions, "ReleaseAccepted"),

@@ -4,9 +4,6 @@
 package runbooks
 
 import (
-	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
@@ -22,60 +19,30 @@ func target(cfg *v1alpha1.UpgradeConfig) clusterstate.Target {
 	return clusterstate.Target{Version: desired.Version, Image: desired.Image, Channel: desired.Channel, AcceptedRisks: desired.AcceptedRisks}
 }
 
-// attempt creates the notifications about one attempt.
+// attempt is one attempt at an UpgradeConfig.
 type attempt struct {
-	notifier       notify.Notifier
+	announcer
+
 	cfg            *v1alpha1.UpgradeConfig
-	number         int32
-	attemptKey     string
 	channels       []string      // that the attempt has requested
 	delayThreshold time.Duration // after which an upgrade that has not commenced is delayed
 }
 
 func (t Deps) newAttempt(cfg *v1alpha1.UpgradeConfig) attempt {
-	a := attempt{notifier: t.Notifier, cfg: cfg, delayThreshold: t.Config.Notifications.DelayedAfter.Duration}
+	a := attempt{cfg: cfg, delayThreshold: t.Config.Notifications.DelayedAfter.Duration}
+	a.notifier = t.Notifier
+	a.common.Subject = notify.ObjectReference(v1alpha1.GroupVersion.String(), "UpgradeConfig", cfg)
+	a.common.Version = cfg.Spec.Desired.Version
 	if len(cfg.Status.History) > 0 {
 		newest := cfg.Status.History[0]
-		a.number, a.attemptKey, a.channels = newest.Attempt, engine.AttemptKey(newest), newest.Channels
+		a.common.Attempt, a.attemptKey, a.channels = newest.Attempt, engine.AttemptKey(newest), newest.Channels
 	}
 	return a
 }
 
-func (a attempt) notify(milestone engine.Milestone, reason, message string) engine.UpgradeStep {
-	return a.notifyWithType(milestone, notify.Normal, reason, message)
-}
-
-// notifyFailure sends the notification that the upgrade has failed or was cancelled, with the reason.
-func (a attempt) notifyFailure(ctx context.Context, run engine.Run) (engine.Result, error) {
-	milestone, eventType, reason, message := engine.MilestoneFailed, notify.Warning, "UpgradeFailed", "the upgrade to %s has failed"
-	if run.Failure != nil {
-		if run.Failure.Reason == engine.ReasonCancelled {
-			milestone, eventType, reason, message = engine.MilestoneCancelled, notify.Normal, "UpgradeCancelled", "the upgrade to %s was cancelled"
-		}
-		message += ": " + strings.ReplaceAll(run.Failure.Type+": "+run.Failure.Message, "%", "%%")
-	}
-	return a.notifyWithType(milestone, eventType, reason, message)(ctx, run)
-}
-
 // delayNotification returns the notification about an upgrade that takes long to commence.
 func (a attempt) delayNotification() notify.Notification {
-	return a.notification(engine.MilestoneDelayed, notify.Warning, "UpgradeDelayed", "the upgrade to %s has not commenced within "+config.Duration{Duration: a.delayThreshold}.String()+" of its start")
-}
-
-func (a attempt) notifyWithType(milestone engine.Milestone, eventType, reason, message string) engine.UpgradeStep {
-	return notify.Send(a.notifier, a.notification(milestone, eventType, reason, message))
-}
-
-func (a attempt) notification(milestone engine.Milestone, eventType, reason, message string) notify.Notification {
-	version := a.cfg.Spec.Desired.Version
-	return notify.Notification{
-		Subject: notify.ObjectReference(v1alpha1.GroupVersion.String(), "UpgradeConfig", a.cfg),
-		Notification: engine.Notification{
-			ID:      engine.NotificationID(string(a.cfg.UID), a.attemptKey, version, reason),
-			Version: version, Attempt: a.number, Milestone: milestone,
-			Type: eventType, Reason: reason, Message: fmt.Sprintf(message, version),
-		},
-	}
+	return a.notification(engine.MilestoneDelayed, notify.Warning, "UpgradeDelayed", "has not commenced within "+config.Duration{Duration: a.delayThreshold}.String()+" of its start")
 }
 
 // wantsExtraNodes reports whether extra nodes are requested.

@@ -5,6 +5,7 @@ package runbooks
 
 import (
 	"context"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
@@ -72,15 +73,15 @@ func (t Deps) postHealthChecks() checks.Runner {
 	return runner
 }
 
-// drains explains what holds the drains of nodes. The deadlines are those by which nodekeeper forces
-// pods.
-func (s stepSet) drains() checks.Drains {
+// drainsWithin explains what holds the drains of nodes. The deadlines are those by which nodekeeper
+// forces pods; that of pods with a PodDisruptionBudget depends on the upgrade.
+func (t Deps) drainsWithin(pdbTimeout time.Duration) checks.Drains {
 	drains := checks.Drains{
-		Reader: s.Client, TimeOut: s.Config.NodeDrain.TimeOut.Duration, PDBTimeout: PDBTimeout(s.attempt.cfg),
-		IgnoreNamespaces: s.Config.NodeDrain.IgnoreNamespaces, Explanations: s.Drains,
+		Reader: t.Client, TimeOut: t.Config.NodeDrain.TimeOut.Duration, PDBTimeout: pdbTimeout,
+		IgnoreNamespaces: t.Config.NodeDrain.IgnoreNamespaces, Explanations: t.Drains,
 	}
-	if s.Drains != nil {
-		drains.Live = s.Live
+	if t.Drains != nil {
+		drains.Live = t.Live
 	}
 	return drains
 }
@@ -104,7 +105,7 @@ func (s stepSet) StartedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "StartedNotificationSent",
 		Doc:  "Sends the notification that the upgrade starts.",
-		Do:   s.attempt.notify(engine.MilestoneStarted, "UpgradeStarted", "the upgrade to %s starts"),
+		Do:   s.attempt.send(engine.MilestoneStarted, notify.Normal, "UpgradeStarted", "starts"),
 
 		Milestone: engine.MilestoneStarted,
 	}
@@ -252,7 +253,7 @@ func (s stepSet) AllWorkerNodesUpgraded() engine.Step {
 	return engine.Step{
 		Name:      "AllWorkerNodesUpgraded",
 		Doc:       "Waits until all machine config pools are at the version.",
-		Do:        pools.WaitUntilUpdated(s.Client, s.drains()),
+		Do:        pools.WaitUntilUpdated(s.Client, s.drainsWithin(PDBTimeout(s.attempt.cfg))),
 		Gates:     []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		KeepAlive: []engine.KeepAlive{{Name: "WorkersSilence", Renew: s.workers.KeepAlive()}},
 		Milestone: engine.MilestoneWorkersUpgraded,
@@ -309,10 +310,15 @@ func (s stepSet) CompletedNotificationSent() engine.Step {
 	return engine.Step{
 		Name: "CompletedNotificationSent",
 		Doc:  "Sends the notification that the upgrade is complete.",
-		Do:   s.attempt.notify(engine.MilestoneCompleted, "UpgradeCompleted", "the upgrade to %s is complete"),
+		Do:   s.attempt.send(engine.MilestoneCompleted, notify.Normal, "UpgradeCompleted", "is complete"),
 
 		Milestone: engine.MilestoneCompleted,
 	}
+}
+
+// notifyFailure sends the notification about an upgrade that has not succeeded.
+func notifyFailure(a announcer) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) { return a.sendFailure(run)(ctx, run) }
 }
 
 // ifRequested skips the withdrawal if this upgrade has made no request.
@@ -357,7 +363,7 @@ func (s stepSet) cleanup() []engine.Step {
 		{
 			Name: "FailureNotificationSent",
 			Doc:  "Sends the notification that the upgrade has failed or was cancelled, with the reason.",
-			Do:   s.attempt.notifyFailure,
+			Do:   notifyFailure(s.attempt.announcer),
 
 			Milestone: engine.MilestoneFailed,
 		},

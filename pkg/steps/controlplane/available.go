@@ -93,11 +93,18 @@ func channelName(channel string) string { return cmp.Or(text.Excerpt(channel), `
 
 func unacceptedRisksMessage(target clusterstate.Target, risks []clusterstate.Risk) string {
 	names := make([]string, 0, len(risks))
-	texts := make([]string, 0, len(risks))
 	for _, risk := range risks {
 		names = append(names, text.Sanitize(risk.Name, maxRiskName))
-		texts = append(texts, fmt.Sprintf("%s (%s)", text.Excerpt(risk.Name), risk.String()))
 	}
 	return fmt.Sprintf("%s is not recommended because of %s; to accept them, add to spec.desired.acceptedRisks: %s",
-		target.Version, text.JoinNames(texts), text.Truncate(strings.Join(names, ", "), maxRiskNames))
+		target.Version, riskTexts(risks), text.Truncate(strings.Join(names, ", "), maxRiskNames))
+}
+
+// riskTexts returns the risks, each with its reason.
+func riskTexts(risks []clusterstate.Risk) string {
+	texts := make([]string, 0, len(risks))
+	for _, risk := range risks {
+		texts = append(texts, fmt.Sprintf("%s (%s)", text.Excerpt(risk.Name), risk.String()))
+	}
+	return text.JoinNames(texts)
 }

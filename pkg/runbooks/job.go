@@ -1,0 +1,76 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runbooks
+
+import (
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+)
+
+// LockStep is the step of a Job that acquires the lock of the cluster.
+const LockStep = "LockAcquired"
+
+// The reasons for which an UpgradeJob ends.
+const (
+	reasonNoUpdate              = "NoUpdate"
+	reasonExpired               = "Expired"
+	reasonAlreadyAtVersion      = "AlreadyAtVersion"
+	reasonUpgradeWithdrawn      = "UpgradeWithdrawn"
+	reasonClusterUnhealthy      = "ClusterUnhealthy"
+	reasonInvalidPools          = "InvalidPools"
+	reasonUnhealthyAfterUpgrade = "UnhealthyAfterUpgrade"
+)
+
+// Job upgrades a cluster as an UpgradeJob requests, or runs its hooks only if that names no version.
+type Job struct{ Deps }
+
+// Runbook returns the table of the steps of an attempt. Acquire acquires the lock of the cluster.
+func (j Job) Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire engine.UpgradeStep) engine.Runbook {
+	s := newJobSteps(j.Deps, job, record)
+	return engine.Runbook{
+		Steps: s.unlessHooksOnly([]engine.Step{
+			s.StartTimeReached(),
+			s.NotSuspended(),
+			s.LockAcquired(acquire),
+			s.StartedNotificationSent(),
+			s.VersionStillAvailable(),
+			s.ClusterUpgradeable(),
+			s.PreHealthCheck(),
+			s.UpgradeCommenced(),
+			s.UpgradeCompleted(),
+			s.PostHealthCheck(),
+		}),
+		Cleanup: []engine.Step{
+			s.TargetWithdrawn(),
+			s.FailureNotificationSent(),
+			s.ClusterSettled(),
+		},
+		Finally: []engine.Step{
+			s.CompletedNotificationSent(),
+		},
+		MissedAs:    reasonExpired,
+		SkipReasons: skipReasons(),
+	}
+}
+
+// skipReasons are the reasons of a failure before the commit that mean that the upgrade was skipped.
+func skipReasons() []string {
+	return []string{
+		maintenance.ReasonSuspended, maintenance.ReasonRescheduled, reasonAlreadyAtVersion,
+		reasonExpired, reasonUpgradeWithdrawn, reasonClusterUnhealthy, reasonInvalidPools,
+	}
+}
+
+// JobWindow returns the window of the first attempt of an UpgradeJob.
+func JobWindow(job *v1beta1.UpgradeJob) (start, end time.Time, err error) {
+	if start, err = maintenance.Time(job.Spec.StartAfter); err != nil {
+		return time.Time{}, time.Time{}, err
+	}
+	end, err = maintenance.Time(job.Spec.StartBefore)
+	return start, end, err
+}

@@ -1,0 +1,336 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runbooks
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/window"
+)
+
+// defaultUpgradeTimeout is the default of the schema.
+const defaultUpgradeTimeout = 12 * time.Hour
+
+// jobSteps has the lines of the table of UpgradeJobs, for one attempt. Each method returns one line
+// and is named for its step.
+type jobSteps struct {
+	Deps
+	announcer
+
+	job    *v1beta1.UpgradeJob
+	record history.Record
+	target clusterstate.Target
+	pinned controlplane.Pinned
+	start  time.Time // of the window of this attempt
+	failBy time.Time // when the upgrade times out
+	// requested reports whether this attempt has requested the version.
+	requested bool
+
+	notSuspended, available, upgradeable, healthy, notSuperseded engine.UpgradeStep
+}
+
+func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobSteps {
+	s := jobSteps{Deps: t, job: job, record: record, requested: record.RequestTime != nil}
+	s.target = clusterstate.Target{Version: job.Spec.DesiredVersion.Version, Image: job.Spec.DesiredVersion.Image}
+	s.start, s.failBy = jobTimes(job, record)
+	s.announcer = announcer{notifier: t.Notifier, attemptKey: engine.AttemptKey(record), skipReasons: skipReasons()}
+	s.common.Subject = notify.ObjectReference(v1beta1.GroupVersion.String(), "UpgradeJob", job)
+	s.common.Version, s.common.Attempt = s.target.Version, record.Attempt
+
+	s.notSuspended = window.FailIfSuspended(t.Client, t.Live, job, s.start)
+	s.pinned = controlplane.Pinned{
+		Target: s.target, CheckAvailability: isSet(job.Spec.DesiredVersionCheckAvailability), Requested: s.requested,
+	}
+	s.available = controlplane.FailUnlessAvailable(t.Client, t.Live, s.pinned)
+	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
+	s.healthy = health.WaitUntilHealthy(t.jobHealthChecks(job.Spec.Config.PreUpgradeHealthChecks), reasonClusterUnhealthy)
+	s.notSuperseded = controlplane.NotSuperseded(t.Client, t.Live, s.target)
+	return s
+}
+
+// jobTimes returns when the window of an attempt opens, and when the upgrade times out: a retry has a
+// window of its own.
+func jobTimes(job *v1beta1.UpgradeJob, record history.Record) (start, failBy time.Time) {
+	start, _, err := JobWindow(job)
+	if err != nil {
+		return time.Time{}, time.Time{} // such an UpgradeJob never starts
+	}
+	if record.Attempt > 1 && record.UpgradeAt != nil {
+		start = record.UpgradeAt.Time
+	}
+	timeout, err := maintenance.Duration(job.Spec.Config.UpgradeTimeout)
+	if err != nil || timeout <= 0 {
+		timeout = defaultUpgradeTimeout
+	}
+	return start, start.Add(timeout)
+}
+
+// hooksOnly reports whether the UpgradeJob names no version.
+func (s jobSteps) hooksOnly() bool { return s.target.Version == "" }
+
+// hooksOnlySteps are the steps that do not depend on a version.
+var hooksOnlySteps = []string{"StartTimeReached", "NotSuspended", LockStep, "StartedNotificationSent"}
+
+// unlessHooksOnly makes the steps that depend on a version skip if there is none.
+func (s jobSteps) unlessHooksOnly(table []engine.Step) []engine.Step {
+	if !s.hooksOnly() {
+		return table
+	}
+	for i := range table {
+		if !slices.Contains(hooksOnlySteps, table[i].Name) {
+			table[i].Observe, table[i].PreCheck = skipWithoutUpdate, nil
+		}
+	}
+	return table
+}
+
+func skipWithoutUpdate(context.Context, engine.Run) (engine.Result, error) {
+	return engine.Skip(reasonNoUpdate, "this UpgradeJob names no version"), nil
+}
+
+// StartTimeReached waits for the window.
+func (s jobSteps) StartTimeReached() engine.Step {
+	return engine.Step{
+		Name: "StartTimeReached",
+		Doc:  "Waits until startAfter. Nothing is written meanwhile.",
+		Do:   window.WaitUntilStart(s.start),
+	}
+}
+
+// NotSuspended checks whether the upgrade may start.
+func (s jobSteps) NotSuspended() engine.Step {
+	return engine.Step{
+		Name:     "NotSuspended",
+		Doc:      "Skips the upgrade if an UpgradeSuspensionWindow or its UpgradeConfig suspends it, or if the schedule does not select its start any more.",
+		Do:       s.notSuspended,
+		PreCheck: s.notSuspended,
+	}
+}
+
+// LockAcquired acquires the lock of the cluster.
+func (s jobSteps) LockAcquired(acquire engine.UpgradeStep) engine.Step {
+	return engine.Step{
+		Name:  LockStep,
+		Doc:   "Waits until no other upgrade of the cluster is in progress.",
+		Gates: []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}},
+		Do:    acquire,
+	}
+}
+
+// StartedNotificationSent is the first step that others observe.
+func (s jobSteps) StartedNotificationSent() engine.Step {
+	return engine.Step{
+		Name: "StartedNotificationSent",
+		Doc:  "Sends the notification that the upgrade starts.",
+		Do:   s.send(engine.MilestoneStarted, notify.Normal, "UpgradeStarted", "starts"),
+
+		Milestone: engine.MilestoneStarted,
+	}
+}
+
+// VersionStillAvailable checks the version that was selected before the window.
+func (s jobSteps) VersionStillAvailable() engine.Step {
+	return engine.Step{
+		Name:     "VersionStillAvailable",
+		Doc:      "Skips the upgrade if the version is installed already, or not offered any more.",
+		Do:       s.available,
+		PreCheck: s.available,
+	}
+}
+
+// ClusterUpgradeable checks whether the cluster may be upgraded.
+func (s jobSteps) ClusterUpgradeable() engine.Step {
+	return engine.Step{
+		Name:     "ClusterUpgradeable",
+		Doc:      "Waits until no other update is in progress and the cluster is upgradeable.",
+		Gates:    []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}, {Name: "VersionStillAvailable", Check: s.available}},
+		Do:       s.upgradeable,
+		PreCheck: s.upgradeable,
+	}
+}
+
+// PreHealthCheck checks whether the cluster is healthy.
+func (s jobSteps) PreHealthCheck() engine.Step {
+	checks := s.jobHealthChecks(s.job.Spec.Config.PreUpgradeHealthChecks)
+	return engine.Step{
+		Name:     "PreHealthCheck",
+		Doc:      "Waits until the checks of preUpgradeHealthChecks pass. The upgrade is skipped if they do not within their timeout.",
+		Gates:    []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}},
+		Do:       s.healthy,
+		PreCheck: health.PreCheckHealth(checks, reasonClusterUnhealthy),
+	}
+}
+
+// UpgradeCommenced is the point of no return. What was checked before is checked again in the pass in
+// which it acts; what the decisions need is decided once more on the object that is patched.
+func (s jobSteps) UpgradeCommenced() engine.Step {
+	return engine.Step{
+		Name:    "UpgradeCommenced",
+		Doc:     "Requests the version from the cluster version operator and waits until it is accepted.",
+		Observe: s.ifRequested(controlplane.WaitUntilAccepted(s.Client, s.target)),
+		Gates: []engine.Gate{
+			{Name: "NotSuspended", Check: s.notSuspended},
+			{Name: "VersionStillAvailable", Check: s.available},
+			{Name: "ClusterUpgradeable", Check: s.upgradeable},
+			{Name: "ClusterHealthy", Check: s.healthy},
+		},
+		Do:         controlplane.RequestUpdate(s.Client, s.target, s.pinned.Decision, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
+		Undo:       controlplane.WithdrawRequest(s.Client, s.target),
+		KeepAlive:  []engine.KeepAlive{{Name: "Request", Renew: controlplane.WithdrawOutdatedRequest(s.Client, s.target)}},
+		Reached:    s.isCommenced,
+		Commits:    true,
+		Milestone:  engine.MilestoneCommenced,
+		FailReason: "TargetRefused",
+	}
+}
+
+// ifRequested returns a step that observes nothing unless this attempt has requested the version: an
+// update to it that another client has started is not this upgrade.
+func (s jobSteps) ifRequested(observe engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if !s.requested && !run.Requested {
+			return engine.Result{}, nil
+		}
+		return observe(ctx, run)
+	}
+}
+
+func (s jobSteps) isCommenced(ctx context.Context) (bool, error) {
+	if !s.requested || s.hooksOnly() {
+		return false, nil
+	}
+	return controlplane.IsCommenced(s.Client, s.Live, s.target)(ctx)
+}
+
+// UpgradeCompleted is the longest wait.
+func (s jobSteps) UpgradeCompleted() engine.Step {
+	return engine.Step{
+		Name: "UpgradeCompleted",
+		Doc:  "Waits until the cluster is available at the version, and until all machine config pools that are not delayed are updated.",
+		Gates: []engine.Gate{
+			{Name: "ControlPlaneUpgraded", Check: controlplane.WaitUntilUpgraded(s.Client, s.Live, s.target)},
+			{Name: "ClusterAvailable", Check: controlplane.WaitUntilAvailable(s.Client)},
+		},
+		Do:        pools.WaitUntilUpdated(s.Client, s.jobDrains()),
+		Reached:   all(controlplane.IsUpgradedAndAvailable(s.Client, s.Live, s.target), pools.AllUpdated(s.Client, s.Live)),
+		Milestone: engine.MilestoneControlPlaneUpgraded,
+		SlowAfter: s.Config.ControlPlane.SlowAfter.Duration,
+		FailBy:    s.failBy,
+	}
+}
+
+// all reports whether all of the conditions hold.
+func all(conditions ...func(context.Context) (bool, error)) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		for _, holds := range conditions {
+			if ok, err := holds(ctx); err != nil || !ok {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+}
+
+// jobDrains explains what holds the drains of nodes. Without forceDrainAfter none is forced.
+func (s jobSteps) jobDrains() checks.Drains {
+	after := ForceDrainAfter(s.job)
+	drains := s.drainsWithin(after)
+	if after < 0 {
+		drains.TimeOut = -1
+	}
+	return drains
+}
+
+// ForceDrainAfter returns after how long a blocked drain is forced for an UpgradeJob; negative means
+// never.
+func ForceDrainAfter(job *v1beta1.UpgradeJob) time.Duration {
+	after, err := maintenance.Duration(job.Spec.Config.ForceDrainAfter)
+	if err != nil || job.Spec.Config.ForceDrainAfter == "" {
+		return -1
+	}
+	return after
+}
+
+// PostHealthCheck checks whether the cluster is healthy after the upgrade.
+func (s jobSteps) PostHealthCheck() engine.Step {
+	runner := s.jobPostHealthChecks(s.job.Spec.Config.PostUpgradeHealthChecks)
+	return engine.Step{
+		Name:       "PostHealthCheck",
+		Doc:        "Waits until the checks of postUpgradeHealthChecks pass.",
+		Do:         health.WaitUntilHealthy(runner, reasonUnhealthyAfterUpgrade),
+		Gates:      []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
+		Reached:    health.IsHealthy(runner),
+		FailAfter:  runner.Options.Timeout,
+		FailReason: reasonUnhealthyAfterUpgrade,
+	}
+}
+
+// TargetWithdrawn withdraws the request.
+func (s jobSteps) TargetWithdrawn() engine.Step {
+	return engine.Step{
+		Name: "TargetWithdrawn",
+		Doc:  "Withdraws the request for the version if the cluster version operator has not begun to install it.",
+		Do:   ifRequested(controlplane.WithdrawRequest(s.Client, s.target)),
+	}
+}
+
+// FailureNotificationSent sends the notification about how the upgrade ended.
+func (s jobSteps) FailureNotificationSent() engine.Step {
+	return engine.Step{
+		Name: "FailureNotificationSent",
+		Doc:  "Sends the notification that the upgrade has failed, or was skipped or cancelled, with the reason.",
+		Do:   notifyFailure(s.announcer),
+
+		Milestone: engine.MilestoneFailed,
+	}
+}
+
+// ClusterSettled keeps the lock while the cluster is being changed.
+func (s jobSteps) ClusterSettled() engine.Step {
+	return engine.Step{
+		Name:      "ClusterSettled",
+		Doc:       "Waits until nothing is being installed any more if the upgrade had commenced.",
+		Do:        s.ifCommenced(controlplane.WaitUntilSettled(s.Client, s.target)),
+		FailAfter: s.Config.Cleanup.SettleTimeout.Duration,
+	}
+}
+
+// ifCommenced skips a step of the cleanup unless this upgrade has commenced.
+func (s jobSteps) ifCommenced(do engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if !run.Committed && !run.Requested || s.hooksOnly() {
+			return engine.Skip("NotCommenced", "the upgrade had not commenced"), nil
+		}
+		return do(ctx, run)
+	}
+}
+
+// CompletedNotificationSent sends the notification of a success.
+func (s jobSteps) CompletedNotificationSent() engine.Step {
+	send := s.send(engine.MilestoneCompleted, notify.Normal, "UpgradeCompleted", "is complete")
+	return engine.Step{
+		Name: "CompletedNotificationSent",
+		Doc:  "Sends the notification that the upgrade is complete. Skipped if it did not succeed.",
+		Do: func(ctx context.Context, run engine.Run) (engine.Result, error) {
+			if run.Failure != nil {
+				return engine.Skip("NotSuccessful", "the upgrade did not succeed"), nil
+			}
+			return send(ctx, run)
+		},
+
+		Milestone: engine.MilestoneCompleted,
+	}
+}

@@ -1,0 +1,112 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"cmp"
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Pinned is how an upgrade leads to a version that was selected before its window.
+type Pinned struct {
+	// Target is the release.
+	Target clusterstate.Target
+	// CheckAvailability requires that the release is still offered. Without it the cluster version
+	// operator alone decides.
+	CheckAvailability bool
+	// Requested reports whether this attempt has requested the target.
+	Requested bool
+}
+
+// FailUnlessAvailable passes if the pinned release is still offered and recommended, or if this
+// attempt has requested it. It fails as AlreadyAtVersion if the release is installed already, and
+// as UpgradeWithdrawn if it is not offered any more, both confirmed by the API server. It waits
+// while the available updates cannot be retrieved, and while another client updates the cluster to
+// that very release.
+func FailUnlessAvailable(r, live client.Reader, pinned Pinned) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		pinned := pinned
+		pinned.Requested = pinned.Requested || run.Requested
+		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool {
+			result, err := pinned.decide(v)
+			return err == nil && result.Failed()
+		})
+		if err != nil {
+			return engine.Result{}, err
+		}
+		return pinned.decide(version)
+	}
+}
+
+func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
+	target := p.Target
+	_, updating := version.UpdatingTo()
+	switch current := version.Current.Matches(target); {
+	case current && p.Requested:
+		return alreadyUpdating(target), nil
+	case current && version.Completed:
+		return engine.Fail("AlreadyAtVersion", "the cluster is at %s already; there was nothing to do", target.Version), nil
+	case current:
+		return engine.Wait("AnotherUpdateInProgress", "another client updates the cluster to %s", target.Version), nil
+	case updating: // nothing is offered meanwhile
+		return NotBusy(version, target)
+	case !p.CheckAvailability:
+		return engine.Done("whether %s is available is not checked", target.Version), nil
+	case !version.RetrievedUpdates.IsTrue():
+		return engine.Wait("UpdatesNotRetrieved", "the available updates cannot be retrieved: %s",
+			cmp.Or(version.RetrievedUpdates.MessageOrReason(), "the ClusterVersion does not report that they were")), nil
+	}
+	update := version.AvailableUpdate(target)
+	switch risks := update.UnacceptedRisks(target); {
+	case !update.Available:
+		return engine.Fail("UpgradeWithdrawn", "%s", notAvailableMessage(version, target)), nil
+	case (clusterstate.Release{Image: update.Image}).HasOtherImage(target.Image):
+		return engine.Fail("UpgradeWithdrawn", "%s is offered with image %s, but %s was selected", target.Version, text.Excerpt(update.Image), target.Image), nil
+	case len(risks) > 0:
+		return engine.Fail("UpgradeWithdrawn", "%s is not recommended because of %s", target.Version, riskTexts(risks)), nil
+	}
+	return engine.Done("%s is offered in channel %s", target.Version, channelName(version.Channel)), nil
+}
+
+// Decision is FailUnlessAvailable on the object that is patched. It waits where that fails: only the
+// API server confirms a failure.
+func (p Pinned) Decision(version clusterstate.Version, _ clusterstate.Target) (engine.Result, error) {
+	result, err := p.decide(version)
+	if err == nil && result.Failed() {
+		return engine.Wait(result.Reason(), "%s", result.Message()), nil
+	}
+	return result, err
+}
+
+// WaitUntilAvailable waits until the ClusterVersion is Available, as after an upgrade.
+func WaitUntilAvailable(r client.Reader) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		version, err := clusterstate.GetClusterVersion(ctx, r)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case !version.Available.IsTrue():
+			return engine.Wait("NotAvailable", "the cluster is not available: %s", version.Available.ReasonAndMessage()), nil
+		}
+		return engine.Done("the cluster is available"), nil
+	}
+}
+
+// IsUpgradedAndAvailable is IsUpgraded for a cluster that must be Available, too. That it is not is
+// confirmed by the API server, because the upgrade may fail for it.
+func IsUpgradedAndAvailable(r, live client.Reader, target clusterstate.Target) func(context.Context) (bool, error) {
+	isUpgraded := func(v clusterstate.Version) bool {
+		return v.Current.Matches(target) && v.Completed && v.Available.IsTrue()
+	}
+	return func(ctx context.Context) (bool, error) {
+		version, err := readConfirmed(ctx, r, live, func(v clusterstate.Version) bool { return !isUpgraded(v) })
+		return err == nil && isUpgraded(version), err
+	}
+}

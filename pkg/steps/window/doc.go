@@ -1,0 +1,9 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package window has the steps that decide whether an upgrade may start in its maintenance window:
+// its time has come, and nothing suspends it.
+//
+// It reads the objects of managedupgrade.appuio.io and writes nothing. It does not know what the
+// upgrade does, nor when its window ends.
+package window
