@@ -47,6 +47,7 @@ type Config struct {
 	PostUpgrade          PostUpgrade          `json:"postUpgrade"`
 	NodeDrain            NodeDrain            `json:"nodeDrain"`
 	HealthCheck          HealthCheck          `json:"healthCheck"`
+	Hooks                Hooks                `json:"hooks"`
 }
 
 // SlowThreshold configures when a step counts as slow.
@@ -146,6 +147,12 @@ type NodeDrain struct {
 	IgnoreNamespaces []string `json:"ignoreNamespaces"`
 }
 
+// Hooks configures the Jobs of UpgradeJobHooks.
+type Hooks struct {
+	Timeout         Duration `json:"timeout"`
+	ServiceAccounts []string `json:"serviceAccounts"`
+}
+
 // Setting documents one key of the file and validates its value.
 type Setting struct {
 	Path  string // for example upgradeWindow or controlPlane.slowAfter
@@ -210,6 +217,8 @@ func (c *Config) Settings() []Setting {
 		{"healthCheck.ignoreNodes", "Names of nodes whose state does not block upgrades; an asterisk matches any characters.", StringListSetting{&c.HealthCheck.IgnoreNodes, nil, maxNames, maxNameLen}},
 		{"healthCheck.pdbNamespaces", "Namespaces in which a PodDisruptionBudget that allows no disruption blocks upgrades; an asterisk matches any characters. Set it together with nodeDrain.ignoreNamespaces: in these namespaces drains are never forced.", StringListSetting{&c.HealthCheck.PDBNamespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
 		{"healthCheck.ignorePDBs", "PodDisruptionBudgets, as namespace/name, that do not block upgrades; an asterisk matches any characters. The defaults are budgets of operators that move their pods when a node is cordoned: KubeVirt and CloudNativePG.", StringListSetting{&c.HealthCheck.IgnorePDBs, []string{"*/kubevirt-disruption-budget-*", "*/*-primary"}, maxNames, maxNameLen}},
+		{"hooks.timeout", "How long an upgrade that has commenced or ended waits for the hooks of an event. A Job that takes longer counts as failed; it is not stopped.", DurationSetting{&c.Hooks.Timeout, time.Hour, time.Second, day}},
+		{"hooks.serviceAccounts", "Names of the ServiceAccounts that templates of UpgradeJobHooks may use. That of the operator is never allowed. A template that names none has no token.", StringListSetting{&c.Hooks.ServiceAccounts, nil, maxNames, maxNameLen}},
 	}
 }
 

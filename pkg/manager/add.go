@@ -6,6 +6,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -63,7 +64,7 @@ func Kinds(controllers ...Controller) ([]Kind, error) {
 }
 
 func sameCache(a, b Kind) bool {
-	return a.ClusterScoped == b.ClusterScoped && a.Name == b.Name && slices.Equal(a.Namespaces, b.Namespaces) &&
+	return a.ClusterScoped == b.ClusterScoped && a.Name == b.Name && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Namespaces, b.Namespaces) &&
 		reflect.ValueOf(a.Transform).Pointer() == reflect.ValueOf(b.Transform).Pointer()
 }
 
@@ -76,6 +77,9 @@ func CacheOptions(kinds []Kind) cache.Options {
 		by.Transform = kind.Transform
 		if kind.Name != "" {
 			by.Field = fields.OneTermEqualSelector("metadata.name", kind.Name)
+		}
+		if len(kind.Labels) > 0 {
+			by.Label = kind.Labels.AsSelector()
 		}
 		for _, namespace := range kind.Namespaces {
 			if by.Namespaces == nil {

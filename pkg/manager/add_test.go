@@ -46,6 +46,7 @@ func TestKindsOfControllers(t *testing.T) {
 		"without its transform":   {controllers: []manager.Controller{reads("a", node), reads("b", manager.Kind{Object: &corev1.Node{}})}, conflict: "*v1.Node"},
 		"in another namespace":    {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Name: "lock"})}, conflict: "*v1.Lease"},
 		"with another name":       {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Namespaces: []string{"upgrades"}})}, conflict: "*v1.Lease"},
+		"with other labels":       {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Namespaces: lease.Namespaces, Name: "lock", Labels: map[string]string{"a": "b"}})}, conflict: "*v1.Lease"},
 		"in the same declaration": {controllers: []manager.Controller{reads("a", node, manager.Kind{Object: &corev1.Node{}})}, conflict: "controller a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestCacheHoldsOnlyWhatIsDeclared(t *testing.T) {
 	t.Parallel()
 	options := manager.CacheOptions([]manager.Kind{
 		{Object: &corev1.Node{}, Transform: keep},
-		{Object: &coordinationv1.Lease{}, Namespaces: []string{"upgrades"}, Name: "lock"},
+		{Object: &coordinationv1.Lease{}, Namespaces: []string{"upgrades"}, Name: "lock", Labels: map[string]string{"a": "b"}},
 	})
 	if !options.ReaderFailOnMissingInformer {
 		t.Error("a read of a kind that no controller declares starts a watch")
@@ -78,7 +79,8 @@ func TestCacheHoldsOnlyWhatIsDeclared(t *testing.T) {
 		t.Errorf("nodes are cached with %+v", by["Node"])
 	}
 	lease := by["Lease"]
-	if _, in := lease.Namespaces["upgrades"]; !in || len(lease.Namespaces) != 1 || lease.Field == nil || lease.Field.String() != "metadata.name=lock" {
+	if _, in := lease.Namespaces["upgrades"]; !in || len(lease.Namespaces) != 1 || lease.Field == nil || lease.Field.String() != "metadata.name=lock" ||
+		lease.Label == nil || lease.Label.String() != "a=b" || by["Node"].Label != nil {
 		t.Errorf("leases are cached with %+v", lease)
 	}
 }

@@ -6,6 +6,7 @@ package manager
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -60,6 +61,8 @@ type Kind struct {
 	Namespaces []string
 	// Name is the name of the objects that are read; empty means any.
 	Name string
+	// Labels are labels that the objects that are read have; empty means any object.
+	Labels labels.Set
 	// Transform drops what is not read from an object before it is cached; nil drops the managed
 	// fields.
 	Transform toolscache.TransformFunc

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -89,6 +90,10 @@ func (i *informer) apply(change Change) {
 	}
 	updated := i.transformed(change.New)
 	if updated == nil {
+		if old != nil { // it is not selected any more
+			delete(i.objects, key)
+			i.notify(old, nil, false)
+		}
 		return
 	}
 	i.objects[key] = updated
@@ -98,6 +103,9 @@ func (i *informer) apply(change Change) {
 // transformed returns what the cache holds of an object; nil if it is not selected.
 func (i *informer) transformed(stored client.Object) client.Object {
 	if i.kind.Name != "" && stored.GetName() != i.kind.Name {
+		return nil
+	}
+	if len(i.kind.Labels) > 0 && !i.kind.Labels.AsSelector().Matches(labels.Set(stored.GetLabels())) {
 		return nil
 	}
 	if len(i.kind.Namespaces) > 0 && !slices.Contains(i.kind.Namespaces, stored.GetNamespace()) {

@@ -1,0 +1,56 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+)
+
+// Hooks are the metrics about UpgradeJobHooks.
+type Hooks struct {
+	runs *prometheus.CounterVec
+}
+
+// NewHooks creates the metrics and registers them.
+func NewHooks(registry prometheus.Registerer) (*Hooks, error) {
+	h := &Hooks{runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "managed_upgrade_hook_runs_total",
+		Help: "Number of times a hook ended, by event and outcome (Succeeded or Failed).",
+	}, []string{"namespace", "hook", "event", "outcome"})}
+	if err := registry.Register(h.runs); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// The values of the label outcome.
+const (
+	hookSucceeded = "Succeeded"
+	hookFailed    = "Failed"
+)
+
+// IncHookRuns counts the end of a hook.
+func (h *Hooks) IncHookRuns(namespace, hook string, event v1beta1.HookEvent, succeeded bool) {
+	outcome := hookFailed
+	if succeeded {
+		outcome = hookSucceeded
+	}
+	h.runs.WithLabelValues(namespace, hook, string(event), outcome).Inc()
+}
+
+// SetHook creates the series of a hook: rate() needs a first sample.
+func (h *Hooks) SetHook(namespace, hook string, events []v1beta1.HookEvent) {
+	for _, event := range events {
+		for _, outcome := range []string{hookSucceeded, hookFailed} {
+			h.runs.WithLabelValues(namespace, hook, string(event), outcome)
+		}
+	}
+}
+
+// DeleteHook removes the series of a hook.
+func (h *Hooks) DeleteHook(namespace, hook string) {
+	h.runs.DeletePartialMatch(prometheus.Labels{"namespace": namespace, "hook": hook})
+}

@@ -1,0 +1,167 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+)
+
+// The bounds of the environment, in bytes. Linux does not start a process with a variable of more
+// than 128 KiB, and etcd does not store an object of more than 1.5 MiB.
+const (
+	maxJobVariable = 96 << 10
+	maxEnvironment = 512 << 10 // of all containers of a pod together
+)
+
+// errEnvironmentTooLarge means that the UpgradeJob does not fit into the environment even without
+// its annotations and its status.
+var errEnvironmentTooLarge = errors.New("the UpgradeJob does not fit into the environment of the hook")
+
+// variable is an environment variable of a container, as the kubelet reads it.
+type variable struct{ name, value string }
+
+// environment is the environment that describes an event of an UpgradeJob. The first variable of a
+// name counts.
+type environment struct {
+	variables []variable
+	names     map[string]bool
+	size      int // names, values, and one separator and terminator each
+}
+
+// newEnvironment returns the variables that describe the event and the UpgradeJob, for a pod with
+// that number of containers. Annotations and status are left out if they do not fit.
+func newEnvironment(event Event, at time.Time, job *v1beta1.UpgradeJob, containers int) ([]variable, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the UpgradeJob: %w", err)
+	}
+	content["apiVersion"], content["kind"] = v1beta1.GroupVersion.String(), "UpgradeJob"
+	unstructured.RemoveNestedField(content, "metadata", "managedFields")
+	for _, truncated := range []bool{false, true} {
+		if truncated {
+			unstructured.RemoveNestedField(content, "metadata", "annotations")
+			delete(content, "status")
+		}
+		variables, err := describe(event.content(at), content, truncated, containers)
+		if !errors.Is(err, errEnvironmentTooLarge) || truncated {
+			return variables, err
+		}
+	}
+	return nil, errEnvironmentTooLarge
+}
+
+// content returns the event as it is encoded.
+func (e Event) content(at time.Time) map[string]any {
+	return map[string]any{
+		"name": string(e.Name), "time": at.UTC().Format(time.RFC3339),
+		"reason": e.Reason, "message": e.Message, "pool": e.Pool,
+	}
+}
+
+// describe returns the variables for an event and the content of an UpgradeJob.
+func describe(event, job map[string]any, truncated bool, containers int) ([]variable, error) {
+	env := environment{names: map[string]bool{}}
+	jobText, err := encode(job)
+	if err != nil {
+		return nil, err
+	}
+	if len("JOB=")+len(jobText) > maxJobVariable {
+		return nil, errEnvironmentTooLarge
+	}
+	if err := errors.Join(env.add("EVENT", event), env.add("EVENT_NAME", event["name"]), env.flatten("EVENT", event)); err != nil {
+		return nil, err
+	}
+	if truncated {
+		if err := env.add("JOB_TRUNCATED", true); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(env.add("JOB", job), env.flatten("JOB", job)); err != nil {
+		return nil, err
+	}
+	if env.size*max(containers, 1) > maxEnvironment {
+		return nil, errEnvironmentTooLarge
+	}
+	return env.variables, nil
+}
+
+// add adds a variable with the JSON of a value. Dollar signs are doubled: the kubelet would expand
+// $(NAME) otherwise.
+func (e *environment) add(name string, value any) error {
+	if e.names[name] {
+		return nil
+	}
+	text, err := encode(value)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", name, err)
+	}
+	text = strings.ReplaceAll(text, "$", "$$")
+	e.names[name] = true
+	e.variables = append(e.variables, variable{name, text})
+	e.size += len(name) + len(text) + len("=\x00")
+	return nil
+}
+
+// flatten adds a variable for each value in an object or array that is not a non-empty object or
+// array itself, in the order of bytes of the keys.
+func (e *environment) flatten(prefix string, value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err := e.flattenInto(prefix+"_"+cleanKey(key), v[key]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i := range v {
+			if err := e.flattenInto(prefix+"_"+strconv.Itoa(i), v[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *environment) flattenInto(name string, value any) error {
+	object, _ := value.(map[string]any)
+	array, _ := value.([]any)
+	if len(object) > 0 || len(array) > 0 {
+		return e.flatten(name, value)
+	}
+	return e.add(name, value)
+}
+
+// cleanKey returns a key as a part of the name of a variable.
+func cleanKey(key string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, key)
+}
+
+// encode returns the JSON of a value without HTML escapes.
+func encode(value any) (string, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(buffer.String(), "\n"), nil
+}

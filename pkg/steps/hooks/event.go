@@ -1,0 +1,303 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// eventRun is one call of the step of an event.
+type eventRun struct {
+	*Runner
+
+	job    *v1beta1.UpgradeJob
+	record history.Record
+	event  Event
+	run    engine.Run
+}
+
+// hookRun is what is known of one hook of the event.
+type hookRun struct {
+	hookRef
+
+	item  history.StepItem
+	job   *batchv1.Job // nil means that there is none
+	abort bool         // whether its failure aborts the upgrade
+}
+
+// step runs the hooks of the event.
+func (e *eventRun) step(ctx context.Context) (engine.Result, error) {
+	if ended := e.known(e.event.key()); ended.Status == statusCompleted {
+		return engine.Done("%s", ended.Message).WithItems(ended), nil
+	}
+	hooks, err := e.hooks(ctx)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if len(hooks) == 0 {
+		e.observe(history.StepItem{Name: e.event.key(), Status: statusNoHooks})
+		return engine.Skip("NoHooks", "no hook selects event %s", e.event.key()), nil
+	}
+	for i := range hooks {
+		h := &hooks[i]
+		if h.item.Status == statusRunning && h.job != nil {
+			e.inspect(ctx, h)
+		}
+		if isFinal(h.item) && !isFinal(e.known(h.item.Name)) {
+			e.report(ctx, h.Name, h.item)
+		}
+	}
+	return e.result(hooks), nil
+}
+
+// known returns the final item of that name as it is recorded, or as this process has observed it;
+// the zero item means that neither holds it.
+func (e *eventRun) known(name string) history.StepItem {
+	for i := range e.record.Conditions {
+		for _, item := range e.record.Conditions[i].Items {
+			if item.Name == name && isFinal(item) {
+				return item
+			}
+		}
+	}
+	return e.observed(name)
+}
+
+// recorded returns the items of the event's hooks in the record. Hooks are part of the event from
+// the time at which they are recorded.
+func (e *eventRun) recorded() map[string]history.StepItem {
+	items := map[string]history.StepItem{}
+	for i := range e.record.Conditions {
+		for _, item := range e.record.Conditions[i].Items {
+			if hook, ok := strings.CutPrefix(item.Name, e.event.key()+"/"); ok && hook != "" {
+				items[item.Name] = item
+			}
+		}
+	}
+	return items
+}
+
+// hooks returns the hooks of the event, sorted by name. The first call selects them and creates
+// their Jobs; later ones find what was selected in the record or in the Jobs.
+func (e *eventRun) hooks(ctx context.Context) ([]hookRun, error) {
+	recorded := e.recorded()
+	jobs, err := e.listJobs(ctx, e.Client)
+	if err != nil {
+		return nil, err
+	}
+	if len(recorded) > 0 || len(jobs) > 0 {
+		return e.resume(ctx, recorded, jobs)
+	}
+	began := e.observed(e.event.key()).Status
+	if began == statusNoHooks {
+		return nil, nil
+	}
+	candidates, err := e.candidates(ctx)
+	if err != nil || len(candidates) == 0 && began == "" {
+		return nil, err
+	}
+	if jobs, err = e.listJobs(ctx, e.Live); err != nil {
+		return nil, err
+	}
+	if len(jobs) > 0 { // a former call has created them, and was not recorded
+		return e.resume(ctx, recorded, jobs)
+	}
+	return e.begin(ctx, candidates)
+}
+
+// listJobs returns the Jobs of the event by the names of their items.
+func (e *eventRun) listJobs(ctx context.Context, from client.Reader) (map[string]*batchv1.Job, error) {
+	var list batchv1.JobList
+	if err := from.List(ctx, &list, client.InNamespace(e.job.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {
+		return nil, fmt.Errorf("listing the Jobs of event %s: %w", e.event.key(), err)
+	}
+	jobs := map[string]*batchv1.Job{}
+	for i := range list.Items {
+		if job := &list.Items[i]; e.isOurs(job) {
+			jobs[job.Annotations[annotationItem]] = job
+		}
+	}
+	return jobs, nil
+}
+
+// resume returns the hooks that were selected when the event began, and creates the Jobs that are
+// missing because the process ended.
+func (e *eventRun) resume(ctx context.Context, recorded map[string]history.StepItem, jobs map[string]*batchv1.Job) ([]hookRun, error) {
+	runs := map[string]*hookRun{}
+	for name, item := range recorded {
+		runs[name] = &hookRun{hookRef: hookRef{Name: strings.TrimPrefix(name, e.event.key()+"/")}, item: item}
+	}
+	var all []hookRef
+	for _, job := range jobs {
+		all = selection(job)
+		for _, hook := range all {
+			name := e.event.itemName(hook.Name)
+			if runs[name] == nil {
+				runs[name] = &hookRun{item: history.StepItem{Name: name}}
+			}
+			runs[name].hookRef = hook
+		}
+	}
+	if err := e.findJobs(ctx, runs, jobs); err != nil {
+		return nil, err
+	}
+	var hooks []hookRun
+	for _, run := range runs {
+		if run.item.Status == "" { // selected, but neither recorded nor created
+			if err := e.createMissing(ctx, run, all); err != nil {
+				return nil, err
+			}
+		}
+		hooks = append(hooks, *run)
+	}
+	slices.SortFunc(hooks, func(a, b hookRun) int { return cmp.Compare(a.item.Name, b.item.Name) })
+	return hooks, nil
+}
+
+// findJobs finds the Jobs of the hooks, and what has become of those without one. The cache may not
+// have a Job yet, so the API server decides.
+func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs map[string]*batchv1.Job) error {
+	var live map[string]*batchv1.Job
+	for name, run := range runs {
+		if run.job = jobs[name]; run.job == nil && run.item.Status == statusRunning {
+			if live == nil {
+				var err error
+				if live, err = e.listJobs(ctx, e.Live); err != nil {
+					return err
+				}
+			}
+			run.job = live[name]
+		}
+		recorded := run.item
+		switch ended := e.known(name); {
+		case isFinal(ended):
+			run.item = ended
+		case run.job != nil:
+			run.item = running(name, run.job.Name)
+		case run.item.Status == statusRunning:
+			run.item.Status, run.item.Message = statusFailed, "its Job was removed with its finalizer before its result was recorded; it is not run again"
+		}
+		switch {
+		case run.job != nil:
+			run.abort = run.job.Annotations[annotationPolicy] != string(v1beta1.HookFailureIgnore)
+		case run.item.Status == statusFailed && !isFinal(recorded): // with Abort, the step would have failed when it was recorded
+			run.abort = e.abortsNow(ctx, run.Name)
+		}
+	}
+	return nil
+}
+
+// abortsNow returns the policy of a hook whose Job is gone. That of a hook that is gone, too, is
+// unknown: it aborts.
+func (e *eventRun) abortsNow(ctx context.Context, hook string) bool {
+	var current v1beta1.UpgradeJobHook
+	if err := e.Client.Get(ctx, client.ObjectKey{Namespace: e.job.Namespace, Name: hook}, &current); err != nil {
+		return true
+	}
+	return current.Spec.FailurePolicy == v1beta1.HookFailureAbort
+}
+
+func running(item, job string) history.StepItem {
+	return history.StepItem{Name: item, Status: statusRunning, Message: "Job " + job}
+}
+
+// abortCounts reports whether a failed hook can still abort the upgrade.
+func (e *eventRun) abortCounts() bool {
+	switch e.event.Name {
+	case v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventSkip, v1beta1.EventFinish:
+		return false
+	default:
+		return true
+	}
+}
+
+// bounded reports whether the wait for the hooks of the event ends after hooks.timeout. The window
+// and the pools bound the wait for the others.
+func (e *eventRun) bounded() bool {
+	return e.event.Name == v1beta1.EventUpgradeComplete || !e.abortCounts()
+}
+
+// deadline returns when the hooks of the event count as failed; zero means never.
+func (e *eventRun) deadline() time.Time {
+	if !e.bounded() {
+		return time.Time{}
+	}
+	return e.run.Since.Add(e.Config().Timeout.Duration)
+}
+
+// result returns the answer of the step.
+func (e *eventRun) result(hooks []hookRun) engine.Result {
+	items := make([]history.StepItem, 0, len(hooks))
+	var waiting, failed []string
+	for i := range hooks {
+		h := &hooks[i]
+		items = append(items, h.item)
+		switch {
+		case h.item.Status == statusRunning:
+			waiting = append(waiting, h.Name+" ("+h.item.Message+")")
+		case h.item.Status == statusFailed && h.abort && e.abortCounts():
+			return engine.Fail("HookFailed", "hook %s failed: %s", h.item.Name, h.item.Message).WithItems(itemsOf(hooks)...)
+		case h.item.Status == statusFailed:
+			failed = append(failed, h.Name+" ("+h.item.Message+")")
+		}
+	}
+	if len(waiting) > 0 {
+		return e.wait(hooks, "waiting for %d of %s: %s", len(waiting), count(len(hooks)), text.JoinNames(waiting)).WithItems(items...)
+	}
+	message := count(len(hooks)-len(failed)) + " completed"
+	if len(failed) > 0 {
+		message = fmt.Sprintf("%s, %d failed and ignored: %s", message, len(failed), text.JoinNames(failed))
+	}
+	if e.event.Pool != "" { // an item per event, so that those of many pools fit into the record
+		ended := history.StepItem{Name: e.event.key(), Status: statusCompleted, Message: message}
+		e.observe(ended)
+		items = []history.StepItem{ended}
+	}
+	return engine.Done("%s", message).WithItems(items...)
+}
+
+func itemsOf(hooks []hookRun) []history.StepItem {
+	items := make([]history.StepItem, 0, len(hooks))
+	for i := range hooks {
+		items = append(items, hooks[i].item)
+	}
+	return items
+}
+
+func count(hooks int) string {
+	if hooks == 1 {
+		return "1 hook"
+	}
+	return fmt.Sprintf("%d hooks", hooks)
+}
+
+// wait waits for a change of a Job, for the deadline, and for the next inspection of pods that do
+// not run.
+func (e *eventRun) wait(hooks []hookRun, format string, args ...any) engine.Result {
+	var after time.Duration
+	if deadline := e.deadline(); !deadline.IsZero() {
+		after = deadline.Sub(e.run.Now)
+	}
+	notReady := slices.ContainsFunc(hooks, func(h hookRun) bool { return h.item.Status == statusRunning && !isReady(h.job) })
+	if notReady && (after == 0 || after > podInterval) {
+		after = podInterval
+	}
+	if after == 0 {
+		return engine.Wait("HooksRunning", format, args...)
+	}
+	return engine.WaitFor(after, "HooksRunning", format, args...)
+}

@@ -1,0 +1,127 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// podInterval is the time between two inspections of the pods of a Job that do not run, and how
+// long they may take to start without being inspected.
+const podInterval = time.Minute
+
+// podProblem is why no pod of a Job runs.
+type podProblem struct {
+	at      time.Time
+	message string
+}
+
+// inspect sets the result of a hook's Job, or why it has none yet.
+func (e *eventRun) inspect(ctx context.Context, h *hookRun) {
+	job := h.job
+	deadline := e.deadline()
+	switch end := finishedCondition(job); {
+	case end != nil && end.Type == batchv1.JobComplete:
+		h.item.Status, h.item.Message = statusSucceeded, "Job "+job.Name
+	case end != nil:
+		h.item.Status = statusFailed
+		h.item.Message = fmt.Sprintf("Job %s: %s: %s", job.Name, cmp.Or(text.Sanitize(end.Reason, maxReason), "Failed"), text.Reason(end.Message))
+	case job.DeletionTimestamp != nil:
+		h.item.Status, h.item.Message = statusFailed, "Job "+job.Name+" was deleted before it had ended; it is not run again"
+	case !deadline.IsZero() && !e.run.Now.Before(deadline):
+		h.item.Status = statusFailed
+		h.item.Message = fmt.Sprintf("Job %s: TimedOut: it has not ended within hooks.timeout (%s), and runs on; set activeDeadlineSeconds in the template", job.Name, e.Config().Timeout)
+	default:
+		h.item.Message = "Job " + job.Name
+		if problem := e.podProblem(ctx, job); problem != "" {
+			h.item.Message += ": " + problem
+		}
+	}
+}
+
+// maxReason bounds the reason that a Job reports, in bytes.
+const maxReason = 64
+
+// isReady reports whether a pod of the Job runs; it does not if the Job was not observed yet.
+func isReady(job *batchv1.Job) bool { return job != nil && ptr.Deref(job.Status.Ready, 0) > 0 }
+
+// podProblem returns why no pod of a Job runs, as far as it can be determined: at most once a
+// minute, and not within the first one.
+func (e *eventRun) podProblem(ctx context.Context, job *batchv1.Job) string {
+	if ptr.Deref(job.Spec.Suspend, false) {
+		return "suspended: remove suspend from the template"
+	}
+	if isReady(job) || e.run.Now.Sub(job.CreationTimestamp.Time) < podInterval {
+		return ""
+	}
+	e.mu.Lock()
+	last, ok := e.pods[job.UID]
+	e.mu.Unlock()
+	if age := e.run.Now.Sub(last.at); ok && age >= 0 && age < podInterval {
+		return last.message
+	}
+	problem := podProblem{at: e.run.Now, message: e.inspectPods(ctx, job)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.pods == nil {
+		e.pods = map[types.UID]podProblem{}
+	}
+	maps.DeleteFunc(e.pods, func(_ types.UID, old podProblem) bool { return e.run.Now.Sub(old.at) > time.Hour })
+	e.pods[job.UID] = problem
+	return problem.message
+}
+
+// inspectPods returns why the pods of a Job do not run.
+func (e *eventRun) inspectPods(ctx context.Context, job *batchv1.Job) string {
+	var pods corev1.PodList
+	if err := e.Live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}, client.Limit(maxPods)); err != nil {
+		return "no pod is ready"
+	}
+	if len(pods.Items) == 0 {
+		return fmt.Sprintf("it has no pod; a quota or an admission policy may reject it, see oc describe job %s -n %s", job.Name, job.Namespace)
+	}
+	for i := range pods.Items {
+		if problem := problemOf(&pods.Items[i]); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// maxPods is the number of pods of a Job that are inspected.
+const maxPods = 16
+
+// problemOf returns why a pod does not run; empty means that it runs, has ended, or is starting.
+func problemOf(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return fmt.Sprintf("pod %s cannot be scheduled: %s", pod.Name, text.Reason(c.Message))
+		}
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			waiting := statuses[i].State.Waiting
+			switch {
+			case waiting == nil || waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing":
+			case waiting.Reason == "ImagePullBackOff" || waiting.Reason == "ErrImagePull" || waiting.Reason == "InvalidImageName":
+				return fmt.Sprintf("%s: image %s cannot be pulled; correct the image or its pull secret in the template", waiting.Reason, text.Excerpt(statuses[i].Image))
+			default:
+				return fmt.Sprintf("%s: %s", text.Sanitize(waiting.Reason, maxReason), text.Reason(waiting.Message))
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,158 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks,namespace=managed-upgrade-operator,verbs=get;list;watch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks/status,namespace=managed-upgrade-operator,verbs=patch
+// +kubebuilder:rbac:groups=batch,resources=jobs,namespace=managed-upgrade-operator,verbs=create;get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+
+// Event is something that happens to an UpgradeJob and on which hooks run.
+type Event struct {
+	Name v1beta1.HookEvent
+	// Reason is one CamelCase word, Message is for people. Hooks get both.
+	Reason, Message string
+	// Pool is the machine config pool that the event is about; empty means none.
+	Pool string
+}
+
+// Publisher publishes the outcomes of hooks.
+type Publisher interface {
+	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
+}
+
+// Metrics counts the outcomes of hooks.
+type Metrics interface {
+	// IncHookRuns counts the end of a hook.
+	IncHookRuns(namespace, hook string, event v1beta1.HookEvent, succeeded bool)
+}
+
+// Runner runs the hooks of UpgradeJobs. It lives as long as the process.
+type Runner struct {
+	// Client reads Jobs and UpgradeJobHooks from the cache, see Jobs and UpgradeJobHooks.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Config returns the configuration in effect.
+	Config func() config.Hooks
+	// Publisher publishes the outcomes of hooks; nil means that they are not published.
+	Publisher Publisher
+	// Metrics counts them; nil means that they are not counted.
+	Metrics Metrics
+
+	mu sync.Mutex
+	// outcomes holds what was observed and may not be in the record yet, by UpgradeJob and item.
+	outcomes map[types.UID]map[string]history.StepItem
+	pods     map[types.UID]podProblem // by Job
+}
+
+// The statuses of items. Other statuses than Running are final.
+const (
+	statusRunning   = "Running"
+	statusSucceeded = "Succeeded"
+	statusFailed    = "Failed"
+	// statusRemoved is a hook that was deleted before its Job was created.
+	statusRemoved = "Removed"
+	// statusCompleted is an event of a pool whose hooks have ended.
+	statusCompleted = "Completed"
+	// statusNoHooks is an event without hooks, and statusBegun one whose first Job may exist. Both
+	// are never recorded.
+	statusNoHooks = "NoHooks"
+	statusBegun   = "Begun"
+)
+
+func isFinal(item history.StepItem) bool { return item.Status != statusRunning && item.Status != "" }
+
+// Event returns the step that runs the hooks of an event, once each in an attempt. It is skipped if
+// no hook selects the event. Its items are the hooks of this event only; for an event of a pool,
+// they are replaced by one for the event once all hooks have ended. A step that runs several events
+// keeps the items of all of them in its results, and may call those that have ended again.
+//
+// A hook with the policy Abort that fails makes the step fail, until the outcome of the upgrade is
+// decided. Before the commit, the window bounds the wait, and pools bound that of their events. The
+// others end after hooks.timeout: Jobs that run on count as failed.
+func (r *Runner) Event(job *v1beta1.UpgradeJob, record history.Record, event Event) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		e := &eventRun{Runner: r, job: job, record: record, event: event, run: run}
+		return e.step(ctx)
+	}
+}
+
+// Forget drops what is kept in memory about an UpgradeJob.
+func (r *Runner) Forget(upgrade types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.outcomes, upgrade)
+}
+
+// observed returns what was observed of an item; the zero item means nothing.
+func (e *eventRun) observed(item string) history.StepItem {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.outcomes[e.job.UID][e.attemptKey(item)]
+}
+
+func (e *eventRun) observe(item history.StepItem) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.outcomes == nil {
+		e.outcomes = map[types.UID]map[string]history.StepItem{}
+	}
+	if e.outcomes[e.job.UID] == nil {
+		e.outcomes[e.job.UID] = map[string]history.StepItem{}
+	}
+	e.outcomes[e.job.UID][e.attemptKey(item.Name)] = item
+}
+
+func (e *eventRun) attemptKey(item string) string {
+	return fmt.Sprintf("%d/%s", e.record.Attempt, item)
+}
+
+// report publishes and counts the end of a hook, once in the life of the process. An Event that
+// cannot be published does not hold up the upgrade: the record has the outcome.
+func (e *eventRun) report(ctx context.Context, hook string, item history.StepItem) {
+	e.observe(item)
+	if item.Status != statusSucceeded && item.Status != statusFailed {
+		return
+	}
+	succeeded := item.Status == statusSucceeded
+	if e.Metrics != nil {
+		e.Metrics.IncHookRuns(e.job.Namespace, hook, e.event.Name, succeeded)
+	}
+	if e.Publisher == nil {
+		return
+	}
+	n := engine.Notification{
+		ID:      engine.NotificationID(string(e.job.UID), engine.AttemptKey(e.record), item.Name, item.Status),
+		Version: e.record.Version, Attempt: e.record.Attempt,
+		Type: corev1.EventTypeNormal, Reason: "HookSucceeded", Message: fmt.Sprintf("hook %s succeeded: %s", item.Name, item.Message),
+	}
+	if !succeeded {
+		n.Type, n.Reason, n.Message = corev1.EventTypeWarning, "HookFailed", fmt.Sprintf("hook %s failed: %s", item.Name, item.Message)
+	}
+	ref := corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeJob",
+		Namespace: e.job.Namespace, Name: e.job.Name, UID: e.job.UID,
+	}
+	if err := e.Publisher.Publish(ctx, ref, n); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "publishing the outcome of a hook", "hook", hook)
+	}
+}
