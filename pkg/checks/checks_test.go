@@ -309,6 +309,13 @@ func TestFindings(t *testing.T) {
 			},
 			options: checks.Options{PausedPoolsOnly: true}, want: "machine config pools paused: night",
 		},
+		"pools that UpgradeJobs have paused, for another upgrade": {
+			objects: pausedPools(), want: "machine config pools paused: day (by an UpgradeJob that failed, since 2027-03-02T22:00:00Z), forged, night (by an UpgradeJob, until 2027-03-02T22:00:00Z) and 1 more",
+		},
+		"pools that UpgradeJobs have paused, for an UpgradeJob": {
+			objects: pausedPools(), options: checks.Options{IgnoreDelayedPools: true},
+			want: "machine config pools paused: day (by an UpgradeJob that failed, since 2027-03-02T22:00:00Z), forged, user",
+		},
 		"a check that is not run": {
 			alerts: []checks.Alert{{Name: "etcdDown"}}, options: checks.Options{SkipChecks: []string{"alerts"}},
 		},
@@ -478,6 +485,21 @@ type countingLister struct {
 func (c *countingLister) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.lists++
 	return c.Reader.List(ctx, list, opts...)
+}
+
+// pausedPools returns pools that were paused in different ways. Only pool night is going to be unpaused.
+func pausedPools() []client.Object {
+	var pools []client.Object
+	for name, mark := range map[string]string{
+		"night": "uid/1/2027-03-02T22:00:00Z/2027-03-02T23:00:00Z", "day": "uid/1/never/2027-03-02T22:00:00Z",
+		"forged": "uid/1/2027-03-02T22:00:00Z/", "user": "",
+	} {
+		pools = append(pools, pool(name, func(p *mcfgv1.MachineConfigPool) {
+			p.Spec.Paused = true
+			p.Annotations = map[string]string{clusterstate.AnnotationPausedBy: mark}
+		}))
+	}
+	return pools
 }
 
 func TestIsInstalled(t *testing.T) {

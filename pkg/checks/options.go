@@ -32,6 +32,10 @@ type Options struct {
 	// PausedPoolsOnly makes degraded machine config pools not count.
 	PausedPoolsOnly bool
 
+	// IgnoreDelayedPools makes paused machine config pools not count that the operator itself unpauses,
+	// see clusterstate.PoolMark.
+	IgnoreDelayedPools bool
+
 	// PDBNamespaces are patterns of the namespaces in which a PodDisruptionBudget that blocks
 	// evictions is a finding.
 	PDBNamespaces []string

@@ -5,6 +5,7 @@ package checks
 
 import (
 	"context"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,8 @@ var poolsCheck = Check{
 	Find:  findPools,
 }
 
-// findPools includes paused pools because an upgrade would skip their machines.
+// findPools includes paused pools because an upgrade would skip their machines. Those that the
+// operator unpauses itself are left out if the options say so.
 func findPools(ctx context.Context, in Input) ([]Finding, error) {
 	pools, err := clusterstate.ListPools(ctx, in.Reader)
 	if err != nil {
@@ -32,13 +34,25 @@ func findPools(ctx context.Context, in Input) ([]Finding, error) {
 			f.Description = pool.Degraded.MessageOrReason()
 			degraded = append(degraded, f)
 		}
-		if pool.Paused && !pool.Empty() {
+		if pool.Paused && !pool.Empty() && !(in.Options.IgnoreDelayedPools && pool.Delayed()) {
 			f := poolFinding("PoolPaused", "machine config pools paused", pool)
+			f.Description = pausedBy(pool)
 			f.Remedy = "Set spec.paused of the MachineConfigPool to false."
 			paused = append(paused, f)
 		}
 	}
 	return append(degraded, paused...), nil
+}
+
+// pausedBy returns who paused the pool, unless a user did.
+func pausedBy(pool clusterstate.Pool) string {
+	switch {
+	case !pool.PausedByMark():
+		return ""
+	case pool.Mark.Kept():
+		return "by an UpgradeJob that failed, since " + pool.Mark.KeptSince.UTC().Format(time.RFC3339)
+	}
+	return "by an UpgradeJob, until " + pool.Mark.ReleaseAfter.UTC().Format(time.RFC3339)
 }
 
 func poolFinding(reason, summary string, pool clusterstate.Pool) Finding {

@@ -72,8 +72,8 @@ type Rollout struct {
 	// OperatorBehind is why the machine config operator may still change the pools; empty means that
 	// it will not.
 	OperatorBehind string
-	// Pools is the number of pools.
-	Pools int
+	// Pools are all pools, sorted by name.
+	Pools []clusterstate.Pool
 	// Pending are the pools that are not updated, or that may have been skipped: those that are
 	// degraded, and those that are paused although they have machines.
 	Pending []PendingPool
@@ -99,6 +99,25 @@ type PendingPool struct {
 // RollingOut reports whether nodes of the pool are still to be updated and nothing pauses that.
 func (p PendingPool) RollingOut() bool {
 	return !p.Pool.Paused && (!p.Pool.Updated || anyNodeOutdated(p.Nodes, p.Pool.Config))
+}
+
+// upToDate reports whether no node of the pool is to be updated, although it is pending.
+func (p PendingPool) upToDate() bool {
+	return p.State == PoolPaused && p.Pool.Updated && !anyNodeOutdated(p.Nodes, p.Pool.Config)
+}
+
+// Outdated returns the pending pools with machines that do not have the configuration of the installed
+// release, and those that are degraded. Paused ones whose machines are all updated are left out.
+func (r Rollout) Outdated() []PendingPool {
+	return slices.DeleteFunc(slices.Clone(r.Pending), PendingPool.upToDate)
+}
+
+// UpToDate reports whether nothing is to be updated in a pool, paused or not. While the machine config
+// operator may still change the pools, that is not known of any.
+func (r Rollout) UpToDate(pool string) bool {
+	known := slices.ContainsFunc(r.Pools, func(p clusterstate.Pool) bool { return p.Name == pool })
+	return known && r.OperatorBehind == "" &&
+		!slices.ContainsFunc(r.Pending, func(p PendingPool) bool { return p.Pool.Name == pool && !p.upToDate() })
 }
 
 // Nodes returns the nodes of the pools that are not updated.
@@ -147,7 +166,15 @@ func rolloutOf(ctx context.Context, r client.Reader, version clusterstate.Versio
 	if err != nil {
 		return Rollout{}, err
 	}
-	return Rollout{OperatorBehind: behind, Pools: len(pools), Pending: pendingPools(pools, nodes)}, nil
+	rollout := RolloutOf(pools, nodes)
+	rollout.OperatorBehind = behind
+	return rollout, nil
+}
+
+// RolloutOf returns the state of the rollout of the configurations that the pools have now, whatever
+// release they are of.
+func RolloutOf(pools []clusterstate.Pool, nodes clusterstate.Nodes) Rollout {
+	return Rollout{Pools: pools, Pending: pendingPools(pools, nodes)}
 }
 
 // IsInstalled reports whether the target is completely installed: on the control plane, and on the

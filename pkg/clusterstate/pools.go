@@ -17,8 +17,15 @@ import (
 
 // Pool holds the facts of a MachineConfigPool.
 type Pool struct {
-	Name   string
-	Paused bool
+	Name            string
+	ResourceVersion string
+	// Labels are those of the pool itself. They are dropped if LabelsTooLong.
+	Labels        map[string]string
+	LabelsTooLong bool
+	Paused        bool
+	// Mark is the mark of the operator, whether the pool is paused or not; nil means that it has none,
+	// or an invalid one.
+	Mark *PoolMark
 	// Config is the rendered configuration that the machines are to have; empty means that the
 	// machine config operator has not rendered one.
 	Config string
@@ -44,13 +51,14 @@ func ListPools(ctx context.Context, r client.Reader) ([]Pool, error) {
 	}
 	pools := make([]Pool, 0, len(list.Items))
 	for i := range list.Items {
-		pools = append(pools, poolOf(&list.Items[i]))
+		pools = append(pools, NewPool(&list.Items[i]))
 	}
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Name, b.Name) })
 	return pools, nil
 }
 
-func poolOf(pool *mcfgv1.MachineConfigPool) Pool {
+// NewPool returns the facts of a MachineConfigPool.
+func NewPool(pool *mcfgv1.MachineConfigPool) Pool {
 	status := &pool.Status
 	config := pool.Spec.Configuration.Name
 	selector, err := metav1.LabelSelectorAsSelector(pool.Spec.NodeSelector)
@@ -59,9 +67,11 @@ func poolOf(pool *mcfgv1.MachineConfigPool) Pool {
 	}
 	// Fail closed: it is not known which nodes belong to a pool whose selector is too long.
 	observed := status.ObservedGeneration >= pool.Generation && !isTooLong(pool.Spec.NodeSelector)
+	_, tooLong := pool.Labels[labelsTooLong]
 	return Pool{
-		Name:     pool.Name,
+		Name: pool.Name, ResourceVersion: pool.ResourceVersion, Labels: pool.Labels, LabelsTooLong: tooLong,
 		Paused:   pool.Spec.Paused,
+		Mark:     markOf(pool),
 		Config:   config,
 		Observed: observed,
 		Updated: observed && config != "" && status.Configuration.Name == config &&
@@ -74,9 +84,17 @@ func poolOf(pool *mcfgv1.MachineConfigPool) Pool {
 	}
 }
 
+func markOf(pool *mcfgv1.MachineConfigPool) *PoolMark {
+	mark, ok := ParsePoolMark(pool.Annotations[AnnotationPausedBy])
+	if !ok {
+		return nil
+	}
+	return &mark
+}
+
 // The pools of every cluster.
 const (
-	poolMaster = "master"
+	PoolMaster = "master"
 	poolWorker = "worker"
 )
 
@@ -92,7 +110,7 @@ func PoolOf(pools []Pool, node Node) string {
 		switch {
 		case !pool.selector.Matches(node.labels):
 			continue
-		case pool.Name == poolMaster:
+		case pool.Name == PoolMaster:
 			return pool.Name
 		case in == "" || in == poolWorker:
 			in = pool.Name

@@ -24,7 +24,7 @@ import (
 const (
 	// maxCachedText bounds a reason or a message that is cached, in bytes; less is shown of it.
 	maxCachedText = 2 << 10
-	// maxCachedLabels bounds the labels of a node that are cached, in bytes.
+	// maxCachedLabels bounds the labels of a node or of a pool that are cached, in bytes.
 	maxCachedLabels = 16 << 10
 	// maxCachedSelector bounds the label selector of a PodDisruptionBudget that is cached, in bytes;
 	// maxCachedNodeSelector bounds that of a pool, which may list the names of its nodes.
@@ -39,7 +39,7 @@ const maxKept = 16
 var keptAnnotations = []string{
 	annotationCurrentConfig, annotationDesiredConfig, annotationState, annotationReason,
 	annotationDesiredDrain, annotationLastAppliedDrain, annotationMachine,
-	AnnotationDrainFirstSeen, "upgrade.managed.openshift.io/hold",
+	AnnotationDrainFirstSeen, AnnotationPausedBy, "upgrade.managed.openshift.io/hold",
 }
 
 // keptFinalizers are the finalizers that are read.
@@ -193,14 +193,33 @@ func StripClusterOperator(obj any) (any, error) {
 	return operator, nil
 }
 
-// StripPool drops everything from a MachineConfigPool, before it is cached, except for its
+// labelsTooLong is the key of a label that stands for labels that are too long to be cached. The API
+// server does not accept it in an object.
+const labelsTooLong = "too long/"
+
+// cachedPoolLabels returns the labels of a pool, or one that stands for them if they exceed the bound:
+// by a part of them it cannot be decided which selectors select the pool.
+func cachedPoolLabels(all map[string]string) map[string]string {
+	size := 0
+	for key, value := range all {
+		size += len(key) + len(value)
+	}
+	if size <= maxCachedLabels {
+		return all
+	}
+	return map[string]string{labelsTooLong: ""}
+}
+
+// StripPool drops everything from a MachineConfigPool, before it is cached, except for its labels, its
 // machines' selector, configuration, and numbers, and the conditions that are read.
 func StripPool(obj any) (any, error) {
 	pool, ok := obj.(*mcfgv1.MachineConfigPool)
 	if !ok {
 		return obj, nil
 	}
+	labels := cachedPoolLabels(pool.Labels)
 	stripMetadata(pool)
+	pool.Labels = labels
 	var spec mcfgv1.MachineConfigPoolSpec
 	spec.Paused, spec.NodeSelector = pool.Spec.Paused, cachedSelector(pool.Spec.NodeSelector, maxCachedNodeSelector)
 	spec.Configuration.Name = cachedText(pool.Spec.Configuration.Name)

@@ -16,8 +16,8 @@ import (
 // none of them; the alerts of every namespace count.
 func (t Deps) jobHealthChecks(h v1beta1.HealthChecks) checks.Runner {
 	options := checks.Options{
-		Checks:           []string{checks.NamePools},
-		PausedPoolsOnly:  true,
+		Checks:          []string{checks.NamePools},
+		PausedPoolsOnly: true, IgnoreDelayedPools: true,
 		ExcludeOperators: h.ExcludeOperators, ExcludeNamespaces: h.ExcludeNamespaces,
 	}
 	if isSet(h.CheckCriticalAlerts) {

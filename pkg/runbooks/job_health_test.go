@@ -24,7 +24,7 @@ func TestJobHealthChecks(t *testing.T) {
 		want   checks.Options
 	}{
 		"without any key": {want: checks.Options{
-			Checks: []string{"pools", "alerts", "operators"}, PausedPoolsOnly: true, Timeout: 30 * time.Minute,
+			Checks: []string{"pools", "alerts", "operators"}, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 30 * time.Minute,
 		}},
 		"with every key": {
 			checks: v1beta1.HealthChecks{
@@ -34,14 +34,14 @@ func TestJobHealthChecks(t *testing.T) {
 				CustomQueries: []v1beta1.CustomQuery{{Query: "up != 1"}},
 			},
 			want: checks.Options{
-				Checks: []string{"pools", "alerts", "operators", "queries"}, PausedPoolsOnly: true, Timeout: 90 * time.Minute,
+				Checks: []string{"pools", "alerts", "operators", "queries"}, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 90 * time.Minute,
 				ExcludeAlerts: []string{"KubePodCrashLooping"}, ExcludeNamespaces: []string{"openshift-console"},
 				ExcludeOperators: []string{"openshift-monitoring"}, Queries: []string{"up != 1"},
 			},
 		},
 		"with all switches off": {
 			checks: v1beta1.HealthChecks{CheckCriticalAlerts: new(false), CheckDegradedOperators: new(false)},
-			want:   checks.Options{Checks: []string{"pools"}, PausedPoolsOnly: true, Timeout: 30 * time.Minute},
+			want:   checks.Options{Checks: []string{"pools"}, PausedPoolsOnly: true, IgnoreDelayedPools: true, Timeout: 30 * time.Minute},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep 
 		case rollout.OperatorBehind != "":
 			return engine.Wait("PoolsUpdating", "%s", rollout.OperatorBehind), nil
 		}
-		return engine.Done("all %d machine config pools are updated", rollout.Pools), nil
+		return engine.Done("all %d machine config pools are updated", len(rollout.Pools)), nil
 	}
 }
 
