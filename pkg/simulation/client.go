@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -159,8 +160,12 @@ func applyRequest(config runtime.ApplyConfiguration) Request {
 	return request
 }
 
-// create generates names that depend on nothing but the history.
+// create generates names that depend on nothing but the history. A dry run validates, too, unlike
+// with the fake client.
 func (w *World) create(ctx context.Context, api client.Client, obj client.Object, opts ...client.CreateOption) error {
+	if len((&client.CreateOptions{}).ApplyOptions(opts).DryRun) > 0 {
+		return w.createDryRun(obj)
+	}
 	generated := obj.GetName() == "" && obj.GetGenerateName() != ""
 	if generated {
 		w.sequence++
@@ -171,6 +176,28 @@ func (w *World) create(ctx context.Context, api client.Client, obj client.Object
 		obj.SetName("")
 	}
 	return err
+}
+
+func (w *World) createDryRun(obj client.Object) error {
+	gvk, err := apiutil.GVKForObject(obj, w.scheme)
+	if err != nil {
+		return err
+	}
+	typed := obj.DeepCopyObject().(client.Object)
+	if u, ok := typed.(*unstructured.Unstructured); ok && w.scheme.Recognizes(gvk) {
+		created, err := w.scheme.New(gvk)
+		if err != nil {
+			return err
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, created); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("decoding %s: %v", gvk.Kind, err))
+		}
+		typed = created.(client.Object)
+	}
+	if stored, gvr, _, err := w.stored(typed); err == nil && stored != nil {
+		return apierrors.NewAlreadyExists(gvr.GroupResource(), obj.GetName())
+	}
+	return w.admit(gvk, nil, typed)
 }
 
 // delete checks the preconditions, and gives pods that run their grace period.
@@ -188,6 +215,7 @@ func (w *World) delete(ctx context.Context, api client.Client, obj client.Object
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != stored.GetUID() {
 		return apierrors.NewConflict(gvr.GroupResource(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *p.UID, stored.GetUID()))
 	}
+	w.propagate(stored, options.PropagationPolicy)
 	pod, ok := stored.(*corev1.Pod)
 	if !ok {
 		return api.Delete(ctx, obj, opts...)
@@ -241,8 +269,8 @@ func (w *World) createSub(ctx context.Context, api client.Client, sub string, ob
 	return w.evict(pod, eviction)
 }
 
-// evict serves the Eviction API: a PodDisruptionBudget that allows no disruption refuses, whether
-// the preconditions hold or not.
+// evict serves the Eviction API: a PodDisruptionBudget that allows no disruption or whose status is
+// stale refuses, whether the preconditions hold or not.
 func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 	remove := func() error {
 		options := ptr.Deref(eviction.DeleteOptions, metav1.DeleteOptions{})
@@ -260,10 +288,11 @@ func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 		return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
 	case len(budgets) == 1:
 		budget := budgets[0].DeepCopy()
+		if budget.Status.ObservedGeneration < budget.Generation {
+			return refuseEviction(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget.Name))
+		}
 		if budget.Status.DisruptionsAllowed < 1 {
-			refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-			refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}}
-			return refusal
+			return refuseEviction(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy))
 		}
 		budget.Status.DisruptionsAllowed--
 		if err := w.store.Update(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), budget, budget.Namespace); err != nil {
@@ -271,6 +300,13 @@ func (w *World) evict(pod *corev1.Pod, eviction *policyv1.Eviction) error {
 		}
 	}
 	return remove()
+}
+
+// refuseEviction returns the answer to an eviction that a budget does not allow now.
+func refuseEviction(retryAfter int, cause string) error {
+	refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
+	refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: cause}}
+	return refusal
 }
 
 func (w *World) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {

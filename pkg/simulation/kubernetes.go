@@ -9,27 +9,27 @@ import (
 	"slices"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// KubeControllerManager returns the program that simulates what Kubernetes does by itself: the
-// status of PodDisruptionBudgets, Jobs, and Deployments.
+// KubeControllerManager returns the program that simulates what Kubernetes does by itself: it keeps
+// the status of PodDisruptionBudgets, Jobs, and Deployments, creates the pods of the latter two, and
+// deletes Jobs whose time to live has passed.
 func KubeControllerManager() *Program {
 	return &Program{
 		Name: "kube-controller-manager", Direct: true,
 		Controllers: func(env Env) ([]manager.Controller, error) {
-			return []manager.Controller{disruptionController(env.Client), jobController(env.Client, env.Clock), deploymentController(env.Client)}, nil
+			return []manager.Controller{
+				disruptionController(env.Client), jobController(env.Client, env.Clock), ttlController(env.Client, env.Clock), deploymentController(env.Client),
+			}, nil
 		},
 	}
 }
@@ -65,35 +65,6 @@ func (w *World) terminate(key client.ObjectKey, uid types.UID) {
 	})
 	if err != nil {
 		w.Fail(fmt.Errorf("terminating pod %s: %w", key, err))
-	}
-}
-
-// EnableGarbageCollection deletes the dependents of each deleted object, in the background.
-func (w *World) EnableGarbageCollection() {
-	c := w.Client("garbage-collector")
-	w.Observe(func(change Change) {
-		if change.New == nil {
-			owner := change.Old.GetUID()
-			w.After(0, func() { w.deleteDependents(c, owner) })
-		}
-	})
-}
-
-func (w *World) deleteDependents(c client.Client, owner types.UID) {
-	for _, gvr := range w.store.kinds() {
-		for _, object := range w.store.sorted(gvr, "") {
-			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner })
-			if !owned {
-				continue
-			}
-			dependent, ok := object.DeepCopyObject().(client.Object)
-			if !ok {
-				continue
-			}
-			if err := client.IgnoreNotFound(c.Delete(background(), dependent)); err != nil {
-				w.Fail(fmt.Errorf("collecting %T %s: %w", object, object.GetName(), err))
-			}
-		}
 	}
 }
 
@@ -181,120 +152,4 @@ func podIsReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// jobController runs Jobs: one pod at a time, until one succeeds or the backoff limit is reached.
-func jobController(c client.Client, now clock.PassiveClock) manager.Controller {
-	return manager.Controller{
-		Name: "job",
-		Reads: []manager.Kind{
-			{Object: &batchv1.Job{}, Requests: manager.Self},
-			{Object: &corev1.Pod{}, Requests: ownerOf("Job")},
-		},
-		Reconciler: reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-			return syncJob(ctx, c, now, request.NamespacedName)
-		}),
-	}
-}
-
-// ownerOf requests the reconcile of the owner of that kind.
-func ownerOf(kind string) func(context.Context, client.Object) []reconcile.Request {
-	return func(_ context.Context, object client.Object) []reconcile.Request {
-		owner := metav1.GetControllerOf(object)
-		if owner == nil || owner.Kind != kind {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}}
-	}
-}
-
-func syncJob(ctx context.Context, c client.Client, clk clock.PassiveClock, key client.ObjectKey) (reconcile.Result, error) {
-	var job batchv1.Job
-	if err := c.Get(ctx, key, &job); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if job.Status.CompletionTime != nil || jobFailed(&job) {
-		return reconcile.Result{}, nil
-	}
-	before, now := job.DeepCopy(), metav1.NewTime(clk.Now().Truncate(time.Second))
-	if job.Status.StartTime == nil {
-		job.Status.StartTime = &now
-	}
-	if err := countPods(ctx, c, &job); err != nil {
-		return reconcile.Result{}, err
-	}
-	limit := int32(6)
-	if job.Spec.BackoffLimit != nil {
-		limit = *job.Spec.BackoffLimit
-	}
-	var result reconcile.Result
-	switch {
-	case job.Status.Succeeded > 0:
-		job.Status.CompletionTime = &now
-		finishJob(&job, batchv1.JobComplete, "CompletionsReached", now)
-	case job.Status.Failed > limit:
-		finishJob(&job, batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, now)
-	case overdue(&job, now.Time, &result):
-		finishJob(&job, batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded, now)
-	case job.Status.Active == 0:
-		if err := c.Create(ctx, podOf(&job)); err != nil {
-			return reconcile.Result{}, fmt.Errorf("creating a pod of Job %s: %w", key, err)
-		}
-		job.Status.Active = 1
-	}
-	if equality.Semantic.DeepEqual(before.Status, job.Status) {
-		return result, nil
-	}
-	return result, c.Status().Update(ctx, &job)
-}
-
-func jobFailed(job *batchv1.Job) bool {
-	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobFailed })
-}
-
-func countPods(ctx context.Context, c client.Client, job *batchv1.Job) error {
-	var pods corev1.PodList
-	if err := c.List(ctx, &pods, client.InNamespace(job.Namespace)); err != nil {
-		return fmt.Errorf("listing pods: %w", err)
-	}
-	job.Status.Active, job.Status.Succeeded, job.Status.Failed = 0, 0, 0
-	for i := range pods.Items {
-		if !metav1.IsControlledBy(&pods.Items[i], job) {
-			continue
-		}
-		switch pods.Items[i].Status.Phase {
-		case corev1.PodSucceeded:
-			job.Status.Succeeded++
-		case corev1.PodFailed:
-			job.Status.Failed++
-		default:
-			job.Status.Active++
-		}
-	}
-	return nil
-}
-
-// overdue reports whether the deadline of a Job has passed; if not, it requests a reconcile then.
-func overdue(job *batchv1.Job, now time.Time, result *reconcile.Result) bool {
-	if job.Spec.ActiveDeadlineSeconds == nil {
-		return false
-	}
-	left := job.Status.StartTime.Add(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second).Sub(now)
-	result.RequeueAfter = max(left, 0)
-	return left <= 0
-}
-
-func finishJob(job *batchv1.Job, condition batchv1.JobConditionType, reason string, now metav1.Time) {
-	job.Status.Active = 0
-	job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-		Type: condition, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now,
-	})
-}
-
-func podOf(job *batchv1.Job) *corev1.Pod {
-	template := job.Spec.Template.DeepCopy()
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Namespace, pod.GenerateName = job.Namespace, job.Name+"-"
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
-	return pod
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -176,6 +177,9 @@ func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, name
 	} else {
 		object.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	}
+	if err := validateFinalizers(gvk, old, object); err != nil {
+		return err
+	}
 	if err := s.world.admit(gvk, old, object); err != nil {
 		return err
 	}
@@ -313,6 +317,24 @@ func (s *store) object(obj runtime.Object) (client.Object, schema.GroupVersionKi
 	}
 	gvk, err := apiutil.GVKForObject(object, s.scheme)
 	return object, gvk, err
+}
+
+// validateFinalizers returns the error of an API server that rejects a finalizer that is added to a
+// deleted object.
+func validateFinalizers(gvk schema.GroupVersionKind, old, object client.Object) error {
+	if old.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	added := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool {
+		return slices.Contains(old.GetFinalizers(), name)
+	})
+	if len(added) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(gvk.GroupKind(), object.GetName(), field.ErrorList{field.Forbidden(
+		field.NewPath("metadata", "finalizers"),
+		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added),
+	)})
 }
 
 // grace returns how long a pod may take to end after its deletion.

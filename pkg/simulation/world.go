@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +57,7 @@ type World struct {
 	store       *store
 	definitions map[schema.GroupVersionKind]*Definition
 	unserved    map[schema.GroupResource]bool
+	collects    bool // dependents are collected
 
 	processes []*Process
 	timers    []timer
@@ -161,6 +163,10 @@ func (w *World) newUID() types.UID {
 func (w *World) admit(gvk schema.GroupVersionKind, old, object client.Object) error {
 	if definition := w.definitions[gvk]; definition != nil {
 		return definition.Admit(old, object)
+	}
+	if job, ok := object.(*batchv1.Job); ok && !w.store.seeding {
+		before, _ := old.(*batchv1.Job)
+		return validateJob(before, job)
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -348,42 +348,37 @@ func TestEvictionRespectsTheBudget(t *testing.T) {
 	}
 }
 
-func TestJobsRunAndDependentsAreCollected(t *testing.T) {
+// TestEvictionRefusesStaleBudgets evicts in the moment after a budget was relaxed.
+func TestEvictionRefusesStaleBudgets(t *testing.T) {
 	t.Parallel()
 	w := New(Options{})
-	w.EnableGarbageCollection()
 	c := w.Client("test")
-	if _, err := w.Start(KubeControllerManager()); err != nil {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}, Spec: corev1.PodSpec{NodeName: "a"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", Generation: 1}}
+	budget.Spec.Selector = &metav1.LabelSelector{}
+	budget.Status.ObservedGeneration, budget.Status.DisruptionsAllowed = 1, 1
+	if err := w.Add(pod, budget); err != nil {
 		t.Fatal(err)
 	}
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hook"}}
-	if err := c.Create(t.Context(), job); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(budget), budget); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.RunFor(time.Second); err != nil {
+	budget.Spec.MinAvailable = new(intstr.FromInt32(0))
+	if err := c.Update(t.Context(), budget); err != nil {
 		t.Fatal(err)
 	}
-	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods); err != nil || len(pods.Items) != 1 {
-		t.Fatalf("%d pods, error %v", len(pods.Items), err)
+	err := c.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{})
+	if seconds, retry := apierrors.SuggestsClientDelay(err); !apierrors.IsTooManyRequests(err) || !retry || seconds != 10 {
+		t.Errorf("the eviction: %v, retry after %ds", err, seconds)
 	}
-	pods.Items[0].Status.Phase = corev1.PodSucceeded
-	if err := c.Status().Update(t.Context(), &pods.Items[0]); err != nil {
+	budget.Status.ObservedGeneration = budget.Generation
+	if err := c.Status().Update(t.Context(), budget); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.RunFor(time.Second); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil || job.Status.CompletionTime == nil {
-		t.Fatalf("the Job: %+v, error %v", job.Status, err)
-	}
-	if err := c.Delete(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.RunFor(time.Second); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.List(t.Context(), &pods); err != nil || len(pods.Items) != 0 {
-		t.Errorf("%d pods are left, error %v", len(pods.Items), err)
+	if err := c.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{}); err != nil {
+		t.Errorf("the eviction after the budget was processed: %v", err)
 	}
 }

@@ -105,7 +105,7 @@ func (w *World) replace(gvr schema.GroupVersionResource, gvk schema.GroupVersion
 	if requested.GetManagedFields() == nil {
 		requested.SetManagedFields(old.GetManagedFields())
 	}
-	if requested.GetDeletionTimestamp() != nil && len(requested.GetFinalizers()) == 0 {
+	if requested.GetDeletionTimestamp() != nil && len(requested.GetFinalizers()) == 0 && grace(old) == 0 {
 		if err := w.store.Delete(gvr, old.GetNamespace(), old.GetName()); err != nil {
 			return err
 		}

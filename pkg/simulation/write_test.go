@@ -181,6 +181,58 @@ func TestLastFinalizerKeepsADeletedObject(t *testing.T) {
 	}
 }
 
+func TestPodWithoutFinalizersStaysForItsGracePeriod(t *testing.T) {
+	t.Parallel()
+	w := New(Options{})
+	w.EnableKubelets(func(*corev1.Pod) time.Duration { return 10 * time.Second })
+	c := w.Client("test")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Finalizers: []string{"test/one"}},
+		Spec:       corev1.PodSpec{NodeName: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	if err := w.Add(pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+	if err := c.Patch(t.Context(), pod.DeepCopy(), patch); err != nil {
+		t.Fatal(err)
+	}
+	for _, exists := range []bool{true, false} {
+		if err := w.RunFor(9 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{}); (err == nil) != exists {
+			t.Errorf("after %s: %v", w.Now().Sub(Start), err)
+		}
+	}
+}
+
+func TestDeletedObjectAcceptsNoFinalizer(t *testing.T) {
+	t.Parallel()
+	w := New(Options{})
+	c, node := w.Client("test"), storedNode()
+	node.Finalizers = []string{"test/one", "test/two"}
+	if err := c.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	for _, finalizers := range []string{`["test/one", "test/two", "test/new"]`, `["test/new"]`} {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`))
+		if err := c.Patch(t.Context(), node.DeepCopy(), patch); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "test/new") {
+			t.Errorf("finalizers %s: %v", finalizers, err)
+		}
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": ["test/two"]}}`))
+	if err := c.Patch(t.Context(), node, patch); err != nil {
+		t.Errorf("removing a finalizer: %v", err)
+	}
+}
+
 func TestSetReplacesSpecAndStatus(t *testing.T) {
 	t.Parallel()
 	w := New(Options{})

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -22,6 +24,7 @@ func TestPendingAttemptIsNotEndedByALaggingCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, upgradeConfig(upgrade))
 	w.cluster.ControlPlaneDuration = 3 * time.Hour
+	w.cluster.ChangeVersion(func(version *configv1.ClusterVersion) { version.Spec.Channel = channel })
 	w.pause()
 	w.runTo(20 * time.Minute)
 	w.lag(20*time.Minute, "ClusterVersion")

@@ -84,25 +84,32 @@ func New(options Options) *Kubelets {
 
 // Controllers declares the controllers that simulate nodes and pods.
 func (k *Kubelets) Controllers() []manager.Controller {
-	bind := func(c manager.Clients) error {
-		k.client = c.Client
-		return nil
-	}
 	return []manager.Controller{{
 		Name:        "node-simulator",
 		Reads:       []manager.Kind{{Object: &corev1.Node{}, Requests: manager.Self}},
 		Channels:    []manager.Channel{{Events: k.wake, Requests: manager.Self}},
-		Bind:        bind,
+		Bind:        k.bind,
 		Reconciler:  reconcile.Func(k.reconcileNode),
 		RateLimiter: stage.Retry(20 * time.Millisecond),
-	}, {
+	}, k.PodController()}
+}
+
+// PodController declares the controller that simulates pods, for clusters whose nodes are simulated
+// by something else.
+func (k *Kubelets) PodController() manager.Controller {
+	return manager.Controller{
 		Name:                    "pod-simulator",
 		Reads:                   []manager.Kind{{Object: &corev1.Pod{}, Requests: manager.Self}, {Object: &corev1.Node{}}},
-		Bind:                    bind,
+		Bind:                    k.bind,
 		Reconciler:              reconcile.Func(k.reconcilePod),
 		MaxConcurrentReconciles: 8,
 		RateLimiter:             stage.Retry(20 * time.Millisecond),
-	}}
+	}
+}
+
+func (k *Kubelets) bind(c manager.Clients) error {
+	k.client = c.Client
+	return nil
 }
 
 // AddToManager adds the kubelets and their heartbeats to a manager.

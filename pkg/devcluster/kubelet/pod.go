@@ -26,10 +26,6 @@ const (
 	podRetryInterval    = 2 * time.Second        // between attempts to schedule
 )
 
-// ExitCode is an annotation: the exit code of a pod that ends by itself (its restart policy is not
-// Always). It defaults to 0.
-const ExitCode = "devcluster.openshift.io/exit-code"
-
 // reconcilePod advances a pod: it is scheduled, started, completed, or terminated.
 func (k *Kubelets) reconcilePod(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
@@ -115,55 +111,137 @@ func fits(pod *corev1.Pod, node *corev1.Node) bool {
 	return true
 }
 
-// start makes a pod ready.
+// start makes a pod ready, unless its annotations or its environment prevent that.
 func (k *Kubelets) start(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	if remaining := podStartDelay - now.Sub(pod.CreationTimestamp.Time); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
 	before := pod.DeepCopy()
 	stamp := metav1.NewTime(now.Truncate(time.Second))
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.StartTime = &stamp
-	pod.Status.PodIP, pod.Status.HostIP = "10.128.0.1", "127.0.0.1"
-	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
-	pod.Status.HostIPs = []corev1.HostIP{{IP: pod.Status.HostIP}}
-	setReady(pod, true, stamp)
-	pod.Status.ContainerStatuses = nil
-	for _, container := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: container.Name, Image: container.Image, Ready: true, Started: new(true),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: stamp}},
+	if pod.Status.StartTime == nil {
+		pod.Status.StartTime = &stamp
+	}
+	b, err := behaviorOf(pod)
+	switch {
+	case err != nil:
+	case b.local:
+		err = fmt.Errorf("annotation %s: local processes run in a dev cluster only, not in virtual time", RunMode)
+	default:
+		err = checkArgumentSizes(pod)
+	}
+	switch {
+	case err != nil:
+		end(pod, corev1.ContainerStateTerminated{ExitCode: startErrorCode, Reason: "StartError", Message: err.Error(), StartedAt: stamp, FinishedAt: stamp})
+	case b.imagePullFail:
+		pod.Status.Phase = corev1.PodPending
+		setReady(pod, false, stamp)
+		pod.Status.ContainerStatuses = statuses(pod, func(image string) corev1.ContainerState {
+			return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+				Reason: "ImagePullBackOff", Message: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: manifest unknown", image),
+			}}
+		})
+		if len(before.Status.ContainerStatuses) > 0 {
+			return reconcile.Result{}, nil
+		}
+	default:
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.PodIP, pod.Status.HostIP = "10.128.0.1", "127.0.0.1"
+		pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
+		pod.Status.HostIPs = []corev1.HostIP{{IP: pod.Status.HostIP}}
+		setReady(pod, true, stamp)
+		pod.Status.ContainerStatuses = statuses(pod, func(string) corev1.ContainerState {
+			return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: stamp}}
 		})
 	}
 	return reconcile.Result{}, k.patch(ctx, pod, before)
 }
 
-// complete ends a pod that ends by itself.
-func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
-		return reconcile.Result{}, nil
+// statuses returns the statuses of the containers of a pod in the state that the function returns for
+// their image.
+func statuses(pod *corev1.Pod, state func(image string) corev1.ContainerState) []corev1.ContainerStatus {
+	var all []corev1.ContainerStatus
+	for i := range pod.Spec.Containers {
+		container := &pod.Spec.Containers[i]
+		status := corev1.ContainerStatus{Name: container.Name, Image: container.Image, State: state(container.Image)}
+		status.Ready, status.Started = status.State.Running != nil, new(status.State.Running != nil)
+		all = append(all, status)
 	}
-	if remaining := podCompletionDelay - now.Sub(pod.CreationTimestamp.Time); remaining > 0 {
+	return all
+}
+
+// startErrorCode is the exit code of a container that cannot be started.
+const startErrorCode = 128
+
+// complete ends a pod that ends by itself, or restarts its containers if they fail and its restart
+// policy is OnFailure.
+func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
+	b, err := behaviorOf(pod)
+	if err != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || b.neverEnds {
+		return reconcile.Result{}, nil // an annotation that has become invalid changes nothing
+	}
+	if remaining := restartIn(pod, now); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
 	before := pod.DeepCopy()
-	ended := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(now.Truncate(time.Second)), Reason: "Completed"}
-	pod.Status.Phase = corev1.PodSucceeded
-	if _, err := fmt.Sscanf(pod.Annotations[ExitCode], "%d", &ended.ExitCode); err != nil {
+	if restarting(pod) {
+		setRunning(pod, metav1.NewTime(now.Truncate(time.Second)))
+		return reconcile.Result{}, k.patch(ctx, pod, before)
+	}
+	if remaining := remainingRun(pod, b, now); remaining > 0 {
+		return reconcile.Result{RequeueAfter: remaining}, nil
+	}
+	ended := corev1.ContainerStateTerminated{
+		FinishedAt: metav1.NewTime(now.Truncate(time.Second)), StartedAt: startedAt(pod), ExitCode: ptr.Deref(b.exitCode, 0), Reason: "Completed",
+	}
+	if b.exitCode == nil {
 		if err := k.options.Run(ctx, pod); err != nil {
 			ended.ExitCode, ended.Message = 1, err.Error()
 		}
 	}
 	if ended.ExitCode != 0 {
-		pod.Status.Phase, ended.Reason = corev1.PodFailed, "Error"
+		ended.Reason = "Error"
+	}
+	if ended.ExitCode != 0 && pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure {
+		crash(pod, ended)
+	} else {
+		end(pod, ended)
+	}
+	return reconcile.Result{}, k.patch(ctx, pod, before)
+}
+
+// remainingRun returns how long the containers of a pod still run.
+func remainingRun(pod *corev1.Pod, b behavior, now time.Time) time.Duration {
+	if b.duration > 0 {
+		return b.duration - now.Sub(startedAt(pod).Time)
+	}
+	return podCompletionDelay - now.Sub(pod.CreationTimestamp.Time)
+}
+
+// startedAt returns when the containers of a pod were started last.
+func startedAt(pod *corev1.Pod) metav1.Time {
+	for i := range pod.Status.ContainerStatuses {
+		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil {
+			return running.StartedAt
+		}
+	}
+	return ptr.Deref(pod.Status.StartTime, pod.CreationTimestamp)
+}
+
+// end ends the containers of a pod, and the pod.
+func end(pod *corev1.Pod, ended corev1.ContainerStateTerminated) {
+	pod.Status.Phase = corev1.PodSucceeded
+	if ended.ExitCode != 0 {
+		pod.Status.Phase = corev1.PodFailed
 	}
 	setReady(pod, false, ended.FinishedAt)
+	if len(pod.Status.ContainerStatuses) == 0 {
+		pod.Status.ContainerStatuses = statuses(pod, func(string) corev1.ContainerState { return corev1.ContainerState{} })
+	}
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
 		status.Ready, status.Started = false, new(false)
 		status.State = corev1.ContainerState{Terminated: &ended}
 	}
-	return reconcile.Result{}, k.patch(ctx, pod, before)
 }
 
 // terminate removes a deleted pod, within its grace period. It waits for the kubelet of its node.

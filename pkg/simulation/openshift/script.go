@@ -24,7 +24,8 @@ import (
 
 // Script is a cluster of two nodes that acts by a script: an upgrade of it takes six writes. It is
 // for tests that run hundreds of upgrades, where a Cluster with all its simulators is too slow. Its
-// fields may be changed at any time.
+// fields may be changed at any time. A test may add pools, which follow the control plane, too. A
+// paused pool is not updated until it is resumed.
 type Script struct {
 	// Channel is the channel that offers the versions in Available.
 	Channel   string
@@ -40,6 +41,9 @@ type Script struct {
 	world  *simulation.World
 	client client.Client
 	target string // what was requested when the spec was observed last
+	// rendered is the version of the configuration that each pool was given, updating the one that it
+	// is being updated to.
+	rendered, updating map[string]string
 }
 
 // NewScript adds the objects of a healthy cluster to the world and starts its operators.
@@ -47,7 +51,7 @@ func NewScript(w *simulation.World, installed, channel string, available ...stri
 	s := &Script{
 		Channel: channel, Available: available, AcceptDelay: 20 * time.Second,
 		ControlPlaneDuration: 11 * time.Minute, WorkersDuration: 7 * time.Minute,
-		world: w, client: w.Client("openshift"),
+		world: w, client: w.Client("openshift"), rendered: map[string]string{}, updating: map[string]string{},
 	}
 	if err := w.Add(scriptedObjects(installed)...); err != nil {
 		return nil, err
@@ -58,6 +62,9 @@ func NewScript(w *simulation.World, installed, channel string, available ...stri
 			return []manager.Controller{{
 				Name: "script", Reads: []manager.Kind{{Object: &configv1.ClusterVersion{}, Requests: manager.Self}},
 				Reconciler: reconcile.Func(s.reconcile),
+			}, {
+				Name: "pools", Reads: []manager.Kind{{Object: &mcfgv1.MachineConfigPool{}, Requests: manager.Self}},
+				Reconciler: reconcile.Func(s.reconcilePool),
 			}}, nil
 		},
 	})
@@ -125,10 +132,14 @@ func (s *Script) ChangeOperator(do func(*configv1.ClusterOperator)) {
 // ChangeNode changes a node: master-0 or worker-0.
 func (s *Script) ChangeNode(name string, do func(*corev1.Node)) { change(s, &corev1.Node{}, name, do) }
 
-// ChangePools changes both pools. The machine config operator observes the change at once.
+// ChangePools changes all pools. The machine config operator observes the change at once.
 func (s *Script) ChangePools(do func(*mcfgv1.MachineConfigPool)) {
-	for _, name := range []string{"master", "worker"} {
-		change(s, &mcfgv1.MachineConfigPool{}, name, func(pool *mcfgv1.MachineConfigPool) {
+	var pools mcfgv1.MachineConfigPoolList
+	if err := s.client.List(context.Background(), &pools); err != nil {
+		s.world.Fail(fmt.Errorf("listing the pools: %w", err))
+	}
+	for i := range pools.Items {
+		change(s, &mcfgv1.MachineConfigPool{}, pools.Items[i].Name, func(pool *mcfgv1.MachineConfigPool) {
 			spec := pool.Spec.DeepCopy()
 			if do(pool); !equality.Semantic.DeepEqual(*spec, pool.Spec) {
 				pool.Status.ObservedGeneration = pool.Generation + 1
@@ -178,6 +189,12 @@ func (s *Script) reconcile(context.Context, reconcile.Request) (reconcile.Result
 	if target == s.target {
 		return reconcile.Result{}, nil
 	}
+	offered := target == "" || isOffered(s.ClusterVersion(), target)
+	s.reportInvalid(target, !offered)
+	if !offered {
+		s.target = ""
+		return reconcile.Result{}, nil
+	}
 	s.target = target
 	switch {
 	case target == "":
@@ -187,6 +204,30 @@ func (s *Script) reconcile(context.Context, reconcile.Request) (reconcile.Result
 		s.world.After(s.AcceptDelay, func() { s.commence(target) })
 	}
 	return reconcile.Result{}, nil
+}
+
+// isOffered reports whether the cluster version operator may be asked for a version: one that is
+// available, or that the cluster had before.
+func isOffered(version *configv1.ClusterVersion, target string) bool {
+	return slices.ContainsFunc(version.Status.AvailableUpdates, func(r configv1.Release) bool { return r.Version == target }) ||
+		slices.ContainsFunc(version.Status.History, func(h configv1.UpdateHistory) bool { return h.Version == target })
+}
+
+// reportInvalid sets or removes the condition Invalid.
+func (s *Script) reportInvalid(target string, invalid bool) {
+	isInvalid := func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == "Invalid" }
+	if slices.ContainsFunc(s.ClusterVersion().Status.Conditions, isInvalid) == invalid {
+		return
+	}
+	s.ChangeVersion(func(version *configv1.ClusterVersion) {
+		version.Status.Conditions = slices.DeleteFunc(version.Status.Conditions, isInvalid)
+		if invalid {
+			version.Status.Conditions = append(version.Status.Conditions, configv1.ClusterOperatorStatusCondition{
+				Type: "Invalid", Status: configv1.ConditionTrue, Reason: "InvalidClusterVersion",
+				Message: fmt.Sprintf("spec.desiredUpdate.version: Invalid value: %q: when image is empty the update must be an available update", target),
+			})
+		}
+	})
 }
 
 // offer observes the spec.
@@ -220,10 +261,46 @@ func (s *Script) complete(target string) {
 	s.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
 		pool.Spec.Configuration.Name = fmt.Sprintf("rendered-%s-%s", pool.Name, target)
 		pool.Status.UpdatedMachineCount = 0
+		if pool.Spec.Paused {
+			pool.Status.Conditions = []mcfgv1.MachineConfigPoolCondition{
+				{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionFalse},
+				{Type: mcfgv1.MachineConfigPoolUpdating, Status: corev1.ConditionFalse, Message: "Pool is paused; will not update to " + pool.Spec.Configuration.Name},
+			}
+		}
+		s.rendered[pool.Name] = target
 	})
 	s.ChangeOperator(func(operator *configv1.ClusterOperator) { operator.Status.Versions[0].Version = target })
 	s.ChangeVersion(func(version *configv1.ClusterVersion) { version.Status.History[0].State = configv1.CompletedUpdate })
-	s.world.After(s.WorkersDuration, func() {
-		s.ChangePools(func(pool *mcfgv1.MachineConfigPool) { MarkUpdated(pool, target) })
-	})
+}
+
+// reconcilePool is what the machine config operator does when a pool changes: it observes the spec,
+// and updates the nodes of a pool that is not paused and whose configuration has changed.
+func (s *Script) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pool := &mcfgv1.MachineConfigPool{}
+	if err := s.client.Get(ctx, request.NamespacedName, pool); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	name, target := pool.Name, s.rendered[pool.Name]
+	if target != "" && !pool.Spec.Paused && s.updating[name] != target {
+		s.updating[name] = target
+		s.world.After(s.WorkersDuration, func() { s.finishPool(name, target) })
+	}
+	if pool.Status.ObservedGeneration >= pool.Generation {
+		return reconcile.Result{}, nil
+	}
+	pool.Status.ObservedGeneration = pool.Generation
+	return reconcile.Result{}, s.client.Status().Update(ctx, pool)
+}
+
+// finishPool ends the update of a pool that still exists and that was not given another
+// configuration meanwhile.
+func (s *Script) finishPool(name, target string) {
+	err := s.client.Get(context.Background(), client.ObjectKey{Name: name}, &mcfgv1.MachineConfigPool{})
+	if client.IgnoreNotFound(err) != nil {
+		s.world.Fail(fmt.Errorf("reading pool %s: %w", name, err))
+	}
+	if err != nil || s.rendered[name] != target {
+		return
+	}
+	change(s, &mcfgv1.MachineConfigPool{}, name, func(pool *mcfgv1.MachineConfigPool) { MarkUpdated(pool, target) })
 }
