@@ -15,6 +15,9 @@ const (
 	ConditionSucceeded = "Succeeded"
 	// ConditionStalled reports whether the current step takes longer than it should.
 	ConditionStalled = "Stalled"
+	// ConditionPaused reports whether the upgrade waits for a time or for a user, with nothing else
+	// left to do meanwhile. It is absent from kinds whose upgrades cannot pause by themselves.
+	ConditionPaused = "Paused"
 	// ConditionPreCheckPassed reports, some time before the upgrade starts, whether anything would
 	// block it. It is absent at other times.
 	ConditionPreCheckPassed = "PreCheckPassed"

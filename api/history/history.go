@@ -25,6 +25,12 @@ const (
 	PhaseFailed Phase = "Failed"
 	// PhaseUnknown is an upgrade whose state cannot be determined.
 	PhaseUnknown Phase = "Unknown"
+	// PhasePaused is an upgrade that waits for a time or for a user, with nothing else left to do
+	// meanwhile. Only UpgradeJobs have it.
+	PhasePaused Phase = "Paused"
+	// PhaseSkipped is an upgrade that has not commenced for a reason that is no failure. Only
+	// UpgradeJobs have it.
+	PhaseSkipped Phase = "Skipped"
 )
 
 // Record is the record of the upgrade to one version.

@@ -66,9 +66,10 @@ func metricsPage() (string, error) {
 		Conditions: []metav1.Condition{{LastTransitionTime: at}},
 	})
 	upgradeMetrics.ObserveStep(schema.GroupKind{}, "", history.StepCondition{StartTime: &at, CompleteTime: &at})
-	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", true, "", time.Hour)
-	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", false, "", 0)
-	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", false, engine.ReasonCancelled, 0)
+	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", history.PhaseUpgraded, "", time.Hour)
+	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", history.PhaseSkipped, "", 0)
+	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", history.PhaseFailed, "", 0)
+	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", history.PhaseFailed, engine.ReasonCancelled, 0)
 	if err := metrics.RegisterBuildInfo(registry, ""); err != nil {
 		return "", err
 	}

@@ -32,10 +32,17 @@ func (p *pass) call(ctx context.Context, step Step, now time.Time) (Result, erro
 }
 
 func (p *pass) newRun(c history.StepCondition, now time.Time) Run {
-	return Run{
+	run := Run{
 		Started: timeOf(p.record.StartTime), Since: timeOf(c.StartTime), Now: now,
 		Requested: p.record.RequestTime != nil, Committed: committed(p.book, p.record.Conditions), Failure: failure(p.book, p.record.Conditions),
 	}
+	switch {
+	case run.Failure != nil:
+		run.Outcome = p.book.outcome(run.Failure, run.Committed)
+	case p.book.indexOf(c.Type) >= len(p.book.Steps):
+		run.Outcome = OutcomeUpgraded
+	}
+	return run
 }
 
 // answer returns what the step answers. The context of a call ends at the step's deadline, so that
@@ -156,7 +163,11 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 // where the committing step has Observe.
 func (p *pass) whileHeld(ctx context.Context, step Step, b blocker, run Run) (Result, error) {
 	commit := p.book.Steps[p.book.commitIndex()]
-	observed, err := commit.observed(ctx)
+	observed := false
+	var err error
+	if p.book.adopts(p.record.Conditions) {
+		observed, err = commit.observed(ctx)
+	}
 	switch {
 	case err != nil:
 		return Result{}, err

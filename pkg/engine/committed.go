@@ -6,6 +6,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,14 +17,18 @@ import (
 // Committed reports whether the point of no return is passed: by the record, or else by the
 // cluster, through the Reached of the committing step. The cluster counts although there is a
 // record: another client may have started the very update. This is the only answer to that
-// question; the window, a hold, a cancellation, a deletion, and an adoption all use it.
+// question; the window, a hold, a cancellation, a deletion, and an adoption all use it. The cluster
+// does not count until the step of Runbook.AdoptAfter is done.
 func Committed(ctx context.Context, book Runbook, record history.Record) (bool, error) {
 	commit := book.commitIndex()
 	if commit == len(book.Steps) {
 		return false, nil
 	}
-	if committed(book, renameSteps(book, record.Conditions)) {
+	switch conditions := renameSteps(book, record.Conditions); {
+	case committed(book, conditions):
 		return true, nil
+	case !book.adopts(conditions):
+		return false, nil
 	}
 	step := book.Steps[commit]
 	determine := step.reached
@@ -58,6 +64,51 @@ func committed(book Runbook, conditions []history.StepCondition) bool {
 	return at >= 0 && conditions[at].Status == metav1.ConditionTrue && isFinished(conditions[at])
 }
 
+// IsPast reports whether the record holds that a step is done or skipped, or that a later one of
+// Steps has begun.
+func (b Runbook) IsPast(record history.Record, name string) bool {
+	return b.isPast(renameSteps(b, record.Conditions), name)
+}
+
+func (b Runbook) isPast(conditions []history.StepCondition, name string) bool {
+	later := false
+	for i := range b.Steps {
+		at := indexOfCondition(conditions, b.Steps[i].Name)
+		switch {
+		case b.Steps[i].Name == name:
+			later = true
+			if at >= 0 && isFinished(conditions[at]) && !hasFailed(conditions[at]) {
+				return true
+			}
+		case later && at >= 0:
+			return true
+		}
+	}
+	return false
+}
+
+// adopts reports whether an upgrade that the cluster has begun counts as that of the record.
+func (b Runbook) adopts(conditions []history.StepCondition) bool {
+	return b.AdoptAfter == "" || b.isPast(conditions, b.AdoptAfter)
+}
+
+// ResumeAfter returns a record in which all steps up to the one of that name are finished: the record
+// of an upgrade was lost, and it is known otherwise that the upgrade was past that step.
+func ResumeAfter(book Runbook, record history.Record, name string, now time.Time) history.Record {
+	record.Conditions = slices.Clone(record.Conditions)
+	at := toMetaTime(now)
+	for i := range book.Steps {
+		step := book.Steps[i]
+		if indexOfCondition(record.Conditions, step.Name) < 0 {
+			record.Conditions = insert(book, record.Conditions, finishedCondition(step, Skip(reasonAlreadyReached, "the record was lost, and the upgrade is past this step"), at))
+		}
+		if step.Name == name {
+			break
+		}
+	}
+	return record
+}
+
 // beforeCommit reports whether the step leads up to a commit that has not happened: then the
 // constraints affect it.
 func beforeCommit(book Runbook, conditions []history.StepCondition, step Step) bool {
@@ -72,10 +123,10 @@ func beforeCommit(book Runbook, conditions []history.StepCondition, step Step) b
 func (p *pass) adoptCommitted(ctx context.Context) error {
 	conditions := p.record.Conditions
 	commit := p.book.commitIndex()
-	if commit == len(p.book.Steps) || committed(p.book, conditions) || failure(p.book, conditions) != nil {
+	if commit == len(p.book.Steps) || committed(p.book, conditions) || failure(p.book, conditions) != nil || !p.book.adopts(conditions) {
 		return nil
 	}
-	if len(conditions) == 0 {
+	if len(conditions) == 0 || p.record.StartTime == nil { // ResumeAfter may have added conditions
 		isCommitted, err := Committed(ctx, p.book, p.record)
 		if err != nil || !isCommitted {
 			return err

@@ -143,6 +143,11 @@ func (p *pass) run(ctx context.Context) error {
 		if !isFinished(*c) {
 			return p.wait(ctx, *step, c, result, err != nil, now)
 		}
+		if step.Name == p.book.AdoptAfter {
+			if err := p.adoptCommitted(ctx); err != nil {
+				return err
+			}
+		}
 	}
 }
 

@@ -104,6 +104,13 @@ type Runbook struct {
 	// SkipReasons are the reasons of a failure before the commit that mean that the upgrade was
 	// skipped, not that it failed.
 	SkipReasons []string
+	// PauseReasons are the reasons of a waiting step that pause the upgrade: nothing is left to do
+	// until a time has come or a user has acted.
+	PauseReasons []string
+	// AdoptAfter names a step before the committing one. Until it is done, an upgrade that the cluster
+	// has begun is that of another record: nothing is adopted, and Committed reports no. Empty means
+	// that every upgrade of the cluster to the target is that of this record.
+	AdoptAfter string
 	// Abandon removes what would be orphaned if the controller stopped managing an unfinished
 	// upgrade. It does not wait. The engine never calls it. Nil means that nothing is to be removed.
 	Abandon func(context.Context) error
@@ -164,7 +171,10 @@ func (b Runbook) Validate() error {
 	if commits != 1 {
 		errs = append(errs, fmt.Errorf("%d steps commit, exactly one must", commits))
 	}
-	for _, reason := range append([]string{b.MissedAs}, b.SkipReasons...) {
+	if b.AdoptAfter != "" && !slices.ContainsFunc(b.Steps[:min(b.commitIndex(), len(b.Steps))], func(s Step) bool { return s.Name == b.AdoptAfter }) {
+		errs = append(errs, fmt.Errorf("AdoptAfter: no step before the committing one has the name %s", b.AdoptAfter))
+	}
+	for _, reason := range slices.Concat([]string{b.MissedAs}, b.SkipReasons, b.PauseReasons) {
 		if reason != "" && !namePattern.MatchString(reason) {
 			errs = append(errs, fmt.Errorf("reason %q is not one CamelCase word", reason))
 		}

@@ -28,6 +28,8 @@ type Run struct {
 	Committed bool
 	// Failure is the step that failed; nil means that none did.
 	Failure *history.StepCondition
+	// Outcome is what became of the upgrade; empty while that is open.
+	Outcome Outcome
 }
 
 // Result is the answer of a step: one of Done, Wait, WaitFor, WaitUntil, Skip, and Fail. The zero

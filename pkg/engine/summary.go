@@ -4,7 +4,10 @@
 package engine
 
 import (
+	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
@@ -55,6 +58,8 @@ type Summary struct {
 	Failure *history.StepCondition
 	// Held reports whether a hold is in effect: it is set, and the upgrade is not committed.
 	Held bool
+	// Paused reports whether the current step waits for one of Runbook.PauseReasons.
+	Paused bool
 	// Stalled reports whether the current step takes longer than it should.
 	Stalled bool
 	// SlowAt is when the current step stalls, or stalled; zero means never.
@@ -97,6 +102,7 @@ func Summarize(book Runbook, record history.Record, now time.Time, constraints C
 	default:
 		c := conditions[index]
 		s.Current, s.Deadline = &c, p.deadline(*step, c)
+		s.Paused = c.Status == metav1.ConditionFalse && slices.Contains(book.PauseReasons, c.Reason)
 		if step.SlowAfter > 0 {
 			s.SlowAt = c.StartTime.Add(step.SlowAfter)
 			s.Stalled = !now.Before(s.SlowAt)

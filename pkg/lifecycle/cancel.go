@@ -31,7 +31,7 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	case committed && s.failure() != nil:
 		end = ending{failed: true}
 	case committed:
-		end = ending{reason: "UpgradeContinues", message: "the upgrade to " + s.record.Version + " had commenced; it continues without this " + s.Kind.GroupVersionKind().Kind}
+		end = ending{reason: "UpgradeContinues", message: s.describe() + " had commenced; it continues without this " + s.Kind.GroupVersionKind().Kind}
 	case expired:
 		end = ending{
 			reason: "CancellationAbandoned", message: "the cleanup did not end in time; check spec.desiredUpdate and spec.channel of the ClusterVersion",
@@ -70,8 +70,12 @@ type ending struct {
 // publishEnding publishes the failure of the attempt, if it had failed, and what the deletion did.
 func (s *scope[T]) publishEnding(ctx context.Context, end ending) error {
 	if failure := s.failure(); end.failed && failure != nil {
-		message := fmt.Sprintf("the upgrade to %s has failed: %s: %s", s.record.Version, failure.Type, failure.Message)
-		if err := s.publish(ctx, corev1.EventTypeWarning, "UpgradeFailed", message); err != nil {
+		reason, result := "UpgradeFailed", "has failed"
+		if s.outcome() == engine.OutcomeSkipped {
+			reason, result = "UpgradeSkipped", "was skipped"
+		}
+		message := fmt.Sprintf("%s %s: %s: %s", s.describe(), result, failure.Type, failure.Message)
+		if err := s.publish(ctx, corev1.EventTypeWarning, reason, message); err != nil {
 			return err
 		}
 	}

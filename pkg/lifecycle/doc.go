@@ -14,18 +14,18 @@
 //     and the attempt. Both can be written by operators only. A finalizer is no evidence.
 //   - If the record is lost, the attempt that the Lease names is resumed, or, if the spec requests
 //     another one by now, cleaned up before anything else happens.
+//   - A Lease may be broken only if the attempt that it names has ended, whatever the kind.
 //   - A decision that ends an attempt is made on a cache that has caught up with the API server.
 //   - A pass in which nothing changed makes no request.
 //   - What is written next is always valid, whatever the status contained before; a status that is
 //     rejected all the same ends the attempt, so that it cannot hold the lock forever.
 //
-// # Further kinds
+// # The lock
 //
-// An UpgradeJob implements Kind with a history that is keyed by attempt: Key is the start time and
-// the retry token, Version may be empty (hooks only: Plan returns a runbook whose steps skip what
-// concerns the version), the window is [startAfter, startBefore), and its lock is acquired by the
-// step LockAcquired instead of before the first step. A ClusterUpgradeRun is the same with the
-// managed cluster's namespace as LockNamespace and an engine without heartbeat.
+// Without Plan.LockStep, an attempt waits for its time as a Pending object without a finalizer, and
+// acquires the lock before its first step. With it, the attempt starts at once, has the finalizer, and
+// is Pending in its steps until the LockStep is done; see docs/decisions/0027-the-lock-as-a-step.md.
+// Plan.holdsLock is the only answer to whether an attempt has the lock according to its record.
 //
 // The package does not know what the steps do, nor which kinds there are.
 package lifecycle

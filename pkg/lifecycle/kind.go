@@ -28,6 +28,8 @@ type Kind[T client.Object] interface {
 	List(ctx context.Context, r client.Reader) ([]T, error)
 	// Status returns access to the status of an object.
 	Status(obj T) Status
+	// HistoryKey returns what identifies a record in the history.
+	HistoryKey() HistoryKey
 	// MaxHistory returns the number of records that an object keeps.
 	MaxHistory() int
 	// LockNamespace returns the namespace of the lock.
@@ -35,8 +37,9 @@ type Kind[T client.Object] interface {
 
 	// Request returns the attempt that the spec requests.
 	Request(obj T) Request
-	// Plan returns how an attempt is carried out. Its runbook is that of runbookType.
-	Plan(obj T, record history.Record, runbookType string) Plan
+	// Plan returns how an attempt is carried out. Its runbook is that of runbookType. The step of
+	// Plan.LockStep calls acquire, which is done once the attempt has the lock.
+	Plan(obj T, record history.Record, runbookType string, acquire engine.UpgradeStep) Plan
 	// Hold returns why no attempt may commence on the cluster now, whatever its kind; empty if
 	// nothing holds it. An error means that it is unknown, so nothing may commence.
 	Hold(ctx context.Context) (string, error)
@@ -54,6 +57,9 @@ type Status struct {
 	ObservedGeneration *int64
 	NextTime           **metav1.Time
 	History            *[]history.Record
+	// KindConditions lists the types of conditions that the kind maintains itself. Conditions that
+	// neither the lifecycle nor the kind maintains are removed.
+	KindConditions []string
 }
 
 // Request is the attempt that a spec requests.
@@ -79,6 +85,10 @@ type Plan struct {
 	Type string
 	// Book is the runbook.
 	Book engine.Runbook
+	// LockStep is the step of the runbook that acquires the lock, before the one that commits. The
+	// attempt starts at once and waits in its steps, the first of which run while another attempt has
+	// the lock. Empty means that the lock is acquired before the first step.
+	LockStep string
 	// Window is how long after the requested time the attempt may commence.
 	Window time.Duration
 	// PreCheckLead is how long before the requested time pre-checks run; 0 disables them.

@@ -23,6 +23,12 @@ func (s *scope[T]) pendingReason(ctx context.Context) *summary {
 		}
 		return s.rejectedStatus(reasonUnknownType, s.plan.Unknown)
 	}
+	if s.plan.LockStep != "" { // it waits in its steps
+		if s.upgradeAt.IsZero() && !s.claimed {
+			return s.rejectedStatus(reasonInvalidTime, s.request.InvalidTime)
+		}
+		return nil
+	}
 	seen, err := s.Kind.Observe(ctx, s.obj, s.record)
 	if err != nil {
 		return s.unreadableStatus(err)
@@ -67,7 +73,7 @@ func (s *scope[T]) scheduledStatus(ctx context.Context) *summary {
 	precheck, recheckAt := s.precheck(ctx)
 	message := "the upgrade starts at " + formatTime(s.upgradeAt)
 	if precheck.status == metav1.ConditionFalse {
-		message = "pre-check failed: " + precheck.message + "; " + message
+		message = joinPreCheck(precheck, message)
 	}
 	if hold := s.holdReason(); hold != "" {
 		message = hold + "; " + message + " unless it is still held then"
@@ -75,6 +81,11 @@ func (s *scope[T]) scheduledStatus(ctx context.Context) *summary {
 	status := s.pendingStatus(reasonScheduled, message, s.upgradeAt)
 	status.precheck, status.recheckAt = precheck, recheckAt
 	return status
+}
+
+// joinPreCheck returns a message that begins with what would block the attempt.
+func joinPreCheck(precheck condition, message string) string {
+	return "pre-check failed: " + precheck.message + "; " + message
 }
 
 func (s *scope[T]) pendingStatus(reason, message string, next time.Time) *summary {

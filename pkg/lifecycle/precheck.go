@@ -51,6 +51,15 @@ func (s *scope[T]) precheck(ctx context.Context) (condition, time.Time) {
 	return cached.condition, cached.at.Add(precheckInterval)
 }
 
+// precheckWhileUnlocked is precheck for an attempt that waits for the lock in its steps. After the
+// requested time these show what is in the way.
+func (s *scope[T]) precheckWhileUnlocked(ctx context.Context) (condition, time.Time) {
+	if !s.plan.waitsForLock(s.record) || !s.now.Before(s.upgradeAt) || s.deleted() {
+		return condition{}, time.Time{}
+	}
+	return s.precheck(ctx)
+}
+
 // precheckCondition returns the condition for the results. Its reason names the steps that would
 // block. What can be known only later is mentioned, except for steps that have nothing to do.
 func precheckCondition(results []engine.PreCheckResult) condition {

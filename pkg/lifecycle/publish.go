@@ -72,7 +72,7 @@ func (s *scope[T]) endedWithin(d time.Duration) bool {
 func (s *scope[T]) recordDelivery(ctx context.Context, delivered bool) error {
 	after := s.copy()
 	records := *s.Kind.Status(after).History
-	i := slices.IndexFunc(records, func(r history.Record) bool { return r.Version == s.record.Version })
+	i := slices.IndexFunc(records, func(r history.Record) bool { return s.Kind.HistoryKey().same(r, s.record) })
 	if i < 0 {
 		return nil
 	}

@@ -55,7 +55,7 @@ type Reconciler[T client.Object] struct {
 // the first pass.
 func (r *Reconciler[T]) Init() {
 	r.store = &store[T]{client: r.Client, live: r.Live, clock: r.Clock, newObj: r.Kind.New, onRestore: r.publishRestore}
-	r.Holders.Register(r.Kind.GroupVersionKind().GroupKind(), r.holderInProgress)
+	r.Holders.Register(r.Kind.GroupVersionKind().GroupKind(), r.holderInProgress, r.claimants)
 }
 
 // Reconcile makes one pass over one object.

@@ -14,9 +14,28 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 )
 
+// HistoryKey is what identifies a record in the history of an object.
+type HistoryKey int
+
+const (
+	// ByVersion keeps a record per version. It is that of the last attempt at the version, and sums
+	// up the earlier ones.
+	ByVersion HistoryKey = iota
+	// ByAttempt keeps a record per attempt, whatever its version.
+	ByAttempt
+)
+
+// same reports whether two records are the same element of the history.
+func (k HistoryKey) same(a, b history.Record) bool {
+	if k == ByAttempt {
+		return a.Attempt == b.Attempt
+	}
+	return a.Version == b.Version
+}
+
 // currentRecord returns the record of the attempt in progress, whatever the spec requests by now,
 // or else that of the attempt that the spec requests, which may be new.
-func currentRecord(records []history.Record, request Request) history.Record {
+func currentRecord(records []history.Record, request Request, key HistoryKey) history.Record {
 	fresh := newRecord(request.Version, request.At)
 	if i := slices.IndexFunc(records, history.Record.InProgress); i >= 0 {
 		record := *records[i].DeepCopy()
@@ -24,6 +43,9 @@ func currentRecord(records []history.Record, request Request) history.Record {
 			record.UpgradeAt = fresh.UpgradeAt
 		}
 		return record
+	}
+	if key == ByAttempt {
+		return currentAttempt(records, fresh)
 	}
 	i := slices.IndexFunc(records, func(r history.Record) bool { return r.Version == fresh.Version })
 	if i < 0 {
@@ -41,6 +63,29 @@ func currentRecord(records []history.Record, request Request) history.Record {
 		return fresh
 	}
 	return previous
+}
+
+// currentAttempt returns the record of the attempt that the spec requests in a history with a record
+// per attempt.
+func currentAttempt(records []history.Record, fresh history.Record) history.Record {
+	for i := range records {
+		if records[i].Version == fresh.Version && records[i].Key() == fresh.Key() {
+			return *records[i].DeepCopy()
+		}
+	}
+	fresh.Attempt = nextNumber(records)
+	return fresh
+}
+
+// nextNumber returns the number of an attempt after those of the history.
+func nextNumber(records []history.Record) int32 {
+	last := int32(0)
+	for i := range records {
+		if records[i].StartTime != nil || records[i].Finished() {
+			last = max(last, records[i].Attempt)
+		}
+	}
+	return max(last, last+1) // it may be the greatest number already
 }
 
 // lastTime returns the time at which a finished attempt was last seen doing something; nil if the
@@ -116,9 +161,9 @@ func addChannel(channels []string, requested string) []string {
 // upsertRecord returns the history with that record first. The records of attempts that never
 // started and that the spec no longer requests are dropped, and so are the oldest ones beyond the
 // limit.
-func upsertRecord(records []history.Record, record history.Record, limit int) []history.Record {
+func upsertRecord(records []history.Record, record history.Record, key HistoryKey, limit int) []history.Record {
 	rest := slices.DeleteFunc(slices.Clone(records), func(r history.Record) bool {
-		return r.Version == record.Version || r.StartTime == nil && !r.Finished() && len(r.PreviousAttempts) == 0
+		return key.same(r, record) || r.StartTime == nil && !r.Finished() && len(r.PreviousAttempts) == 0
 	})
 	records = append([]history.Record{record}, rest...)
 	return records[:min(len(records), limit)]

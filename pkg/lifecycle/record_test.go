@@ -88,7 +88,7 @@ func TestCurrentRecord(t *testing.T) {
 			for i := range c.all {
 				before[i] = *c.all[i].DeepCopy()
 			}
-			if diff := cmp.Diff(c.want, currentRecord(c.all, Request{Version: desired, At: c.at})); diff != "" {
+			if diff := cmp.Diff(c.want, currentRecord(c.all, Request{Version: desired, At: c.at}, ByVersion)); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(append([]history.Record(nil), before...), append([]history.Record(nil), c.all...)); diff != "" {
@@ -126,7 +126,7 @@ func TestUpsertRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, versions(upsertRecord(c.all, history.Record{Version: c.record}, c.limit))); diff != "" {
+			if diff := cmp.Diff(c.want, versions(upsertRecord(c.all, history.Record{Version: c.record}, ByVersion, c.limit))); diff != "" {
 				t.Errorf("versions (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]string{"x", "c", "b", "a"}, versions(postponed)); diff != "" {

@@ -22,13 +22,13 @@ const (
 	maxYear             = 9999
 )
 
-// ownConditions returns the conditions that the lifecycle maintains. Others would use up the room
-// that its own need.
-func ownConditions(all []metav1.Condition) []metav1.Condition {
-	own := []string{
-		history.ConditionAccepted, history.ConditionProgressing, history.ConditionSucceeded,
-		history.ConditionStalled, history.ConditionPreCheckPassed, history.ConditionDegraded,
-	}
+// ownConditions returns the conditions that the lifecycle and the kind maintain. Others would use up
+// the room that these need.
+func ownConditions(all []metav1.Condition, ofKind []string) []metav1.Condition {
+	own := append([]string{
+		history.ConditionAccepted, history.ConditionProgressing, history.ConditionSucceeded, history.ConditionStalled,
+		history.ConditionPaused, history.ConditionPreCheckPassed, history.ConditionDegraded,
+	}, ofKind...)
 	return slices.DeleteFunc(slices.Clone(all), func(c metav1.Condition) bool { return !slices.Contains(own, c.Type) })
 }
 

@@ -189,7 +189,7 @@ func checkNextStatus(t *testing.T, s statusValidator, seed uint64) (accepted boo
 		if err := json.Unmarshal(data, &p.obj.Status); err != nil {
 			t.Fatalf("seed %d: an accepted status cannot be decoded: %v", seed, err)
 		}
-		p.setAttempt(currentRecord(p.obj.Status.History, p.request), "OSD")
+		p.setAttempt(currentRecord(p.obj.Status.History, p.request, ByVersion), "OSD")
 		record, sum := next(p)
 		p.buildStatus(kind.Status(p.obj), record, sum)
 		if errs := s.validate(t, p.obj.Status); len(errs) > 0 {

@@ -37,6 +37,8 @@ type scope[T client.Object] struct {
 	hold        string    // why no attempt may commence on the cluster; empty if nothing holds it
 	ended       bool      // whether the API server has rejected the status: nothing more may be done
 	holdErr     error     // why that is unknown
+	prechecked  condition // what would block the attempt, before it has the lock; empty means unknown
+	recheckAt   time.Time // when the next pre-check is due
 	obsolete    string    // why the attempt must be cleaned up although it may start; empty if it need not
 	now         time.Time
 	log         logr.Logger
@@ -50,7 +52,7 @@ func (r *Reconciler[T]) newScope(obj T, log logr.Logger) *scope[T] {
 		Reconciler: r, obj: obj, request: r.Kind.Request(obj), now: r.Clock.Now(), log: log,
 		lock: r.lockOf(obj, r.Client), liveLock: r.lockOf(obj, uncachedClient{r.Client, r.Live}),
 	}
-	s.setAttempt(currentRecord(*r.Kind.Status(obj).History, s.request), s.request.RunbookType)
+	s.setAttempt(currentRecord(*r.Kind.Status(obj).History, s.request, r.Kind.HistoryKey()), s.request.RunbookType)
 	return s
 }
 
@@ -60,7 +62,8 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the seconds' fraction is that of the spec
 		s.upgradeAt = record.UpgradeAt.Time
 	}
-	s.plan = s.Kind.Plan(s.obj, record, runbookType)
+	s.plan = s.Kind.Plan(s.obj, record, runbookType, s.lockStep)
+	s.plan.Book.AdoptAfter = s.plan.LockStep
 	switch {
 	case record.Finished():
 	case record.StartTime == nil: // no step has begun, whatever another client has written
@@ -123,7 +126,14 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 		if !attempt.Is(lock.Attempt{Key: desired.Key(), Version: desired.Version, Type: s.request.RunbookType}) {
 			s.obsolete = "the record of this attempt was lost, and the spec requests something else by now"
 		}
-		s.setAttempt(lostRecord(attempt), attempt.Type)
+		lost := lostRecord(attempt)
+		if s.Kind.HistoryKey() == ByAttempt {
+			lost.Attempt = nextNumber(*s.Kind.Status(s.obj).History)
+		}
+		s.setAttempt(lost, attempt.Type)
+	}
+	if s.plan.LockStep != "" {
+		s.record = engine.ResumeAfter(s.plan.Book, s.record, s.plan.LockStep, s.now)
 	}
 	if s.record.RequestTime == nil && (attempt.Requested || attempt.Key == "") { // an earlier release did not note it
 		s.record.RequestTime = toMetaTime(s.now)
@@ -183,13 +193,15 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 	if !s.plan.Known {
 		return time.Time{}, s.updateStatus(ctx, s.record, *s.unknownTypeStatus())
 	}
-	other, err := s.acquire(ctx)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if other != nil {
-		status := s.lockedStatus(other.String())
-		return status.nextTransition, s.updateStatus(ctx, s.record, *status)
+	if s.plan.LockStep == "" || s.claimed || s.plan.holdsLock(s.record) {
+		other, err := s.acquire(ctx)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if other != nil {
+			status := s.lockedStatus(other.String())
+			return status.nextTransition, s.updateStatus(ctx, s.record, *status)
+		}
 	}
 	if err := s.setFinalizer(ctx, true); err != nil {
 		return time.Time{}, err
@@ -197,45 +209,11 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 	return s.runEngine(ctx)
 }
 
-// acquire acquires the lock or returns its holder. An attempt starts only with a lock that the API
-// server has confirmed: the cache may still show one that was released. It does not start beside
-// another one in progress either, whose lock another client has deleted.
-func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
-	if !s.claimed {
-		if other, err := s.otherInProgress(ctx); err != nil || other != nil {
-			return other, err
-		}
-		other, err := s.lock.Acquire(ctx, s.holder(s.obj), s.attempt())
-		if err != nil || other != nil || s.record.InProgress() {
-			return other, err
-		}
-	}
-	return s.liveLock.Acquire(ctx, s.holder(s.obj), s.attempt())
-}
-
-// otherInProgress returns another object of the kind whose attempt is in progress on the same cluster;
-// nil means that there is none, or that this attempt is in progress, too.
-func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
-	if s.record.InProgress() {
-		return nil, nil
-	}
-	all, err := s.Kind.List(ctx, s.Client)
-	if err != nil {
-		return nil, err
-	}
-	for _, obj := range all {
-		if obj.GetUID() != s.obj.GetUID() && s.Kind.LockNamespace(obj) == s.Kind.LockNamespace(s.obj) &&
-			slices.ContainsFunc(*s.Kind.Status(obj).History, history.Record.InProgress) {
-			return new(s.holder(obj)), nil
-		}
-	}
-	return nil, nil
-}
-
 // runEngine runs the steps that are ready.
 func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	s.publishSteps(ctx) // an earlier process may have saved them without publishing them
 	start := s.observePreceding(ctx, s.record)
+	s.prechecked, s.recheckAt = s.precheckWhileUnlocked(ctx)
 	recorded := slices.Equal(start.Channels, s.record.Channels) && ptr.Equal(start.PrecedingChannel, s.record.PrecedingChannel)
 	if s.record.InProgress() && !recorded { // recorded before the channel is set
 		if err := s.updateStatus(ctx, start, s.summarize(start)); err != nil {
@@ -262,6 +240,9 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 		return s.finish(ctx)
 	}
 	next = engine.Earliest(next, retry)
+	if !s.plan.holdsLock(s.record) && s.recheckAt.After(s.now) {
+		next = engine.Earliest(next, s.recheckAt)
+	}
 	if s.now.Before(s.upgradeAt) && s.upgradeAt.Before(next) {
 		next = s.upgradeAt
 	}
@@ -269,13 +250,18 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 }
 
 // constraints returns the window, the hold, and the cancellation of this pass. An attempt that is in
-// progress before its window opens, and that started before it, is held: its record was forged.
+// progress before its window opens, and that started before it, is held: its record was forged. The
+// steps before the lock are not held: the one that acquires it is.
 func (s *scope[T]) constraints() engine.Constraints {
-	c := engine.Constraints{CommitBy: s.windowEnd(), Hold: s.holdReason()}
+	c := engine.Constraints{CommitBy: s.windowEnd()}
+	holdsLock := s.plan.LockStep == "" || s.plan.holdsLock(s.record)
 	switch {
+	case !holdsLock:
 	case s.holdErr != nil: // fail closed
 		c.Hold = "whether an upgrade may commence is unknown: " + s.holdErr.Error()
-	case c.Hold == "" && s.now.Before(s.upgradeAt) && s.record.StartTime != nil && s.record.StartTime.Time.Before(s.upgradeAt.Truncate(time.Second)):
+	case s.holdReason() != "":
+		c.Hold = s.holdReason()
+	case s.now.Before(s.upgradeAt) && s.startedBeforeWindow():
 		c.Hold = "the window opens at " + formatTime(s.upgradeAt)
 	}
 	switch {
@@ -320,7 +306,7 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 // observePreceding records the version and the channel from which the upgrade departs, and the
 // channels that it requests, until it commences. It keeps what was recorded if they cannot be read.
 func (s *scope[T]) observePreceding(ctx context.Context, record history.Record) history.Record {
-	if record.CommenceTime != nil {
+	if record.CommenceTime != nil || s.plan.LockStep != "" && !s.plan.holdsLock(record) {
 		return record
 	}
 	seen, err := s.Kind.Observe(ctx, s.obj, record)

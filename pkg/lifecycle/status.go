@@ -40,6 +40,8 @@ const (
 	reasonNothingFound     = "NothingFound"
 	reasonNotConfigured    = "NotConfigured" // of a step that has nothing to do
 	reasonStatusInvalid    = "StatusInvalid"
+	reasonNoUpdate         = "NoUpdate"
+	reasonNotPaused        = "NotPaused"
 
 	reasonConfigurationInvalid = "ConfigurationInvalid"
 )
@@ -63,6 +65,7 @@ type summary struct {
 	progressing    condition
 	succeeded      condition
 	stalled        condition
+	paused         condition
 	precheck       condition
 	outcome        outcome
 	nextTransition time.Time // when the attempt changes by itself; zero means not at all
@@ -88,13 +91,17 @@ func (s *scope[T]) summarize(record history.Record) summary {
 		nextTransition: e.Deadline,
 		finished:       e.Finished(),
 	}
+	if len(s.plan.Book.PauseReasons) > 0 {
+		result.paused = condition{metav1.ConditionFalse, reasonNotPaused, "the upgrade is not paused"}
+	}
 	switch e.Outcome {
-	case "": // open
+	case "":
+		s.summarizeOpen(&result, record, e)
 	case engine.OutcomeUpgraded:
 		result.phase = history.PhaseUpgraded
-		result.outcome = outcome{reasonUpgraded, "the cluster was upgraded to " + record.Version}
-		result.progressing = condition{metav1.ConditionFalse, reasonUpgraded, result.outcome.message}
-		result.succeeded = condition{metav1.ConditionTrue, reasonUpgraded, result.outcome.message}
+		result.outcome = upgradedOutcome(record.Version)
+		result.progressing = condition{metav1.ConditionFalse, result.outcome.reason, result.outcome.message}
+		result.succeeded = condition{metav1.ConditionTrue, result.outcome.reason, result.outcome.message}
 	case engine.OutcomeFailed, engine.OutcomeCancelled, engine.OutcomeSkipped:
 		s.summarizeFailure(&result, e)
 	}
@@ -104,22 +111,58 @@ func (s *scope[T]) summarize(record history.Record) summary {
 	return result
 }
 
+// upgradedOutcome returns how an attempt ended that has succeeded.
+func upgradedOutcome(version string) outcome {
+	if version == "" {
+		return outcome{reasonNoUpdate, "there was no version to upgrade to; the hooks have run"}
+	}
+	return outcome{reasonUpgraded, "the cluster was upgraded to " + version}
+}
+
+// summarizeOpen shows what is particular to an attempt that waits for the lock, or that is paused.
+func (s *scope[T]) summarizeOpen(result *summary, record history.Record, e engine.Summary) {
+	switch {
+	case s.plan.waitsForLock(record):
+		result.phase, result.accepted, result.precheck = history.PhasePending, valid, s.prechecked
+		if s.now.Before(s.upgradeAt) {
+			result.nextTransition = engine.Earliest(s.upgradeAt, result.nextTransition)
+		}
+	case e.Paused:
+		result.phase = history.PhasePaused
+		result.paused = condition{metav1.ConditionTrue, sanitizeReason(e.Current.Reason), e.Current.Message}
+	}
+}
+
 // summarizeFailure shows the step that failed and why.
 func (s *scope[T]) summarizeFailure(result *summary, e engine.Summary) {
 	cause := e.Failure.Type + ": " + e.Failure.Message
 	reason := sanitizeReason(e.Failure.Reason)
 	result.phase = history.PhaseFailed
+	if e.Outcome == engine.OutcomeSkipped {
+		result.phase = history.PhaseSkipped
+	}
 	result.outcome = outcome{reason, cause}
-	result.progressing = condition{metav1.ConditionFalse, sanitizeReason(e.Failure.Type), "failed: " + cause}
+	result.progressing = condition{metav1.ConditionFalse, sanitizeReason(e.Failure.Type), endedAs(result.phase) + ": " + cause}
 	result.succeeded = condition{metav1.ConditionFalse, reason, cause}
 	if e.Finished() { // until then, the API server rejects another time
 		result.progressing.message, result.succeeded.message = s.withRetry(result.progressing.message), s.withRetry(cause)
 	}
 }
 
+// endedAs returns the word for how an attempt ended that did not succeed.
+func endedAs(phase history.Phase) string {
+	if phase == history.PhaseSkipped {
+		return "skipped"
+	}
+	return "failed"
+}
+
 // summarizeStep shows the current step: whether it is stalled, what it waits for, and until when.
 func (s *scope[T]) summarizeStep(result *summary, e engine.Summary, c history.StepCondition) {
 	message := c.Message
+	if result.precheck.status == metav1.ConditionFalse {
+		message = joinPreCheck(result.precheck, message)
+	}
 	if !e.Deadline.IsZero() {
 		message += " (until " + formatTime(e.Deadline) + ")"
 	}
@@ -132,12 +175,12 @@ func (s *scope[T]) summarizeStep(result *summary, e engine.Summary, c history.St
 		message = "stalled since " + formatTime(e.SlowAt) + ": " + message
 	}
 	if e.Failure != nil {
-		message = "failed: " + e.Failure.Type + ": " + e.Failure.Message + "; cleaning up: " + message
+		message = endedAs(result.phase) + ": " + e.Failure.Type + ": " + e.Failure.Message + "; cleaning up: " + message
 	}
 	result.progressing = condition{metav1.ConditionTrue, sanitizeReason(c.Type), message}
 	if c.Status == metav1.ConditionUnknown {
 		result.progressing = condition{metav1.ConditionUnknown, reasonCannotObserve, c.Type + ": " + message}
-		if result.phase == history.PhaseUpgrading {
+		if result.phase == history.PhaseUpgrading || result.phase == history.PhasePending {
 			result.phase = history.PhaseUnknown
 		}
 	}
@@ -154,15 +197,16 @@ func (s *scope[T]) finishedSummary(ctx context.Context) summary {
 	}
 	status, message := metav1.ConditionTrue, done.message
 	step := done.reason
-	if record.Phase == history.PhaseFailed {
+	ended := record.Phase == history.PhaseFailed || record.Phase == history.PhaseSkipped
+	if ended {
 		status, message = metav1.ConditionFalse, s.withRetry(message)
 		if failed := failedStep(record); failed != "" {
 			step = sanitizeReason(failed)
 		}
 	}
 	result.succeeded = condition{status, done.reason, message}
-	if record.Phase == history.PhaseFailed && record.StartTime != nil {
-		message = "failed: " + message
+	if ended && record.StartTime != nil {
+		message = endedAs(record.Phase) + ": " + message
 	}
 	if result.accepted.status == metav1.ConditionFalse && record.Phase == history.PhaseUpgraded {
 		message += "; " + result.accepted.message
@@ -177,7 +221,7 @@ func (s *scope[T]) recordedOutcome(record history.Record) outcome {
 		return outcome{sanitizeReason(record.Reason), record.Message}
 	}
 	if record.Phase == history.PhaseUpgraded {
-		return outcome{reasonUpgraded, "the cluster was upgraded to " + record.Version}
+		return upgradedOutcome(record.Version)
 	}
 	name := failedStep(record)
 	for _, c := range record.Conditions {
@@ -185,7 +229,7 @@ func (s *scope[T]) recordedOutcome(record history.Record) outcome {
 			return outcome{sanitizeReason(c.Reason), c.Type + ": " + c.Message}
 		}
 	}
-	return outcome{"StepFailed", "the upgrade to " + record.Version + " failed; its record does not show why"}
+	return outcome{"StepFailed", s.describe() + " failed; its record does not show why"}
 }
 
 // acceptedAfter returns the condition Accepted of a finished attempt. It is evaluated when the spec
@@ -239,7 +283,7 @@ type shownStatus struct {
 	generation int64
 	attempt    string
 	phase      history.Phase
-	conditions [6]condition
+	conditions [7]condition
 	at         time.Time
 }
 
@@ -250,7 +294,7 @@ func (s *scope[T]) showStatus(ctx context.Context, record history.Record, sum su
 	key := client.ObjectKeyFromObject(s.obj)
 	want := shownStatus{
 		s.obj.GetUID(), s.obj.GetGeneration(), s.record.Version + " " + s.record.Key(), sum.phase,
-		[...]condition{sum.accepted, sum.progressing, sum.succeeded, sum.stalled, sum.precheck, s.degraded()},
+		[...]condition{sum.accepted, sum.progressing, sum.succeeded, sum.stalled, sum.paused, sum.precheck, s.degraded()},
 		time.Time{},
 	}
 	last := s.shown.get(key)
@@ -301,14 +345,18 @@ func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, statu
 
 // observeEnd counts an attempt that has succeeded or failed, once.
 func (s *scope[T]) observeEnd(stored history.Record) {
-	if stored.Phase == s.record.Phase || stored.Phase != history.PhaseFailed && stored.Phase != history.PhaseUpgraded {
+	if stored.Phase == s.record.Phase || stored.Phase != history.PhaseFailed && stored.Phase != history.PhaseUpgraded && stored.Phase != history.PhaseSkipped {
 		return
 	}
 	var took time.Duration
 	if stored.StartTime != nil {
-		took = s.Clock.Now().Sub(stored.StartTime.Time)
+		began := stored.StartTime.Time
+		if s.plan.LockStep != "" && s.upgradeAt.After(began) { // it has only waited until then
+			began = s.upgradeAt
+		}
+		took = s.Clock.Now().Sub(began)
 	}
-	s.Metrics.ObserveEnd(s.Kind.GroupVersionKind().GroupKind(), s.plan.Type, stored.Phase == history.PhaseUpgraded, stored.Reason, took)
+	s.Metrics.ObserveEnd(s.Kind.GroupVersionKind().GroupKind(), s.plan.Type, stored.Phase, stored.Reason, took)
 }
 
 // endInvalid ends an attempt whose status cannot be saved, so that it does not hold the lock
@@ -319,6 +367,7 @@ func (s *scope[T]) endInvalid(ctx context.Context, cause error) error {
 	}
 	s.ended = true
 	minimal := newRecord(s.record.Version, s.upgradeAt)
+	minimal.Attempt = max(1, s.record.Attempt)
 	minimal.StartTime, minimal.CompleteTime = clampTime(s.record.StartTime), toMetaTime(s.Clock.Now())
 	status := s.pendingStatus("", "", time.Time{})
 	s.fail(status, reasonStatusInvalid, fmt.Sprintf("the API server rejected the status, so the upgrade is no longer managed: %v", cause))
@@ -356,9 +405,9 @@ func (s *scope[T]) buildStatus(status Status, record history.Record, sum summary
 		*status.NextTime = clampTime(toMetaTime(sum.nextTransition))
 	}
 	s.completeRecord(&record, sum, now)
-	*status.History = sanitizeHistory(upsertRecord(*status.History, record, s.Kind.MaxHistory()))
+	*status.History = sanitizeHistory(upsertRecord(*status.History, record, s.Kind.HistoryKey(), s.Kind.MaxHistory()))
 
-	*status.Conditions = ownConditions(*status.Conditions)
+	*status.Conditions = ownConditions(*status.Conditions, status.KindConditions)
 	for _, c := range []struct {
 		name string
 		condition
@@ -367,6 +416,7 @@ func (s *scope[T]) buildStatus(status Status, record history.Record, sum summary
 		{history.ConditionProgressing, sum.progressing},
 		{history.ConditionSucceeded, sum.succeeded},
 		{history.ConditionStalled, sum.stalled},
+		{history.ConditionPaused, sum.paused},
 		{history.ConditionPreCheckPassed, sum.precheck},
 		{history.ConditionDegraded, s.degraded()},
 	} {
@@ -406,6 +456,19 @@ func (s *scope[T]) commitStep() string {
 // failure returns the step because of which the attempt was aborted; nil if it was not.
 func (s *scope[T]) failure() *history.StepCondition {
 	return engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Failure
+}
+
+// outcome returns what became of the attempt; empty while that is open.
+func (s *scope[T]) outcome() engine.Outcome {
+	return engine.Summarize(s.plan.Book, s.record, s.now, s.constraints()).Outcome
+}
+
+// describe returns the attempt for messages.
+func (s *scope[T]) describe() string {
+	if s.record.Version == "" {
+		return "the upgrade"
+	}
+	return "the upgrade to " + s.record.Version
 }
 
 // degraded returns the condition that shows that the operator uses another configuration than the

@@ -33,6 +33,7 @@ func (stubKind) GroupVersionKind() schema.GroupVersionKind {
 }
 func (stubKind) Finalizer() string                            { return "example.com/finalizer" }
 func (stubKind) New() *v1alpha1.UpgradeConfig                 { return &v1alpha1.UpgradeConfig{} }
+func (stubKind) HistoryKey() HistoryKey                       { return ByVersion }
 func (stubKind) MaxHistory() int                              { return 5 }
 func (stubKind) LockNamespace(*v1alpha1.UpgradeConfig) string { return "locks" }
 func (stubKind) List(context.Context, client.Reader) ([]*v1alpha1.UpgradeConfig, error) {
@@ -40,14 +41,17 @@ func (stubKind) List(context.Context, client.Reader) ([]*v1alpha1.UpgradeConfig,
 }
 
 func (stubKind) Status(obj *v1alpha1.UpgradeConfig) Status {
-	return Status{&obj.Status.Conditions, &obj.Status.ObservedGeneration, &obj.Status.NextTime, &obj.Status.History}
+	return Status{
+		Conditions: &obj.Status.Conditions, ObservedGeneration: &obj.Status.ObservedGeneration,
+		NextTime: &obj.Status.NextTime, History: &obj.Status.History,
+	}
 }
 
 func (stubKind) Request(*v1alpha1.UpgradeConfig) Request {
 	return Request{Version: desired, At: tenPast}
 }
 
-func (stubKind) Plan(*v1alpha1.UpgradeConfig, history.Record, string) Plan {
+func (stubKind) Plan(*v1alpha1.UpgradeConfig, history.Record, string, engine.UpgradeStep) Plan {
 	return Plan{Known: true, Book: stubBook(), Window: 30 * time.Minute, Retry: "ask again"}
 }
 func (stubKind) Hold(context.Context) (string, error) { return "", nil }
@@ -67,7 +71,7 @@ func stubBook() engine.Runbook {
 func stubScope(kind stubKind, request Request) *scope[*v1alpha1.UpgradeConfig] {
 	r := &Reconciler[*v1alpha1.UpgradeConfig]{Kind: kind, Clock: clocktesting.NewFakePassiveClock(noon.Add(2 * time.Hour))}
 	return &scope[*v1alpha1.UpgradeConfig]{
-		Reconciler: r, obj: kind.New(), request: request, upgradeAt: tenPast, plan: kind.Plan(nil, history.Record{}, ""), now: r.Clock.Now(),
+		Reconciler: r, obj: kind.New(), request: request, upgradeAt: tenPast, plan: kind.Plan(nil, history.Record{}, "", nil), now: r.Clock.Now(),
 	}
 }
 

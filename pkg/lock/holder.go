@@ -6,6 +6,8 @@ package lock
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,6 +71,15 @@ func parseHolder(identity string) Holder {
 // InProgress reports whether an attempt of a holder is in progress. The zero Attempt means any.
 type InProgress func(context.Context, Holder, Attempt) (bool, error)
 
+// Claimants returns the objects of a kind whose records hold that they have the lock of a namespace.
+type Claimants func(ctx context.Context, namespace string) ([]Holder, error)
+
+// managedKind is a kind that this operator manages.
+type managedKind struct {
+	inProgress InProgress
+	claimants  Claimants
+}
+
 // Holders reports by kind whether the upgrade of a holder is in progress. It decides whether a lock
 // may be broken, so an answer is "no" only if it is certain.
 type Holders struct {
@@ -80,7 +91,7 @@ type Holders struct {
 	Clock clock.PassiveClock
 
 	mu      sync.Mutex
-	byKind  map[schema.GroupKind]InProgress
+	byKind  map[schema.GroupKind]managedKind
 	checked check
 }
 
@@ -96,13 +107,34 @@ type check struct {
 const checkInterval = time.Minute
 
 // Register adds a kind that this operator manages.
-func (h *Holders) Register(kind schema.GroupKind, inProgress InProgress) {
+func (h *Holders) Register(kind schema.GroupKind, inProgress InProgress, claimants Claimants) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byKind == nil {
-		h.byKind = map[schema.GroupKind]InProgress{}
+		h.byKind = map[schema.GroupKind]managedKind{}
 	}
-	h.byKind[kind] = inProgress
+	h.byKind[kind] = managedKind{inProgress, claimants}
+}
+
+// Claimant returns an object other than that holder, of any kind that this operator manages, whose
+// record holds that it has the lock of a namespace; nil means that there is none.
+func (h *Holders) Claimant(ctx context.Context, namespace string, except Holder) (*Holder, error) {
+	h.mu.Lock()
+	kinds := maps.Clone(h.byKind)
+	h.mu.Unlock()
+	names := slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	for _, name := range names {
+		claimants, err := kinds[name].claimants(ctx, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("listing each %s that has the lock: %w", name.Kind, err)
+		}
+		for _, claimant := range claimants {
+			if !claimant.Is(except) {
+				return &claimant, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // InProgress reports whether the upgrade of the holder is in progress. A holder that cannot be
@@ -140,9 +172,9 @@ func (h *Holders) registered(holder Holder) InProgress {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if holder.Group != "" {
-		return h.byKind[schema.GroupKind{Group: holder.Group, Kind: holder.Kind}]
+		return h.byKind[schema.GroupKind{Group: holder.Group, Kind: holder.Kind}].inProgress
 	}
-	return h.byKind[schema.GroupKind{Group: formerGroup, Kind: holder.Kind}]
+	return h.byKind[schema.GroupKind{Group: formerGroup, Kind: holder.Kind}].inProgress
 }
 
 // formerGroup is the group of all holders that earlier releases wrote.

@@ -146,10 +146,10 @@ func TestHoldersOfARegisteredKindAskIt(t *testing.T) {
 			holders := &lock.Holders{}
 			holders.Register(schema.GroupKind{Group: group, Kind: "UpgradeConfig"}, func(_ context.Context, h lock.Holder, a lock.Attempt) (bool, error) {
 				return h == holder && a == attempt, errDown
-			})
+			}, nil)
 			holders.Register(schema.GroupKind{Group: "example.com", Kind: "UpgradeConfig"}, func(context.Context, lock.Holder, lock.Attempt) (bool, error) {
 				return false, nil
-			})
+			}, nil)
 			if got, err := holders.InProgress(t.Context(), holder, attempt); !got || !errors.Is(err, errDown) {
 				t.Errorf("got %t, %v", got, err)
 			}

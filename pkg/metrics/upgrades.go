@@ -25,6 +25,7 @@ type Upgrades struct {
 	successes           *prometheus.CounterVec
 	failures            *prometheus.CounterVec
 	cancellations       *prometheus.CounterVec
+	skips               *prometheus.CounterVec
 	healthCheckFailures *prometheus.CounterVec
 	eventFailures       prometheus.Counter
 	valid               prometheus.Gauge
@@ -62,10 +63,11 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 		stepDuration: histogram("managed_upgrade_step_duration_seconds",
 			"Duration of steps, by result: done, skipped, or failed.", "kind", "type", "step", "result"),
 		upgradeDuration: histogram("managed_upgrade_duration_seconds",
-			"Duration of upgrades from their first step on, by result: succeeded, failed, or cancelled.", "kind", "type", "result"),
+			"Duration of upgrades from their first step on, by result: succeeded, failed, cancelled, or skipped.", "kind", "type", "result"),
 		successes:           counter("managed_upgrade_successes_total", "Upgrades that succeeded.", "kind", "type"),
 		failures:            counter("managed_upgrade_failures_total", "Upgrades that failed, by reason. A cancelled upgrade is not a failure.", "kind", "type", "reason"),
 		cancellations:       counter("managed_upgrade_cancellations_total", "Upgrades that were cancelled before their commit.", "kind", "type"),
+		skips:               counter("managed_upgrade_skipped_total", "Upgrades that were skipped before their commit, by reason: they did not commence, and did not fail.", "kind", "type", "reason"),
 		healthCheckFailures: counter("managed_upgrade_health_check_failures_total", "Number of times a health check started failing or could not be completed, by check.", "check"),
 		eventFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: NotificationFailures, Help: NotificationFailuresHelp, ConstLabels: prometheus.Labels{"channel": "events"},
@@ -79,7 +81,7 @@ func NewUpgrades(registry prometheus.Registerer) (*Upgrades, error) {
 	var errs []error
 	for _, collector := range []prometheus.Collector{
 		upgradeCollector{m},
-		m.stepDuration, m.upgradeDuration, m.successes, m.failures, m.cancellations,
+		m.stepDuration, m.upgradeDuration, m.successes, m.failures, m.cancellations, m.skips,
 		m.healthCheckFailures, m.eventFailures, m.valid,
 	} {
 		errs = append(errs, registry.Register(collector))
@@ -129,17 +131,20 @@ func (m *Upgrades) ObserveStep(kind schema.GroupKind, upgradeType string, c hist
 	m.stepDuration.WithLabelValues(kind.String(), upgradeType, label(c.Type), result).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
 }
 
-// ObserveEnd observes that an attempt has succeeded or failed. The reason is that of the failure; a
+// ObserveEnd observes that an attempt has ended in that phase. The reason is that of a failure; a
 // cancelled upgrade is not counted as one. An attempt that took no time never started.
-func (m *Upgrades) ObserveEnd(kind schema.GroupKind, upgradeType string, succeeded bool, reason string, took time.Duration) {
+func (m *Upgrades) ObserveEnd(kind schema.GroupKind, upgradeType string, ended history.Phase, reason string, took time.Duration) {
 	result := "failed"
 	switch {
-	case succeeded:
+	case ended == history.PhaseUpgraded:
 		result = "succeeded"
 		m.successes.WithLabelValues(kind.String(), upgradeType).Inc()
 	case reason == engine.ReasonCancelled:
 		result = "cancelled"
 		m.cancellations.WithLabelValues(kind.String(), upgradeType).Inc()
+	case ended == history.PhaseSkipped:
+		result = "skipped"
+		m.skips.WithLabelValues(kind.String(), upgradeType, label(reason)).Inc()
 	default:
 		m.failures.WithLabelValues(kind.String(), upgradeType, label(reason)).Inc()
 	}

@@ -107,12 +107,13 @@ func TestMetrics_pass_promlint(t *testing.T) {
 	l.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Valid", LastTransitionTime: metav1.NewTime(noon)}}
 	m.SetUpgrade(l)
 	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
-	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 0)
-	m.ObserveEnd(upgradeConfig, "OSD", false, engine.ReasonCancelled, time.Hour)
-	m.ObserveEnd(upgradeConfig, "OSD", true, "", time.Hour)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, engine.ReasonCancelled, time.Hour)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseUpgraded, "", time.Hour)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseSkipped, "Expired", time.Hour)
 	m.ObserveHealthCheck("nodes", false, noon)
 	families := gather(t, registry)
-	if len(families) != 14 {
+	if len(families) != 15 {
 		t.Errorf("got %d metrics, want each of the 14 to have a value", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -293,8 +294,8 @@ func TestStep_durations_by_result(t *testing.T) {
 	passedOver := finishedStep(metav1.ConditionTrue, "AddedLater", 0)
 	passedOver.StartTime = nil
 	m.ObserveStep(upgradeConfig, "OSD", passedOver)
-	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 0)
-	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 0)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
 	want := []string{
 		"configuration_valid{} 1",
 		"failures_total{kind=UpgradeConfig.upgrade.managed.openshift.io,reason=WindowMissed,type=OSD} 2",
@@ -338,17 +339,20 @@ func TestBuckets_cover_a_minute_to_half_a_day(t *testing.T) {
 func TestEndOfUpgrades(t *testing.T) {
 	t.Parallel()
 	m, registry := newMetrics(t)
-	m.ObserveEnd(upgradeConfig, "OSD", true, "", 3*time.Hour)
-	m.ObserveEnd(upgradeConfig, "OSD", true, "", 0) // there was nothing to do
-	m.ObserveEnd(upgradeConfig, "OSD", false, "WindowMissed", 30*time.Minute)
-	m.ObserveEnd(upgradeConfig, "OSD", false, engine.ReasonCancelled, time.Minute)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseUpgraded, "", 3*time.Hour)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseUpgraded, "", 0) // there was nothing to do
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 30*time.Minute)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, engine.ReasonCancelled, time.Minute)
+	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseSkipped, "Expired", time.Minute)
 	got := slices.DeleteFunc(series(t, registry), func(s string) bool { return !strings.Contains(s, "kind=") })
 	want := []string{
 		"cancellations_total{kind=UpgradeConfig.upgrade.managed.openshift.io,type=OSD} 1",
 		"duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=cancelled,type=OSD} 1",
 		"duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=failed,type=OSD} 1",
+		"duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=skipped,type=OSD} 1",
 		"duration_seconds{kind=UpgradeConfig.upgrade.managed.openshift.io,result=succeeded,type=OSD} 1",
 		"failures_total{kind=UpgradeConfig.upgrade.managed.openshift.io,reason=WindowMissed,type=OSD} 1",
+		"skipped_total{kind=UpgradeConfig.upgrade.managed.openshift.io,reason=Expired,type=OSD} 1",
 		"successes_total{kind=UpgradeConfig.upgrade.managed.openshift.io,type=OSD} 2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

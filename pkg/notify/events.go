@@ -61,7 +61,10 @@ func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, r
 		}
 		event := n.Notification
 		event.Reason = "Step" + string(n.Class)
-		event.Message = fmt.Sprintf("%s: %s (upgrade to %s)", n.Step, text.Truncate(n.Message, maxMessage), record.Version)
+		event.Message = n.Step + ": " + text.Truncate(n.Message, maxMessage)
+		if record.Version != "" {
+			event.Message += " (upgrade to " + record.Version + ")"
+		}
 		if err := e.write(ctx, ref, event, n.sortKey()+"."+n.ID, at); err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -46,6 +47,9 @@ func (kind) Finalizer() string { return v1alpha1.Finalizer }
 
 // New returns an empty UpgradeConfig.
 func (kind) New() *v1alpha1.UpgradeConfig { return &v1alpha1.UpgradeConfig{} }
+
+// HistoryKey returns the version: the history has a record per version.
+func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByVersion }
 
 // MaxHistory returns the number of versions in the history.
 func (kind) MaxHistory() int { return maxHistory }
@@ -88,7 +92,7 @@ func (kind) Request(cfg *v1alpha1.UpgradeConfig) lifecycle.Request {
 }
 
 // Plan returns how the attempt is carried out by the present configuration.
-func (k kind) Plan(cfg *v1alpha1.UpgradeConfig, record history.Record, runbookType string) lifecycle.Plan {
+func (k kind) Plan(cfg *v1alpha1.UpgradeConfig, record history.Record, runbookType string, _ engine.UpgradeStep) lifecycle.Plan {
 	snapshot := k.Config()
 	plan := lifecycle.Plan{
 		Type:          "unknown",

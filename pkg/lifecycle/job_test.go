@@ -1,0 +1,379 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+const (
+	namespace = "upgrades"
+	version   = "4.4.6"
+	window    = 2 * time.Hour
+)
+
+var startAfter = simulation.Start.Truncate(time.Minute).Add(6 * time.Hour)
+
+// fakeCluster is what the runbooks of these tests upgrade: one upgrade at a time.
+type fakeCluster struct {
+	t           testing.TB
+	now         func() time.Time
+	duration    time.Duration
+	current     string // the upgrade that the cluster is busy with
+	began       time.Time
+	upgrades    []string // each upgrade that has commenced, once
+	withdrawn   int
+	hooks       map[string]int
+	outcomes    map[string][]engine.Outcome // of attempts that did not succeed
+	installed   bool                        // the version, by another client
+	refuse      bool                        // the version is not offered
+	pausedUntil time.Time                   // pools
+}
+
+// commence begins an upgrade unless it has begun.
+func (c *fakeCluster) commence(name string) {
+	if c.current == name {
+		return
+	}
+	if c.current != "" {
+		c.t.Errorf("the upgrade of %s commences while that of %s is in progress", name, c.current)
+	}
+	c.current, c.began = name, c.now()
+	c.upgrades = append(c.upgrades, name)
+}
+
+// book returns the runbook of an upgrade.
+func (c *fakeCluster) book(name string) engine.Runbook {
+	// All upgrades lead to the same version, so that the cluster does not show whose it is.
+	commenced := func(context.Context) (bool, error) { return c.current != "", nil }
+	return engine.Runbook{
+		MissedAs: "Expired", SkipReasons: []string{"Expired", "UpgradeWithdrawn", "AlreadyAtVersion"}, PauseReasons: []string{"DelaySet"},
+		Steps: []engine.Step{
+			{Name: "StartedNotificationSent", Milestone: engine.MilestoneStarted, Do: done},
+			{Name: "Offered", Do: func(context.Context, engine.Run) (engine.Result, error) {
+				if c.refuse {
+					return engine.Fail("UpgradeWithdrawn", "it is not offered"), nil
+				}
+				return engine.Done("offered"), nil
+			}},
+			{
+				Name: "Commenced", Commits: true, Reached: commenced,
+				Observe: func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+					if ok, err := commenced(ctx); err != nil || !ok {
+						return engine.Result{}, err
+					}
+					return engine.Done("commenced"), nil
+				},
+				Undo: func(context.Context, engine.Run) (engine.Result, error) { return engine.Done("undone"), nil },
+				Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
+					if c.now().Sub(run.Since) < time.Minute {
+						return engine.WaitFor(time.Second, "Requested", "requested"), nil
+					}
+					c.commence(name)
+					return engine.Done("commenced"), nil
+				},
+			},
+			{Name: "Upgraded", Do: func(context.Context, engine.Run) (engine.Result, error) {
+				if end := c.began.Add(max(c.duration, 10*time.Minute)); c.now().Before(end) {
+					return engine.WaitFor(time.Minute, "Upgrading", "upgrading"), nil
+				}
+				if c.now().Before(c.pausedUntil) {
+					return engine.WaitUntil(c.pausedUntil, "DelaySet", "later"), nil
+				}
+				return engine.Done("upgraded"), nil
+			}},
+		},
+		Cleanup: []engine.Step{
+			{Name: "Withdrawn", Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
+				if run.Requested {
+					c.withdrawn++
+				}
+				return engine.Done("withdrawn"), nil
+			}},
+			{Name: "FailureNotificationSent", Milestone: engine.MilestoneFailed, Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
+				c.outcomes[name] = append(c.outcomes[name], run.Outcome)
+				return engine.Done("sent"), nil
+			}},
+		},
+		Finally: []engine.Step{{Name: "Ended", Do: func(context.Context, engine.Run) (engine.Result, error) {
+			if c.current == name {
+				c.current = ""
+			}
+			return engine.Done("ended"), nil
+		}}},
+	}
+}
+
+func done(context.Context, engine.Run) (engine.Result, error) { return engine.Done("done"), nil }
+
+// jobKind describes UpgradeJobs whose runbook acquires the lock after its hooks.
+type jobKind struct{ c *fakeCluster }
+
+func (jobKind) GroupVersionKind() schema.GroupVersionKind {
+	return v1beta1.GroupVersion.WithKind("UpgradeJob")
+}
+func (jobKind) Finalizer() string                        { return "example.com/job" }
+func (jobKind) New() *v1beta1.UpgradeJob                 { return &v1beta1.UpgradeJob{} }
+func (jobKind) HistoryKey() lifecycle.HistoryKey         { return lifecycle.ByAttempt }
+func (jobKind) MaxHistory() int                          { return 5 }
+func (jobKind) LockNamespace(*v1beta1.UpgradeJob) string { return namespace }
+func (jobKind) List(ctx context.Context, r client.Reader) ([]*v1beta1.UpgradeJob, error) {
+	var list v1beta1.UpgradeJobList
+	err := r.List(ctx, &list)
+	var all []*v1beta1.UpgradeJob
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, err
+}
+
+func (jobKind) Status(j *v1beta1.UpgradeJob) lifecycle.Status {
+	return lifecycle.Status{
+		Conditions: &j.Status.Conditions, ObservedGeneration: &j.Status.ObservedGeneration, NextTime: &j.Status.NextTime, History: &j.Status.History,
+	}
+}
+
+func (jobKind) Request(j *v1beta1.UpgradeJob) lifecycle.Request {
+	at := startAfter
+	if j.Status.Retry != nil {
+		at, _ = time.Parse(time.RFC3339, j.Status.Retry.Token)
+	}
+	return lifecycle.Request{Version: version, At: at}
+}
+
+func (k jobKind) Plan(j *v1beta1.UpgradeJob, _ history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
+	book := k.c.book(j.Name)
+	book.Steps = append([]engine.Step{
+		{Name: "HooksDone", Do: func(context.Context, engine.Run) (engine.Result, error) {
+			k.c.hooks[j.Name]++
+			return engine.Done("done"), nil
+		}},
+		{Name: "LockAcquired", Do: acquire},
+	}, book.Steps...)
+	return lifecycle.Plan{Known: true, Type: "job", Book: book, LockStep: "LockAcquired", Window: window, CancelTimeout: 10 * time.Minute}
+}
+func (jobKind) Hold(context.Context) (string, error) { return "", nil }
+func (k jobKind) Observe(context.Context, *v1beta1.UpgradeJob, history.Record) (lifecycle.Observation, error) {
+	return lifecycle.Observation{Version: "4.4.5", NothingToDo: k.c.installed}, nil
+}
+func (jobKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
+
+// rivalKind describes UpgradeConfigs that acquire the lock before their first step.
+type rivalKind struct{ c *fakeCluster }
+
+func (rivalKind) GroupVersionKind() schema.GroupVersionKind {
+	return v1alpha1.GroupVersion.WithKind("UpgradeConfig")
+}
+func (rivalKind) Finalizer() string                            { return "example.com/config" }
+func (rivalKind) New() *v1alpha1.UpgradeConfig                 { return &v1alpha1.UpgradeConfig{} }
+func (rivalKind) HistoryKey() lifecycle.HistoryKey             { return lifecycle.ByVersion }
+func (rivalKind) MaxHistory() int                              { return 5 }
+func (rivalKind) LockNamespace(*v1alpha1.UpgradeConfig) string { return namespace }
+func (rivalKind) List(ctx context.Context, r client.Reader) ([]*v1alpha1.UpgradeConfig, error) {
+	var list v1alpha1.UpgradeConfigList
+	err := r.List(ctx, &list)
+	var all []*v1alpha1.UpgradeConfig
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, err
+}
+
+func (rivalKind) Status(c *v1alpha1.UpgradeConfig) lifecycle.Status {
+	return lifecycle.Status{
+		Conditions: &c.Status.Conditions, ObservedGeneration: &c.Status.ObservedGeneration, NextTime: &c.Status.NextTime, History: &c.Status.History,
+	}
+}
+
+func (rivalKind) Request(c *v1alpha1.UpgradeConfig) lifecycle.Request {
+	at, _ := time.Parse(time.RFC3339, c.Spec.UpgradeAt)
+	return lifecycle.Request{Version: version, At: at, RunbookType: "OSD"}
+}
+
+func (k rivalKind) Plan(c *v1alpha1.UpgradeConfig, _ history.Record, _ string, _ engine.UpgradeStep) lifecycle.Plan {
+	return lifecycle.Plan{Known: true, Type: "OSD", Book: k.c.book(c.Name), Window: window, CancelTimeout: 10 * time.Minute}
+}
+func (rivalKind) Hold(context.Context) (string, error) { return "", nil }
+func (rivalKind) Observe(context.Context, *v1alpha1.UpgradeConfig, history.Record) (lifecycle.Observation, error) {
+	return lifecycle.Observation{Version: "4.4.5"}, nil
+}
+func (rivalKind) CacheIsCurrent(context.Context) (bool, error) { return true, nil }
+
+// jobWorld is a cluster with an operator that runs both kinds.
+type jobWorld struct {
+	*simulation.World
+	t        testing.TB
+	client   client.Client
+	cluster  *fakeCluster
+	program  simulation.Program
+	process  *simulation.Process
+	requests []string // of the operator to the API server
+}
+
+// definitions are read once: the compilation of their rules takes long.
+var definitions = sync.OnceValues(func() (all []*simulation.Definition, err error) {
+	for _, folder := range []string{"../../deploy/crds", "../../deploy/crds/scheduled-maintenance"} {
+		found, err := simulation.Definitions(os.DirFS(folder))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+})
+
+func newJobWorld(t *testing.T) *jobWorld {
+	t.Helper()
+	definitions, err := definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &jobWorld{World: simulation.New(simulation.Options{Definitions: definitions}), t: t}
+	w.client = w.Client("test")
+	w.cluster = &fakeCluster{t: t, now: w.Now, hooks: map[string]int{}, outcomes: map[string][]engine.Outcome{}}
+	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, OnCrash: w.start}
+	w.program.Plan = func(r simulation.Request) simulation.Fault {
+		if r.IsWrite() || !r.Cached {
+			w.requests = append(w.requests, r.String())
+		}
+		return simulation.Fault{}
+	}
+	w.start()
+	return w
+}
+
+func (w *jobWorld) start() {
+	process, err := w.Start(&w.program)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.process = process
+}
+
+func (w *jobWorld) restart() {
+	w.process.Kill()
+	w.start()
+}
+
+func (w *jobWorld) controllers(env simulation.Env) ([]manager.Controller, error) {
+	observed, err := metrics.NewUpgrades(prometheus.NewRegistry())
+	if err != nil {
+		return nil, err
+	}
+	holders := &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock}
+	notifier := notify.MultiPublisher{Events: &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: observed.IncEventFailures}}
+	jobs := &lifecycle.Reconciler[*v1beta1.UpgradeJob]{Kind: jobKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
+	configs := &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{Kind: rivalKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
+	return []manager.Controller{
+		jobs.Controller(lifecycle.Declaration{Name: "jobs", Objects: manager.Kind{Object: &v1beta1.UpgradeJob{}}, LockNamespaces: []string{namespace}}),
+		configs.Controller(lifecycle.Declaration{Name: "configs", Objects: manager.Kind{Object: &v1alpha1.UpgradeConfig{}}, LockNamespaces: []string{namespace}}),
+	}, nil
+}
+
+func job(name string) *v1beta1.UpgradeJob {
+	return &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1beta1.UpgradeJobSpec{
+			StartAfter:     v1beta1.Timestamp(startAfter.Format(time.RFC3339)),
+			StartBefore:    v1beta1.Timestamp(startAfter.Add(window).Format(time.RFC3339)),
+			DesiredVersion: v1beta1.DesiredVersion{Version: version},
+		},
+	}
+}
+
+func rivalConfig(name string) *v1alpha1.UpgradeConfig {
+	return &v1alpha1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.UpgradeConfigSpec{
+			Type: "OSD", UpgradeAt: startAfter.Format(time.RFC3339), PDBForceDrainTimeout: new(int32(120)),
+			Desired: v1alpha1.Update{Version: version, Channel: "fast-4.4"},
+		},
+	}
+}
+
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
+}
+
+func (w *jobWorld) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *jobWorld) create(objects ...client.Object) {
+	w.t.Helper()
+	for _, obj := range objects {
+		w.must(w.client.Create(w.t.Context(), obj))
+	}
+}
+
+func (w *jobWorld) runFor(d time.Duration) {
+	w.t.Helper()
+	w.must(w.RunFor(d))
+}
+
+func (w *jobWorld) runTo(at time.Time) {
+	w.t.Helper()
+	w.runFor(at.Sub(w.Now()))
+}
+
+func (w *jobWorld) job(name string) *v1beta1.UpgradeJob {
+	w.t.Helper()
+	j := job(name)
+	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(j), j))
+	return j
+}
+
+func (w *jobWorld) rival(name string) *v1alpha1.UpgradeConfig {
+	w.t.Helper()
+	c := rivalConfig(name)
+	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(c), c))
+	return c
+}
+
+// record returns the first element of the history of a job.
+func (w *jobWorld) record(name string) history.Record {
+	w.t.Helper()
+	all := w.job(name).Status.History
+	if len(all) == 0 {
+		return history.Record{}
+	}
+	return all[0]
+}
+
+// edit changes the status of a job as a client with the right to write it.
+func (w *jobWorld) edit(name string, change func(*v1beta1.UpgradeJob)) {
+	w.t.Helper()
+	j := w.job(name)
+	change(j)
+	w.must(w.client.Status().Update(w.t.Context(), j))
+}
+
+// isReleased reports whether a job has neither the finalizer nor the lock.
+func (w *jobWorld) isReleased(name string) bool {
+	return len(w.job(name).Finalizers) == 0 && w.holder().Name != name
+}

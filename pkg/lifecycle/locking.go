@@ -1,0 +1,141 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+)
+
+// holdsLock reports whether an attempt has the lock according to its record. It is the only answer to
+// that question. The Lease itself may be gone, or not be acquired yet by an attempt that has just
+// started; an attempt that has the Lease although its record does not hold that continues with it.
+func (p Plan) holdsLock(record history.Record) bool {
+	if !record.InProgress() {
+		return false
+	}
+	return p.LockStep == "" || !p.Known || p.Book.IsPast(record, p.LockStep)
+}
+
+// waitsForLock reports whether an attempt has started and does not have the lock yet.
+func (p Plan) waitsForLock(record history.Record) bool {
+	return p.LockStep != "" && p.Known && !p.Book.IsPast(record, p.LockStep)
+}
+
+// lockStep acquires the lock for the step of Plan.LockStep, at the requested time at the earliest and
+// unless the attempt is held. What is decided before the first step of other kinds is decided here:
+// whether there is anything to do, and whether the attempt could succeed.
+func (s *scope[T]) lockStep(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	now := s.Clock.Now()
+	switch {
+	case now.Before(s.upgradeAt):
+		return engine.WaitUntil(s.upgradeAt, reasonScheduled, "the upgrade starts at %s", formatTime(s.upgradeAt)), nil
+	case s.holdErr != nil:
+		return engine.Result{}, s.holdErr
+	case s.hold != "":
+		return engine.Wait(reasonHeld, "%s", s.hold), nil
+	case s.request.Paused != "":
+		return engine.Wait(reasonPaused, "%s", s.request.Paused), nil
+	}
+	seen, err := s.Kind.Observe(ctx, s.obj, s.record)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if seen.NothingToDo || seen.Reason != "" {
+		if err := s.confirm(ctx); err != nil {
+			return engine.Result{}, err
+		}
+	}
+	switch {
+	case seen.NothingToDo:
+		return engine.Fail(reasonAlreadyAtVersion, "the cluster is at %s already; there is nothing to do", s.record.Version), nil
+	case seen.Reason != "":
+		return engine.Fail(seen.Reason, "%s", seen.Message), nil
+	}
+	other, err := s.acquire(ctx)
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case other != nil:
+		return engine.Wait(reasonClusterLocked, "waiting for the upgrade of %s; only one runs at a time", other), nil
+	}
+	return engine.Done("no other upgrade is in progress"), nil
+}
+
+// acquire acquires the lock or returns its holder. An attempt starts only with a lock that the API
+// server has confirmed: the cache may still show one that was released. It does not start beside
+// another one in progress either, whose lock another client has deleted.
+func (s *scope[T]) acquire(ctx context.Context) (*lock.Holder, error) {
+	if !s.claimed {
+		if other, err := s.otherInProgress(ctx); err != nil || other != nil {
+			return other, err
+		}
+		other, err := s.lock.Acquire(ctx, s.holder(s.obj), s.attempt())
+		if err != nil || other != nil || s.plan.holdsLock(s.record) {
+			return other, err
+		}
+	}
+	return s.liveLock.Acquire(ctx, s.holder(s.obj), s.attempt())
+}
+
+// otherInProgress returns another object, of whatever kind, whose attempt has the lock of the same
+// cluster according to its record; nil means that there is none, or that this attempt has it, too.
+func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
+	if s.plan.holdsLock(s.record) {
+		return nil, nil
+	}
+	return s.Holders.Claimant(ctx, s.Kind.LockNamespace(s.obj), s.holder(s.obj))
+}
+
+// claimants returns the objects of this kind whose attempts have the lock of a namespace according to
+// their records.
+func (r *Reconciler[T]) claimants(ctx context.Context, namespace string) ([]lock.Holder, error) {
+	all, err := r.Kind.List(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	var holders []lock.Holder
+	for _, obj := range all {
+		if r.Kind.LockNamespace(obj) == namespace && r.anyHoldsLock(obj) {
+			holders = append(holders, r.holder(obj))
+		}
+	}
+	return holders, nil
+}
+
+// anyHoldsLock reports whether any attempt of an object has the lock according to its record.
+func (r *Reconciler[T]) anyHoldsLock(obj T) bool {
+	for _, record := range *r.Kind.Status(obj).History {
+		if record.InProgress() && r.Kind.Plan(obj, record, r.Kind.Request(obj).RunbookType, neverAcquired).holdsLock(record) {
+			return true
+		}
+	}
+	return false
+}
+
+// neverAcquired is the step that acquires the lock in a runbook that is only read.
+func neverAcquired(context.Context, engine.Run) (engine.Result, error) {
+	return engine.Wait(reasonClusterLocked, "the runbook is only read"), nil
+}
+
+// startedBeforeWindow reports whether the part of the attempt that has the lock began before the
+// requested time, as no operator lets it.
+func (s *scope[T]) startedBeforeWindow() bool {
+	began := s.record.StartTime
+	if s.plan.LockStep != "" {
+		began = &metav1.Time{}
+		for _, c := range s.record.Conditions {
+			if c.Type == s.plan.LockStep && c.CompleteTime != nil {
+				began = c.CompleteTime
+			}
+		}
+	}
+	return began != nil && began.Time.Before(s.upgradeAt.Truncate(time.Second))
+}

@@ -1,0 +1,342 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+func TestAttemptsThatStartAtOnceRunOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.create(job("a"), job("b"), rivalConfig("c"))
+	w.runTo(startAfter.Add(3 * time.Hour))
+	for _, name := range []string{"a", "b"} {
+		if r := w.record(name); r.Phase != history.PhaseUpgraded || !w.isReleased(name) {
+			t.Errorf("job %s: phase %s, %s", name, r.Phase, r.Message)
+		}
+	}
+	if got := w.rival("c").Status.History[0].Phase; got != history.PhaseUpgraded {
+		t.Errorf("the rival: phase %s", got)
+	}
+	if len(w.cluster.upgrades) != 3 {
+		t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
+	}
+}
+
+func TestStepsBeforeTheLockRunWhileAnotherUpgradeHasIt(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.cluster.duration = 4 * time.Hour
+	w.create(rivalConfig("c"))
+	w.runTo(startAfter.Add(time.Minute))
+	w.create(job("a"))
+	w.runFor(time.Minute)
+	r := w.record("a")
+	if c := step(r, "HooksDone"); c == nil || c.CompleteTime == nil {
+		t.Errorf("the hooks have not run: %+v", r.Conditions)
+	}
+	if c := step(r, "LockAcquired"); r.Phase != history.PhasePending || c == nil || c.Reason != "ClusterLocked" {
+		t.Errorf("phase %s, step %+v", r.Phase, c)
+	}
+	if holder := w.holder(); holder.Name != "c" {
+		t.Errorf("the lock is that of %s", holder)
+	}
+	w.runFor(24 * time.Hour)
+	if r := w.record("a"); r.Phase != history.PhaseSkipped || r.Reason != "Expired" || !w.isReleased("a") {
+		t.Errorf("after its window: phase %s, %s: %s", r.Phase, r.Reason, r.Message)
+	}
+	if got := w.cluster.outcomes["a"]; !slices.Equal(got, []engine.Outcome{engine.OutcomeSkipped}) {
+		t.Errorf("outcomes %q", got)
+	}
+	if len(w.cluster.upgrades) != 1 {
+		t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
+	}
+}
+
+func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, crash int, outcome simulation.Outcome) (writes int) {
+		w := newJobWorld(t)
+		w.program.Plan = func(r simulation.Request) simulation.Fault {
+			if r.IsWrite() {
+				writes++
+				if r.Write == crash {
+					return simulation.Fault{Outcome: outcome}
+				}
+			}
+			return simulation.Fault{}
+		}
+		w.restart()
+		w.create(job("a"), job("b"))
+		w.runTo(startAfter.Add(3 * time.Hour))
+		for _, name := range []string{"a", "b"} {
+			if r := w.record(name); r.Phase != history.PhaseUpgraded || !w.isReleased(name) {
+				t.Errorf("job %s: phase %s, %s: %s", name, r.Phase, r.Reason, r.Message)
+			}
+		}
+		if len(w.cluster.upgrades) != 2 || w.cluster.hooks["a"] == 0 {
+			t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
+		}
+		return writes
+	}
+	writes := run(t, 0, simulation.Serve)
+	if writes < 20 {
+		t.Fatalf("%d writes", writes)
+	}
+	for n := 1; n <= writes; n++ {
+		for name, outcome := range map[string]simulation.Outcome{"before": simulation.CrashBefore, "after": simulation.CrashAfter} {
+			t.Run(fmt.Sprintf("%s write %d of %d", name, n, writes), func(t *testing.T) {
+				t.Parallel()
+				run(t, n, outcome)
+			})
+		}
+	}
+}
+
+// A process that stalls between its Lease and its record must not lose the Lease: the other kind's
+// controller goes on meanwhile.
+func TestLeaseThatIsNotRecordedYetIsNotBroken(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	stalled := false
+	w.program.Plan = func(r simulation.Request) simulation.Fault {
+		if w.holder().Name == "a" && r.IsWrite() && r.Kind == "UpgradeJob" && !stalled {
+			stalled = true
+			return simulation.Fault{Outcome: simulation.Stall, For: time.Minute}
+		}
+		return simulation.Fault{}
+	}
+	w.restart()
+	rival := rivalConfig("c")
+	rival.Spec.UpgradeAt = startAfter.Add(time.Second).Format(time.RFC3339)
+	w.create(job("a"), rival)
+	w.runTo(startAfter.Add(30 * time.Second))
+	if !stalled || w.holder().Name != "a" {
+		t.Errorf("stalled: %t; the lock is that of %s", stalled, w.holder())
+	}
+	w.runTo(startAfter.Add(3 * time.Hour))
+	if len(w.cluster.upgrades) != 2 {
+		t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
+	}
+}
+
+func TestDeletionWhileWaitingForTheLock(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.cluster.duration = 4 * time.Hour
+	w.create(rivalConfig("c"))
+	w.runTo(startAfter.Add(time.Minute))
+	w.create(job("a"))
+	w.runFor(time.Minute)
+	w.must(w.client.Delete(t.Context(), job("a")))
+	w.runFor(time.Minute)
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job("a")), job("a")); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the job exists: %v", err)
+	}
+	if n := w.events("a", "UpgradeContinues"); n != 0 {
+		t.Errorf("%d Events UpgradeContinues", n)
+	}
+	if got := w.cluster.outcomes["a"]; !slices.Equal(got, []engine.Outcome{engine.OutcomeCancelled}) {
+		t.Errorf("outcomes %q", got)
+	}
+	if holder := w.holder(); holder.Name != "c" || len(w.cluster.upgrades) != 1 || w.cluster.withdrawn != 0 {
+		t.Errorf("the lock is that of %s; upgrades of the cluster: %q, %d withdrawn", holder, w.cluster.upgrades, w.cluster.withdrawn)
+	}
+}
+
+func TestRecordThatIsLostBehindTheLock(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]string{"requested": "Commenced", "commenced": "Upgraded"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newJobWorld(t)
+			w.create(job("a"))
+			w.must(w.RunUntil(24*time.Hour, func() bool { return step(w.record("a"), at) != nil }))
+			hooks := w.cluster.hooks["a"]
+			w.edit("a", func(j *v1beta1.UpgradeJob) { j.Status = v1beta1.UpgradeJobStatus{} })
+			w.create(rivalConfig("c"))
+			w.runFor(time.Second)
+			if r := w.record("a"); step(r, "LockAcquired") == nil || w.holder().Name != "a" {
+				t.Errorf("the record is %+v; the lock is that of %s", r, w.holder())
+			}
+			w.runTo(startAfter.Add(3 * time.Hour))
+			if r := w.record("a"); r.Phase != history.PhaseUpgraded || r.Attempt != 1 {
+				t.Errorf("phase %s, %s", r.Phase, r.Message)
+			}
+			if w.cluster.hooks["a"] != hooks || len(w.cluster.upgrades) != 2 {
+				t.Errorf("the hooks ran again, or upgrades of the cluster: %q", w.cluster.upgrades)
+			}
+		})
+	}
+}
+
+func TestLeaseThatAnotherClientDeletes(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.create(job("a"))
+	w.must(w.RunUntil(24*time.Hour, func() bool { return step(w.record("a"), "Upgraded") != nil }))
+	w.process.Kill() // so that it does not acquire the lock again at once
+	w.must(w.client.Delete(t.Context(), w.lease()))
+	rival := rivalConfig("c")
+	w.create(rival)
+	w.restart()
+	w.process.Enqueue(requestFor("c"))
+	w.runTo(startAfter.Add(3 * time.Hour))
+	if len(w.cluster.upgrades) != 2 {
+		t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
+	}
+}
+
+// What another client has begun is not the upgrade of an attempt that waits.
+func TestWaitingAttemptDoesNotAdoptAnotherUpgrade(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.create(job("a"))
+	w.runFor(time.Minute)
+	w.cluster.commence("a user")
+	w.runFor(time.Minute)
+	if r := w.record("a"); r.Phase != history.PhasePending || step(r, "LockAcquired") == nil {
+		t.Errorf("before its time: phase %s, steps %+v", r.Phase, r.Conditions)
+	}
+	w.cluster.installed = true
+	w.runTo(startAfter.Add(time.Minute))
+	if r := w.record("a"); r.Phase != history.PhaseSkipped || r.Reason != "AlreadyAtVersion" {
+		t.Errorf("after its time: phase %s, %s: %s", r.Phase, r.Reason, r.Message)
+	}
+}
+
+func TestPausedPhase(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.create(job("a"))
+	w.cluster.pausedUntil = startAfter.Add(2 * time.Hour)
+	w.runTo(startAfter.Add(90 * time.Minute))
+	r := w.record("a")
+	paused := meta.FindStatusCondition(w.job("a").Status.Conditions, history.ConditionPaused)
+	if r.Phase != history.PhasePaused || paused == nil || paused.Status != metav1.ConditionTrue || paused.Reason != "DelaySet" || paused.Message != "later" {
+		t.Errorf("phase %s, condition %+v", r.Phase, paused)
+	}
+	before := w.job("a").ResourceVersion
+	w.runFor(10 * time.Minute)
+	if w.job("a").ResourceVersion != before {
+		t.Error("the status was written while nothing happened")
+	}
+	w.runTo(startAfter.Add(3 * time.Hour))
+	if r := w.record("a"); r.Phase != history.PhaseUpgraded || meta.IsStatusConditionTrue(w.job("a").Status.Conditions, history.ConditionPaused) {
+		t.Errorf("in the end: phase %s", r.Phase)
+	}
+}
+
+// From the creation until the requested time, nothing is written.
+func TestWaitForTheRequestedTimeIsQuiet(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.create(job("a"))
+	w.runFor(time.Minute)
+	w.requests = nil
+	w.runTo(startAfter.Add(-time.Second))
+	if len(w.requests) > 0 {
+		t.Errorf("requests: %q", w.requests)
+	}
+	if c := step(w.record("a"), "LockAcquired"); c == nil || c.Reason != "Scheduled" {
+		t.Errorf("step %+v", c)
+	}
+}
+
+func TestForgedRecordDoesNotStartBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.create(job("a"))
+	w.runFor(time.Minute)
+	w.edit("a", func(j *v1beta1.UpgradeJob) {
+		for i := range j.Status.History[0].Conditions {
+			c := &j.Status.History[0].Conditions[i]
+			c.Status, c.Reason, c.CompleteTime = metav1.ConditionTrue, "Done", c.StartTime
+		}
+	})
+	w.runTo(startAfter.Add(-time.Second))
+	if len(w.cluster.upgrades) > 0 {
+		t.Errorf("upgrades of the cluster before the requested time: %q", w.cluster.upgrades)
+	}
+	w.runTo(startAfter.Add(3 * time.Hour))
+	if r := w.record("a"); r.Phase != history.PhaseUpgraded {
+		t.Errorf("phase %s, %s", r.Phase, r.Message)
+	}
+}
+
+func TestHistoryByAttemptKeepsTheLastFive(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	j := job("a")
+	w.create(j)
+	w.cluster.refuse = true
+	for i := range 7 {
+		w.runTo(startAfter.Add(time.Duration(i+1) * 24 * time.Hour))
+		w.edit("a", func(j *v1beta1.UpgradeJob) {
+			j.Status.Retry = &v1beta1.RetryStatus{Token: w.Now().UTC().Format(time.RFC3339)}
+		})
+	}
+	w.runFor(24 * time.Hour)
+	var numbers []int32
+	for _, r := range w.job("a").Status.History {
+		numbers = append(numbers, r.Attempt)
+		if r.Phase != history.PhaseSkipped || len(r.PreviousAttempts) > 0 {
+			t.Errorf("attempt %d: phase %s, previous attempts %v", r.Attempt, r.Phase, r.PreviousAttempts)
+		}
+	}
+	if want := []int32{8, 7, 6, 5, 4}; !slices.Equal(numbers, want) {
+		t.Errorf("attempts %v, want %v", numbers, want)
+	}
+	if got := w.cluster.outcomes["a"]; len(got) != 8 || slices.ContainsFunc(got, func(o engine.Outcome) bool { return o != engine.OutcomeSkipped }) {
+		t.Errorf("outcomes %q", got)
+	}
+}
+
+// step returns the condition of a step; nil if it has not begun.
+func step(r history.Record, name string) *history.StepCondition {
+	for i := range r.Conditions {
+		if r.Conditions[i].Type == name {
+			return &r.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func (w *jobWorld) events(name, reason string) int {
+	var list corev1.EventList
+	w.must(w.client.List(context.Background(), &list))
+	n := 0
+	for _, e := range list.Items {
+		if e.InvolvedObject.Name == name && e.Reason == reason {
+			n += int(max(1, e.Count))
+		}
+	}
+	return n
+}
+
+func (w *jobWorld) lease() *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{}
+	err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, lease)
+	w.must(client.IgnoreNotFound(err))
+	return lease
+}
+
+func (w *jobWorld) holder() lock.Holder { return lock.HolderOf(w.lease()) }
