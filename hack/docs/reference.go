@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -74,7 +75,7 @@ func metricsPage() (string, error) {
 		return "", err
 	}
 	upgradeMetrics.ObserveHealthCheck("", false, at.Time)
-	drainMetrics, err := metrics.NewDrains(registry)
+	drainMetrics, err := metrics.NewDrains(registry, checks.HoldReasons()...)
 	if err != nil {
 		return "", err
 	}

@@ -4,11 +4,7 @@
 package checks
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,13 +25,19 @@ const (
 	HeldByOther HoldReason = "Other"
 )
 
+// HoldReasons returns all that may keep a pod on a node.
+func HoldReasons() []string {
+	return []string{string(HeldByPDB), string(HeldByTermination), string(HeldByOther)}
+}
+
 // TerminationSlack is how late a kubelet may report that a pod has ended.
 const TerminationSlack = time.Minute
 
-// DrainDeadlines are the times at which the pods that are still on a node are forced.
+// DrainDeadlines are the times at which the pods that are still on a node are forced; zero means
+// never.
 type DrainDeadlines struct {
-	Unprotected time.Time // for pods that no PodDisruptionBudget selects, and those that were deleted; zero means never
-	PDB         time.Time // for pods that one selects; zero means never
+	Unprotected time.Time // for pods that no PodDisruptionBudget selects, and those that were deleted
+	PDB         time.Time // for pods that one selects
 }
 
 // NewDrainDeadlines returns the deadlines of a drain that started at that time. A negative timeout
@@ -49,6 +51,19 @@ func NewDrainDeadlines(start time.Time, timeout, pdbTimeout time.Duration) Drain
 		d.PDB = start.Add(pdbTimeout)
 	}
 	return d
+}
+
+// First returns the earlier deadline; zero means that there is none.
+func (d DrainDeadlines) First() time.Time {
+	if d.Unprotected.IsZero() || !d.PDB.IsZero() && d.PDB.Before(d.Unprotected) {
+		return d.PDB
+	}
+	return d.Unprotected
+}
+
+// Equal reports whether both are the same times.
+func (d DrainDeadlines) Equal(other DrainDeadlines) bool {
+	return d.Unprotected.Equal(other.Unprotected) && d.PDB.Equal(other.PDB)
 }
 
 // Hold is what keeps one pod on a node that is being drained.
@@ -111,8 +126,53 @@ func (h Hold) ForcedAt() time.Time {
 	return h.Deadline
 }
 
-// SelectingPDBs returns the namespaces and names of the budgets that select a pod.
-func SelectingPDBs(pod clusterstate.Pod, pdbs []clusterstate.PDB) []string {
+// DrainedPods lists the pods on nodes that are being drained.
+type DrainedPods struct {
+	// Reader reads the PodDisruptionBudgets from the cache, and Live the pods from the API server.
+	Reader, Live client.Reader
+	// IgnoreNamespaces are patterns of the namespaces whose pods are never forced.
+	IgnoreNamespaces []string
+}
+
+// List returns the pods on a node, except those that a drain ignores, and the budgets in their
+// namespaces whose selectors are invalid. It reads only the metadata of the pods if the node is
+// ready: on another node, the grace period of a pod matters, too.
+func (l DrainedPods) List(ctx context.Context, node string, ready bool) (drained []DrainedPod, invalid []clusterstate.PDB, err error) {
+	list := clusterstate.ListPodsOnNode
+	if !ready {
+		list = clusterstate.ListWholePodsOnNode
+	}
+	pods, err := list(ctx, l.Live, node)
+	if err != nil {
+		return nil, nil, err
+	}
+	pdbs := map[string][]clusterstate.PDB{} // by namespace
+	for _, pod := range pods {
+		if pod.IgnoredByDrain {
+			continue
+		}
+		inNamespace, listed := pdbs[pod.Namespace]
+		if !listed {
+			if inNamespace, err = clusterstate.ListPDBs(ctx, l.Reader, pod.Namespace); err != nil {
+				return nil, nil, err
+			}
+			pdbs[pod.Namespace] = inNamespace
+			for _, b := range inNamespace {
+				if b.SelectorError != "" {
+					invalid = append(invalid, b)
+				}
+			}
+		}
+		drained = append(drained, DrainedPod{
+			Pod: pod, PDBs: selectingPDBs(pod, inNamespace), NodeReady: ready,
+			IgnoredNamespace: text.MatchesAny(pod.Namespace, l.IgnoreNamespaces),
+		})
+	}
+	return drained, invalid, nil
+}
+
+// selectingPDBs returns the namespaces and names of the budgets that select a pod.
+func selectingPDBs(pod clusterstate.Pod, pdbs []clusterstate.PDB) []string {
 	var names []string
 	for _, b := range pdbs {
 		if b.Selects(pod) {
@@ -120,180 +180,4 @@ func SelectingPDBs(pod clusterstate.Pod, pdbs []clusterstate.PDB) []string {
 		}
 	}
 	return names
-}
-
-const (
-	// LongDrain is how long a drain lasts before it is explained.
-	LongDrain = 10 * time.Minute
-	// drainInterval is how long an explanation is used. Pods are not cached, so that each costs a
-	// request.
-	drainInterval = 5 * time.Minute
-	// maxDrains bounds the explanations that are kept.
-	maxDrains = 64
-)
-
-// Drains explains what holds the drains of nodes.
-type Drains struct {
-	// Reader reads the PodDisruptionBudgets from the cache, and Live the pods from the API server. A
-	// nil Live means that drains are not explained.
-	Reader, Live client.Reader
-	// TimeOut is how long a drain may take before pods are forced that no budget selects. PDBTimeout
-	// is that time for pods that one selects. Negative means without limit.
-	TimeOut, PDBTimeout time.Duration
-	// IgnoreNamespaces are patterns of the namespaces whose pods are never forced.
-	IgnoreNamespaces []string
-	// Explanations keeps the last explanation of each drain. It must not be nil if Live is not.
-	Explanations *DrainExplanations
-}
-
-// DrainExplanations keeps explanations for five minutes. All upgrades share them.
-type DrainExplanations struct {
-	mu   sync.Mutex
-	last map[string]drainExplanation // by node
-}
-
-type drainExplanation struct {
-	drain string
-	at    time.Time
-	text  string
-}
-
-// Explain returns which pod and which budgets hold the drain of a node, and when the pod is forced; it
-// is empty if nothing holds it or the drain is not a long one yet. The pods are listed once in five
-// minutes. The drain counts from the start of the upgrade at the earliest.
-func (d Drains) Explain(ctx context.Context, node clusterstate.Node, upgradeStart, now time.Time) string {
-	start := later(node.DrainStart, upgradeStart)
-	if d.Live == nil || !node.Draining || now.Sub(start) < LongDrain {
-		return ""
-	}
-	drain := node.DrainRequest + " " + start.UTC().Format(time.RFC3339)
-	if last, found := d.Explanations.get(node.Name); found && last.drain == drain && !now.Before(last.at) && now.Sub(last.at) < drainInterval {
-		return last.text
-	}
-	explanation := d.explain(ctx, node, NewDrainDeadlines(start, d.TimeOut, d.PDBTimeout))
-	if ctx.Err() == nil {
-		d.Explanations.set(node.Name, drainExplanation{drain, now, explanation})
-	}
-	return explanation
-}
-
-// NextLongDrain returns when the next drain of a node is a long one; zero means that none will be.
-func (d Drains) NextLongDrain(nodes []clusterstate.Node, upgradeStart, now time.Time) time.Time {
-	var next time.Time
-	for _, node := range nodes {
-		at := later(node.DrainStart, upgradeStart).Add(LongDrain)
-		if d.Live != nil && node.Draining && at.After(now) && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	return next
-}
-
-func (d Drains) explain(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines) string {
-	holders, err := d.holders(ctx, node, deadlines)
-	switch {
-	case err != nil:
-		return "what holds it is unknown: " + text.Reason(err.Error())
-	case len(holders) == 0:
-		return ""
-	case len(holders) > 1:
-		return fmt.Sprintf("%s; %d more pods", holders[0], len(holders)-1)
-	}
-	return holders[0].String()
-}
-
-// holder is a pod that holds a drain.
-type holder struct {
-	DrainedPod
-	Hold
-}
-
-// holders returns the pods that hold a drain, those that are forced last or never first.
-func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines) ([]holder, error) {
-	pods, err := clusterstate.ListPodsOnNode(ctx, d.Live, node.Name)
-	if err != nil {
-		return nil, err
-	}
-	pdbs := map[string][]clusterstate.PDB{} // by namespace
-	var found []holder
-	for _, pod := range pods {
-		if pod.IgnoredByDrain {
-			continue
-		}
-		if _, listed := pdbs[pod.Namespace]; !listed {
-			if pdbs[pod.Namespace], err = clusterstate.ListPDBs(ctx, d.Reader, pod.Namespace); err != nil {
-				return nil, err
-			}
-		}
-		drained := DrainedPod{
-			Pod: pod, PDBs: SelectingPDBs(pod, pdbs[pod.Namespace]),
-			IgnoredNamespace: text.MatchesAny(pod.Namespace, d.IgnoreNamespaces), NodeReady: node.Ready,
-		}
-		found = append(found, holder{drained, drained.Hold(deadlines)})
-	}
-	slices.SortStableFunc(found, func(a, b holder) int {
-		return cmp.Or(cmp.Compare(b.rank(), a.rank()), b.ForcedAt().Compare(a.ForcedAt()))
-	})
-	return found, nil
-}
-
-// rank orders the pods by how firmly they hold a drain.
-func (h holder) rank() int {
-	switch {
-	case h.ForcedAt().IsZero():
-		return 3
-	case h.Reason == HeldByPDB:
-		return 2
-	case h.Reason == HeldByTermination:
-		return 1
-	}
-	return 0
-}
-
-// String returns the pod, what holds it, and when it is forced.
-func (h holder) String() string {
-	message := "pod " + h.Namespace + "/" + h.Name
-	switch {
-	case h.Exempt != "" && len(h.PDBs) == 0:
-		return message + " cannot be forced: " + h.Exempt
-	case h.Reason == HeldByPDB && len(h.PDBs) > 1:
-		message += " is held by PodDisruptionBudgets " + text.JoinNames(h.PDBs)
-	case h.Reason == HeldByPDB:
-		message += " is held by PodDisruptionBudget " + text.JoinNames(h.PDBs)
-	case h.Reason == HeldByTermination:
-		message += " is terminating"
-	default:
-		message += " is not evicted yet"
-	}
-	switch at := h.ForcedAt(); {
-	case h.Exempt != "":
-		return message + ", cannot be forced: " + h.Exempt
-	case at.IsZero():
-		return message + ", never forced"
-	default:
-		return message + ", forced at " + at.UTC().Format(time.RFC3339)
-	}
-}
-
-func (e *DrainExplanations) get(node string) (drainExplanation, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	last, found := e.last[node]
-	return last, found
-}
-
-func (e *DrainExplanations) set(node string, explanation drainExplanation) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.last == nil || len(e.last) >= maxDrains {
-		e.last = map[string]drainExplanation{}
-	}
-	e.last[node] = explanation
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +19,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// podLister is an API server that lists the metadata of pods, and counts the requests.
+// podLister is an API server that lists pods, and counts the requests. The grace period of the pod
+// "instant" is 0.
 type podLister struct {
 	client.Reader
 	pods     []metav1.PartialObjectMetadata
@@ -28,11 +30,21 @@ type podLister struct {
 
 func (l *podLister) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	l.requests++
-	page, ok := list.(*metav1.PartialObjectMetadataList)
-	if !ok {
+	switch page := list.(type) {
+	case *metav1.PartialObjectMetadataList:
+		page.Items = l.pods
+	case *corev1.PodList:
+		for _, pod := range l.pods {
+			whole := corev1.Pod{ObjectMeta: pod.ObjectMeta}
+			whole.Spec.TerminationGracePeriodSeconds = new(int64(30))
+			if pod.Name == "instant" {
+				whole.Spec.TerminationGracePeriodSeconds = new(int64(0))
+			}
+			page.Items = append(page.Items, whole)
+		}
+	default:
 		return errors.New("only pods can be listed")
 	}
-	page.Items = l.pods
 	return l.err
 }
 
@@ -70,7 +82,28 @@ func drainsOf(t *testing.T, live client.Reader, budgets ...client.Object) checks
 	}
 }
 
-var drainingNode = clusterstate.Node{Name: "worker-0", Ready: true, Draining: true, DrainStart: noon, DrainRequest: "drain-rendered-worker-2"}
+var drainingNode = clusterstate.Node{
+	Name: "worker-0", Ready: true,
+	Drain: clusterstate.Drain{Active: true, Since: noon, Request: "drain-rendered-worker-2"},
+}
+
+func TestDrainDeadlines_First(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		timeout, pdbTimeout time.Duration
+		want                time.Time
+	}{
+		"unprotected pods first": {time.Minute, time.Hour, noon.Add(time.Minute)},
+		"protected pods first":   {time.Hour, time.Minute, noon.Add(time.Minute)},
+		"protected pods never":   {time.Hour, -1, noon.Add(time.Hour)},
+		"unprotected pods never": {-1, time.Hour, noon.Add(time.Hour)},
+		"no pod ever":            {-1, -1, time.Time{}},
+	} {
+		if got := checks.NewDrainDeadlines(noon, tc.timeout, tc.pdbTimeout).First(); !got.Equal(tc.want) {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}
 
 func TestDrains_Explain(t *testing.T) {
 	t.Parallel()
@@ -87,19 +120,21 @@ func TestDrains_Explain(t *testing.T) {
 		notReady bool
 		want     string
 	}{
-		"no pod":                     {want: ""},
-		"pods of a DaemonSet":        {pods: []metav1.PartialObjectMetadata{shopPod("api", daemonSet)}, budgets: []client.Object{api}, want: ""},
-		"budget":                     {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z"},
-		"two budgets":                {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api, budgetFor("shop", "all", "api")}, want: "pod shop/api is held by PodDisruptionBudgets shop/all, shop/api, forced at 2026-03-01T14:00:00Z"},
-		"budget without a limit":     {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, change: func(d *checks.Drains) { d.PDBTimeout = -1 }, want: "pod shop/api is held by PodDisruptionBudget shop/api, never forced"},
-		"budget, ignored namespace":  {pods: []metav1.PartialObjectMetadata{shopPod("dns", inNamespace("openshift-dns"))}, budgets: []client.Object{openshift}, want: "pod openshift-dns/dns is held by PodDisruptionBudget openshift-dns/dns, cannot be forced: it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"},
-		"no budget":                  {pods: []metav1.PartialObjectMetadata{shopPod("web")}, budgets: []client.Object{api}, want: "pod shop/web is not evicted yet, forced at 2026-03-01T12:20:00Z"},
-		"terminating pod":            {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(5*time.Minute), 30))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T12:20:00Z"},
-		"terminating pod, long":      {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(time.Hour), 3600))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T13:01:00Z"},
-		"pod with a finalizer":       {pods: []metav1.PartialObjectMetadata{shopPod("web", deletedAt(noon, 0, "example.com/x"))}, want: "pod shop/web cannot be forced: it has ended and is kept by finalizers, which only their owners may remove: example.com/x"},
-		"node that is not ready":     {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon, 30))}, notReady: true, want: "pod shop/api cannot be forced: its node is not ready, so its containers may still be running; bring the node back, or power it off and add the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute to it"},
-		"the firmest of three pods":  {pods: []metav1.PartialObjectMetadata{shopPod("a"), shopPod("api"), shopPod("z", deletedAt(noon, 30))}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z; 2 more pods"},
-		"pods that cannot be listed": {err: errors.New("the API server is down"), want: "what holds it is unknown: listing the pods on node worker-0: the API server is down"},
+		"no pod":                      {want: ""},
+		"pods of a DaemonSet":         {pods: []metav1.PartialObjectMetadata{shopPod("api", daemonSet)}, budgets: []client.Object{api}, want: ""},
+		"budget":                      {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z"},
+		"two budgets":                 {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api, budgetFor("shop", "all", "api")}, want: "pod shop/api is held by PodDisruptionBudgets shop/all, shop/api, forced at 2026-03-01T14:00:00Z"},
+		"budget without a limit":      {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, change: func(d *checks.Drains) { d.PDBTimeout = -1 }, want: "pod shop/api is held by PodDisruptionBudget shop/api, never forced"},
+		"budget, ignored namespace":   {pods: []metav1.PartialObjectMetadata{shopPod("dns", inNamespace("openshift-dns"))}, budgets: []client.Object{openshift}, want: "pod openshift-dns/dns is held by PodDisruptionBudget openshift-dns/dns, cannot be forced: it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"},
+		"no budget":                   {pods: []metav1.PartialObjectMetadata{shopPod("web")}, budgets: []client.Object{api}, want: "pod shop/web is not evicted yet, forced at 2026-03-01T12:20:00Z"},
+		"terminating pod":             {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(5*time.Minute), 30))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T12:20:00Z"},
+		"terminating pod, long":       {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(time.Hour), 3600))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T13:01:00Z"},
+		"pod with a finalizer":        {pods: []metav1.PartialObjectMetadata{shopPod("web", deletedAt(noon, 0, "example.com/x"))}, want: "pod shop/web cannot be forced: it has ended and is kept by finalizers, which only their owners may remove: example.com/x"},
+		"node that is not ready":      {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon, 30))}, notReady: true, want: "pod shop/api cannot be forced: " + checks.NodeNotReady},
+		"instant pod":                 {pods: []metav1.PartialObjectMetadata{shopPod("instant")}, want: "pod shop/instant is not evicted yet, forced at 2026-03-01T12:20:00Z"},
+		"instant pod, node not ready": {pods: []metav1.PartialObjectMetadata{shopPod("instant")}, notReady: true, want: "pod shop/instant cannot be forced: " + checks.NodeNotReady},
+		"the firmest of three pods":   {pods: []metav1.PartialObjectMetadata{shopPod("a"), shopPod("api"), shopPod("z", deletedAt(noon, 30))}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z; 2 more pods"},
+		"pods that cannot be listed":  {err: errors.New("the API server is down"), want: "what holds it is unknown: listing the pods on node worker-0: the API server is down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,9 +168,9 @@ func TestDrains_Explain_reads_are_bounded(t *testing.T) {
 	lister := &podLister{}
 	drains := drainsOf(t, lister)
 	other := drainingNode
-	other.DrainRequest = "drain-rendered-worker-3"
+	other.Drain.Request = "drain-rendered-worker-3"
 	idle := drainingNode
-	idle.Draining = false
+	idle.Drain = clusterstate.Drain{}
 	for _, step := range []struct {
 		name string
 		node clusterstate.Node

@@ -24,14 +24,6 @@ const AnnotationDrainFirstSeen = "upgrade.managed.openshift.io/drain-first-seen"
 // removalRequest identifies the drain of an extra node that is being removed.
 const removalRequest = "remove-extra-node"
 
-// DrainFirstSeen returns when the drain of that request was first seen, as it is recorded on the
-// node. False means that no valid time is recorded.
-func DrainFirstSeen(node *corev1.Node, request string) (time.Time, bool) {
-	recorded, recordedRequest, _ := strings.Cut(node.Annotations[AnnotationDrainFirstSeen], " ")
-	at, err := time.Parse(time.RFC3339, recorded)
-	return at, err == nil && recordedRequest == request
-}
-
 // Drain is the drain of a node. The zero Drain means that the node is not drained for an upgrade.
 type Drain struct {
 	// Active reports that the machine config operator is draining the node, or that an extra node is
@@ -41,9 +33,35 @@ type Drain struct {
 	Request string
 	// Since is when the node was cordoned; zero means that this is unknown.
 	Since time.Time
+	// FirstSeen is when the operator first saw the drain, as it is recorded on the node; zero means
+	// that no time is recorded.
+	FirstSeen time.Time
 }
 
-// Equal reports whether both are the same drain.
+// maxClockSkew is the difference that is tolerated between the clocks of a cluster.
+const maxClockSkew = time.Minute
+
+// IsPlausible reports whether a recorded time may be true. Times far in the future are not: the clock
+// that recorded them was ahead, or was set back since.
+func IsPlausible(at, now time.Time) bool { return !at.IsZero() && !at.After(now.Add(maxClockSkew)) }
+
+// Start returns when the time of the drain began to count: at the latest of its cordon, its first
+// sighting, and the start of the upgrade; zero means that neither the cordon nor the sighting has a
+// plausible time. It is the only answer to that question: forced drains and messages use it.
+func (d Drain) Start(upgradeStart, now time.Time) time.Time {
+	var start time.Time
+	for _, at := range []time.Time{d.Since, d.FirstSeen} {
+		if IsPlausible(at, now) && at.After(start) {
+			start = at
+		}
+	}
+	if !start.IsZero() && IsPlausible(upgradeStart, now) && upgradeStart.After(start) {
+		return upgradeStart
+	}
+	return start
+}
+
+// Equal reports whether both are the same drain, whether or not it was seen.
 func (d Drain) Equal(other Drain) bool {
 	return d.Active == other.Active && d.Request == other.Request && d.Since.Equal(other.Since)
 }
@@ -51,26 +69,32 @@ func (d Drain) Equal(other Drain) bool {
 // DrainState returns whether and since when a Node is being drained.
 func DrainState(node *corev1.Node) Drain {
 	taint := cordonTaint(node)
+	var request string
 	switch {
 	case taint == nil:
 		return Drain{}
 	case draining(node.Annotations):
-		request := cmp.Or(node.Annotations[annotationDesiredDrain], drainPrefix+node.Annotations[annotationDesiredConfig])
-		return Drain{Active: true, Request: request, Since: taintTime(taint)}
+		request = cmp.Or(node.Annotations[annotationDesiredDrain], drainPrefix+node.Annotations[annotationDesiredConfig])
 	case extraNodeRemoval(node):
-		return Drain{Active: true, Request: removalRequest, Since: taintTime(taint)}
+		request = removalRequest
+	default:
+		return Drain{}
 	}
-	return Drain{}
+	return Drain{Active: true, Request: request, Since: taintTime(taint), FirstSeen: drainFirstSeen(node, request)}
 }
 
-// drainStart returns when the drain of a node began to count, as far as the node reveals that: at
-// the later of its cordon and its first sighting. It is zero if the node is not being drained.
-func drainStart(node *corev1.Node, drain Drain) time.Time {
-	start := drain.Since
-	if seen, ok := DrainFirstSeen(node, drain.Request); ok && drain.Active && seen.After(start) {
-		start = seen
+// drainFirstSeen returns when the drain of that request was first seen, as it is recorded on the
+// node; zero means that no valid time is recorded.
+func drainFirstSeen(node *corev1.Node, request string) time.Time {
+	recorded, recordedRequest, _ := strings.Cut(node.Annotations[AnnotationDrainFirstSeen], " ")
+	if recordedRequest != request {
+		return time.Time{}
 	}
-	return start
+	at, err := time.Parse(time.RFC3339, recorded)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // cordonTaint returns the taint of a cordoned node; nil means that the node has none.

@@ -72,3 +72,36 @@ func TestDrainState(t *testing.T) {
 		})
 	}
 }
+
+func TestDrain_Start(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return noon.Add(d) }
+	const now = time.Hour // after noon
+	future := at(now + 10*time.Minute)
+	for name, tc := range map[string]struct {
+		cordoned, seen, upgrade time.Time
+		want                    time.Time
+	}{
+		"nothing known":                   {},
+		"start of the upgrade only":       {upgrade: at(time.Minute)},
+		"cordon":                          {cordoned: at(1), upgrade: at(-1), want: at(1)},
+		"first sighting":                  {seen: at(1), upgrade: at(-1), want: at(1)},
+		"sighting after the cordon":       {cordoned: at(1), seen: at(2), upgrade: at(-1), want: at(2)},
+		"cordon after the sighting":       {cordoned: at(3), seen: at(2), upgrade: at(-1), want: at(3)},
+		"upgrade after both":              {cordoned: at(1), seen: at(2), upgrade: at(3), want: at(3)},
+		"cordon in the future":            {cordoned: future, seen: at(2), upgrade: at(1), want: at(2)},
+		"sighting in the future":          {cordoned: at(1), seen: future, upgrade: at(-1), want: at(1)},
+		"upgrade in the future":           {cordoned: at(1), seen: at(2), upgrade: future, want: at(2)},
+		"cordon only, in the future":      {cordoned: future, upgrade: at(1)},
+		"cordon by a clock a little fast": {cordoned: at(now + 30*time.Second), want: at(now + 30*time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			drain := clusterstate.Drain{Active: true, Since: tc.cordoned, FirstSeen: tc.seen}
+			if got := drain.Start(tc.upgrade, at(now)); !got.Equal(tc.want) {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -47,12 +47,8 @@ type Node struct {
 	// means that this is unknown.
 	Cordoned      bool
 	CordonedSince time.Time
-	// Draining reports that the node is being drained, see Drain.
-	Draining bool
-	// DrainStart is when the drain began to count, and DrainRequest identifies it; zero means that
-	// the node is not being drained, or that the time is unknown.
-	DrainStart   time.Time
-	DrainRequest string
+	// Drain is the drain of the node.
+	Drain Drain
 	// Pressure lists what the node lacks, such as "disk", sorted.
 	Pressure []string
 	// Updating reports that the machine config operator is updating the node.
@@ -135,14 +131,11 @@ func (n Nodes) All() iter.Seq2[int, Node] {
 }
 
 func nodeOf(node *corev1.Node) Node {
-	drain := DrainState(node)
 	facts := Node{
 		Name:          node.Name,
 		Cordoned:      node.Spec.Unschedulable,
 		CordonedSince: taintTime(cordonTaint(node)),
-		Draining:      drain.Active,
-		DrainStart:    drainStart(node, drain),
-		DrainRequest:  drain.Request,
+		Drain:         DrainState(node),
 		Pressure:      pressure(node),
 		Updating:      updating(node.Annotations),
 		BeingDeleted:  beingDeleted(node),

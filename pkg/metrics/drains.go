@@ -7,26 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// BlockReason is what keeps a pod on a node that is being drained.
-type BlockReason string
-
-const (
-	// BlockedByPDB is the reason of a pod that a PodDisruptionBudget selects.
-	BlockedByPDB BlockReason = "PodDisruptionBudget"
-	// BlockedByTermination is the reason of a pod that was deleted and has not terminated.
-	BlockedByTermination BlockReason = "Termination"
-	// BlockedByOther is the reason of all other pods.
-	BlockedByOther BlockReason = "Other"
-)
-
 // Drains are the metrics about the drains of nodes.
 type Drains struct {
 	forced  *prometheus.CounterVec
 	blocked *prometheus.GaugeVec
 }
 
-// NewDrains creates the metrics and registers them.
-func NewDrains(registry prometheus.Registerer) (*Drains, error) {
+// NewDrains creates the metrics and registers them. The reasons are all that may keep a pod on a node
+// that is being drained.
+func NewDrains(registry prometheus.Registerer, reasons ...string) (*Drains, error) {
 	d := &Drains{
 		forced: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "managed_upgrade_forced_drains_total",
@@ -42,14 +31,14 @@ func NewDrains(registry prometheus.Registerer) (*Drains, error) {
 			return nil, err
 		}
 	}
-	for _, reason := range []BlockReason{BlockedByPDB, BlockedByTermination, BlockedByOther} {
-		d.forced.WithLabelValues(string(reason)) // rate() needs a first sample
+	for _, reason := range reasons {
+		d.forced.WithLabelValues(reason) // rate() needs a first sample
 	}
 	return d, nil
 }
 
-// IncForced counts a pod that was forced.
-func (d *Drains) IncForced(reason BlockReason) { d.forced.WithLabelValues(string(reason)).Inc() }
+// IncForced counts a pod that was forced, by what had kept it.
+func (d *Drains) IncForced(reason string) { d.forced.WithLabelValues(reason).Inc() }
 
 // SetBlocked sets whether the drain of a node is blocked past its deadline. There is no series for
 // nodes that are not.

@@ -16,7 +16,7 @@ import (
 func TestDrainMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
-	d, err := metrics.NewDrains(registry)
+	d, err := metrics.NewDrains(registry, "Other", "PodDisruptionBudget", "Termination")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +32,10 @@ func TestDrainMetrics(t *testing.T) {
 		}
 	}
 	want("at first", forced("0", "0", "0")...)
-	d.IncForced(metrics.BlockedByPDB)
-	d.IncForced(metrics.BlockedByPDB)
-	d.IncForced(metrics.BlockedByTermination)
-	d.IncForced(metrics.BlockedByOther)
+	d.IncForced("PodDisruptionBudget")
+	d.IncForced("PodDisruptionBudget")
+	d.IncForced("Termination")
+	d.IncForced("Other")
 	d.SetBlocked("a", true)
 	d.SetBlocked("a", true)
 	d.SetBlocked("b", false)
@@ -46,7 +46,7 @@ func TestDrainMetrics(t *testing.T) {
 	d.SetBlocked("a", false)
 	want("once it is not", forced("1", "2", "1")...)
 
-	if _, err := metrics.NewDrains(registry); err == nil {
+	if _, err := metrics.NewDrains(registry, "Other", "PodDisruptionBudget", "Termination"); err == nil {
 		t.Error("registering twice is no error")
 	}
 }

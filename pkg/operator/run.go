@@ -19,6 +19,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
@@ -110,7 +111,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	if p.metrics, err = metrics.NewUpgrades(p.registry); err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
-	drainMetrics, err := metrics.NewDrains(p.registry)
+	drainMetrics, err := metrics.NewDrains(p.registry, checks.HoldReasons()...)
 	if err := errors.Join(err, p.registry.Register(p.webhook), metrics.RegisterBuildInfo(p.registry, o.Version)); err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}

@@ -6,6 +6,8 @@ package nodekeeper
 import (
 	"sync"
 	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 )
 
 // nodeCache holds the state of the nodes that are being drained. All of it may be lost: then nodes
@@ -17,11 +19,11 @@ type nodeCache struct {
 
 // nodeState is the state of one node.
 type nodeState struct {
-	drain     string          // the node and the drain that was requested
-	seen      time.Time       // when it was first seen by this process
-	deadlines deadlines       // of the last pass
-	next      time.Time       // when the next pass is due, unless the deadlines change
-	notified  map[string]bool // the UIDs of the objects for which Events were published
+	drain     string                // the node and the drain that was requested
+	seen      time.Time             // when it was first seen by this process
+	deadlines checks.DrainDeadlines // of the last pass
+	next      time.Time             // when the next pass is due, unless the deadlines change
+	notified  map[string]bool       // the UIDs of the objects for which Events were published
 }
 
 // firstSeen returns when this process first saw a drain of the node; now if it did not.
@@ -36,18 +38,18 @@ func (c *nodeCache) firstSeen(node, drain string, now time.Time) time.Time {
 }
 
 // nextPass returns when the next pass over a node is due; zero means that none had these deadlines.
-func (c *nodeCache) nextPass(node string, d deadlines) time.Time {
+func (c *nodeCache) nextPass(node string, d checks.DrainDeadlines) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := c.nodes[node]
-	if state == nil || !state.deadlines.equal(d) {
+	if state == nil || !state.deadlines.Equal(d) {
 		return time.Time{}
 	}
 	return state.next
 }
 
 // recordPass stores the result of a pass over a node.
-func (c *nodeCache) recordPass(node string, d deadlines, next time.Time) {
+func (c *nodeCache) recordPass(node string, d checks.DrainDeadlines, next time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := c.getOrCreate(node)

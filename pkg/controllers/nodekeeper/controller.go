@@ -129,10 +129,9 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	times := checks.NewDrainDeadlines(start, r.Config().TimeOut.Duration, attempt.PDBTimeout)
-	d := deadlines{unprotected: times.Unprotected, pdbProtected: times.PDB}
+	d := checks.NewDrainDeadlines(start, r.Config().TimeOut.Duration, attempt.PDBTimeout)
 	now := r.Clock.Now()
-	if first := d.first(); now.Before(first) {
+	if first := d.First(); first.IsZero() || now.Before(first) {
 		return first, nil
 	}
 	if next := r.drains.nextPass(node.Name, d); now.Before(next) {

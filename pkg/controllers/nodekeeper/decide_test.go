@@ -18,28 +18,30 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return noon.Add(d) }
 
-// newPodInfo returns a pod of that name on a draining node.
-func newPodInfo(name string, change ...func(*podInfo)) podInfo {
-	info := podInfo{Pod: clusterstate.Pod{Namespace: "shop", Name: name}}
+// drainedPod returns a pod of that name on a draining node.
+func drainedPod(name string, change ...func(*checks.DrainedPod)) checks.DrainedPod {
+	pod := checks.DrainedPod{Pod: clusterstate.Pod{Namespace: "shop", Name: name}, NodeReady: true}
 	for _, c := range change {
-		c(&info)
+		c(&pod)
 	}
-	return info
+	return pod
 }
 
-func withPDBs(names ...string) func(*podInfo) { return func(info *podInfo) { info.pdbs = names } }
-
-func withTerminationDeadline(d time.Duration) func(*podInfo) {
-	return func(info *podInfo) { info.TerminationDeadline = at(d) }
+func withPDBs(names ...string) func(*checks.DrainedPod) {
+	return func(pod *checks.DrainedPod) { pod.PDBs = names }
 }
 
-func withFinalizers(by ...string) func(*podInfo) { return func(info *podInfo) { info.Finalizers = by } }
+func withTerminationDeadline(d time.Duration) func(*checks.DrainedPod) {
+	return func(pod *checks.DrainedPod) { pod.TerminationDeadline = at(d) }
+}
 
-func keptByFinalizers(info *podInfo) { info.KeptByFinalizers = true }
+func withFinalizers(by ...string) func(*checks.DrainedPod) {
+	return func(pod *checks.DrainedPod) { pod.Finalizers = by }
+}
 
-func ignoredByDrain(info *podInfo) { info.IgnoredByDrain = true }
+func keptByFinalizers(pod *checks.DrainedPod) { pod.KeptByFinalizers = true }
 
-func inIgnoredNamespace(info *podInfo) { info.ignored = true }
+func inIgnoredNamespace(pod *checks.DrainedPod) { pod.IgnoredNamespace = true }
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
@@ -62,96 +64,92 @@ func TestDecide(t *testing.T) {
 	cases := map[string]struct {
 		after    time.Duration // since the start of the drain
 		guarded  time.Duration // 0 means 2 hours
-		guests   []podInfo
+		guests   []checks.DrainedPod
 		notReady bool // the node
 		want     outcome
 	}{
 		"an empty node": {after: others, want: outcome{Next: recheckInterval}},
 		"a pod before its time": {
-			after: others - 20*time.Second, guests: []podInfo{newPodInfo("1")}, want: outcome{Next: 20 * time.Second},
+			after: others - 20*time.Second, guests: []checks.DrainedPod{drainedPod("1")}, want: outcome{Next: 20 * time.Second},
 		},
 		"a pod whose time has come": {
-			after: others, guests: []podInfo{newPodInfo("1")},
+			after: others, guests: []checks.DrainedPod{drainedPod("1")},
 			want: outcome{Forced: []string{"1: " + forPlain}, Blocked: true, Next: recheckInterval},
 		},
 		"a guarded pod when the time of others has come": {
-			after: others, guests: []podInfo{newPodInfo("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
 		},
 		"a guarded pod just before its time": {
-			after: guarded - time.Second, guests: []podInfo{newPodInfo("1", withPDBs("shop/a"))}, want: outcome{Next: time.Second},
+			after: guarded - time.Second, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: time.Second},
 		},
 		"a guarded pod whose time has come": {
-			after: guarded, guests: []podInfo{newPodInfo("1", withPDBs("shop/a"))},
+			after: guarded, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))},
 			want: outcome{Forced: []string{"1: " + forBudget}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that several budgets guard": {
-			after: guarded, guests: []podInfo{newPodInfo("1", withPDBs("shop/e", "shop/a", "shop/c", "shop/b", "shop/d"))},
+			after: guarded, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/e", "shop/a", "shop/c", "shop/b", "shop/d"))},
 			want: outcome{Forced: []string{"1: it was held by PodDisruptionBudget shop/a, shop/b, shop/c and 2 more for longer than PDBForceDrainTimeout"}, Blocked: true, Next: recheckInterval},
 		},
 		"a guarded pod if its time is 0": {
-			guarded: noTime, guests: []podInfo{newPodInfo("1"), newPodInfo("2", withPDBs("shop/a"))},
+			guarded: noTime, guests: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
 			want: outcome{Forced: []string{"2: " + forBudget}, Blocked: true, Next: recheckInterval},
 		},
 		"a guarded pod for which no time is set": {
-			after: 1000 * time.Hour, guarded: forEver, guests: []podInfo{newPodInfo("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
+			after: 1000 * time.Hour, guarded: forEver, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
 		},
 		"a guarded pod that has less time than others": {
-			after: time.Minute, guarded: time.Minute, guests: []podInfo{newPodInfo("1"), newPodInfo("2", withPDBs("shop/a"))},
+			after: time.Minute, guarded: time.Minute, guests: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
 			want: outcome{Forced: []string{"2: " + forBudget}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod in its grace period": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others+5*time.Second))},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others+5*time.Second))},
 			want: outcome{Blocked: true, Next: recheckInterval}, // a minute and five seconds exceeds the interval
 		},
 		"a pod just after its grace period": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-checks.TerminationSlack+5*time.Second))}, want: outcome{Blocked: true, Next: 5 * time.Second},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others-checks.TerminationSlack+5*time.Second))}, want: outcome{Blocked: true, Next: 5 * time.Second},
 		},
 		"a pod in a grace period of a day": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(24*time.Hour))}, want: outcome{Blocked: true, Next: recheckInterval},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(24*time.Hour))}, want: outcome{Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-checks.TerminationSlack))},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others-checks.TerminationSlack))},
 			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:44:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end on a node that is not ready": {
-			after: others, notReady: true, guests: []podInfo{newPodInfo("1", withTerminationDeadline(others-checks.TerminationSlack)), newPodInfo("2")},
+			after: others, notReady: true, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others-checks.TerminationSlack)), drainedPod("2")},
 			want: outcome{Forced: []string{"2: " + forPlain}, Stuck: []string{"1: " + checks.NodeNotReady}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end, before the time of others": {
-			after: others - 10*time.Second, guarded: noTime, guests: []podInfo{newPodInfo("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},
+			after: others - 10*time.Second, guarded: noTime, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},
 		},
 		"a guarded pod that does not end: its budget has let it go": {
-			after: others, guests: []podInfo{newPodInfo("1", withPDBs("shop/a"), withTerminationDeadline(0))},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"), withTerminationDeadline(0))},
 			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that does not end and has finalizers, too": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
 			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod that has ended and has finalizers": {
-			after: others, guests: []podInfo{newPodInfo("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
 			want: outcome{Stuck: []string{"1: " + forKept}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod with finalizers that was not deleted": {
-			after: others, guests: []podInfo{newPodInfo("1", withFinalizers("x/b"))},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", withFinalizers("x/b"))},
 			want: outcome{Forced: []string{"1: " + forPlain}, Blocked: true, Next: recheckInterval},
 		},
-		"pods that come and go with the node": {
-			after: 1000 * time.Hour, guests: []podInfo{newPodInfo("1", ignoredByDrain), newPodInfo("2", ignoredByDrain, withPDBs("shop/a")), newPodInfo("3", ignoredByDrain, withTerminationDeadline(0))},
-			want: outcome{Next: recheckInterval},
-		},
 		"pods of the platform before their time": {
-			after: others - 20*time.Second, guests: []podInfo{newPodInfo("1", inIgnoredNamespace)}, want: outcome{Next: 20 * time.Second},
+			after: others - 20*time.Second, guests: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace)}, want: outcome{Next: 20 * time.Second},
 		},
 		"pods of the platform after their time": {
-			after: guarded, guests: []podInfo{newPodInfo("1", inIgnoredNamespace), newPodInfo("2", inIgnoredNamespace, withPDBs("shop/a")), newPodInfo("3", inIgnoredNamespace, withTerminationDeadline(0))},
+			after: guarded, guests: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace), drainedPod("2", inIgnoredNamespace, withPDBs("shop/a")), drainedPod("3", inIgnoredNamespace, withTerminationDeadline(0))},
 			want: outcome{Stuck: []string{"1: " + forSpared, "2: " + forSpared, "3: " + forSpared}, Blocked: true, Next: recheckInterval},
 		},
 		"a pod of the platform in its grace period": {
-			after: others, guests: []podInfo{newPodInfo("1", inIgnoredNamespace, withTerminationDeadline(others))}, want: outcome{Blocked: true, Next: recheckInterval},
+			after: others, guests: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace, withTerminationDeadline(others))}, want: outcome{Blocked: true, Next: recheckInterval},
 		},
 		"who is ending comes last, who is guarded before them": {
-			after: guarded, guests: []podInfo{newPodInfo("1", withTerminationDeadline(0)), newPodInfo("2", withPDBs("shop/a")), newPodInfo("3"), newPodInfo("4", withPDBs("shop/a")), newPodInfo("5")},
+			after: guarded, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0)), drainedPod("2", withPDBs("shop/a")), drainedPod("3"), drainedPod("4", withPDBs("shop/a")), drainedPod("5")},
 			want: outcome{Forced: []string{
 				"3: " + forPlain, "5: " + forPlain, "2: " + forBudget, "4: " + forBudget, "1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated",
 			}, Blocked: true, Next: recheckInterval},
@@ -160,16 +158,19 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := deadlines{unprotected: at(others), pdbProtected: at(guarded)}
+			d := checks.DrainDeadlines{Unprotected: at(others), PDB: at(guarded)}
 			switch {
 			case tc.guarded == forEver:
-				d.pdbProtected = time.Time{}
+				d.PDB = time.Time{}
 			case tc.guarded == noTime:
-				d.pdbProtected = noon
+				d.PDB = noon
 			case tc.guarded > 0:
-				d.pdbProtected = at(tc.guarded)
+				d.PDB = at(tc.guarded)
 			}
-			p := decide(at(tc.after), d, !tc.notReady, tc.guests)
+			for i := range tc.guests {
+				tc.guests[i].NodeReady = !tc.notReady
+			}
+			p := decide(at(tc.after), d, tc.guests)
 			got := outcome{Blocked: p.overdue, Next: p.next.Sub(at(tc.after))}
 			for _, t := range p.toForce {
 				got.Forced = append(got.Forced, t.Name+": "+t.reason)
@@ -181,21 +182,5 @@ func TestDecide(t *testing.T) {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestDecide_deadlines(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		d    deadlines
-		want time.Time
-	}{
-		"the one of others":          {deadlines{unprotected: at(1), pdbProtected: at(2)}, at(1)},
-		"the one of guarded pods":    {deadlines{unprotected: at(2), pdbProtected: at(1)}, at(1)},
-		"guarded pods have for ever": {deadlines{unprotected: at(2)}, at(2)},
-	} {
-		if got := tc.d.first(); !got.Equal(tc.want) {
-			t.Errorf("%s: got %s", name, got)
-		}
 	}
 }

@@ -5,6 +5,8 @@
 // operator drains, and on extra nodes that are being removed, it forces the pods whose time is over,
 // and publishes an Event about each pod that it forces or cannot force.
 //
-// It knows upgrades through an interface, and never cordons, drains, or uncordons a node. It reads
-// only the metadata of pods, and only once the time of a pod may be over.
+// It knows upgrades through Sources, and never cordons, drains, or uncordons a node. It reads pods
+// only once the time of a pod may be over, and only their metadata if the node is ready. What holds
+// a pod, and from when on it is forced, is decided by package checks, also for the messages of
+// upgrades.
 package nodekeeper

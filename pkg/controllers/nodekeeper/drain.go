@@ -16,7 +16,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // nodeStateTTL is how long the state of a node that was read counts. Forcing many pods may take
@@ -35,17 +34,22 @@ type drainScope struct {
 }
 
 // reconcile returns when the next pass is due.
-func (s *drainScope) reconcile(ctx context.Context, now time.Time, d deadlines) (time.Time, error) {
-	pods, err := s.listPods(ctx)
+func (s *drainScope) reconcile(ctx context.Context, now time.Time, d checks.DrainDeadlines) (time.Time, error) {
+	lister := checks.DrainedPods{Reader: s.Client, Live: s.Live, IgnoreNamespaces: s.Config().IgnoreNamespaces}
+	pods, invalid, err := lister.List(ctx, s.node.Name, isReady(s.node))
 	if err != nil {
 		return time.Time{}, err
 	}
-	if current, err := s.isCurrent(ctx); err != nil || !current {
-		return now.Add(staleCacheRequeue), err
+	var errs []error
+	for _, pdb := range invalid {
+		errs = append(errs, s.publishInvalidPDB(ctx, pdb))
 	}
-	p := decide(now, d, isReady(s.node), pods)
+	if current, err := s.isCurrent(ctx); err != nil || !current {
+		return now.Add(staleCacheRequeue), errors.Join(append(errs, err)...)
+	}
+	p := decide(now, d, pods)
 	s.Metrics.SetBlocked(s.node.Name, p.overdue)
-	return p.next, s.apply(ctx, p)
+	return p.next, errors.Join(append(errs, s.apply(ctx, p))...)
 }
 
 // isCurrent reports whether the node is being drained, and is ready or not, as the cache holds. It
@@ -63,49 +67,6 @@ func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// listPods returns the pods on the node, with the budgets that select them. It reads only their
-// metadata if the node is ready.
-func (s *drainScope) listPods(ctx context.Context) ([]podInfo, error) {
-	list := clusterstate.ListPodsOnNode
-	if !isReady(s.node) { // whether a pod may be deleted depends on its grace period
-		list = clusterstate.ListWholePodsOnNode
-	}
-	pods, err := list(ctx, s.Live, s.node.Name)
-	if err != nil {
-		return nil, err
-	}
-	ignored := s.Config().IgnoreNamespaces
-	pdbs := map[string][]clusterstate.PDB{} // by namespace
-	var infos []podInfo
-	for _, pod := range pods {
-		if _, ok := pdbs[pod.Namespace]; !ok {
-			if pdbs[pod.Namespace], err = s.listPDBs(ctx, pod.Namespace); err != nil {
-				return nil, err
-			}
-		}
-		infos = append(infos, podInfo{
-			Pod: pod, ignored: text.MatchesAny(pod.Namespace, ignored), pdbs: checks.SelectingPDBs(pod, pdbs[pod.Namespace]),
-		})
-	}
-	return infos, nil
-}
-
-// listPDBs returns the budgets of a namespace, and publishes an Event about each whose selector is
-// invalid.
-func (s *drainScope) listPDBs(ctx context.Context, namespace string) ([]clusterstate.PDB, error) {
-	pdbs, err := clusterstate.ListPDBs(ctx, s.Client, namespace)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
-	for _, b := range pdbs {
-		if b.SelectorError != "" {
-			errs = append(errs, s.publishInvalidPDB(ctx, b))
-		}
-	}
-	return pdbs, errors.Join(errs...)
 }
 
 // apply executes the plan as long as the state of the node is the one on which it is based. An error

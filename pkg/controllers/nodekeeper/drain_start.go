@@ -19,9 +19,6 @@ import (
 const AnnotationDrainFirstSeen = clusterstate.AnnotationDrainFirstSeen
 
 const (
-	// maxClockSkew is the difference that is tolerated between the clocks of a cluster. Timestamps
-	// further in the future are ignored.
-	maxClockSkew = time.Minute
 	// sightingDelay is how long after the cordon a drain is usually seen at the latest. A drain that
 	// is seen later was requested on a node that was cordoned before, or started while no operator
 	// was running.
@@ -31,32 +28,23 @@ const (
 	recordSightingAfter = 10 * time.Minute
 )
 
-// drainStart returns when the time of a drain began to count: at the latest of its cordon, its first
-// sighting, and the start of the upgrade. A node that was cordoned long before its drain was
-// requested is drained no faster than others.
+// drainStart returns when the time of a drain began to count, see clusterstate.Drain. A node that was
+// cordoned long before its drain was requested is drained no faster than others.
 func (r *Reconciler) drainStart(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
-	start, err := r.firstSeen(ctx, node, drain, a)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if isPlausible(drain.Since, r.Clock.Now()) && drain.Since.After(start) {
-		start = drain.Since
-	}
-	if start.Before(a.StartTime) && isPlausible(a.StartTime, r.Clock.Now()) {
-		return a.StartTime, nil
-	}
-	return start, nil
+	seen, err := r.firstSeen(ctx, node, drain, a)
+	drain.FirstSeen = seen
+	return drain.Start(a.StartTime, r.Clock.Now()), err
 }
 
 // firstSeen returns when the drain was first seen, by this process or an earlier one. The sighting
 // is recorded on the node once a restart of the process could otherwise move it noticeably.
 func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clusterstate.Drain, a *Attempt) (time.Time, error) {
 	now := r.Clock.Now()
-	if at, ok := clusterstate.DrainFirstSeen(node, drain.Request); ok && isPlausible(at, now) {
-		return at, nil
+	if clusterstate.IsPlausible(drain.FirstSeen, now) {
+		return drain.FirstSeen, nil
 	}
 	seen := r.drains.firstSeen(node.Name, string(node.UID)+" "+drain.Request, now)
-	cordonKnown := isPlausible(drain.Since, now)
+	cordonKnown := clusterstate.IsPlausible(drain.Since, now)
 	if cordonKnown && seen.Sub(drain.Since) <= sightingDelay && now.Sub(seen) < recordSightingAfter {
 		return seen, nil
 	}
@@ -72,8 +60,6 @@ func (r *Reconciler) firstSeen(ctx context.Context, node *corev1.Node, drain clu
 	return seen, r.publish(ctx, node, nodeRef(node), a.notificationID(node.UID, reasonDrainTimeUnknown), reasonDrainTimeUnknown,
 		message+"; the time of its drain is counted from "+text)
 }
-
-func isPlausible(at, now time.Time) bool { return !at.IsZero() && !at.After(now.Add(maxClockSkew)) }
 
 // setFirstSeen sets the annotation; nil removes it. It changes nothing if the node has changed since
 // it was read, so that the first sighting stays.

@@ -42,7 +42,7 @@ func (s *drainScope) publishCannotForce(ctx context.Context, bp blockedPod) erro
 
 // publishForPod publishes an Event about a pod on the pod and on the node.
 func (s *drainScope) publishForPod(ctx context.Context, bp blockedPod, reason, text string) error {
-	id := s.attempt.notificationID(bp.UID, reason+" "+string(bp.blockedBy)+" "+string(s.node.UID))
+	id := s.attempt.notificationID(bp.UID, reason+" "+string(bp.heldBy)+" "+string(s.node.UID))
 	message := "pod " + bp.Namespace + "/" + bp.Name + " " + text + ": " + bp.reason
 	pod := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: bp.Namespace, Name: bp.Name, UID: bp.UID}
 	return errors.Join(s.publish(ctx, s.node, pod, id, reason, message), s.publish(ctx, s.node, nodeRef(s.node), id, reason, message))

@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -34,7 +34,7 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: bp.Namespace, Name: bp.Name}}
 	preconditions := metav1.Preconditions{UID: &bp.UID}
 	options := []client.DeleteOption{client.Preconditions(preconditions)}
-	if bp.blockedBy == metrics.BlockedByTermination {
+	if bp.heldBy == checks.HeldByTermination {
 		options = append(options, client.GracePeriodSeconds(0))
 	} else if done, err := s.evict(ctx, pod, bp, preconditions); done || err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	case err != nil:
 		return fmt.Errorf("deleting pod %s/%s: %w", bp.Namespace, bp.Name, err)
 	}
-	s.Metrics.IncForced(bp.blockedBy)
+	s.Metrics.IncForced(string(bp.heldBy))
 	s.log.Info("forced a pod", "namespace", bp.Namespace, "pod", bp.Name, "reason", bp.reason)
 	return nil
 }
@@ -68,7 +68,7 @@ func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, bp blockedPod, 
 		return true, nil
 	case isGone(err):
 		return true, nil
-	case bp.blockedBy == metrics.BlockedByPDB: // its time is over, whatever the answer is
+	case bp.heldBy == checks.HeldByPDB: // its time is over, whatever the answer is
 		return false, nil
 	}
 	// The refusal may be due to a budget that the cache does not hold yet. Then the pod has more time.

@@ -32,6 +32,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
@@ -142,7 +143,7 @@ func (k *testEnv) run(settings config.NodeDrain) {
 	}
 	access.QPS = -1
 	access.WrapTransport = k.requests.wrap
-	drainMetrics, err := metrics.NewDrains(k.registry)
+	drainMetrics, err := metrics.NewDrains(k.registry, checks.HoldReasons()...)
 	if err != nil {
 		k.tb.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -79,7 +80,7 @@ func (w *world) restart() {
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	w.registry = prometheus.NewPedanticRegistry()
-	drainMetrics, err := metrics.NewDrains(w.registry)
+	drainMetrics, err := metrics.NewDrains(w.registry, checks.HoldReasons()...)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
-	drains, err := metrics.NewDrains(registry)
+	drains, err := metrics.NewDrains(registry, checks.HoldReasons()...)
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -25,6 +26,7 @@ const maxExplained = 9
 
 // describer describes pools. It explains what holds the drain of a node.
 type describer struct {
+	now       time.Time
 	explain   func(clusterstate.Node) string
 	explained int
 }
@@ -32,7 +34,7 @@ type describer struct {
 // drain returns since when a node is being drained, and what holds that; empty if there is nothing to
 // explain.
 func (d *describer) drain(node clusterstate.Node, prefix string) string {
-	if !node.Draining || d.explained == maxExplained {
+	if !node.Drain.Active || d.explained == maxExplained {
 		return ""
 	}
 	explanation := d.explain(node)
@@ -40,7 +42,7 @@ func (d *describer) drain(node clusterstate.Node, prefix string) string {
 		return ""
 	}
 	d.explained++
-	return joinDetails(strings.TrimSpace(prefix+text.FormatSince(node.DrainStart)), explanation)
+	return joinDetails(strings.TrimSpace(prefix+text.FormatSince(node.Drain.Start(time.Time{}, d.now))), explanation)
 }
 
 func joinDetails(details ...string) string {
@@ -91,7 +93,7 @@ func (d *describer) blockingNodes(nodes []clusterstate.Node) []string {
 			deleting = append(deleting, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
 		case node.CordonedByHand():
 			cordoned = append(cordoned, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
-		case node.Draining:
+		case node.Drain.Active:
 			details := text.FormatSince(node.CordonedSince)
 			if explanation := d.drain(node, ""); explanation != "" {
 				details = explanation

@@ -25,11 +25,15 @@ import (
 type shopPods struct{ client.Reader }
 
 func (shopPods) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	page, ok := list.(*metav1.PartialObjectMetadataList)
-	if !ok {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "api-1", Labels: map[string]string{"app": "api"}}
+	switch page := list.(type) {
+	case *metav1.PartialObjectMetadataList:
+		page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: meta}}
+	case *corev1.PodList:
+		page.Items = []corev1.Pod{{ObjectMeta: meta}}
+	default:
 		return errors.New("only pods can be listed")
 	}
-	page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api-1", Labels: map[string]string{"app": "api"}}}}
 	return nil
 }
 
