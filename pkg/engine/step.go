@@ -87,6 +87,15 @@ func WaitUntil(t time.Time, reason, format string, args ...any) Result {
 	return Result{until: t, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
+// NoLaterThan returns a result with which a waiting step is called again after that time at the
+// latest; 0 changes nothing.
+func (r Result) NoLaterThan(after time.Duration) Result {
+	if after > 0 {
+		r.after = minNonZero(r.after, max(after, minRetry))
+	}
+	return r
+}
+
 // Skip reports that the step does not apply, or is left out, and why. The runbook continues.
 func Skip(reason, format string, args ...any) Result {
 	return Result{outcome: skipped, reason: reason, message: fmt.Sprintf(format, args...)}

@@ -1,0 +1,191 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package poolrelease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// maxRequeue is the longest time between two passes over a marked pool: the machine config operator may
+// report only later that nothing is to be updated.
+const maxRequeue = 5 * time.Minute
+
+// EventPublisher publishes Events about pools.
+type EventPublisher interface {
+	// Publish publishes a notification about the object, unless one with its ID was published.
+	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
+	// Reset forgets the IDs that were published about an object.
+	Reset(uid string)
+}
+
+// Reconciler unpauses pools that no UpgradeJob unpauses any more.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live  client.Reader
+	Clock clock.PassiveClock
+	// WatchNamespaces lists the namespaces whose UpgradeJobs are reconciled; empty means all.
+	WatchNamespaces []string
+	Events          EventPublisher
+	Metrics         *metrics.Pools
+}
+
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
+
+// Controller declares the controller.
+func (r *Reconciler) Controller() manager.Controller {
+	reads := facts.Watches()
+	for i := range reads {
+		if _, ok := reads[i].Object.(*mcfgv1.MachineConfigPool); ok {
+			reads[i].Requests = manager.Self
+		}
+	}
+	jobs := facts.UpgradeJobs(r.WatchNamespaces)
+	jobs.Requests = r.mapToPools
+	return manager.Controller{
+		Name:        "poolrelease",
+		AddToScheme: append(facts.AddToScheme(), v1beta1.AddToScheme),
+		Reads:       append(reads, jobs),
+		Bind: func(c manager.Clients) error {
+			r.Client, r.Live = c.Client, c.Live
+			return nil
+		},
+		Reconciler: r,
+	}
+}
+
+// mapToPools returns requests for the pools that an UpgradeJob has marked.
+func (r *Reconciler) mapToPools(ctx context.Context, job client.Object) []reconcile.Request {
+	all, err := clusterstate.ListPools(ctx, r.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "finding the pools of an UpgradeJob")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, pool := range all {
+		if pool.Mark != nil && pool.Mark.JobUID == string(job.GetUID()) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: pool.Name}})
+		}
+	}
+	return requests
+}
+
+// Reconcile makes one pass over one pool.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var object mcfgv1.MachineConfigPool
+	if err := r.Client.Get(ctx, req.NamespacedName, &object); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Metrics.DeletePool(req.Name)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	pool := clusterstate.NewPool(&object)
+	r.setMetrics(pool)
+	switch {
+	case pool.Mark == nil:
+		r.Events.Reset(string(object.UID))
+		return reconcile.Result{}, nil
+	case !pool.Paused:
+		return reconcile.Result{}, pools.RemoveMark(ctx, r.Client, pool)
+	}
+	if active, err := activeJob(ctx, r.Client, *pool.Mark); err != nil || active {
+		return reconcile.Result{}, err // the upgrade releases the pool
+	}
+	return r.reconcilePaused(ctx, &object, pool)
+}
+
+// reconcilePaused makes one pass over a pool that no upgrade releases.
+func (r *Reconciler) reconcilePaused(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool) (reconcile.Result, error) {
+	release := checks.ReleaseOf(pool, r.upToDate(ctx, pool), r.Clock.Now())
+	switch release.State {
+	case checks.ReleaseLater:
+		return reconcile.Result{RequeueAfter: min(max(release.At.Sub(r.Clock.Now()), time.Millisecond), maxRequeue)}, nil
+	case checks.ReleaseNow:
+		return reconcile.Result{RequeueAfter: maxRequeue}, r.release(ctx, object, pool, release)
+	case checks.ReleaseMissed:
+		return reconcile.Result{RequeueAfter: maxRequeue}, r.publish(ctx, object, corev1.EventTypeWarning, "PoolLeftPaused", fmt.Sprintf(
+			"machine config pool %s stays paused: it was to be unpaused before %s; set spec.paused to false to update its nodes", pool.Name, format(release.At)))
+	case checks.ReleaseKept, checks.ReleaseNotOurs:
+	}
+	return reconcile.Result{}, nil
+}
+
+// upToDate reports whether nothing is to be updated in the pool. If that is unknown, it is not.
+func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool {
+	rollout, err := checks.GetRollout(ctx, r.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "reading the state of the rollout")
+		return false
+	}
+	return rollout.UpToDate(pool.Name)
+}
+
+// release unpauses a pool, unless the API server shows that its upgrade is in progress. The Event comes
+// first: if the operator ends in between, it is still true by the next pass.
+func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool, release checks.Release) error {
+	if active, err := r.activeLive(ctx, *pool.Mark); err != nil || active {
+		return err
+	}
+	message := fmt.Sprintf("machine config pool %s is unpaused in its release window, without the UpgradeJob that paused it: its hooks for the event MachineConfigPoolUnpause do not run", pool.Name)
+	if release.UpToDate {
+		message = fmt.Sprintf("machine config pool %s is unpaused, since nothing is to be updated; the UpgradeJob that paused it has ended", pool.Name)
+	}
+	if err := r.publish(ctx, object, corev1.EventTypeNormal, "PoolReleased", message); err != nil {
+		return err
+	}
+	_, err := pools.Release(ctx, r.Client, pool) // if the pool has changed, the change is reconciled
+	return err
+}
+
+// publish publishes an Event about a pool, once for each mark. One that is refused is logged and blocks
+// nothing.
+func (r *Reconciler) publish(ctx context.Context, object *mcfgv1.MachineConfigPool, eventType, reason, message string) error {
+	ref := corev1.ObjectReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: "MachineConfigPool", Name: object.Name, UID: object.UID}
+	id := engine.NotificationID(string(object.UID), object.Annotations[clusterstate.AnnotationPausedBy], "", reason)
+	err := r.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: eventType, Reason: reason, Message: message})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", text.Excerpt(message))
+		return nil
+	}
+	return err
+}
+
+func (r *Reconciler) setMetrics(pool clusterstate.Pool) {
+	state := metrics.Pool{Updating: !pool.Paused && !pool.Updated}
+	if pool.PausedByMark() {
+		state.PausedReason, state.PausedUntil = metrics.PausedByDelay, pool.Mark.ReleaseBefore
+		if pool.Mark.Kept() {
+			state.PausedReason, state.PausedUntil = metrics.PausedByFailure, pool.Mark.KeptSince
+		}
+	}
+	r.Metrics.SetPool(pool.Name, state)
+}
+
+func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }

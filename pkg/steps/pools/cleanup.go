@@ -1,0 +1,94 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"errors"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Released releases the pools that this attempt has paused, after it failed. If it had commenced, that
+// is in their windows, after their hooks. Otherwise it is at once, except for pools with nodes to be
+// updated: those stay paused until their window, in which the controller poolrelease releases them.
+func (d Delayed) Released() engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if !run.Committed {
+			return d.undoPause(ctx)
+		}
+		s, err := d.survey(ctx, d.Client)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		p := d.release(ctx, run, s.pools)
+		if err := errors.Join(p.errs...); err != nil {
+			return engine.Result{}, err
+		}
+		return d.withItems(d.released(p, run), p), nil
+	}
+}
+
+func (d Delayed) released(p progress, run engine.Run) engine.Result {
+	switch {
+	case len(p.releasing) > 0 && p.hooks != "":
+		return engine.WaitFor(retryInterval, reasonReleasing, "%s", p.hooks)
+	case len(p.releasing) > 0:
+		return engine.WaitFor(retryInterval, reasonReleasing, "unpausing machine config pools: %s", text.JoinNames(names(p.releasing, all)))
+	case len(p.later) > 0:
+		return engine.WaitFor(p.after(run.Now), ReasonDelaySet, "%s", releaseTimes(p.later))
+	case len(p.missed) > 0:
+		return d.missed(p)
+	}
+	return engine.Done("the upgrade delays no machine config pool any more")
+}
+
+// undoPause releases the pools of an attempt that has not commenced. The API server confirms that none
+// is left: a pause whose answer was lost may not be in the cache yet. An update that another client
+// has begun counts as one to be installed on the nodes.
+func (d Delayed) undoPause(ctx context.Context) (engine.Result, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, d.Client)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	_, updating := version.UpdatingTo()
+	pools, err := clusterstate.ListPools(ctx, d.Live)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	nodes, err := clusterstate.GetNodes(ctx, d.Client)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	rollout := checks.RolloutOf(pools, nodes)
+	var errs []error
+	var releasing, unobserved, left []string
+	for _, pool := range pools {
+		switch {
+		case !d.owns(pool) || !pool.Delayed():
+		case !pool.Observed:
+			unobserved = append(unobserved, pool.Name)
+		case updating || !rollout.UpToDate(pool.Name):
+			left = append(left, pool.Name)
+		default:
+			releasing = append(releasing, pool.Name)
+			_, err := Release(ctx, d.Client, pool)
+			errs = append(errs, err)
+		}
+	}
+	switch err := errors.Join(errs...); {
+	case err != nil:
+		return engine.Result{}, err
+	case len(releasing) > 0:
+		return engine.WaitFor(retryInterval, reasonReleasing, "unpausing machine config pools: %s", text.JoinNames(releasing)), nil
+	case len(unobserved) > 0:
+		return engine.Wait(reasonNotObserved, "the machine config operator has not observed yet that these pools are paused: %s", text.JoinNames(unobserved)), nil
+	case len(left) > 0:
+		return engine.Done("nodes of machine config pools are to be updated, so that these are unpaused in their release windows: %s", text.JoinNames(left)), nil
+	}
+	return engine.Done("no machine config pool is paused for this upgrade"), nil
+}

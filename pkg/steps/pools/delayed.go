@@ -1,0 +1,207 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The reasons of the results. Those for which an upgrade counts as paused are ReasonDelaySet and
+// ReasonPausedByUser.
+const (
+	ReasonDelaySet              = "DelaySet"
+	ReasonPausedByUser          = "PausedByUser"
+	ReasonInvalidPools          = "InvalidPools"
+	ReasonUnpausingPoolsExpired = "UnpausingPoolsExpired"
+	ReasonHookFailed            = "HookFailed"
+
+	reasonPoolPaused  = "PoolPaused"
+	reasonPausing     = "PausingPools"
+	reasonReleasing   = "ReleasingPools"
+	reasonUpdating    = "PoolsUpdating"
+	reasonNotObserved = "PoolsNotObserved"
+	reasonNoPools     = "NoDelayedPools"
+)
+
+// Owner is the attempt of an UpgradeJob that pauses pools.
+type Owner struct {
+	JobUID  string
+	Attempt int32
+}
+
+// Delay selects pools, and says how long after the start of the UpgradeJob they are released.
+type Delay struct {
+	Selector labels.Selector
+	Min, Max time.Duration
+}
+
+// Delayed has the steps that pause pools and release them later: one attempt of one UpgradeJob. To
+// release a pool is to unpause it and to remove the mark.
+type Delayed struct {
+	// Client reads from the cache and writes to the API server; Live reads from the API server.
+	Client client.Client
+	Live   client.Reader
+	Owner  Owner
+	// StartAfter is the time to which the delays are relative.
+	StartAfter time.Time
+	Entries    []Delay
+	// BeforeRelease returns the step that must pass before a pool is released, AfterUpdate the one that
+	// must pass once it is updated. If the former fails, its pool stays paused until a user unpauses it.
+	// Nil means that nothing is done then.
+	BeforeRelease, AfterUpdate func(pool string) engine.UpgradeStep
+	// Recorded are the items that the record of the attempt holds of the steps that release pools. They
+	// stay part of the results: the engine replaces the items of a step with each result, and the hooks
+	// of a pool are not called again once it is released.
+	Recorded []history.StepItem
+	// Drains explains what holds the drains of nodes; the zero Drains explains none.
+	Drains checks.Drains
+}
+
+// survey is the state of all pools at one moment.
+type survey struct {
+	checks.Rollout
+	pools []delayedPool
+}
+
+// delayedPool is a pool that an entry selects, or that the operator has paused.
+type delayedPool struct {
+	clusterstate.Pool
+	selected *Delay // nil means that no entry selects it any more
+	ours     bool   // this attempt has paused it
+	upToDate bool
+}
+
+func (d Delayed) survey(ctx context.Context, r client.Reader) (survey, error) {
+	rollout, err := checks.GetRollout(ctx, r)
+	if err != nil {
+		return survey{}, err
+	}
+	s := survey{Rollout: rollout}
+	for _, pool := range rollout.Pools {
+		p := delayedPool{Pool: pool, ours: d.owns(pool), upToDate: rollout.UpToDate(pool.Name)}
+		if p.selected, err = d.selecting(pool); err != nil {
+			return survey{}, err
+		}
+		if p.selected == nil && !pool.PausedByMark() {
+			continue
+		}
+		p.Mark = d.trusted(p)
+		s.pools = append(s.pools, p)
+	}
+	return s, nil
+}
+
+// selecting returns the entry that selects a pool; nil means none.
+func (d Delayed) selecting(pool clusterstate.Pool) (*Delay, error) {
+	if pool.LabelsTooLong && len(d.Entries) > 0 {
+		return nil, fmt.Errorf("the labels of machine config pool %s are too long to decide whether it is delayed", pool.Name)
+	}
+	for i := range d.Entries {
+		if d.Entries[i].Selector.Matches(labels.Set(pool.Labels)) {
+			return &d.Entries[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// owns reports whether the mark of a pool is that of this attempt.
+func (d Delayed) owns(pool clusterstate.Pool) bool {
+	return pool.Mark != nil && pool.Mark.JobUID == d.Owner.JobUID && pool.Mark.Attempt == d.Owner.Attempt
+}
+
+// mark returns the mark of this attempt for the pools of an entry.
+func (d Delayed) mark(entry *Delay) clusterstate.PoolMark {
+	return clusterstate.PoolMark{
+		JobUID: d.Owner.JobUID, Attempt: d.Owner.Attempt,
+		ReleaseAfter: wholeSecond(d.StartAfter.Add(entry.Min)), ReleaseBefore: d.StartAfter.Add(entry.Max).Truncate(time.Second),
+	}
+}
+
+// keptMark returns the mark of this attempt for a pool that only a user unpauses.
+func (o Owner) keptMark(now time.Time) clusterstate.PoolMark {
+	return clusterstate.PoolMark{JobUID: o.JobUID, Attempt: o.Attempt, KeptSince: now.Truncate(time.Second)}
+}
+
+// wholeSecond rounds up: the mark holds whole seconds, and no pool is released early.
+func wholeSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+// trusted returns the mark by which the release of a pool is decided. If the window in a mark of this
+// attempt is not that of the entry, the mark was changed: the pool is not released earlier than
+// either allows. A mark that an earlier upgrade left behind has no end: its pool is released by this
+// upgrade, which has commenced.
+func (d Delayed) trusted(p delayedPool) *clusterstate.PoolMark {
+	if p.Mark == nil || p.Mark.Kept() {
+		return p.Mark
+	}
+	mark := *p.Mark
+	switch {
+	case !p.ours:
+		mark.ReleaseBefore = endless
+	case p.selected != nil:
+		want := d.mark(p.selected)
+		if want.ReleaseAfter.After(mark.ReleaseAfter) {
+			mark.ReleaseAfter = want.ReleaseAfter
+		}
+		if want.ReleaseBefore.Before(mark.ReleaseBefore) {
+			mark.ReleaseBefore = want.ReleaseBefore
+		}
+	}
+	return &mark
+}
+
+var endless = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
+// Validate returns what is wrong with the entries for the pools of the cluster; empty means nothing. A
+// pool may be selected once, and that of the control plane not at all.
+func (d Delayed) Validate(ctx context.Context) (string, error) {
+	if len(d.Entries) == 0 {
+		return "", nil
+	}
+	pools, err := clusterstate.ListPools(ctx, d.Client)
+	if err != nil {
+		return "", err
+	}
+	var tooLong, control, twice []string
+	for _, pool := range pools {
+		matches := 0
+		for i := range d.Entries {
+			if d.Entries[i].Selector.Matches(labels.Set(pool.Labels)) {
+				matches++
+			}
+		}
+		switch {
+		case pool.LabelsTooLong:
+			tooLong = append(tooLong, pool.Name)
+		case matches > 0 && pool.Name == clusterstate.PoolMaster:
+			control = append(control, pool.Name)
+		case matches > 1:
+			twice = append(twice, pool.Name)
+		}
+	}
+	switch {
+	case len(tooLong) > 0:
+		return "the labels of machine config pool " + text.JoinNames(tooLong) + " are too long to decide whether it is delayed: remove some", nil
+	case len(control) > 0:
+		return "spec.config.machineConfigPools selects machine config pool master, which cannot be delayed: the control plane is updated by it", nil
+	case len(twice) > 0:
+		return "several entries of spec.config.machineConfigPools select machine config pool " + text.JoinNames(twice) + ": only one may", nil
+	}
+	return "", nil
+}

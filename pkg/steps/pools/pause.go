@@ -1,0 +1,150 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// retryInterval is when the state is read again after a request. Normally the change of the pool
+// itself triggers that earlier.
+const retryInterval = 5 * time.Second
+
+// Pause pauses the pools that the entries select, before the upgrade commences. It begins once none of
+// them is paused by a user, and is done when the cache shows the marks. A pool that an earlier upgrade
+// left paused gets the mark of this one.
+func (d Delayed) Pause() engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if len(d.Entries) == 0 {
+			return engine.Skip(reasonNoPools, "no machine config pool is to be delayed"), nil
+		}
+		problem, err := d.Validate(ctx)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case problem != "":
+			return engine.Fail(ReasonInvalidPools, "%s", problem), nil
+		}
+		selected, err := d.selectedPools(ctx)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if users := names(selected, func(p delayedPool) bool { return p.Paused && !p.Delayed() }); len(users) > 0 {
+			return engine.Wait(reasonPoolPaused, "machine config pools paused: %s; set spec.paused of the MachineConfigPool to false, so that the upgrade can delay it", text.JoinNames(users)), nil
+		}
+		return d.pauseAll(ctx, selected)
+	}
+}
+
+func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.Result, error) {
+	var errs []error
+	var paused, requested []string
+	for _, p := range selected {
+		want := d.mark(p.selected)
+		switch {
+		case p.ours && !p.Paused: // a user has unpaused it since, which is final
+			continue
+		case p.Paused && p.Mark.String() == want.String():
+			paused = append(paused, p.Name)
+			continue
+		}
+		requested = append(requested, p.Name)
+		_, err := pause(ctx, d.Client, p.Pool, want)
+		errs = append(errs, err)
+	}
+	switch err := errors.Join(errs...); {
+	case err != nil:
+		return engine.Result{}, err
+	case len(requested) > 0:
+		return engine.WaitFor(retryInterval, reasonPausing, "pausing machine config pools: %s", text.JoinNames(requested)), nil
+	case len(paused) == 0:
+		return engine.Done("no machine config pool is to be delayed: spec.config.machineConfigPools selects none"), nil
+	}
+	return engine.Done("machine config pools paused: %s", text.JoinNames(paused)), nil
+}
+
+// selectedPools returns the pools that the entries select, with their marks as they are.
+func (d Delayed) selectedPools(ctx context.Context) ([]delayedPool, error) {
+	all, err := clusterstate.ListPools(ctx, d.Client)
+	if err != nil {
+		return nil, err
+	}
+	var selected []delayedPool
+	for _, pool := range all {
+		entry, err := d.selecting(pool)
+		if err != nil {
+			return nil, err
+		}
+		if entry != nil {
+			selected = append(selected, delayedPool{Pool: pool, selected: entry, ours: d.owns(pool)})
+		}
+	}
+	return selected, nil
+}
+
+// names returns the names of the pools that satisfy a condition.
+func names(pools []delayedPool, is func(delayedPool) bool) []string {
+	var some []string
+	for _, p := range pools {
+		if is(p) {
+			some = append(some, p.Name)
+		}
+	}
+	return some
+}
+
+// PauseOnFailure pauses the pools that a selector selects if the upgrade failed after it had
+// commenced. Only a user unpauses them. A pool that is paused already and that the operator was going
+// to unpause is among them; one that a user paused is left as it is. A nil selector selects none.
+func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *metav1.LabelSelector) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		switch {
+		case selector == nil:
+			return engine.Skip(reasonNoPools, "no machine config pool is to be paused after a failure"), nil
+		case !run.Committed:
+			return engine.Skip("NotCommenced", "the upgrade had not commenced, so no machine config pool is paused"), nil
+		}
+		matches, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			return engine.Fail(ReasonInvalidPools, "spec.config.pauseMachineConfigPoolsOnFailure is not a valid selector: %s", text.Excerpt(err.Error())), nil
+		}
+		all, err := clusterstate.ListPools(ctx, live)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		var errs []error
+		var kept, requested []string
+		for _, pool := range all {
+			switch {
+			case !matches.Matches(labels.Set(pool.Labels)):
+				continue
+			case pool.Paused && !pool.Delayed():
+				kept = append(kept, pool.Name)
+				continue
+			}
+			requested = append(requested, pool.Name)
+			_, err := pause(ctx, c, pool, owner.keptMark(run.Now))
+			errs = append(errs, err)
+		}
+		switch err := errors.Join(errs...); {
+		case err != nil:
+			return engine.Result{}, err
+		case len(requested) > 0:
+			return engine.WaitFor(retryInterval, reasonPausing, "pausing machine config pools: %s", text.JoinNames(requested)), nil
+		case len(kept) == 0:
+			return engine.Done("spec.config.pauseMachineConfigPoolsOnFailure selects no machine config pool"), nil
+		}
+		return engine.Done("machine config pools paused until a user sets their spec.paused to false: %s", text.JoinNames(kept)), nil
+	}
+}

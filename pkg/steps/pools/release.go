@@ -1,0 +1,305 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// progress is what a pass over the delayed pools has found and done.
+type progress struct {
+	later, releasing, missed, updating []delayedPool
+	next                               time.Time // when the next pool is released
+	hooks                              string    // what the hooks wait for
+	failed                             *engine.Result
+	items                              []history.StepItem
+	errs                               []error
+}
+
+// release releases the pools that may be released now. It is called once the upgrade has commenced.
+func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPool) progress {
+	var p progress
+	for _, pool := range pools {
+		switch release := checks.ReleaseOf(pool.Pool, pool.upToDate, run.Now); release.State {
+		case checks.ReleaseLater:
+			p.later = append(p.later, pool)
+			if p.next.IsZero() || release.At.Before(p.next) {
+				p.next = release.At
+			}
+		case checks.ReleaseMissed:
+			p.missed = append(p.missed, pool)
+		case checks.ReleaseNow:
+			p.releasing = append(p.releasing, pool)
+			d.releaseNow(ctx, run, pool, release, &p)
+		case checks.ReleaseKept, checks.ReleaseNotOurs:
+		}
+	}
+	return p
+}
+
+// releaseNow releases a pool once its hooks have passed. A pool that has nothing to update does not
+// wait for them. If one fails that aborts the upgrade, only a user unpauses the pool.
+func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPool, release checks.Release, p *progress) {
+	if !release.UpToDate {
+		result, err := p.call(ctx, run, d.BeforeRelease, pool.Name)
+		switch {
+		case err != nil:
+			p.errs = append(p.errs, err)
+			return
+		case result.Failed():
+			applied, err := pause(ctx, d.Client, pool.Pool, d.Owner.keptMark(run.Now))
+			p.errs = append(p.errs, err)
+			if applied && p.failed == nil {
+				p.failed = &result
+			}
+			return
+		case !result.Passed():
+			return
+		}
+	}
+	_, err := Release(ctx, d.Client, pool.Pool)
+	p.errs = append(p.errs, err)
+}
+
+// call calls the step of the hooks of a pool and collects what it answers.
+func (p *progress) call(ctx context.Context, run engine.Run, hooks func(string) engine.UpgradeStep, pool string) (engine.Result, error) {
+	if hooks == nil {
+		return engine.Skip("NoHooks", "there are no hooks"), nil
+	}
+	result, err := hooks(pool)(ctx, run)
+	if err != nil {
+		return result, err
+	}
+	p.items = append(p.items, result.Items()...)
+	if !result.Passed() {
+		p.hooks = cmp.Or(p.hooks, "pool "+text.WithReason(pool, result.Message()))
+	}
+	return result, nil
+}
+
+// withItems returns the result with the items of the hooks. Those that are recorded stay, except for
+// the parts of what has a newer item.
+func (d Delayed) withItems(result engine.Result, p progress) engine.Result {
+	items := slices.Concat(p.items, result.Items())
+	for _, recorded := range d.Recorded {
+		if !slices.ContainsFunc(items, func(item history.StepItem) bool { return strings.HasPrefix(recorded.Name, item.Name+"/") }) {
+			items = append(items, recorded)
+		}
+	}
+	if len(items) == 0 {
+		return result
+	}
+	return result.WithItems(items...)
+}
+
+// KeepReleasing returns the step that does what another one does, and releases pools in their windows
+// while that waits. It never blocks the other step: the message names what went wrong.
+func (d Delayed) KeepReleasing(do engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		result, err := do(ctx, run)
+		if err == nil && (result.Passed() || result.Failed()) {
+			return d.withItems(result, progress{}), nil
+		}
+		s, surveyErr := d.survey(ctx, d.Client)
+		if surveyErr != nil {
+			return result, errors.Join(err, surveyErr)
+		}
+		p := d.release(ctx, run, s.pools)
+		if releaseErr := errors.Join(p.errs...); err != nil || releaseErr != nil {
+			return result, errors.Join(err, releaseErr)
+		}
+		if result.IsZero() {
+			result = engine.Wait(reasonUpdating, "waiting")
+		}
+		return d.withItems(result.NoLaterThan(p.after(run.Now)), p), nil
+	}
+}
+
+// after returns when the step is to be called again; 0 means that a change of the cluster triggers it.
+func (p progress) after(now time.Time) time.Duration {
+	switch {
+	case len(p.releasing) > 0:
+		return retryInterval
+	case !p.next.IsZero():
+		return max(p.next.Sub(now), time.Second)
+	}
+	return 0
+}
+
+// Undelayed waits until all pools are updated that are not delayed. A paused pool whose machines are
+// all updated counts as updated.
+func (d Delayed) Undelayed() engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		s, err := d.survey(ctx, d.Client)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if result, waits := d.wait(ctx, run, s, s.undelayed()); waits {
+			return result, nil
+		}
+		return engine.Done("all machine config pools are updated that are not delayed"), nil
+	}
+}
+
+// undelayed returns the pools that are to be updated and are not delayed.
+func (s survey) undelayed() []checks.PendingPool {
+	var undelayed []checks.PendingPool
+	for _, pending := range s.Outdated() {
+		if s.delayed(pending.Pool.Name) == nil {
+			undelayed = append(undelayed, pending)
+		}
+	}
+	return undelayed
+}
+
+func (s survey) delayed(name string) *delayedPool {
+	for i := range s.pools {
+		if s.pools[i].Name == name {
+			return &s.pools[i]
+		}
+	}
+	return nil
+}
+
+// wait returns what to wait for if pools are to be updated: those that are being updated come first,
+// then those that a user paused.
+func (d Delayed) wait(ctx context.Context, run engine.Run, s survey, outdated []checks.PendingPool) (engine.Result, bool) {
+	if s.OperatorBehind != "" {
+		return engine.Wait(reasonUpdating, "%s", s.OperatorBehind), true
+	}
+	var active []checks.PendingPool
+	var users []string
+	for _, pending := range outdated {
+		if pending.Pool.Paused {
+			users = append(users, pending.Pool.Name)
+			continue
+		}
+		active = append(active, pending)
+	}
+	switch {
+	case len(active) > 0:
+		describer := describer{explain: func(node clusterstate.Node) string { return d.Drains.Explain(ctx, node, run.Started, run.Now) }}
+		result := engine.Wait(reason(active), "%s", describer.describe(active))
+		if at := d.Drains.NextLongDrain(checks.Rollout{Pending: active}.Nodes(), run.Started, run.Now); !at.IsZero() {
+			result = result.NoLaterThan(at.Sub(run.Now))
+		}
+		return result, true
+	case len(users) > 0:
+		return engine.Wait(ReasonPausedByUser, "machine config pools paused: %s; set spec.paused of the MachineConfigPool to false to update its nodes", text.JoinNames(users)), true
+	}
+	return engine.Result{}, false
+}
+
+// Updated waits until the delayed pools are released and all pools are updated.
+func (d Delayed) Updated() engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		s, err := d.survey(ctx, d.Client)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		p := d.release(ctx, run, s.pools)
+		d.afterUpdate(ctx, run, s, &p)
+		result, err := d.updated(ctx, run, s, p)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		return d.withItems(result, p), nil
+	}
+}
+
+// afterUpdate calls the hooks of the pools that are updated.
+func (d Delayed) afterUpdate(ctx context.Context, run engine.Run, s survey, p *progress) {
+	for _, pool := range s.pools {
+		if pool.Paused || !pool.upToDate {
+			continue
+		}
+		result, err := p.call(ctx, run, d.AfterUpdate, pool.Name)
+		p.errs = append(p.errs, err)
+		switch {
+		case err != nil || result.Passed():
+		case result.Failed() && p.failed == nil:
+			p.failed = &result
+		default:
+			p.updating = append(p.updating, pool)
+		}
+	}
+}
+
+// updated returns the result of a pass over all pools.
+func (d Delayed) updated(ctx context.Context, run engine.Run, s survey, p progress) (engine.Result, error) {
+	kept := names(s.pools, func(pool delayedPool) bool { return pool.ours && pool.PausedByMark() && pool.Mark.Kept() })
+	if err := errors.Join(p.errs...); err != nil {
+		return engine.Result{}, err
+	}
+	outdated := s.outdatedAnd(func(pool delayedPool) bool { return !pool.Delayed() })
+	waiting, waits := d.wait(ctx, run, s, outdated)
+	switch {
+	case p.failed != nil:
+		return *p.failed, nil
+	case len(kept) > 0:
+		return engine.Fail(ReasonHookFailed, "machine config pools stay paused: %s; a hook before their release failed: %s", text.JoinNames(kept), remedy), nil
+	case len(p.missed) > 0:
+		return d.missed(p), nil
+	case len(p.releasing) > 0 || len(p.updating) > 0:
+		message := p.hooks
+		if message == "" {
+			message = "unpausing machine config pools: " + text.JoinNames(names(p.releasing, all))
+		}
+		return engine.WaitFor(cmp.Or(p.after(run.Now), retryInterval), reasonReleasing, "%s", message), nil
+	case waits && waiting.Reason() != ReasonPausedByUser:
+		return waiting.NoLaterThan(p.after(run.Now)), nil
+	case len(p.later) > 0:
+		result := engine.WaitFor(p.next.Sub(run.Now), ReasonDelaySet, "%s", releaseTimes(p.later))
+		if waits {
+			result = engine.WaitFor(p.next.Sub(run.Now), ReasonDelaySet, "%s; %s", result.Message(), waiting.Message())
+		}
+		return result, nil
+	case waits:
+		return waiting, nil
+	}
+	return engine.Done("all %d machine config pools are updated", len(s.Pools)), nil
+}
+
+func all(delayedPool) bool { return true }
+
+// remedy is what makes the machine config operator update a pool that the operator leaves paused.
+const remedy = `set spec.paused of the MachineConfigPool to false to update its nodes`
+
+// outdatedAnd returns the pools that are to be updated and are either not delayed or satisfy a
+// condition.
+func (s survey) outdatedAnd(is func(delayedPool) bool) []checks.PendingPool {
+	var some []checks.PendingPool
+	for _, pending := range s.Outdated() {
+		if pool := s.delayed(pending.Pool.Name); pool == nil || is(*pool) {
+			some = append(some, pending)
+		}
+	}
+	return some
+}
+
+// missed returns the failure of pools whose window ended before they were released.
+func (d Delayed) missed(p progress) engine.Result {
+	return engine.Fail(ReasonUnpausingPoolsExpired, "machine config pools could not be unpaused in time and stay paused: %s; %s",
+		text.JoinNames(names(p.missed, all)), remedy)
+}
+
+// releaseTimes returns when each pool is released.
+func releaseTimes(pools []delayedPool) string {
+	var times []string
+	for _, pool := range pools {
+		times = append(times, "pool "+pool.Name+" is released at "+pool.Mark.ReleaseAfter.UTC().Format(time.RFC3339))
+	}
+	return text.JoinNames(times)
+}
