@@ -32,10 +32,7 @@ func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, acti
 	case action.Check != nil:
 		return r.check(ctx, *action.Check)
 	case action.Until != nil:
-		for ctx.Err() == nil && r.check(ctx, *action.Until) != nil {
-			wait(checkInterval)
-		}
-		return nil
+		return r.awaitStatement(ctx, wait, *action.Until)
 	case action.Denied != nil:
 		return r.awaitDenial(ctx, wait, &unstructured.Unstructured{Object: action.Denied})
 	case action.Wait != 0:
@@ -43,6 +40,21 @@ func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, acti
 		return nil
 	default:
 		return r.changeWorld(ctx, action)
+	}
+}
+
+// awaitStatement waits until a statement holds. While it waits, the run reports that.
+func (r *Run) awaitStatement(ctx context.Context, wait func(time.Duration) bool, statement Statement) error {
+	defer r.observations.setAwaited(statement.key(), "")
+	for {
+		err := r.check(ctx, statement)
+		if err == nil {
+			return nil
+		}
+		r.observations.setAwaited(statement.key(), err.Error())
+		if !wait(checkInterval) || ctx.Err() != nil {
+			return fmt.Errorf("waiting until %w", err)
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ func (r *Run) Wait(ctx context.Context) []string {
 			return final
 		}
 		if !r.world.Now().Before(limit) {
+			problems = append(problems, r.observations.unmet()...)
 			return append(problems, fmt.Sprintf("that was after %s", time.Duration(r.Scenario.Expect.Within)))
 		}
 		if err := r.world.Step(ctx, checkInterval); err != nil {

@@ -20,9 +20,35 @@ type observations struct {
 	desired  string            // the last requested version and image
 	held     map[string]string // by statement that has held, the object and the time
 	failures []string          // errors of actions and expressions
+	awaited  map[string]string // by statement that an action waits for, why it does not hold
 }
 
-func newObservations() *observations { return &observations{held: map[string]string{}} }
+func newObservations() *observations {
+	return &observations{held: map[string]string{}, awaited: map[string]string{}}
+}
+
+// setAwaited records why a statement that an action waits for does not hold; "" means that no action
+// waits for it.
+func (o *observations) setAwaited(key, problem string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if problem == "" {
+		delete(o.awaited, key)
+	} else {
+		o.awaited[key] = problem
+	}
+}
+
+// unmet returns a line for each statement that an action waits for.
+func (o *observations) unmet() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(o.awaited)) {
+		lines = append(lines, "a rule waits until "+o.awaited[key])
+	}
+	return lines
+}
 
 func (o *observations) recordError(err error) {
 	o.mu.Lock()

@@ -247,8 +247,9 @@ func (w *World) list(ctx context.Context, gvk schema.GroupVersionKind) ([]*unstr
 
 // Go runs a script as the virtual time passes.
 func (w *World) Go(script scenario.Script) {
-	next, stop := iter.Pull(func(yield func(time.Duration) bool) { script(context.Background(), yield) }) // Stop ends it
-	w.stops = append(w.stops, stop)
+	ctx, cancel := context.WithCancel(context.Background()) // Stop ends it
+	next, stop := iter.Pull(func(yield func(time.Duration) bool) { script(ctx, yield) })
+	w.stops = append(w.stops, cancel, stop)
 	var advance func()
 	advance = func() {
 		if d, waits := next(); waits {

@@ -6,8 +6,10 @@ package virtual_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,6 +65,30 @@ func TestWorld_reports_unmet_expectations(t *testing.T) {
 	_, problems := runScenario(t, story)
 	if len(problems) == 0 || !strings.Contains(problems[0], "ClusterVersion: is 4.20.5 Completed, want 4.20.6 Completed") {
 		t.Errorf("got %q", problems)
+	}
+}
+
+// TestWorld_ends_although_an_action_waits_in_vain stops a world in which a script still waits.
+func TestWorld_ends_although_an_action_waits_in_vain(t *testing.T) {
+	t.Parallel()
+	story := load(t, "already-at-version")
+	never := scenario.Statement{For: scenario.Object{Kind: "Node"}, That: "object.metadata.name == 'none'"}
+	story.Rules = []scenario.Rule{{Name: "wait in vain", Times: 1, Do: []scenario.Action{{Until: &never}, {Delete: &scenario.Object{Kind: "Node", Name: "worker-0"}}}}}
+	story.Expect.ClusterVersion.Version = "4.20.6"
+	ended := make(chan []string, 1)
+	go func() {
+		_, problems := runScenario(t, story)
+		ended <- problems
+	}()
+	select {
+	case problems := <-ended:
+		const want = "a rule waits until Node: object.metadata.name == 'none': does not hold"
+		if !slices.Contains(problems, want) {
+			t.Errorf("got %q, want also %q", problems, want)
+		}
+	case <-t.Context().Done():
+	case <-time.After(time.Minute):
+		t.Fatal("the run does not end")
 	}
 }
 
