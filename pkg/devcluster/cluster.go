@@ -255,7 +255,7 @@ func (c *Cluster) startSimulators(ctx context.Context, scheme *runtime.Scheme) e
 	if err != nil {
 		return err
 	}
-	kubelets, err := kubelet.AddToManager(mgr, run)
+	kubelets, err := kubelet.AddToManager(mgr, run, c.Path("logs", "pods"))
 	if err != nil {
 		return err
 	}

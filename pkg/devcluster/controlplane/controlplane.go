@@ -50,8 +50,10 @@ func DefaultControllers() []string {
 		"job-controller",
 		"namespace-controller",
 		"replicaset-controller",
+		"resourcequota-controller",
 		"root-ca-certificate-publisher-controller",
 		"serviceaccount-controller",
+		"ttl-after-finished-controller",
 	}
 }
 

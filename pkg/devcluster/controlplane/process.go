@@ -24,6 +24,7 @@ type Command struct {
 	Args   []string
 	Env    []string    // nil means that of this process
 	Log    string      // the file that stdout and stderr are appended to
+	Dir    string      // working folder; empty means that of this process
 	Root   string      // root folder of the process, relative to which Path is; requires root. Empty means no change of the root folder.
 	OnExit func(error) // called once if the process ends without Stop or Kill; nil means no call
 }
@@ -49,7 +50,7 @@ func StartProcess(command Command) (*Process, error) {
 	}
 	cmd := exec.Command(command.Path, command.Args...) //nolint:gosec,noctx // Stop ends it, in an order that a context cannot express
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = command.Env
+	cmd.Env, cmd.Dir = command.Env, command.Dir
 	cmd.SysProcAttr = attributes()
 	if command.Root != "" {
 		cmd.SysProcAttr.Chroot, cmd.Dir = command.Root, "/"
@@ -100,6 +101,19 @@ func (p *Process) Running() bool {
 	default:
 		return true
 	}
+}
+
+// ExitCode returns the exit code of a process that has exited; 128 plus its number for a signal. It may
+// be called after Exited is closed.
+func (p *Process) ExitCode() int {
+	state := p.command.ProcessState
+	if state == nil {
+		return -1
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
 }
 
 // Err returns how the process ended, with the last lines of its log. It may be called after Exited

@@ -31,6 +31,7 @@ type Kubelets struct {
 	clock   clock.PassiveClock
 	wake    chan event.GenericEvent // nodes to reconcile again
 	options Options
+	local   *localPods // nil means that pods cannot run as local processes
 
 	mu    sync.Mutex
 	nodes map[string]*machine // by the name of the node
@@ -59,6 +60,11 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Run runs the content of a pod that ends by itself; nil means that it succeeds at once.
 	Run Run
+	// LocalDir is the folder for the logs and working folders of pods that run as local processes;
+	// empty means that there are none.
+	LocalDir string
+	// Reader reads the ConfigMaps and Secrets that the environment of local processes refers to.
+	Reader client.Reader
 	// PodRetry is how long a pod waits for a node, or for the kubelet of its node; 0 means 2s.
 	PodRetry time.Duration
 	// StatusInterval is how often an unchanged status is posted; 0 means every 5m.
@@ -76,10 +82,14 @@ func New(options Options) *Kubelets {
 	if options.StatusInterval == 0 {
 		options.StatusInterval = statusInterval
 	}
-	return &Kubelets{
+	k := &Kubelets{
 		clock: options.Clock, options: options, wake: make(chan event.GenericEvent, 1024),
 		nodes: map[string]*machine{}, scheduled: map[types.UID]string{},
 	}
+	if options.LocalDir != "" {
+		k.local = newLocalPods(options.LocalDir, options.Reader)
+	}
+	return k
 }
 
 // Controllers declares the controllers that simulate nodes and pods.
@@ -97,7 +107,12 @@ func (k *Kubelets) Controllers() []manager.Controller {
 // PodController declares the controller that simulates pods, for clusters whose nodes are simulated
 // by something else.
 func (k *Kubelets) PodController() manager.Controller {
+	var channels []manager.Channel
+	if k.local != nil {
+		channels = []manager.Channel{{Events: k.local.wake, Requests: manager.Self}}
+	}
 	return manager.Controller{
+		Channels:                channels,
 		Name:                    "pod-simulator",
 		Reads:                   []manager.Kind{{Object: &corev1.Pod{}, Requests: manager.Self}, {Object: &corev1.Node{}}},
 		Bind:                    k.bind,
@@ -112,14 +127,18 @@ func (k *Kubelets) bind(c manager.Clients) error {
 	return nil
 }
 
-// AddToManager adds the kubelets and their heartbeats to a manager.
-func AddToManager(mgr ctrlmanager.Manager, run Run) (*Kubelets, error) {
-	k := New(Options{Clock: clock.RealClock{}, Run: run})
+// AddToManager adds the kubelets and their heartbeats to a manager. Local processes end with it. The
+// folder is the one for their logs.
+func AddToManager(mgr ctrlmanager.Manager, run Run, localDir string) (*Kubelets, error) {
+	k := New(Options{Clock: clock.RealClock{}, Run: run, LocalDir: localDir, Reader: mgr.GetAPIReader()})
 	if err := stage.Add(mgr, k.Controllers()...); err != nil {
 		return nil, fmt.Errorf("simulating kubelets: %w", err)
 	}
 	if err := mgr.Add(ctrlmanager.RunnableFunc(k.heartbeat)); err != nil {
 		return nil, fmt.Errorf("simulating heartbeats: %w", err)
+	}
+	if err := mgr.Add(ctrlmanager.RunnableFunc(k.local.run)); err != nil {
+		return nil, fmt.Errorf("running local processes: %w", err)
 	}
 	return k, nil
 }

@@ -125,7 +125,7 @@ func (k *Kubelets) start(ctx context.Context, pod *corev1.Pod, now time.Time) (r
 	switch {
 	case err != nil:
 	case b.local:
-		err = fmt.Errorf("annotation %s: local processes run in a dev cluster only, not in virtual time", RunMode)
+		err = k.local.start(ctx, pod)
 	default:
 		err = checkArgumentSizes(pod)
 	}
@@ -172,12 +172,36 @@ func statuses(pod *corev1.Pod, state func(image string) corev1.ContainerState) [
 // startErrorCode is the exit code of a container that cannot be started.
 const startErrorCode = 128
 
+// completeLocal ends a pod whose local processes have ended.
+func (k *Kubelets) completeLocal(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
+	results, ended := k.local.results(pod)
+	if !ended {
+		return reconcile.Result{}, nil // their end wakes the controller
+	}
+	before := pod.DeepCopy()
+	finished := metav1.NewTime(now.Truncate(time.Second))
+	worst := corev1.ContainerStateTerminated{FinishedAt: finished}
+	for _, result := range results {
+		worst.ExitCode = max(worst.ExitCode, result.ExitCode)
+	}
+	end(pod, worst)
+	for i := range pod.Status.ContainerStatuses {
+		terminated := results[i]
+		terminated.StartedAt, terminated.FinishedAt = startedAt(before), finished
+		pod.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &terminated}
+	}
+	return reconcile.Result{}, k.patch(ctx, pod, before)
+}
+
 // complete ends a pod that ends by itself, or restarts its containers if they fail and its restart
 // policy is OnFailure.
 func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
 	b, err := behaviorOf(pod)
 	if err != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || b.neverEnds {
 		return reconcile.Result{}, nil // an annotation that has become invalid changes nothing
+	}
+	if b.local {
+		return k.completeLocal(ctx, pod, now)
 	}
 	if remaining := restartIn(pod, now); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
@@ -256,6 +280,9 @@ func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time
 	if remaining := min(grace, podTerminationDelay) - now.Sub(deleted); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
+	if err := k.local.stop(pod.UID, min(grace, podTerminationDelay)); err != nil {
+		return reconcile.Result{}, err
+	}
 	err := k.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("deleting pod %s: %w", client.ObjectKeyFromObject(pod), err)
@@ -263,8 +290,10 @@ func (k *Kubelets) terminate(ctx context.Context, pod *corev1.Pod, now time.Time
 	return reconcile.Result{}, nil
 }
 
+// patch saves the status. It fails if the cache was behind, so that no pod returns to an earlier state.
 func (k *Kubelets) patch(ctx context.Context, pod, before *corev1.Pod) error {
-	if err := k.client.Status().Patch(ctx, pod, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := k.client.Status().Patch(ctx, pod, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patching the status of pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
 	return nil
