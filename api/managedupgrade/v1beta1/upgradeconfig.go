@@ -255,10 +255,23 @@ type UpgradeConfigStatus struct {
 	// +optional
 	LastScheduledUpgrade *metav1.Time `json:"lastScheduledUpgrade,omitempty"`
 
+	// lastScheduledVersion is the version of the latest upgrade for which an UpgradeJob was created.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	LastScheduledVersion string `json:"lastScheduledVersion,omitempty"`
+
 	// lastSlot is the latest scheduled start that was handled, and its result.
 	//
 	// +optional
 	LastSlot *UpgradeSlot `json:"lastSlot,omitempty"`
+
+	// handledUntil is the time up to which all scheduled starts have been handled. It is absent as
+	// long as none has: starts count from the creation of the UpgradeConfig.
+	//
+	// +optional
+	HandledUntil *metav1.Time `json:"handledUntil,omitempty"`
 
 	// nextPossibleSchedules are the next scheduled starts, with what suspends them.
 	//
@@ -288,12 +301,20 @@ type UpgradeSlot struct {
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 
-	// result is JobCreated, or the CamelCase reason for which no UpgradeJob was created.
+	// result is JobCreated, or the CamelCase reason for which no UpgradeJob was created: Suspended,
+	// NoUpdate, UpdatesUnknown, TooManyJobs, JobRejected, or Missed.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Result string `json:"result,omitempty"`
+
+	// message explains the result.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message,omitempty"`
 
 	// job is the name of the UpgradeJob. It is absent if none was created.
 	//

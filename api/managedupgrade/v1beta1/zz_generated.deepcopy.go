@@ -614,6 +614,10 @@ func (in *UpgradeConfigStatus) DeepCopyInto(out *UpgradeConfigStatus) {
 		*out = new(UpgradeSlot)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.HandledUntil != nil {
+		in, out := &in.HandledUntil, &out.HandledUntil
+		*out = (*in).DeepCopy()
+	}
 	if in.NextPossibleSchedules != nil {
 		in, out := &in.NextPossibleSchedules, &out.NextPossibleSchedules
 		*out = make([]NextPossibleSchedule, len(*in))
