@@ -80,6 +80,11 @@ func metricsPage() (string, error) {
 		return "", err
 	}
 	drainMetrics.SetBlocked("", true)
+	scheduleMetrics, err := metrics.NewSchedules(registry, "")
+	if err != nil {
+		return "", err
+	}
+	scheduleMetrics.SetSchedule(metrics.Schedule{Next: at.Time, LastSlot: at.Time})
 	families, err := registry.Gather()
 	if err != nil {
 		return "", err
