@@ -215,6 +215,9 @@ func (w *World) delete(ctx context.Context, api client.Client, obj client.Object
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != stored.GetUID() {
 		return apierrors.NewConflict(gvr.GroupResource(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *p.UID, stored.GetUID()))
 	}
+	if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != stored.GetResourceVersion() {
+		return apierrors.NewConflict(gvr.GroupResource(), obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s)", *p.ResourceVersion, stored.GetResourceVersion()))
+	}
 	w.propagate(stored, options.PropagationPolicy)
 	pod, ok := stored.(*corev1.Pod)
 	if !ok {
