@@ -36,6 +36,7 @@ func UpgradeSuspensionWindows(namespaces []string) manager.Kind {
 const (
 	maxCachedLabels = 16 << 10
 	maxCachedOwners = 4
+	maxCachedOwner  = 1 << 10
 )
 
 // StripMaintenance drops what no controller reads from the metadata of an object, before the object is
@@ -87,17 +88,20 @@ func cachedLabels(all map[string]string) map[string]string {
 	return some
 }
 
-// cachedOwners returns the owners up to the limit, the controller first.
+// cachedOwners returns the owners up to the limit, the controller first. Owners that are longer than
+// any object's name are dropped: there are none such.
 func cachedOwners(all []metav1.OwnerReference) []metav1.OwnerReference {
-	if len(all) == 0 {
-		return nil
-	}
 	rank := func(owner metav1.OwnerReference) int {
 		if owner.Controller != nil && *owner.Controller {
 			return 0
 		}
 		return 1
 	}
-	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b metav1.OwnerReference) int { return cmp.Compare(rank(a), rank(b)) })
-	return slices.Clone(sorted[:min(len(sorted), maxCachedOwners)])
+	var owners []metav1.OwnerReference
+	for _, owner := range slices.SortedStableFunc(slices.Values(all), func(a, b metav1.OwnerReference) int { return cmp.Compare(rank(a), rank(b)) }) {
+		if len(owners) < maxCachedOwners && len(owner.APIVersion)+len(owner.Kind)+len(owner.Name)+len(owner.UID) <= maxCachedOwner {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
 }
