@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
@@ -48,7 +49,8 @@ const maxCachedBytes = 64 << 10
 
 // TestCachedObjects_are_small writes as much as the API server accepts into every field of the objects
 // of each cached kind: a client that may write such objects must not be able to fill the memory of the
-// operator. The spec and the status of an UpgradeConfig are bounded by its CustomResourceDefinition.
+// operator. The specs and the statuses of our kinds are bounded by their
+// CustomResourceDefinitions.
 func TestCachedObjects_are_small(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds(t, manager.Options{Namespace: "upgrades"}) {
@@ -65,7 +67,8 @@ func TestCachedObjects_are_small(t *testing.T) {
 				object := kind.Object.DeepCopyObject().(client.Object)
 				value := reflect.ValueOf(object).Elem()
 				switch object.(type) {
-				case *v1alpha1.UpgradeConfig, *configv1.ClusterVersion: // there is one ClusterVersion
+				case *v1alpha1.UpgradeConfig, *configv1.ClusterVersion, // there is one ClusterVersion
+					*v1beta1.UpgradeConfig, *v1beta1.UpgradeJob, *v1beta1.UpgradeSuspensionWindow:
 					value = value.FieldByName("ObjectMeta")
 				}
 				surplus.fill(value, 0)
@@ -163,13 +166,17 @@ func (f filler) fill(v reflect.Value, depth int) {
 // TestCachedObjects_keep_what_marks_upgrades fails if a transform drops what an upgrade depends on.
 func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 	t.Parallel()
-	annotations := []string{v1alpha1.HoldAnnotation, nodekeeper.AnnotationDrainFirstSeen}
 	for _, kind := range kinds(t, manager.Options{Namespace: "upgrades"}) {
 		object := kind.Object.DeepCopyObject().(client.Object)
 		if _, unread := object.(*policyv1.PodDisruptionBudget); unread || kind.Transform == nil {
 			continue
 		}
-		object.SetFinalizers([]string{"example.com/a", v1alpha1.Finalizer})
+		finalizer, annotations := v1alpha1.Finalizer, []string{v1alpha1.HoldAnnotation, nodekeeper.AnnotationDrainFirstSeen}
+		switch object.(type) {
+		case *v1beta1.UpgradeConfig, *v1beta1.UpgradeJob, *v1beta1.UpgradeSuspensionWindow:
+			finalizer, annotations = v1beta1.Finalizer, []string{v1beta1.RunNowAnnotation, v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation}
+		}
+		object.SetFinalizers([]string{"example.com/a", finalizer})
 		object.SetAnnotations(map[string]string{"example.com/a": "b"})
 		for _, key := range annotations {
 			object.GetAnnotations()[key] = strings.Repeat("x", 250<<10)
@@ -178,7 +185,7 @@ func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if finalizers := got.(client.Object).GetFinalizers(); !slices.Equal(finalizers, []string{v1alpha1.Finalizer}) {
+		if finalizers := got.(client.Object).GetFinalizers(); !slices.Equal(finalizers, []string{finalizer}) {
 			t.Errorf("%T: got the finalizers %q", object, finalizers)
 		}
 		if keys := slices.Sorted(maps.Keys(got.(client.Object).GetAnnotations())); !slices.Equal(keys, slices.Sorted(slices.Values(annotations))) {

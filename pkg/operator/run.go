@@ -23,7 +23,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -90,6 +92,8 @@ type operator struct {
 	upgraders Upgraders
 	upgrades  *upgradeconfig.Reconciler
 	drains    *nodekeeper.Reconciler
+	schedules *upgradeschedule.Reconciler
+	windows   *suspensionwindow.Reconciler
 	reloader  *manager.Reloader[config.Config]
 	changed   chan event.GenericEvent // holds an event while a change was not observed yet
 	first     config.Config
@@ -112,7 +116,8 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
 	drainMetrics, err := metrics.NewDrains(p.registry, checks.HoldReasons()...)
-	if err := errors.Join(err, p.registry.Register(p.webhook), metrics.RegisterBuildInfo(p.registry, o.Version)); err != nil {
+	scheduleMetrics, scheduleErr := metrics.NewSchedules(p.registry, upgradeschedule.Results()...)
+	if err := errors.Join(err, scheduleErr, p.registry.Register(p.webhook), metrics.RegisterBuildInfo(p.registry, o.Version)); err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
 	p.events = &notify.Events{Clock: clk, OnFailure: p.metrics.IncEventFailures}
@@ -130,6 +135,8 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 		Sources: []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook)},
 		Events:  p.events, Metrics: drainMetrics, // no webhook: a drain has an Event for each pod
 	}
+	p.schedules = &upgradeschedule.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events, Metrics: scheduleMetrics}
+	p.windows = &suspensionwindow.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events}
 	return p, nil
 }
 
@@ -137,7 +144,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 func (p *operator) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: leaderLease,
-		Controllers: []manager.Controller{p.upgrades.Controller(), p.drains.Controller()},
+		Controllers: []manager.Controller{p.upgrades.Controller(), p.drains.Controller(), p.schedules.Controller(), p.windows.Controller()},
 		AddToScheme: []func(*runtime.Scheme) error{machinev1beta1.Install}, // read and written live by steps
 		Bind:        p.bind,
 		Metrics:     p.registry,

@@ -1,0 +1,249 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suspensionwindow shows in the status of UpgradeSuspensionWindows which UpgradeConfigs and
+// UpgradeJobs they select. It suspends nothing: packages upgradeschedule and steps/maintenance do,
+// by maintenance.SuspendedBy.
+package suspensionwindow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The reasons for which a window is not accepted.
+const (
+	reasonInvalidTime     = "InvalidTime"
+	reasonInvalidSelector = "InvalidSelector"
+)
+
+const (
+	// maxMatching is the number of names that the status lists.
+	maxMatching = 256
+	// maxMessage bounds the message of a condition, in bytes.
+	maxMessage = 1000
+	// retryDelay is the time until the next pass after the cache turned out to be behind.
+	retryDelay = time.Second
+)
+
+// EventPublisher publishes Events.
+type EventPublisher interface {
+	// Publish publishes a notification about the object, unless one with its ID was published.
+	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
+	// Reset forgets the IDs that were published about an object.
+	Reset(uid string)
+}
+
+// Reconciler keeps the status of UpgradeSuspensionWindows.
+type Reconciler struct {
+	// Clock provides the time.
+	Clock clock.PassiveClock
+	// WatchNamespaces lists the namespaces whose windows are reconciled; empty means all.
+	WatchNamespaces []string
+	// Events publishes that a window is invalid.
+	Events EventPublisher
+
+	client client.Client
+	uids   map[client.ObjectKey]string
+}
+
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradesuspensionwindows,namespace=managed-upgrade-operator,verbs=list;watch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradesuspensionwindows/status,namespace=managed-upgrade-operator,verbs=patch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs;upgradejobs,namespace=managed-upgrade-operator,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
+
+// Controller declares the controller.
+func (r *Reconciler) Controller() manager.Controller {
+	windows, configs, jobs := facts.UpgradeSuspensionWindows(r.WatchNamespaces), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeJobs(r.WatchNamespaces)
+	windows.Requests, configs.Requests, jobs.Requests = manager.Self, r.namespaceRequests, r.namespaceRequests
+	configs.Predicates, jobs.Predicates = []predicate.Predicate{labelsChanged{}}, []predicate.Predicate{labelsChanged{}}
+	return manager.Controller{
+		Name:        "suspensionwindow",
+		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme},
+		Reads:       []manager.Kind{windows, configs, jobs},
+		Bind: func(clients manager.Clients) error {
+			r.client, r.uids = clients.Client, map[client.ObjectKey]string{}
+			return nil
+		},
+		Reconciler: r,
+	}
+}
+
+// labelsChanged passes the updates that change labels. Nothing else that a window selects by can
+// change.
+type labelsChanged struct{ predicate.Funcs }
+
+// Update compares two states of an object.
+func (labelsChanged) Update(e event.UpdateEvent) bool {
+	return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+}
+
+// namespaceRequests requests a reconcile of all windows in the namespace of an object.
+func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) []reconcile.Request {
+	var windows v1beta1.UpgradeSuspensionWindowList
+	if err := r.client.List(ctx, &windows, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the UpgradeSuspensionWindows that a change concerns")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(windows.Items))
+	for i := range windows.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&windows.Items[i])
+	}
+	return requests
+}
+
+// Reconcile makes one pass over one window.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	window := &v1beta1.UpgradeSuspensionWindow{}
+	err := r.client.Get(ctx, req.NamespacedName, window)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("getting UpgradeSuspensionWindow %s: %w", req, err)
+	}
+	if uid := r.uids[req.NamespacedName]; uid != "" && uid != string(window.UID) {
+		r.Events.Reset(uid)
+		delete(r.uids, req.NamespacedName)
+	}
+	if err != nil || window.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	r.uids[req.NamespacedName] = string(window.UID)
+	status, err := r.observe(ctx, window)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if equality.Semantic.DeepEqual(window.Status, *status) {
+		return reconcile.Result{}, nil
+	}
+	updated := window.DeepCopy()
+	updated.Status = *status
+	err = r.client.Status().Patch(ctx, updated, client.MergeFromWithOptions(window, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: retryDelay}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the status of UpgradeSuspensionWindow %s: %w", req, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// observe returns the status, and publishes an Event if the window is invalid.
+func (r *Reconciler) observe(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow) (*v1beta1.UpgradeSuspensionWindowStatus, error) {
+	status := window.Status.DeepCopy()
+	status.ObservedGeneration = window.Generation
+	accepted := metav1.Condition{
+		Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "the times and the selectors are valid",
+		ObservedGeneration: window.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now().Truncate(time.Second)),
+	}
+	if reason, problem := validate(window); reason != "" {
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, reason, text.Truncate(problem, maxMessage)
+		if err := r.publish(ctx, window, reason, problem); err != nil {
+			return nil, err
+		}
+	}
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type != v1beta1.ConditionAccepted })
+	meta.SetStatusCondition(&status.Conditions, accepted)
+	var err error
+	if status.MatchingConfigs, err = r.matchingConfigs(ctx, window); err != nil {
+		return nil, err
+	}
+	status.MatchingJobs, err = r.matchingJobs(ctx, window)
+	return status, err
+}
+
+// validate returns the reason and the message of a window that is invalid; empty means that it is
+// valid.
+func validate(window *v1beta1.UpgradeSuspensionWindow) (reason, message string) {
+	if _, _, err := maintenance.WindowTimes(window); err != nil {
+		return reasonInvalidTime, err.Error() + "; the window suspends nothing"
+	}
+	if selector := window.Spec.ConfigSelector; selector != nil {
+		if _, err := maintenance.Selector(selector); err != nil {
+			return reasonInvalidSelector, fmt.Sprintf("spec.configSelector: %v; until it is corrected, the window suspends all UpgradeConfigs", err)
+		}
+	}
+	if selector := window.Spec.JobSelector; selector != nil {
+		if _, err := maintenance.Selector(selector); err != nil {
+			return reasonInvalidSelector, fmt.Sprintf("spec.jobSelector: %v; until it is corrected, the window suspends all UpgradeJobs", err)
+		}
+	}
+	return "", ""
+}
+
+func (r *Reconciler) publish(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow, reason, message string) error {
+	ref := corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeSuspensionWindow",
+		Namespace: window.Namespace, Name: window.Name, UID: window.UID,
+	}
+	id := engine.NotificationID(string(window.UID), strconv.FormatInt(window.Generation, 10), reason, "")
+	err := r.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
+		return nil
+	}
+	return err
+}
+
+// matchingConfigs returns the names of the UpgradeConfigs that a window selects.
+func (r *Reconciler) matchingConfigs(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow) ([]string, error) {
+	var configs v1beta1.UpgradeConfigList
+	if err := r.client.List(ctx, &configs, client.InNamespace(window.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the UpgradeConfigs: %w", err)
+	}
+	var names []string
+	for i := range configs.Items {
+		if maintenance.Selects(window, configs.Items[i].Labels, maintenance.SelectedConfigs) {
+			names = append(names, configs.Items[i].Name)
+		}
+	}
+	return bounded(names), nil
+}
+
+// matchingJobs returns the names of the UpgradeJobs that a window selects and that start in it.
+func (r *Reconciler) matchingJobs(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow) ([]string, error) {
+	var jobs v1beta1.UpgradeJobList
+	if err := r.client.List(ctx, &jobs, client.InNamespace(window.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
+	}
+	one := []v1beta1.UpgradeSuspensionWindow{*window}
+	var names []string
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		start, err := maintenance.Time(job.Spec.StartAfter)
+		if err != nil {
+			continue // its own status reports it
+		}
+		if _, suspended := maintenance.SuspendedBy(one, job.Labels, start, maintenance.SelectedJobs); suspended {
+			names = append(names, job.Name)
+		}
+	}
+	return bounded(names), nil
+}
+
+// bounded returns the first names.
+func bounded(names []string) []string {
+	slices.Sort(names)
+	return names[:min(len(names), maxMatching)]
+}

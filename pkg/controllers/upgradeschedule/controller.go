@@ -1,0 +1,175 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+)
+
+// maxRequeue bounds the time until the next pass: clocks are set, and machines are suspended.
+const maxRequeue = 10 * time.Minute
+
+// retryDelay is the time until the next pass after the cache turned out to be behind.
+const retryDelay = time.Second
+
+// kindName is the kind of the objects that are reconciled.
+var kindName = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "UpgradeConfig"}
+
+// EventPublisher publishes Events.
+type EventPublisher interface {
+	// Publish publishes a notification about the object, unless one with its ID was published.
+	Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error
+	// Reset forgets the IDs that were published about an object.
+	Reset(uid string)
+}
+
+// Reconciler creates the UpgradeJobs of UpgradeConfigs.
+type Reconciler struct {
+	// Clock provides the time.
+	Clock clock.PassiveClock
+	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled; empty means all.
+	WatchNamespaces []string
+	// Events publishes what happens to slots, Metrics counts it.
+	Events  EventPublisher
+	Metrics *metrics.Schedules
+
+	client client.Client
+	live   client.Reader
+	writes map[client.ObjectKey]write
+	uids   map[client.ObjectKey]string
+}
+
+// write is a write that the cache may not hold yet.
+type write struct {
+	replaced string // the resource version that was replaced
+	until    time.Time
+}
+
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list;watch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs/status,namespace=managed-upgrade-operator,verbs=patch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradesuspensionwindows,namespace=managed-upgrade-operator,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
+
+// Controller declares the controller.
+func (r *Reconciler) Controller() manager.Controller {
+	configs, jobs, windows := facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeJobs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces)
+	configs.Requests, jobs.Requests, windows.Requests = manager.Self, ownerRequests, r.namespaceRequests
+	reads := []manager.Kind{configs, jobs, windows}
+	for _, kind := range facts.Watches() {
+		if _, ok := kind.Object.(*configv1.ClusterVersion); ok {
+			kind.Requests = r.allRequests
+			reads = append(reads, kind)
+		}
+	}
+	return manager.Controller{
+		Name:        "upgradeschedule",
+		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, configv1.Install, corev1.AddToScheme},
+		Reads:       reads,
+		Bind: func(clients manager.Clients) error {
+			r.client, r.live = clients.Client, clients.Live
+			r.writes, r.uids = map[client.ObjectKey]write{}, map[client.ObjectKey]string{}
+			return nil
+		},
+		Reconciler: r,
+	}
+}
+
+// ownerRequests requests a reconcile of the UpgradeConfig that controls an UpgradeJob.
+func ownerRequests(_ context.Context, job client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(job)
+	if owner == nil || owner.Kind != kindName.Kind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: job.GetNamespace(), Name: owner.Name}}}
+}
+
+// namespaceRequests requests a reconcile of all UpgradeConfigs in the namespace of an object.
+func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.requests(ctx, client.InNamespace(obj.GetNamespace()))
+}
+
+// allRequests requests a reconcile of all UpgradeConfigs.
+func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requests(ctx)
+}
+
+func (r *Reconciler) requests(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	var configs v1beta1.UpgradeConfigList
+	if err := r.client.List(ctx, &configs, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the UpgradeConfigs that a change concerns")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(configs.Items))
+	for i := range configs.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&configs.Items[i])
+	}
+	return requests
+}
+
+// errBehind means that the cache is behind the API server.
+var errBehind = errors.New("the cache is behind the API server")
+
+// Reconcile makes one pass over one UpgradeConfig: it handles at most one slot.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cfg := &v1beta1.UpgradeConfig{}
+	err := r.client.Get(ctx, req.NamespacedName, cfg)
+	if apierrors.IsNotFound(err) {
+		r.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("getting UpgradeConfig %s: %w", req, err)
+	}
+	now := r.Clock.Now()
+	if last := r.writes[req.NamespacedName]; last.replaced == cfg.ResourceVersion && now.Before(last.until) {
+		return reconcile.Result{RequeueAfter: retryDelay}, nil // the watch usually comes first
+	}
+	if uid := string(cfg.UID); r.uids[req.NamespacedName] != uid {
+		r.forget(req.NamespacedName) // another object with the same name
+		r.uids[req.NamespacedName] = uid
+	}
+	if cfg.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	s, err := r.newScope(ctx, cfg, now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	err = s.reconcile(ctx)
+	if errors.Is(err, errBehind) || apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: retryDelay}, nil
+	}
+	return reconcile.Result{RequeueAfter: s.requeue()}, err
+}
+
+// forget drops what is kept about an object, its series included.
+func (r *Reconciler) forget(key client.ObjectKey) {
+	r.Metrics.DeleteSchedule(kindName, key.Namespace, key.Name)
+	if uid := r.uids[key]; uid != "" {
+		r.Events.Reset(uid)
+	}
+	delete(r.writes, key)
+	delete(r.uids, key)
+}

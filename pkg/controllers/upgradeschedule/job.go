@@ -1,0 +1,162 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+)
+
+// ownPrefix is that of our labels and annotations, which a template cannot set.
+const ownPrefix = "managedupgrade.appuio.io/"
+
+// maxName is the length of the longest name of an object.
+const maxName = 253
+
+// nameAttempts is how many names are tried: others may have created UpgradeJobs with the first ones.
+const nameAttempts = 3
+
+// request is an UpgradeJob that must exist.
+type request struct {
+	slot    string // the value of the slot's label
+	start   time.Time
+	release clusterstate.Release // zero means that only hooks run
+	name    string               // the text whose hash ends the name
+}
+
+// ensureJob returns the UpgradeJob of a slot, and creates it if there is none. It returns errBehind
+// if the UpgradeConfig is not as it is cached.
+func (s *scope) ensureJob(ctx context.Context, req request) (*v1beta1.UpgradeJob, error) {
+	var live v1beta1.UpgradeConfig
+	err := s.live.Get(ctx, client.ObjectKeyFromObject(s.cfg), &live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, errBehind
+	case err != nil:
+		return nil, fmt.Errorf("getting UpgradeConfig %s from the API server: %w", s.cfg.Name, err)
+	case live.UID != s.cfg.UID || live.ResourceVersion != s.cfg.ResourceVersion:
+		return nil, errBehind
+	}
+	var jobs v1beta1.UpgradeJobList
+	labels := client.MatchingLabels{v1beta1.ConfigLabel: string(s.cfg.UID), v1beta1.SlotLabel: req.slot}
+	if err := s.live.List(ctx, &jobs, client.InNamespace(s.cfg.Namespace), labels); err != nil {
+		return nil, fmt.Errorf("listing the UpgradeJobs of slot %s: %w", req.slot, err)
+	}
+	for i := range jobs.Items {
+		if maintenance.OwnerUID(&jobs.Items[i]) == string(s.cfg.UID) {
+			return &jobs.Items[i], nil
+		}
+	}
+	return s.createJob(ctx, req)
+}
+
+func (s *scope) createJob(ctx context.Context, req request) (*v1beta1.UpgradeJob, error) {
+	for i := range nameAttempts {
+		job := s.newJob(req)
+		hashed := req.name
+		if i > 0 {
+			hashed = fmt.Sprintf("%s/%d", hashed, i)
+		}
+		job.Name = jobName(s.cfg.Name, req.start, hashed)
+		err := s.client.Create(ctx, job)
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("creating UpgradeJob %s: %w", job.Name, err)
+		}
+		return job, nil
+	}
+	return nil, fmt.Errorf("creating the UpgradeJob of slot %s: others have created UpgradeJobs with its names", req.slot)
+}
+
+// newJob returns the UpgradeJob of a slot, without a name.
+func (s *scope) newJob(req request) *v1beta1.UpgradeJob {
+	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.cfg.Namespace,
+		Labels:    map[string]string{},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: kindName.Kind, Name: s.cfg.Name, UID: s.cfg.UID, Controller: new(true),
+		}},
+	}}
+	if template := s.cfg.Spec.JobTemplate.Metadata; template != nil {
+		ours := func(key, _ string) bool { return strings.HasPrefix(key, ownPrefix) }
+		maps.Copy(job.Labels, template.Labels)
+		maps.DeleteFunc(job.Labels, ours)
+		job.Annotations = maps.Clone(template.Annotations)
+		maps.DeleteFunc(job.Annotations, ours)
+	}
+	job.Labels[v1beta1.ConfigLabel], job.Labels[v1beta1.SlotLabel] = string(s.cfg.UID), req.slot
+	job.Spec = v1beta1.UpgradeJobSpec{
+		StartAfter:     maintenance.Timestamp(req.start),
+		StartBefore:    maintenance.Timestamp(req.start.Add(s.delay)),
+		DesiredVersion: v1beta1.DesiredVersion{Version: req.release.Version},
+		Config:         *s.cfg.Spec.JobTemplate.Spec.Config.DeepCopy(),
+	}
+	if digestPattern.MatchString(req.release.Image) {
+		job.Spec.DesiredVersion.Image = req.release.Image
+	}
+	return job
+}
+
+// digestPattern matches the images that spec.desiredVersion.image accepts. A release that is
+// offered with another one is identified by its version.
+var digestPattern = regexp.MustCompile(`^[^@ ]+@sha256:[0-9a-f]+$`)
+
+// jobName returns the name of an UpgradeJob: the names of one UpgradeConfig sort by their starts.
+func jobName(config string, start time.Time, hashed string) string {
+	sum := sha256.Sum256([]byte(hashed))
+	end := fmt.Sprintf("-%d-%s", start.Unix(), hex.EncodeToString(sum[:])[:7])
+	return strings.TrimRight(config[:min(len(config), maxName-len(end))], "-.") + end
+}
+
+// labelValue returns a version as the value of a label, or a hash of it if it is not valid as one.
+func labelValue(version string) string {
+	const maxVersion = validation.LabelValueMaxLength - len(v1beta1.SlotVersionPrefix)
+	if len(version) <= maxVersion && len(validation.IsValidLabelValue(version)) == 0 {
+		return version
+	}
+	sum := sha256.Sum256([]byte(version))
+	return hex.EncodeToString(sum[:8])
+}
+
+// describeJob describes an UpgradeJob that was created.
+func describeJob(job *v1beta1.UpgradeJob) string {
+	does := "runs its hooks without an upgrade, since no update is available,"
+	if version := job.Spec.DesiredVersion.Version; version != "" {
+		does = "upgrades the cluster to " + version + ","
+	}
+	return fmt.Sprintf("UpgradeJob %s %s between %s and %s", job.Name, does, job.Spec.StartAfter, job.Spec.StartBefore)
+}
+
+// rejected reports whether the API server rejected a request and would do so again.
+func rejected(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= 400 && code < 500
+	}
+}

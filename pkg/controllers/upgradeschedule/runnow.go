@@ -1,0 +1,70 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+)
+
+// handleRunNow answers a request to run an upgrade now. It reports whether there was one that was
+// not answered yet.
+func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
+	token := maintenance.RequestToken(s.cfg, v1beta1.RunNowAnnotation)
+	answered := v1beta1.RunNowStatus{}
+	if s.cfg.Status.RunNow != nil {
+		answered = *s.cfg.Status.RunNow
+	}
+	if token == "" || token == answered.Token {
+		return false, nil
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", answered.Token, answered.Job, token)) // the same token may be requested again later
+	id := v1beta1.SlotRunNowPrefix + hex.EncodeToString(sum[:8])
+	answer := &v1beta1.RunNowStatus{Token: token}
+	if refusal := s.refuseRunNow(); refusal != "" {
+		s.status.RunNow = answer
+		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the requested upgrade does not run: "+refusal+"; to request it again, set annotation "+v1beta1.RunNowAnnotation+" to another value")
+	}
+	job, err := s.ensureJob(ctx, request{slot: id, start: s.now.Truncate(time.Second), release: s.newest.Release, name: string(s.cfg.UID) + id})
+	if rejected(err) {
+		s.status.RunNow = answer
+		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the API server rejects the UpgradeJob: "+err.Error())
+	}
+	if err != nil {
+		return true, err
+	}
+	answer.Job = job.Name
+	s.status.RunNow = answer
+	s.scheduled(job)
+	return true, s.publish(ctx, id, corev1.EventTypeNormal, "JobCreated", describeJob(job))
+}
+
+// refuseRunNow returns why no upgrade can run now; empty means that one can.
+func (s *scope) refuseRunNow() string {
+	if s.problem.reason != "" {
+		return s.problem.message
+	}
+	if by, suspended := s.window(s.now); suspended {
+		return "suspended by " + by.String()
+	}
+	switch {
+	case s.pendingJobs() >= maxPending:
+		return fmt.Sprintf("%d UpgradeJobs have not ended", maxPending)
+	case s.newest.Release.Version != "":
+		return ""
+	case s.unknown != "":
+		return "the available updates are not known: " + s.unknown
+	case s.cfg.Spec.WhenNoUpdate != v1beta1.NoUpdateRunHooks:
+		return s.noUpdate()
+	}
+	return ""
+}

@@ -1,0 +1,171 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
+)
+
+// The reasons for which an UpgradeConfig is not accepted.
+const (
+	reasonInvalidSchedule = "InvalidSchedule"
+	reasonNeverRuns       = "NeverRuns"
+	reasonInvalidTemplate = "InvalidTemplate"
+)
+
+// condition is the reason and the message of a condition; the zero value is none.
+type condition struct{ reason, message string }
+
+// scope is one pass over one UpgradeConfig.
+type scope struct {
+	*Reconciler
+	cfg    *v1beta1.UpgradeConfig      // as it is cached
+	status v1beta1.UpgradeConfigStatus // as this pass publishes it
+	now    time.Time
+
+	cron       schedule.Schedule // selects no start without a cron expression
+	pin, delay time.Duration
+	problem    condition // why the spec is not accepted; zero means that it is
+
+	windows   []v1beta1.UpgradeSuspensionWindow // those that select the UpgradeConfig or its UpgradeJobs
+	jobLabels map[string]string                 // of its UpgradeJobs
+	jobs      []v1beta1.UpgradeJob              // its UpgradeJobs, as they are cached
+	newest    clusterstate.Newest
+	unknown   string // why the available updates are not known; empty means that they are
+
+	waiting condition // what the slot that is due waits for; zero means nothing
+	handled outcome   // what this pass has handled; zero means nothing
+	wake    time.Time // when the next pass has something to do; zero means never
+}
+
+// outcome is what slots have led to.
+type outcome struct {
+	result string
+	slots  int
+}
+
+// newScope reads everything from the cache.
+func (r *Reconciler) newScope(ctx context.Context, cfg *v1beta1.UpgradeConfig, now time.Time) (*scope, error) {
+	s := &scope{Reconciler: r, cfg: cfg, status: *cfg.Status.DeepCopy(), now: now}
+	s.validate()
+	s.jobLabels = map[string]string{}
+	if template := cfg.Spec.JobTemplate.Metadata; template != nil {
+		maps.Copy(s.jobLabels, template.Labels)
+	}
+	s.jobLabels[v1beta1.ConfigLabel] = string(cfg.UID)
+	version, err := clusterstate.GetClusterVersion(ctx, r.client)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.unknown = "there is no ClusterVersion"
+	case err != nil:
+		return nil, err
+	default:
+		s.newest, s.unknown = version.NewestUpdate(cfg.Spec.UpdatePolicy == v1beta1.UpdatePolicyPatchOnly), version.UpdatesUnknown()
+	}
+	if err := s.listWindows(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.listJobs(ctx)
+}
+
+// listWindows lists the windows that may suspend a start of this UpgradeConfig.
+func (s *scope) listWindows(ctx context.Context) error {
+	var windows v1beta1.UpgradeSuspensionWindowList
+	if err := s.client.List(ctx, &windows, client.InNamespace(s.cfg.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the UpgradeSuspensionWindows: %w", err)
+	}
+	for i := range windows.Items {
+		window := &windows.Items[i]
+		if maintenance.Selects(window, s.cfg.Labels, maintenance.SelectedConfigs) || maintenance.Selects(window, s.jobLabels, maintenance.SelectedJobs) {
+			s.windows = append(s.windows, *window)
+		}
+	}
+	return nil
+}
+
+// listJobs lists the UpgradeJobs that this UpgradeConfig created.
+func (s *scope) listJobs(ctx context.Context) error {
+	var jobs v1beta1.UpgradeJobList
+	own := client.MatchingLabels{v1beta1.ConfigLabel: string(s.cfg.UID)}
+	if err := s.client.List(ctx, &jobs, client.InNamespace(s.cfg.Namespace), own, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the UpgradeJobs: %w", err)
+	}
+	for i := range jobs.Items {
+		if maintenance.OwnerUID(&jobs.Items[i]) == string(s.cfg.UID) {
+			s.jobs = append(s.jobs, jobs.Items[i])
+		}
+	}
+	return nil
+}
+
+// validate finds what the schema cannot.
+func (s *scope) validate() {
+	spec := &s.cfg.Spec
+	var cronErr, pinErr, delayErr error
+	s.cron, cronErr = maintenance.Schedule(&spec.Schedule)
+	if spec.PinVersionWindow != nil {
+		s.pin, pinErr = maintenance.Duration(*spec.PinVersionWindow)
+	}
+	s.delay, delayErr = maintenance.Duration(spec.MaxUpgradeStartDelay)
+	if delayErr == nil && s.delay <= 0 {
+		s.delay = time.Hour
+	}
+	if err := errors.Join(cronErr, pinErr, delayErr); err != nil {
+		s.problem = condition{reason: reasonInvalidSchedule, message: err.Error()}
+		return
+	}
+	if _, runs := s.cron.Next(s.now); !runs && spec.Schedule.Cron != "" {
+		s.problem = condition{
+			reason:  reasonNeverRuns,
+			message: fmt.Sprintf("cron %q with isoWeek %q selects no day within 41 years: no year has such a day in such a week", spec.Schedule.Cron, isoWeek(spec)),
+		}
+		return
+	}
+	if template := spec.JobTemplate.Metadata; template != nil {
+		path := field.NewPath("spec", "jobTemplate", "metadata")
+		errs := metav1validation.ValidateLabels(template.Labels, path.Child("labels"))
+		errs = append(errs, validation.ValidateAnnotations(template.Annotations, path.Child("annotations"))...)
+		if len(errs) > 0 {
+			s.problem = condition{reason: reasonInvalidTemplate, message: errs.ToAggregate().Error()}
+		}
+	}
+}
+
+func isoWeek(spec *v1beta1.UpgradeConfigSpec) string {
+	if spec.Schedule.ISOWeek == nil {
+		return ""
+	}
+	return *spec.Schedule.ISOWeek
+}
+
+// wakeAt requests a pass at a time.
+func (s *scope) wakeAt(at time.Time) {
+	if at.After(s.now) {
+		s.wake = engine.Earliest(s.wake, at)
+	}
+}
+
+// requeue returns the time until the next pass.
+func (s *scope) requeue() time.Duration {
+	if s.wake.IsZero() {
+		return maxRequeue
+	}
+	return min(s.wake.Sub(s.now), maxRequeue)
+}

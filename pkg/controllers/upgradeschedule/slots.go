@@ -1,0 +1,374 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The results of slots.
+const (
+	// ResultJobCreated is that of a slot that has an UpgradeJob.
+	ResultJobCreated = "JobCreated"
+	// ResultSuspended is that of a slot that schedule.suspend or a window suspended.
+	ResultSuspended = maintenance.ReasonSuspended
+	// ResultNoUpdate is that of a slot for which no update was available.
+	ResultNoUpdate = "NoUpdate"
+	// ResultUpdatesUnknown is that of a slot until whose end the available updates were not known.
+	ResultUpdatesUnknown = "UpdatesUnknown"
+	// ResultTooManyJobs is that of a slot until whose end too many UpgradeJobs had not ended.
+	ResultTooManyJobs = "TooManyJobs"
+	// ResultJobRejected is that of a slot until whose end the API server rejected the UpgradeJob.
+	ResultJobRejected = "JobRejected"
+	// ResultMissed is that of a slot that was over when the operator came to it.
+	ResultMissed = "Missed"
+)
+
+// Results returns all results of slots.
+func Results() []string {
+	return []string{ResultJobCreated, ResultSuspended, ResultNoUpdate, ResultUpdatesUnknown, ResultTooManyJobs, ResultJobRejected, ResultMissed}
+}
+
+const (
+	// maxPending bounds the UpgradeJobs of one UpgradeConfig that have not ended: a long
+	// pinVersionWindow and a short rhythm would create any number of them.
+	maxPending = 16
+	// maxPassed bounds the slots that are counted when they are passed over.
+	maxPassed = 1000
+)
+
+// usesCron reports whether the cron expression, and not a new version alone, decides about starts.
+func (s *scope) usesCron() bool { return s.cfg.Spec.Schedule.Cron != "" }
+
+// onUpdate reports whether a version that becomes available starts an upgrade.
+func (s *scope) onUpdate() bool {
+	return s.cfg.Spec.Schedule.Rhythm == v1beta1.RhythmUpdateAvailable
+}
+
+// next returns the first scheduled start after base. With the rhythm UpdateAvailable there is none
+// without a pending update, and without cron there is exactly one, whatever base is.
+func (s *scope) next(base time.Time) (time.Time, bool) {
+	if !s.onUpdate() {
+		return s.cron.Next(base)
+	}
+	pending := s.status.PendingUpdate
+	if pending == nil || pending.Since == nil {
+		return time.Time{}, false
+	}
+	if s.usesCron() {
+		if since := pending.Since.Time; since.After(base) {
+			base = since
+		}
+		return s.cron.Next(base)
+	}
+	return s.afterWindows(pending.Since.Add(s.pin)), true
+}
+
+// afterWindows returns the first time from start on that no window contains.
+func (s *scope) afterWindows(start time.Time) time.Time {
+	for range len(s.windows) {
+		by, suspended := s.window(start)
+		if !suspended {
+			break
+		}
+		start = by.End.Add(time.Second - time.Nanosecond).Truncate(time.Second) // spec.startAfter has no fractions
+	}
+	return start
+}
+
+// window returns the window that suspends a start.
+func (s *scope) window(start time.Time) (maintenance.Suspension, bool) {
+	if by, suspended := maintenance.SuspendedBy(s.windows, s.cfg.Labels, start, maintenance.SelectedConfigs); suspended {
+		return by, true
+	}
+	return maintenance.SuspendedBy(s.windows, s.jobLabels, start, maintenance.SelectedJobs)
+}
+
+// suspendedBy returns what suspends a start; empty means that nothing does.
+func (s *scope) suspendedBy(start time.Time) string {
+	if maintenance.IsSuspended(s.cfg) {
+		return maintenance.SuspendField
+	}
+	if by, suspended := s.window(start); suspended {
+		return by.String()
+	}
+	return ""
+}
+
+// handledUntil returns the time up to which all starts have been handled: at first the creation of
+// the UpgradeConfig. If the status was lost, it is just before the latest start that has an
+// UpgradeJob, so that this slot is handled again and finds it.
+func (s *scope) handledUntil() time.Time {
+	if s.status.HandledUntil != nil {
+		return s.status.HandledUntil.Time
+	}
+	until := s.cfg.CreationTimestamp.Time
+	if s.cfg.Status.ObservedGeneration != 0 {
+		return until
+	}
+	for i := range s.jobs {
+		job := &s.jobs[i]
+		start, err := maintenance.Time(job.Spec.StartAfter)
+		if err == nil && start.After(until) && !strings.HasPrefix(job.Labels[v1beta1.SlotLabel], v1beta1.SlotRunNowPrefix) {
+			until = start.Add(-time.Second)
+		}
+	}
+	return until
+}
+
+// observeSchedule compares the schedule with the starts that were published. If it has changed,
+// only later starts count, and of those that are due the ones that were published before.
+func (s *scope) observeSchedule() {
+	published := s.cfg.Status.NextPossibleSchedules
+	if !s.usesCron() || s.cfg.Status.ObservedGeneration == 0 || s.onUpdate() && len(published) == 0 || s.selectsAll(published) {
+		return
+	}
+	from, handled := s.now.Truncate(time.Second), s.handledUntil()
+	for _, p := range published {
+		if p.Time.After(handled) && !p.Time.After(s.now) && s.now.Before(p.Time.Add(s.delay)) && s.selects(p.Time.Time) {
+			from = p.Time.Add(-time.Second)
+			break
+		}
+	}
+	s.status.HandledUntil = new(metav1.NewTime(from))
+}
+
+// selectsAll reports whether the schedule selects these starts, and none between them.
+func (s *scope) selectsAll(published []v1beta1.NextPossibleSchedule) bool {
+	for i, p := range published {
+		base := p.Time.Add(-time.Nanosecond)
+		if i > 0 {
+			base = published[i-1].Time.Time
+		}
+		if next, found := s.cron.Next(base); !found || !next.Equal(p.Time.Time) {
+			return false
+		}
+	}
+	return len(published) > 0
+}
+
+func (s *scope) selects(start time.Time) bool {
+	next, found := s.cron.Next(start.Add(-time.Nanosecond))
+	return found && next.Equal(start)
+}
+
+// observeUpdates records the update for which the rhythm UpdateAvailable creates the next
+// UpgradeJob. It reports whether the record has changed: it is saved before it is acted on.
+func (s *scope) observeUpdates() bool {
+	if !s.onUpdate() {
+		s.status.PendingUpdate = nil
+		return false
+	}
+	best, pending := s.newest.Release.Version, s.status.PendingUpdate
+	switch {
+	case best == "" && s.unknown != "":
+		return false // the update service may only be unreachable
+	case best == "" || best == s.status.LastScheduledVersion || clusterstate.IsLater(s.status.LastScheduledVersion, best):
+		s.status.PendingUpdate = nil
+	case pending == nil || pending.Since == nil || pending.Version != best || s.isOver():
+		s.status.PendingUpdate = &v1beta1.PendingUpdate{Version: best, Since: new(metav1.NewTime(s.now.Truncate(time.Second)))}
+		return true
+	}
+	return false
+}
+
+// isOver reports whether the start that a pending update has without cron is too long ago, for
+// example after an outage: then it counts as observed now.
+func (s *scope) isOver() bool {
+	if s.usesCron() || maintenance.IsSuspended(s.cfg) {
+		return false
+	}
+	start, found := s.next(time.Time{})
+	return found && !s.now.Before(start.Add(s.delay))
+}
+
+// handleSlots handles the next slot if it is due, or passes over those that are over.
+func (s *scope) handleSlots(ctx context.Context) error {
+	base := s.handledUntil()
+	slot, found := s.next(base)
+	if found && !s.now.Before(slot.Add(s.delay)) && s.usesCron() {
+		return s.passOver(ctx, slot)
+	}
+	switch {
+	case !found:
+		return nil
+	case s.now.Before(slot.Add(-s.pin)):
+		s.wakeAt(slot.Add(-s.pin))
+		return nil
+	}
+	if by := s.suspendedBy(slot); by != "" {
+		return s.suspend(ctx, slot, by)
+	}
+	s.wakeAt(slot.Add(s.delay))
+	return s.serve(ctx, slot)
+}
+
+// suspend passes over a slot that is suspended, once it has begun: until then the suspension may
+// end. Without cron, a version waits for the end of the suspension.
+func (s *scope) suspend(ctx context.Context, slot time.Time, by string) error {
+	if s.now.Before(slot) || !s.usesCron() {
+		s.wakeAt(slot)
+		return nil
+	}
+	message := "suspended by " + by
+	s.finish(slot, ResultSuspended, message, "")
+	return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSuspended", fmt.Sprintf("no UpgradeJob starts at %s: %s", format(slot), message))
+}
+
+// passed are slots that are over.
+type passed struct {
+	last, lastMissed  time.Time
+	missed, suspended int
+	suspendedBy       string // of the last one that was suspended
+	more              bool   // whether there were more than were counted
+}
+
+// passOver passes over all slots that are over, from the first one on. Those that were suspended
+// are not missed.
+func (s *scope) passOver(ctx context.Context, first time.Time) error {
+	over := s.collectPassed(first)
+	if over.missed == 0 {
+		message := "suspended by " + over.suspendedBy
+		s.finish(over.last, ResultSuspended, message, "")
+		s.handled.slots = over.suspended
+		return s.publish(ctx, slotID(over.last), corev1.EventTypeNormal, "SlotSuspended",
+			fmt.Sprintf("no UpgradeJob starts at %s: %s; scheduled starts from %s on that were suspended: %d", format(over.last), message, format(first), over.suspended))
+	}
+	result, message := ResultMissed, "the operator did not handle it before it was over"
+	if c := s.waitedFor(); over.missed == 1 && c.reason != "" {
+		result, message = c.reason, c.message
+	}
+	s.finish(over.last, result, message, "")
+	s.handled.slots = over.missed
+	n := strconv.Itoa(over.missed)
+	if over.more {
+		n = "more than " + n
+	}
+	return s.publish(ctx, slotID(over.last), corev1.EventTypeWarning, "SlotsMissed",
+		fmt.Sprintf("scheduled starts without an UpgradeJob: %s, from %s to %s: %s", n, format(first), format(over.lastMissed), message))
+}
+
+// collectPassed counts the slots that are over, from the first one on, up to a limit.
+func (s *scope) collectPassed(first time.Time) passed {
+	var over passed
+	for slot, found := first, true; found && !s.now.Before(slot.Add(s.delay)); slot, found = s.next(slot) {
+		if over.missed+over.suspended == maxPassed {
+			over.last, over.more = s.now.Add(-s.delay).Truncate(time.Second), true
+			break
+		}
+		over.last = slot
+		if by := s.suspendedBy(slot); by != "" {
+			over.suspended, over.suspendedBy = over.suspended+1, by
+		} else {
+			over.missed, over.lastMissed = over.missed+1, slot
+		}
+	}
+	return over
+}
+
+// waitedFor returns what the slot that is over has waited for, by the published condition; zero
+// means nothing.
+func (s *scope) waitedFor() condition {
+	for _, c := range s.cfg.Status.Conditions {
+		if c.Type != v1beta1.ConditionScheduled {
+			continue
+		}
+		switch c.Reason {
+		case ResultUpdatesUnknown, ResultTooManyJobs, ResultJobRejected:
+			return condition{c.Reason, text.Sanitize(c.Message, maxSlotMessage)}
+		}
+	}
+	return condition{}
+}
+
+// serve creates the UpgradeJob of a slot that is due, if there is an update.
+func (s *scope) serve(ctx context.Context, slot time.Time) error {
+	release := s.newest.Release
+	switch {
+	case s.pendingJobs() >= maxPending:
+		s.waiting = condition{ResultTooManyJobs, fmt.Sprintf("%d UpgradeJobs have not ended; the next one is created when one of them has", maxPending)}
+		return nil
+	case release.Version == "" && s.unknown != "":
+		s.waiting = condition{ResultUpdatesUnknown, "the available updates are not known: " + s.unknown}
+		return nil
+	case release.Version == "" && s.cfg.Spec.WhenNoUpdate != v1beta1.NoUpdateRunHooks:
+		s.finish(slot, ResultNoUpdate, s.noUpdate(), "")
+		return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSkipped", fmt.Sprintf("no UpgradeJob starts at %s: %s", format(slot), s.noUpdate()))
+	}
+	key := strconv.FormatInt(slot.Unix(), 10)
+	if s.onUpdate() {
+		key = v1beta1.SlotVersionPrefix + labelValue(release.Version)
+	}
+	job, err := s.ensureJob(ctx, request{slot: key, start: slot, release: release, name: string(s.cfg.UID)})
+	if rejected(err) {
+		s.waiting = condition{ResultJobRejected, "the API server rejects the UpgradeJob: " + text.Reason(err.Error())}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	s.finish(slot, ResultJobCreated, "", job.Name)
+	s.scheduled(job)
+	if s.onUpdate() {
+		s.status.PendingUpdate = nil
+	}
+	return s.publish(ctx, key, corev1.EventTypeNormal, "JobCreated", describeJob(job))
+}
+
+// pendingJobs returns the number of UpgradeJobs that have not ended.
+func (s *scope) pendingJobs() int {
+	n := 0
+	for i := range s.jobs {
+		if _, ended := maintenance.EndPhase(&s.jobs[i]); !ended {
+			n++
+		}
+	}
+	return n
+}
+
+// noUpdate explains why there is nothing to install.
+func (s *scope) noUpdate() string {
+	var excluded []string
+	for _, e := range s.newest.Excluded {
+		excluded = append(excluded, text.WithReason(text.Excerpt(e.Version), e.Reason))
+	}
+	if len(excluded) == 0 {
+		return "no update is available"
+	}
+	return "no update is available, except for " + text.JoinInPlace(excluded)
+}
+
+// finish records the result of a slot.
+func (s *scope) finish(slot time.Time, result, message, job string) {
+	at := metav1.NewTime(slot.UTC())
+	s.status.HandledUntil = &at
+	s.status.LastSlot = &v1beta1.UpgradeSlot{Time: at.DeepCopy(), Result: result, Message: text.Truncate(message, maxSlotMessage), Job: job}
+	s.handled = outcome{result, 1}
+}
+
+// scheduled records an UpgradeJob that was created.
+func (s *scope) scheduled(job *v1beta1.UpgradeJob) {
+	if start, err := maintenance.Time(job.Spec.StartAfter); err == nil {
+		s.status.LastScheduledUpgrade = new(metav1.NewTime(start))
+	}
+	if version := job.Spec.DesiredVersion.Version; version != "" {
+		s.status.LastScheduledVersion = version
+	}
+}
+
+func slotID(slot time.Time) string { return strconv.FormatInt(slot.Unix(), 10) }
+
+func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,356 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+)
+
+func TestJobJustInTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config())
+	w.runTo(tuesday.Add(-time.Nanosecond))
+	if len(w.starts) > 0 {
+		t.Fatalf("an UpgradeJob exists before the start; %s", w.describe())
+	}
+	if got, want := w.condition("Scheduled"), "True Scheduled: the next upgrade starts at 2027-03-02T21:00:00Z"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.phase = ""
+	w.runTo(tuesday)
+	cfg := w.get()
+	want := &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "weekly-1804021200-" + hashOf(string(cfg.UID)),
+			Labels:      map[string]string{"upgrade-config": "weekly", v1beta1.ConfigLabel: string(cfg.UID), v1beta1.SlotLabel: "1804021200"},
+			Annotations: map[string]string{"note": "x"},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "managedupgrade.appuio.io/v1beta1", Kind: "UpgradeConfig", Name: "weekly", UID: cfg.UID, Controller: new(true),
+			}},
+		},
+		Spec: v1beta1.UpgradeJobSpec{
+			StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z",
+			DesiredVersion:                  v1beta1.DesiredVersion{Version: "4.20.6", Image: "quay.io/release@sha256:4206"},
+			DesiredVersionCheckAvailability: new(true),
+			Config:                          cfg.Spec.JobTemplate.Spec.Config,
+		},
+	}
+	ignored := cmpopts.IgnoreFields(v1beta1.UpgradeJob{}, "TypeMeta", "ObjectMeta.UID", "ObjectMeta.ResourceVersion", "ObjectMeta.CreationTimestamp", "ObjectMeta.Generation")
+	if diff := cmp.Diff(want, w.job(), ignored); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if cfg.Spec.JobTemplate.Spec.Config.UpgradeTimeout != "12h" {
+		t.Error("the defaults of the definition are not applied, so the test shows little")
+	}
+	if got := w.lastSlot(); got != "03-02 21:00 JobCreated" || cfg.Status.LastSlot.Job != want.Name || cfg.Status.LastScheduledVersion != "4.20.6" || !cfg.Status.LastScheduledUpgrade.Equal(new(metav1.NewTime(tuesday))) {
+		t.Errorf("the status is %+v", cfg.Status)
+	}
+	if diff := cmp.Diff([]string{"JobCreated"}, w.events()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+}
+
+func TestRequestsOfASlot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(pinned("48h")))
+	w.phase = ""
+	w.runTo(tuesday.Add(-48 * time.Hour).Add(24*time.Hour + time.Second)) // pinned as it was created: the start is less than 48h away
+	want := []string{
+		"get UpgradeConfig", "list UpgradeJobList", "create UpgradeJob", "create Event", "patch UpgradeConfig/status",
+	}
+	if diff := cmp.Diff(want, w.requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	w.requests = nil
+	w.runTo(tuesday.Add(-time.Second))
+	if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
+		t.Errorf("requests between pinning and start (-want +got):\n%s", diff)
+	}
+	w.runFor(time.Hour)
+	if diff := cmp.Diff([]string{"patch UpgradeConfig/status"}, w.requests); diff != "" { // the next starts
+		t.Errorf("requests at the start (-want +got):\n%s", diff)
+	}
+}
+
+func TestPinnedVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(pinned("4h")))
+	w.runTo(tuesday.Add(-4*time.Hour - time.Nanosecond))
+	if len(w.starts) > 0 {
+		t.Fatalf("an UpgradeJob exists before the version is pinned; %s", w.describe())
+	}
+	w.runTo(tuesday.Add(-4 * time.Hour))
+	w.offer("4.20.6", "4.20.7")
+	w.runFor(week)
+	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestPinLongerThanTheRhythm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(pinned("200h")))
+	w.runTo(tuesday.Add(2 * week))
+	// 200h are a week and 32h: on Monday the slots of this week and the next one are pinned.
+	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6", "03-09 21:00 4.20.6"}, w.starts[:2]); diff != "" || len(w.starts) != 2 {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := w.lastSlot(); got != "03-23 21:00 NoUpdate" {
+		t.Errorf("the last slot is %q: each is served at its own pinning", got)
+	}
+}
+
+func TestNotTooManyJobs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(pinned("24h"), func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "* * * * *" }))
+	w.phase = ""
+	w.runFor(time.Minute)
+	if len(w.starts) != maxPending {
+		t.Fatalf("%d UpgradeJobs", len(w.starts))
+	}
+	if got, want := w.condition("Scheduled"), "False TooManyJobs: 16 UpgradeJobs have not ended; the next one is created when one of them has"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.endJob(w.jobs()[0], v1beta1.PhaseSkipped)
+	w.runFor(time.Second)
+	if len(w.starts) != maxPending+1 {
+		t.Errorf("%d UpgradeJobs after one has ended", len(w.starts))
+	}
+	w.runFor(80 * time.Minute)
+	if got := w.get().Status.LastSlot; got.Result != ResultTooManyJobs {
+		t.Errorf("the last slot is %+v", got)
+	}
+}
+
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	t.Run("until shortly before startBefore", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.outage(tuesday.Add(time.Hour - time.Second).Sub(w.Now()))
+		w.runFor(0)
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("until startBefore", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.outage(tuesday.Add(time.Hour).Sub(w.Now()))
+		w.runFor(time.Minute)
+		if got := w.lastSlot(); len(w.starts) > 0 || got != "03-02 21:00 Missed" {
+			t.Errorf("the last slot is %q; %s", got, w.describe())
+		}
+		want := "True Scheduled: the next upgrade starts at 2027-03-09T21:00:00Z; the start at 2027-03-02T21:00:00Z had no UpgradeJob: Missed: the operator did not handle it before it was over"
+		if got := w.condition("Scheduled"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		w.runTo(tuesday.Add(week))
+		if diff := cmp.Diff([]string{"03-09 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("over three slots", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.outage(3 * week)
+		w.runTo(tuesday.Add(3 * week).Add(time.Minute))
+		if diff := cmp.Diff([]string{"03-23 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"SlotsMissed", "JobCreated"}, w.events()); diff != "" {
+			t.Errorf("Events (-want +got):\n%s", diff)
+		}
+		if got := w.counted(ResultMissed); got != 3 {
+			t.Errorf("%v missed slots are counted", got)
+		}
+	})
+	t.Run("over suspended slots", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) }))
+		w.outage(3 * week)
+		w.runFor(time.Minute)
+		if diff := cmp.Diff([]string{"SlotSuspended"}, w.events()); diff != "" || w.lastSlot() != "03-16 21:00 Suspended" {
+			t.Errorf("the last slot is %q, Events (-want +got):\n%s", w.lastSlot(), diff)
+		}
+	})
+	t.Run("of a year with a slot a minute", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "* * * * *" }))
+		w.process.Kill()
+		w.runFor(365 * 24 * time.Hour)
+		w.start()
+		w.runFor(time.Second)
+		if !slices.Contains(w.events(), "SlotsMissed") || len(w.starts) == 0 {
+			t.Error(w.describe())
+		}
+	})
+}
+
+func TestSlotsCountFromTheCreation(t *testing.T) {
+	t.Parallel()
+	w := newWorldAt(t, tuesday.Add(30*time.Minute), config())
+	w.runFor(time.Hour)
+	if len(w.starts) > 0 || len(w.events()) > 0 {
+		t.Errorf("a slot before the creation has led to something; %s", w.describe())
+	}
+}
+
+func TestSuspendField(t *testing.T) {
+	t.Parallel()
+	suspend := func(value bool) func(*v1beta1.UpgradeConfig) {
+		return func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = &value }
+	}
+	w := newWorld(t, config(pinned("4h"), suspend(true)))
+	w.runTo(tuesday.Add(-time.Minute))
+	if got, want := w.condition("Scheduled"), "False Suspended: the start at 2027-03-02T21:00:00Z is suspended by schedule.suspend"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := w.get().Status.NextPossibleSchedules; len(got) != published || got[0].SuspendedBy != "schedule.suspend" {
+		t.Errorf("the next starts are %+v", got)
+	}
+	w.runTo(tuesday.Add(time.Minute))
+	if got := w.lastSlot(); len(w.starts) > 0 || got != "03-02 21:00 Suspended" {
+		t.Errorf("the last slot is %q", got)
+	}
+	if diff := cmp.Diff([]string{"SlotSuspended"}, w.events()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	w.edit(suspend(false)) // the slot is over
+	w.runFor(time.Hour)
+	if len(w.starts) > 0 {
+		t.Errorf("a suspended slot was served; %s", w.describe())
+	}
+	w.edit(suspend(true))
+	w.runTo(tuesday.Add(week).Add(-time.Hour))
+	w.edit(suspend(false)) // between pinning and start
+	w.runFor(time.Second)
+	if diff := cmp.Diff([]string{"03-09 21:00 4.20.6"}, w.starts); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestSuspensionWindow(t *testing.T) {
+	t.Parallel()
+	all := &v1beta1.LabelSelector{}
+	for name, tc := range map[string]struct {
+		configs, jobs *v1beta1.LabelSelector
+		suspended     bool
+	}{
+		"all configs":   {configs: all, suspended: true},
+		"all jobs":      {jobs: all, suspended: true},
+		"its label":     {configs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, suspended: true},
+		"jobs' label":   {jobs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"upgrade-config": "weekly"}}, suspended: true},
+		"another label": {configs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}},
+		"none":          {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, config())
+			w.create(w.window("freeze", tuesday, tuesday.Add(time.Minute), tc.configs, tc.jobs))
+			w.runTo(tuesday.Add(time.Hour))
+			want, slot := []string{"03-02 21:00 4.20.6"}, "03-02 21:00 JobCreated"
+			if tc.suspended {
+				want, slot = nil, "03-02 21:00 Suspended"
+			}
+			if diff := cmp.Diff(want, w.starts); diff != "" || w.lastSlot() != slot {
+				t.Errorf("the last slot is %q, starts (-want +got):\n%s", w.lastSlot(), diff)
+			}
+		})
+	}
+}
+
+func TestSuspensionWindow_changes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config())
+	freeze := w.window("freeze", tuesday.Add(-24*time.Hour), tuesday.Add(24*time.Hour), &v1beta1.LabelSelector{}, nil)
+	w.create(freeze)
+	w.runFor(time.Second)
+	want := "True Scheduled: the next upgrade starts at 2027-03-09T21:00:00Z; the start at 2027-03-02T21:00:00Z is suspended by UpgradeSuspensionWindow freeze until 2027-03-03T21:00:00Z (freeze)"
+	if got := w.condition("Scheduled"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := w.gauge("managed_upgrade_schedule_suspended"); got != 1 {
+		t.Errorf("the metric is %v while the next start is suspended", got)
+	}
+	w.must(w.client.Delete(t.Context(), freeze))
+	w.runFor(time.Second)
+	if got, want := w.condition("Scheduled"), "True Scheduled: the next upgrade starts at 2027-03-02T21:00:00Z"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := w.gauge("managed_upgrade_schedule_next_timestamp_seconds"); got != 1804021200 {
+		t.Errorf("the metric is %v", got)
+	}
+}
+
+func TestNoUpdate(t *testing.T) {
+	t.Parallel()
+	t.Run("skips the slot", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.offer("4.20.5", "4.19.9")
+		w.runTo(tuesday.Add(time.Hour))
+		if got := w.lastSlot(); len(w.starts) > 0 || got != "03-02 21:00 NoUpdate" {
+			t.Errorf("the last slot is %q; %s", got, w.describe())
+		}
+		if diff := cmp.Diff([]string{"SlotSkipped"}, w.events()); diff != "" {
+			t.Errorf("Events (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("runs the hooks", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.WhenNoUpdate = v1beta1.NoUpdateRunHooks }))
+		w.offer()
+		w.runTo(tuesday.Add(time.Hour))
+		if diff := cmp.Diff([]string{"03-02 21:00"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("except for a minor version", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.UpdatePolicy = v1beta1.UpdatePolicyPatchOnly }))
+		w.offer("4.21.0")
+		w.runTo(tuesday.Add(time.Hour))
+		want := "True Scheduled: the next upgrade starts at 2027-03-09T21:00:00Z; the start at 2027-03-02T21:00:00Z had no UpgradeJob: NoUpdate: no update is available, except for 4.21.0 (it is another minor version)"
+		if got := w.condition("Scheduled"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestUpdatesUnknown(t *testing.T) {
+	t.Parallel()
+	t.Run("until the updates are retrieved", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.losesUpdates()
+		w.runTo(tuesday.Add(30 * time.Minute))
+		if got, want := w.condition("Scheduled"), "False UpdatesUnknown: the available updates are not known: RemoteFailed: unreachable"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		w.offer("4.20.7")
+		w.runFor(time.Second)
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.7"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("until startBefore", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.WhenNoUpdate = v1beta1.NoUpdateRunHooks }))
+		w.losesUpdates()
+		w.runTo(tuesday.Add(time.Hour))
+		last := w.get().Status.LastSlot
+		if len(w.starts) > 0 || last == nil || last.Result != ResultUpdatesUnknown || last.Message != "the available updates are not known: RemoteFailed: unreachable" {
+			t.Errorf("the last slot is %+v", last)
+		}
+	})
+}

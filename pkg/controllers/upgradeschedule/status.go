@@ -1,0 +1,226 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+const (
+	// published is the number of starts in the status.
+	published = 5
+	// maxSlotMessage bounds the message of a slot, in bytes.
+	maxSlotMessage = 1000
+	// maxMessage bounds the message of a condition, in bytes.
+	maxMessage = 4000
+	// maxSuspendedBy bounds what suspends a start, in bytes.
+	maxSuspendedBy = 500
+	// writeTimeout is how long the cache may be behind a write before it is ignored.
+	writeTimeout = 10 * time.Second
+)
+
+// reconcile makes the pass.
+func (s *scope) reconcile(ctx context.Context) error {
+	err := s.handle(ctx)
+	if errors.Is(err, errBehind) {
+		return err
+	}
+	if err != nil && s.waiting.reason == "" {
+		return err // what was handled is not complete
+	}
+	if err := s.publishStatus(ctx); err != nil {
+		return err
+	}
+	s.setMetrics()
+	return errors.Join(err, s.deleteEndedJobs(ctx))
+}
+
+// handle handles a request, or a slot, or neither.
+func (s *scope) handle(ctx context.Context) error {
+	if requested, err := s.handleRunNow(ctx); requested || err != nil {
+		return err
+	}
+	if s.problem.reason != "" {
+		id := s.problem.reason + " " + strconv.FormatInt(s.cfg.Generation, 10)
+		return s.publish(ctx, id, corev1.EventTypeWarning, s.problem.reason, s.problem.message)
+	}
+	s.observeSchedule()
+	if changed := s.observeUpdates(); changed {
+		return nil
+	}
+	return s.handleSlots(ctx)
+}
+
+// publish publishes an Event about the UpgradeConfig. One that is rejected, for example in a
+// namespace that is being deleted, is logged and holds up nothing.
+func (s *scope) publish(ctx context.Context, id, eventType, reason, message string) error {
+	ref := corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: kindName.Kind,
+		Namespace: s.cfg.Namespace, Name: s.cfg.Name, UID: s.cfg.UID,
+	}
+	n := engine.Notification{ID: engine.NotificationID(string(s.cfg.UID), id, reason, ""), Type: eventType, Reason: reason, Message: message}
+	err := s.Events.Publish(ctx, ref, n)
+	if rejected(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
+		return nil
+	}
+	return err
+}
+
+// publishStatus writes the status if it has changed.
+func (s *scope) publishStatus(ctx context.Context) error {
+	s.status.ObservedGeneration = s.cfg.Generation
+	if s.problem.reason != "" {
+		s.status.NextPossibleSchedules = nil
+		s.setConditions(metav1.ConditionFalse, s.problem, metav1.ConditionFalse, condition{s.problem.reason, "the spec is not accepted"})
+	} else {
+		s.status.NextPossibleSchedules = s.upcoming()
+		status, scheduled := s.summarize()
+		s.setConditions(metav1.ConditionTrue, condition{"Valid", "the schedule and the template are valid"}, status, scheduled)
+	}
+	if equality.Semantic.DeepEqual(s.cfg.Status, s.status) {
+		return nil
+	}
+	updated := s.cfg.DeepCopy()
+	updated.Status = s.status
+	patch := client.MergeFromWithOptions(s.cfg, client.MergeFromWithOptimisticLock{})
+	if err := s.client.Status().Patch(ctx, updated, patch); err != nil {
+		return fmt.Errorf("writing the status of UpgradeConfig %s: %w", s.cfg.Name, err)
+	}
+	s.writes[client.ObjectKeyFromObject(s.cfg)] = write{replaced: s.cfg.ResourceVersion, until: s.now.Add(writeTimeout)}
+	return nil
+}
+
+// setConditions sets the two conditions and removes all others.
+func (s *scope) setConditions(accepted metav1.ConditionStatus, why condition, scheduled metav1.ConditionStatus, what condition) {
+	var conditions []metav1.Condition
+	for _, c := range s.status.Conditions {
+		if c.Type == v1beta1.ConditionAccepted || c.Type == v1beta1.ConditionScheduled {
+			conditions = append(conditions, c)
+		}
+	}
+	set := func(name string, status metav1.ConditionStatus, c condition) {
+		meta.SetStatusCondition(&conditions, metav1.Condition{
+			Type: name, Status: status, Reason: c.reason, Message: text.Truncate(c.message, maxMessage),
+			ObservedGeneration: s.cfg.Generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
+		})
+	}
+	set(v1beta1.ConditionAccepted, accepted, why)
+	set(v1beta1.ConditionScheduled, scheduled, what)
+	s.status.Conditions = conditions
+}
+
+// upcoming returns the next starts, with what suspends each.
+func (s *scope) upcoming() []v1beta1.NextPossibleSchedule {
+	var all []v1beta1.NextPossibleSchedule
+	base := s.now
+	for len(all) < published {
+		start, found := s.next(base)
+		if !found {
+			break
+		}
+		by := s.suspendedBy(start)
+		all = append(all, v1beta1.NextPossibleSchedule{Time: metav1.NewTime(start.UTC()), SuspendedBy: text.Truncate(by, maxSuspendedBy)})
+		if s.onUpdate() && (by == "" || !s.usesCron()) {
+			break // the version is served then
+		}
+		base = start
+	}
+	if len(all) > 0 {
+		s.wakeAt(all[0].Time.Time)
+	}
+	return all
+}
+
+// nextUnsuspended returns the next start that nothing suspends.
+func (s *scope) nextUnsuspended() (time.Time, bool) {
+	if maintenance.IsSuspended(s.cfg) || s.problem.reason != "" {
+		return time.Time{}, false
+	}
+	base := s.now
+	for range len(s.windows) + 1 {
+		start, found := s.next(base)
+		if !found {
+			return time.Time{}, false
+		}
+		by, suspended := s.window(start)
+		if !suspended {
+			return start, true
+		}
+		base = by.End.Add(-time.Nanosecond)
+	}
+	return time.Time{}, false
+}
+
+// summarize returns the condition Scheduled.
+func (s *scope) summarize() (metav1.ConditionStatus, condition) {
+	status, summary := s.summarizeNext()
+	if last := s.status.LastSlot; last != nil && last.Time != nil && last.Result != ResultJobCreated && s.waiting.reason == "" {
+		summary.message += fmt.Sprintf("; the start at %s had no UpgradeJob: %s: %s", format(last.Time.Time), last.Result, last.Message)
+	}
+	return status, summary
+}
+
+func (s *scope) summarizeNext() (metav1.ConditionStatus, condition) {
+	if s.waiting.reason != "" {
+		return metav1.ConditionFalse, s.waiting
+	}
+	upcoming := s.status.NextPossibleSchedules
+	if len(upcoming) == 0 {
+		return metav1.ConditionFalse, condition{ResultNoUpdate, s.noPending()}
+	}
+	next, found := s.nextUnsuspended()
+	first := upcoming[0]
+	switch {
+	case !found:
+		return metav1.ConditionFalse, condition{ResultSuspended, fmt.Sprintf("the start at %s is suspended by %s", format(first.Time.Time), first.SuspendedBy)}
+	case first.SuspendedBy != "":
+		return metav1.ConditionTrue, condition{"Scheduled", fmt.Sprintf("the next upgrade starts at %s; the start at %s is suspended by %s", format(next), format(first.Time.Time), first.SuspendedBy)}
+	}
+	return metav1.ConditionTrue, condition{"Scheduled", "the next upgrade starts at " + format(next)}
+}
+
+// noPending explains why the rhythm UpdateAvailable has no next start.
+func (s *scope) noPending() string {
+	switch {
+	case s.newest.Release.Version != "":
+		return fmt.Sprintf("waits for a version later than %s, for which an UpgradeJob was created", text.Excerpt(s.status.LastScheduledVersion))
+	case s.unknown != "":
+		return "waits until the available updates are known: " + s.unknown
+	}
+	return "waits for an update: " + s.noUpdate()
+}
+
+// setMetrics shows the state after the pass.
+func (s *scope) setMetrics() {
+	m := metrics.Schedule{Kind: kindName, Namespace: s.cfg.Namespace, Name: s.cfg.Name, Accepted: s.problem.reason == ""}
+	m.Next, _ = s.nextUnsuspended()
+	if upcoming := s.status.NextPossibleSchedules; len(upcoming) > 0 {
+		m.Suspended = upcoming[0].SuspendedBy != ""
+	}
+	if last := s.status.LastSlot; last != nil && last.Time != nil {
+		m.LastSlot, m.LastResult = last.Time.Time, last.Result
+	}
+	s.Metrics.SetSchedule(m)
+	if s.handled.slots > 0 {
+		s.Metrics.AddSlots(kindName, s.cfg.Namespace, s.cfg.Name, s.handled.result, s.handled.slots)
+	}
+}
