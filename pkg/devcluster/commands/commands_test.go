@@ -206,7 +206,7 @@ func TestPrinter_prints_each_change_of_a_step_once(t *testing.T) {
 		upgrade("Upgrading", step("True", "Done", "the cluster is healthy", "2026-01-01T12:01:30Z")),
 		upgrade("Upgraded", step("True", "Done", "the cluster is healthy", "2026-01-01T12:01:30Z")),
 	} {
-		p.upgradeConfig(state)
+		p.upgrade(state)
 	}
 	var got []string
 	for line := range strings.Lines(out.String()) {

@@ -151,7 +151,7 @@ func (o *demoOptions) follow(ctx context.Context, p *printer, opts *globalOption
 	startTime := time.Now()
 	stopProgress := p.startProgress(ctx)
 	defer stopProgress()
-	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: p, Watch: p.upgradeConfig})
+	running, err := scenario.Start(ctx, story, world, scenario.Options{Log: p, Watch: p.upgrade})
 	if err != nil {
 		return interrupted(ctx, err)
 	}
@@ -163,7 +163,7 @@ func (o *demoOptions) follow(ctx context.Context, p *printer, opts *globalOption
 		err := running.AwaitCleanup(ctx)
 		stopProgress()
 		if err == nil {
-			err = describe(ctx, p, opts)
+			err = describe(ctx, p, opts, story)
 		}
 		if err != nil {
 			return interrupted(ctx, err)
@@ -191,7 +191,7 @@ func (p *printer) keep(opts *globalOptions) {
 		"The cluster stays up until Ctrl-C. What to try next:",
 		"  export KUBECONFIG=" + opts.kubeconfig(),
 		"  export PATH=" + opts.bin + ":$PATH",
-		"  kubectl get upgrade -A",
+		"  kubectl get upgrade,maintenance -A",
 		"  kubectl get clusterversion,clusteroperators,machineconfigpools,nodes",
 		"  kubectl get events -n " + devcluster.OperatorNamespace,
 		"  kubectl delete upgrade -n " + devcluster.OperatorNamespace + " --all",
@@ -201,14 +201,31 @@ func (p *printer) keep(opts *globalOptions) {
 	}
 }
 
-// describe prints the UpgradeConfigs as kubectl describes them.
-func describe(ctx context.Context, p *printer, opts *globalOptions) error {
-	p.line("\n$ kubectl describe upgrade -n %s", devcluster.OperatorNamespace)
+// describe prints the upgrades as kubectl describes them. Two kinds are named UpgradeConfig, so that
+// kubectl needs their group.
+func describe(ctx context.Context, p *printer, opts *globalOptions, story *scenario.Scenario) error {
+	if len(story.UpgradeConfigs) > 0 {
+		if err := p.kubectl(ctx, opts, "describe", "upgradeconfigs.upgrade.managed.openshift.io"); err != nil {
+			return err
+		}
+	}
+	if len(story.Maintenance) == 0 {
+		return nil
+	}
+	if err := p.kubectl(ctx, opts, "get", "maintenance"); err != nil {
+		return err
+	}
+	return p.kubectl(ctx, opts, "describe", "upgradejobs")
+}
+
+// kubectl prints the output of kubectl in the operator's namespace.
+func (p *printer) kubectl(ctx context.Context, opts *globalOptions, verb, kinds string) error {
+	p.line("\n$ kubectl %s %s -n %s", verb, kinds, devcluster.OperatorNamespace)
 	kubectl := exec.CommandContext(ctx, filepath.Join(opts.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
-		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs.upgrade.managed.openshift.io")
+		"--kubeconfig", opts.kubeconfig(), "--namespace", devcluster.OperatorNamespace, verb, kinds)
 	kubectl.Stdout, kubectl.Stderr = p, p
 	if err := kubectl.Run(); err != nil {
-		return fmt.Errorf("describing the UpgradeConfigs: %w", err)
+		return fmt.Errorf("printing the upgrades: %w", err)
 	}
 	return nil
 }

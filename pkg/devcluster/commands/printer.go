@@ -77,8 +77,10 @@ func (p *printer) line(format string, args ...any) {
 	fmt.Fprintf(p, format+"\n", args...)
 }
 
-// upgradeConfig prints the changes of the phase and of the steps since the last call.
-func (p *printer) upgradeConfig(object *unstructured.Unstructured) {
+// upgrade prints the changes of the phase and of the steps since the last call; for an UpgradeConfig
+// that creates UpgradeJobs, those of its schedule.
+func (p *printer) upgrade(object *unstructured.Unstructured) {
+	p.schedule(object)
 	newest := scenario.Newest(object)
 	conditions, _, _ := unstructured.NestedSlice(newest, "conditions")
 	for _, item := range conditions {
@@ -90,6 +92,21 @@ func (p *printer) upgradeConfig(object *unstructured.Unstructured) {
 	version, _, _ := unstructured.NestedString(newest, "version")
 	if phase != "" && p.changed(object.GetName(), phase+version) {
 		p.line("%s  %-30s %-8s %6s  %s", p.clock(), object.GetName(), phase, "", version)
+	}
+}
+
+// schedule prints the changes of the condition Scheduled.
+func (p *printer) schedule(object *unstructured.Unstructured) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, is := item.(map[string]any)
+		if !is || condition["type"] != "Scheduled" {
+			continue
+		}
+		what := fmt.Sprintf("%v: %v", condition["reason"], condition["message"])
+		if p.changed(object.GetName()+"/Scheduled", what) {
+			p.line("%s  %-30s %-8s %6s  %s", p.clock(), object.GetName(), "schedule", "", what)
+		}
 	}
 }
 

@@ -25,8 +25,7 @@ func (r *Run) runAction(ctx context.Context, wait func(time.Duration) bool, acti
 	case action.Patch != nil:
 		return r.patch(ctx, *action.Patch, target(action.Patch.For, object))
 	case action.Apply != nil:
-		applied := &unstructured.Unstructured{Object: action.Apply}
-		return r.world.Apply(ctx, []*unstructured.Unstructured{applied.DeepCopy()})
+		return r.world.Apply(ctx, []*unstructured.Unstructured{toObject(action.Apply, r.world.Now())})
 	case action.Delete != nil:
 		return client.IgnoreNotFound(r.world.Objects().Delete(ctx, target(action.Delete, object)))
 	case action.Check != nil:
@@ -137,14 +136,15 @@ func target(named *Object, object *unstructured.Unstructured) *unstructured.Unst
 }
 
 func (r *Run) patch(ctx context.Context, patch Patch, object *unstructured.Unstructured) error {
-	content := patch.With
+	content, _ := withMoments(patch.With, r.world.Now()).(map[string]any)
 	if len(patch.Conditions) > 0 {
 		conditions, err := r.conditions(ctx, patch.Conditions, object)
 		if err != nil {
 			return err
 		}
+		with := content
 		content = map[string]any{}
-		merge(content, patch.With)
+		merge(content, with)
 		merge(content, map[string]any{"status": map[string]any{"conditions": conditions}})
 	}
 	encoded, err := json.Marshal(content)

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
 const checkInterval = 200 * time.Millisecond
@@ -27,6 +29,9 @@ func (r *Run) Check(ctx context.Context) []string {
 	expect := r.Scenario.Expect
 	for _, expected := range expect.UpgradeConfigs {
 		failures = append(failures, r.checkUpgradeConfig(ctx, expected)...)
+	}
+	for _, expected := range expect.UpgradeJobs {
+		failures = append(failures, r.checkUpgradeJob(ctx, expected)...)
 	}
 	if expect.ClusterVersion != nil {
 		failures = append(failures, r.checkVersion(ctx, *expect.ClusterVersion, requests)...)
@@ -103,19 +108,62 @@ func (r *Run) checkUpgradeConfig(ctx context.Context, expected ExpectedUpgradeCo
 	case err != nil:
 		return []string{fmt.Sprintf("%s: %s", name, err)}
 	}
-	var problems []string
-	newest := Newest(object)
-	if phase, _, _ := unstructured.NestedString(newest, "phase"); phase != expected.Phase {
-		problems = append(problems, fmt.Sprintf("%s: phase is %q, want %q", name, phase, expected.Phase))
-	}
-	status, _, _ := unstructured.NestedMap(object.Object, "status")
-	problems = append(problems, checkConditions(name.String(), "condition", status, expected.Conditions)...)
-	return append(problems, checkConditions(name.String(), "step", newest, expected.Steps)...)
+	return checkRecord(object, name.String(), expected.Phase, expected.Conditions, expected.Steps)
 }
 
-// Newest returns the newest element of an UpgradeConfig's history; nil if there is none.
-func Newest(upgradeConfig *unstructured.Unstructured) map[string]any {
-	history, _, _ := unstructured.NestedSlice(upgradeConfig.Object, "status", "history")
+// checkRecord compares the conditions and the newest attempt of an upgrade with the expected ones.
+func checkRecord(object *unstructured.Unstructured, name, phase string, conditions, steps map[string]string) []string {
+	var problems []string
+	newest := Newest(object)
+	if got, _, _ := unstructured.NestedString(newest, "phase"); got != phase {
+		problems = append(problems, fmt.Sprintf("%s: phase is %q, want %q", name, got, phase))
+	}
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	problems = append(problems, checkConditions(name, "condition", status, conditions)...)
+	return append(problems, checkConditions(name, "step", newest, steps)...)
+}
+
+func (r *Run) checkUpgradeJob(ctx context.Context, expected ExpectedUpgradeJob) []string {
+	name := "UpgradeJob " + expected.Name
+	if expected.Config != "" {
+		name = "first UpgradeJob of " + expected.Config
+	}
+	job, err := r.upgradeJob(ctx, expected)
+	switch {
+	case err != nil:
+		return []string{fmt.Sprintf("%s: %s", name, err)}
+	case expected.Gone && job == nil:
+		return nil
+	case expected.Gone:
+		return []string{name + ": is still there"}
+	case job == nil:
+		return []string{name + ": does not exist"}
+	}
+	return checkRecord(job, name, expected.Phase, expected.Conditions, expected.Steps)
+}
+
+// upgradeJob returns the expected UpgradeJob; nil means that it does not exist. The jobs of an
+// UpgradeConfig are named after it and after the time of their slot.
+func (r *Run) upgradeJob(ctx context.Context, expected ExpectedUpgradeJob) (*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(Object{Kind: "UpgradeJobList", APIVersion: MaintenanceAPIVersion}.GVK())
+	if err := r.world.Objects().List(ctx, list, client.InNamespace(devcluster.OperatorNamespace)); err != nil {
+		return nil, err
+	}
+	var first *unstructured.Unstructured
+	for i := range list.Items {
+		job := &list.Items[i]
+		matches := job.GetName() == expected.Name || expected.Config != "" && strings.HasPrefix(job.GetName(), expected.Config+"-")
+		if matches && (first == nil || job.GetName() < first.GetName()) {
+			first = job
+		}
+	}
+	return first, nil
+}
+
+// Newest returns the newest element of the history of an upgrade; nil if there is none.
+func Newest(upgrade *unstructured.Unstructured) map[string]any {
+	history, _, _ := unstructured.NestedSlice(upgrade.Object, "status", "history")
 	if len(history) == 0 {
 		return nil
 	}
@@ -237,14 +285,16 @@ func (r *Run) AwaitCleanup(ctx context.Context) error {
 
 // cleaningUp reports whether an attempt has failed, but is not complete.
 func (r *Run) cleaningUp(ctx context.Context) (bool, error) {
-	objects, err := r.world.List(ctx, Object{Kind: "UpgradeConfig"})
-	if err != nil {
-		return false, err
-	}
-	for _, object := range objects {
-		newest := Newest(object)
-		if newest["phase"] == "Failed" && newest["completeTime"] == nil {
-			return true, nil
+	for _, kind := range r.Scenario.upgradeKinds() {
+		objects, err := r.world.List(ctx, kind)
+		if err != nil {
+			return false, err
+		}
+		for _, object := range objects {
+			newest := Newest(object)
+			if newest["phase"] == "Failed" && newest["completeTime"] == nil {
+				return true, nil
+			}
 		}
 	}
 	return false, nil

@@ -25,6 +25,25 @@ const (
 	ExternalAPIVersion = "devcluster/v1"
 )
 
+// MaintenanceAPIVersion is the API version of scheduled maintenance.
+const MaintenanceAPIVersion = "managedupgrade.appuio.io/v1beta1"
+
+// maintenanceKinds returns the kinds of scheduled maintenance. Two of them have the name of another
+// kind, so that an Object of these needs its API version.
+func maintenanceKinds() []string {
+	return []string{"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow"}
+}
+
+// setMaintenanceDefaults sets the API version and the namespace of an object of scheduled maintenance.
+func setMaintenanceDefaults(content map[string]any) {
+	if content["apiVersion"] == nil {
+		content["apiVersion"] = MaintenanceAPIVersion
+	}
+	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["namespace"] == nil {
+		metadata["namespace"] = devcluster.OperatorNamespace
+	}
+}
+
 // kinds maps the known kinds to their API versions, which may be left out.
 var kinds = map[string]string{
 	"ClusterOperator":     "config.openshift.io/v1",
@@ -32,6 +51,7 @@ var kinds = map[string]string{
 	"ConfigMap":           "v1",
 	"Deployment":          "apps/v1",
 	"Event":               "v1",
+	"Job":                 "batch/v1",
 	"Lease":               "coordination.k8s.io/v1",
 	"Machine":             "machine.openshift.io/v1beta1",
 	"MachineConfigPool":   "machineconfiguration.openshift.io/v1",
@@ -39,7 +59,12 @@ var kinds = map[string]string{
 	"Node":                "v1",
 	"Pod":                 "v1",
 	"PodDisruptionBudget": "policy/v1",
+	"ResourceQuota":       "v1",
 	"UpgradeConfig":       "upgrade.managed.openshift.io/v1alpha1",
+
+	"UpgradeJob":              MaintenanceAPIVersion,
+	"UpgradeJobHook":          MaintenanceAPIVersion,
+	"UpgradeSuspensionWindow": MaintenanceAPIVersion,
 
 	KindAlert:      ExternalAPIVersion,
 	KindSilence:    ExternalAPIVersion,
@@ -89,13 +114,19 @@ func (o Object) Matches(object *unstructured.Unstructured) bool {
 	return (o.Namespace == "" || o.Namespace == object.GetNamespace()) && (o.Name == "" || o.Name == object.GetName())
 }
 
-// reference returns an object to write to. The namespace of an UpgradeConfig defaults to the
-// operator's.
+// isOurs reports whether the operator serves the kind. Objects of such a kind are in its namespace.
+func (o Object) isOurs() bool {
+	group := o.GVK().Group
+	return group == "upgrade.managed.openshift.io" || group+"/v1beta1" == MaintenanceAPIVersion
+}
+
+// reference returns an object to write to. The namespace of an object of the operator's kinds
+// defaults to the operator's.
 func (o Object) reference() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(o.GVK())
 	object.SetNamespace(o.Namespace)
-	if o.Namespace == "" && o.Kind == "UpgradeConfig" {
+	if o.Namespace == "" && o.isOurs() {
 		object.SetNamespace(devcluster.OperatorNamespace)
 	}
 	object.SetName(o.Name)

@@ -86,8 +86,11 @@ func inFile(file string, errs ...error) error {
 
 func (s *Scenario) setDefaults() {
 	s.Cluster = s.Cluster.WithDefaults()
-	if len(s.UpgradeConfigs) == 0 {
+	if len(s.UpgradeConfigs) == 0 && len(s.Maintenance) == 0 {
 		s.UpgradeConfigs = []UpgradeConfig{{}}
+	}
+	for _, object := range s.Maintenance {
+		setMaintenanceDefaults(object)
 	}
 	for i := range s.UpgradeConfigs {
 		u := &s.UpgradeConfigs[i]
@@ -110,6 +113,9 @@ func (s *Scenario) setDefaults() {
 		u := &e.UpgradeConfigs[i]
 		u.Name = cmp.Or(u.Name, defaultName)
 		u.Phase = cmp.Or(u.Phase, phaseUpgraded)
+	}
+	for i := range e.UpgradeJobs {
+		e.UpgradeJobs[i].Phase = cmp.Or(e.UpgradeJobs[i].Phase, phaseUpgraded)
 	}
 	if e.ClusterVersion != nil {
 		e.ClusterVersion.State = cmp.Or(e.ClusterVersion.State, completed)

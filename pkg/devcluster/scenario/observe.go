@@ -82,18 +82,32 @@ func (s *Scenario) checks() []Statement {
 
 func (s Statement) key() string { return s.For.String() + ": " + s.That }
 
+// upgradeKinds returns the kinds that request upgrades, as far as the scenario uses them.
+func (s *Scenario) upgradeKinds() []Object {
+	var all []Object
+	if len(s.UpgradeConfigs) > 0 {
+		all = append(all, Object{Kind: "UpgradeConfig"})
+	}
+	if len(s.Maintenance) > 0 {
+		all = append(all, Object{Kind: "UpgradeConfig", APIVersion: MaintenanceAPIVersion}, Object{Kind: "UpgradeJob"})
+	}
+	return all
+}
+
 // observe subscribes the expectations to the objects that they are about.
 func (r *Run) observe() error {
 	if err := r.world.Subscribe(Object{Kind: "ClusterVersion", Name: "version"}, r.observations.clusterVersion); err != nil {
 		return err
 	}
-	err := r.world.Subscribe(Object{Kind: "UpgradeConfig"}, func(object *unstructured.Unstructured, deleted bool) {
-		if r.options.Watch != nil && !deleted {
-			r.options.Watch(object)
+	for _, kind := range r.Scenario.upgradeKinds() {
+		err := r.world.Subscribe(kind, func(object *unstructured.Unstructured, deleted bool) {
+			if r.options.Watch != nil && !deleted {
+				r.options.Watch(object)
+			}
+		})
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
 	}
 	for _, statement := range slices.Concat(r.Scenario.Expect.Finally, r.Scenario.checks()) {
 		if err := r.world.Subscribe(statement.For, func(*unstructured.Unstructured, bool) {}); err != nil {

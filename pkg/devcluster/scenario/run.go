@@ -17,15 +17,15 @@ import (
 type Options struct {
 	// Log receives a line for each rule that applies; nil means no log.
 	Log io.Writer
-	// Watch is called with each state of each UpgradeConfig; nil means no calls. It must return
-	// quickly.
+	// Watch is called with each state of each UpgradeConfig, of both groups, and of each UpgradeJob;
+	// nil means no calls. It must return quickly.
 	Watch func(*unstructured.Unstructured)
 }
 
 // Run is a scenario that runs on a world.
 type Run struct {
 	Scenario *Scenario
-	// StartTime is when the UpgradeConfigs were applied.
+	// StartTime is when the UpgradeConfigs and the objects of scheduled maintenance were created.
 	StartTime time.Time
 
 	world        World
@@ -34,11 +34,11 @@ type Run struct {
 	logMu        sync.Mutex
 }
 
-// Start prepares the world, starts the operator, and applies the UpgradeConfigs. The caller stops
-// the world.
+// Start prepares the world, starts the operator, and creates the UpgradeConfigs and the objects of
+// scheduled maintenance. The caller stops the world.
 func Start(ctx context.Context, scenario *Scenario, world World, options Options) (*Run, error) {
 	r := &Run{Scenario: scenario, world: world, options: options, observations: newObservations()}
-	if err := world.Apply(ctx, scenario.objects()); err != nil {
+	if err := world.Apply(ctx, toObjects(scenario.Objects, world.Now())); err != nil {
 		return nil, fmt.Errorf("applying the objects of the scenario: %w", err)
 	}
 	if err := r.observe(); err != nil {
@@ -58,23 +58,34 @@ func Start(ctx context.Context, scenario *Scenario, world World, options Options
 			return nil, fmt.Errorf("starting the operator: %w", err)
 		}
 	}
-	return r, r.applyUpgradeConfigs(ctx)
+	return r, r.createUpgrades(ctx)
 }
 
-func (s *Scenario) objects() []*unstructured.Unstructured {
+// toObjects returns objects with times instead of variables.
+func toObjects(contents []map[string]any, now time.Time) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
-	for _, content := range s.Objects {
-		objects = append(objects, &unstructured.Unstructured{Object: content})
+	for _, content := range contents {
+		objects = append(objects, toObject(content, now))
 	}
 	return objects
 }
 
-func (r *Run) applyUpgradeConfigs(ctx context.Context) error {
+func toObject(content map[string]any, now time.Time) *unstructured.Unstructured {
+	object, _ := withMoments(content, now).(map[string]any)
+	return &unstructured.Unstructured{Object: object}
+}
+
+func (r *Run) createUpgrades(ctx context.Context) error {
 	r.StartTime = r.world.Now()
 	for _, config := range r.Scenario.UpgradeConfigs {
 		object := config.object(r.StartTime)
 		if err := r.world.Objects().Create(ctx, object); err != nil {
 			return fmt.Errorf("creating UpgradeConfig %s: %w", config.Name, err)
+		}
+	}
+	for _, object := range toObjects(r.Scenario.Maintenance, r.StartTime) {
+		if err := r.world.Objects().Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	r.startRules()

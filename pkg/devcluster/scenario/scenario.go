@@ -5,8 +5,8 @@
 // upgrades, what goes wrong (*when* this holds, *after* that long, do this), and the expected
 // result. Scenarios are YAML files; the same files are demos and tests.
 //
-// The package works through a World, which runs in real or in virtual time. It knows the
-// UpgradeConfig by its YAML alone, as a user does, and does not know how the operator works.
+// The package works through a World, which runs in real or in virtual time. It knows the objects of
+// the operator by their YAML alone, as a user does, and does not know how the operator works.
 package scenario
 
 import (
@@ -37,9 +37,16 @@ type Scenario struct {
 	Objects []map[string]any `json:"objects,omitempty"`
 	// Operator configures the operator.
 	Operator Operator `json:"operator"`
-	// UpgradeConfigs are created in this order when the operator is ready. They default to one with
-	// the highest release.
+	// UpgradeConfigs are objects of upgrade.managed.openshift.io, created in this order when the
+	// operator is ready. They default to one with the highest release, unless there is Maintenance.
 	UpgradeConfigs []UpgradeConfig `json:"upgradeConfigs,omitempty"`
+	// Maintenance lists objects of managedupgrade.appuio.io, created in this order after the
+	// UpgradeConfigs: of the kinds ClusterVersion, UpgradeConfig, UpgradeJob, UpgradeJobHook, and
+	// UpgradeSuspensionWindow. The API version may be left out; the namespace defaults to the
+	// operator's. In texts, "${now+90s}" is the time 90s after the creation, and "${cron+90s}" a cron
+	// expression that matches the first full minute after that, in UTC; so they are in the objects of
+	// actions.
+	Maintenance []map[string]any `json:"maintenance,omitempty"`
 	// Rules define what happens during the run.
 	Rules []Rule `json:"rules,omitempty"`
 	// Expect is the expected result. By default, all UpgradeConfigs are Upgraded.
@@ -189,6 +196,8 @@ type Expect struct {
 	StableFor timescale.Duration `json:"stableFor,omitempty"`
 	// UpgradeConfigs are the expected results of UpgradeConfigs.
 	UpgradeConfigs []ExpectedUpgradeConfig `json:"upgradeConfigs,omitempty"`
+	// UpgradeJobs are the expected results of UpgradeJobs.
+	UpgradeJobs []ExpectedUpgradeJob `json:"upgradeJobs,omitempty"`
 	// ClusterVersion is the expected version of the cluster.
 	ClusterVersion *ExpectedVersion `json:"clusterVersion,omitempty"`
 	// Notifications are the types of the CloudEvents that the receiver got, without their common
@@ -214,6 +223,22 @@ type ExpectedUpgradeConfig struct {
 	// Conditions are the top-level conditions by type, as in "True" or "False/WindowMissed".
 	Conditions map[string]string `json:"conditions,omitempty"`
 	// Steps are the conditions of the newest history element by type, in the same format.
+	Steps map[string]string `json:"steps,omitempty"`
+}
+
+// ExpectedUpgradeJob is the expected result of an UpgradeJob. Either Name or Config is set.
+type ExpectedUpgradeJob struct {
+	// Name is the name.
+	Name string `json:"name,omitempty"`
+	// Config is the UpgradeConfig of managedupgrade.appuio.io whose first job, by its slot, is meant.
+	Config string `json:"config,omitempty"`
+	// Gone means that there is no such object.
+	Gone bool `json:"gone,omitempty"`
+	// Phase is the phase of the newest attempt; it defaults to "Upgraded".
+	Phase string `json:"phase,omitempty"`
+	// Conditions are the top-level conditions by type, as in "True" or "False/Expired".
+	Conditions map[string]string `json:"conditions,omitempty"`
+	// Steps are the conditions of the newest attempt by type, in the same format.
 	Steps map[string]string `json:"steps,omitempty"`
 }
 

@@ -30,6 +30,9 @@ func (s *Scenario) validate(fileName string) field.ErrorList {
 	for i, object := range s.Objects {
 		allErrs = append(allErrs, validateObject(field.NewPath("objects").Index(i), object)...)
 	}
+	for i, object := range s.Maintenance {
+		allErrs = append(allErrs, validateMaintenance(field.NewPath("maintenance").Index(i), object)...)
+	}
 	allErrs = append(allErrs, s.validateConfig()...)
 	names := map[string]bool{}
 	for i, u := range s.UpgradeConfigs {
@@ -246,6 +249,7 @@ func (p Patch) validate(path *field.Path, hasObject bool) field.ErrorList {
 	if len(p.With) == 0 && len(p.Conditions) == 0 {
 		allErrs = append(allErrs, field.Required(path.Child("with"), "must be a JSON merge patch, such as {spec: {paused: true}}, unless conditions are set"))
 	}
+	allErrs = append(allErrs, validateMoments(path.Child("with"), p.With)...)
 	for kind, text := range p.Conditions {
 		allErrs = append(allErrs, validateCondition(path.Child("conditions").Key(kind), text)...)
 	}
@@ -278,10 +282,22 @@ func (o Object) validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateObject validates that a whole object has a kind and a name.
+// validateMaintenance validates an object of scheduled maintenance.
+func validateMaintenance(path *field.Path, object map[string]any) field.ErrorList {
+	allErrs := validateObject(path, object)
+	if version, _ := object["apiVersion"].(string); version != MaintenanceAPIVersion && version != "" {
+		allErrs = append(allErrs, field.NotSupported(path.Child("apiVersion"), version, []string{MaintenanceAPIVersion}))
+	}
+	if kind, _ := object["kind"].(string); kind != "" && !slices.Contains(maintenanceKinds(), kind) {
+		allErrs = append(allErrs, field.NotSupported(path.Child("kind"), kind, maintenanceKinds()))
+	}
+	return allErrs
+}
+
+// validateObject validates that a whole object has a kind and a name, and its variables.
 func validateObject(path *field.Path, object map[string]any) field.ErrorList {
 	const whole = "must be set, as in every object"
-	var allErrs field.ErrorList
+	allErrs := validateMoments(path, object)
 	for _, name := range []string{"apiVersion", "kind"} {
 		if text, ok := object[name].(string); !ok || text == "" {
 			allErrs = append(allErrs, field.Required(path.Child(name), whole))
@@ -312,6 +328,9 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 			allErrs = append(allErrs, validateCondition(at.Child("steps").Key(kind), text)...)
 		}
 	}
+	for i, job := range e.UpgradeJobs {
+		allErrs = append(allErrs, job.validate(path.Child("upgradeJobs").Index(i))...)
+	}
 	for i, kind := range e.Notifications {
 		if known := notificationTypes(); !slices.Contains(known, kind) {
 			allErrs = append(allErrs, field.NotSupported(path.Child("notifications").Index(i), kind, known))
@@ -321,6 +340,23 @@ func (e Expect) validate(path *field.Path, configs map[string]bool) field.ErrorL
 		allErrs = append(allErrs, field.NotSupported(path.Child("clusterVersion", "state"), e.ClusterVersion.State, states))
 	}
 	e.eachStatement(func(at *field.Path, statement Statement) { allErrs = append(allErrs, statement.validate(at)...) })
+	return allErrs
+}
+
+func (j ExpectedUpgradeJob) validate(path *field.Path) field.ErrorList {
+	var allErrs field.ErrorList
+	if (j.Name == "") == (j.Config == "") {
+		allErrs = append(allErrs, field.Invalid(path, field.OmitValueType{}, "must have exactly one of config, name"))
+	}
+	if phases := []string{"New", "Pending", "Upgrading", "Paused", phaseUpgraded, "Failed", "Skipped", "Unknown"}; !slices.Contains(phases, j.Phase) {
+		allErrs = append(allErrs, field.NotSupported(path.Child("phase"), j.Phase, phases))
+	}
+	for kind, text := range j.Conditions {
+		allErrs = append(allErrs, validateCondition(path.Child("conditions").Key(kind), text)...)
+	}
+	for kind, text := range j.Steps {
+		allErrs = append(allErrs, validateCondition(path.Child("steps").Key(kind), text)...)
+	}
 	return allErrs
 }
 

@@ -92,6 +92,63 @@ func TestWorld_ends_although_an_action_waits_in_vain(t *testing.T) {
 	}
 }
 
+// maintenanceStory has two jobs of a config, whose status a rule sets: no operator runs.
+const maintenanceStory = `
+name: story
+description: Another client sets the status of UpgradeJobs.
+operator: {stopped: true}
+maintenance:
+  - {kind: UpgradeJob, metadata: {name: night-2}, spec: {startAfter: "${now+2h}", startBefore: "${now+3h}", config: {}}}
+  - {kind: UpgradeJob, metadata: {name: night-1}, spec: {startAfter: "${now+1h}", startBefore: "${now+2h}", config: {}}}
+rules:
+  - name: the first one pauses
+    for: {kind: UpgradeJob, name: night-1}
+    when: timestamp(object.spec.startAfter) < now + duration("1h")
+    do:
+      - patch:
+          status: true
+          with:
+            status:
+              conditions: [{type: Paused, status: "True", reason: DelaySet, message: "", lastTransitionTime: "${now}"}]
+              history: [{attempt: 1, phase: Paused, conditions: [{type: PoolsPaused, status: "True", reason: Done, message: ""}]}]
+expect:
+  within: 10s
+  upgradeJobs:
+    - config: night
+      phase: Paused
+      conditions: {Paused: True/DelaySet}
+      steps: {PoolsPaused: "True"}
+    - {name: none, gone: true}
+`
+
+func TestWorld_compares_UpgradeJobs(t *testing.T) {
+	t.Parallel()
+	decode := func(old, updated string) *scenario.Scenario {
+		story, err := scenario.Decode("story.yaml", []byte(strings.Replace(maintenanceStory, old, updated, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return story
+	}
+	if _, problems := runScenario(t, decode("", "")); len(problems) > 0 {
+		t.Errorf("not as expected:\n- %s", strings.Join(problems, "\n- "))
+	}
+	for name, test := range map[string]struct{ old, updated, want string }{
+		"phase":     {"phase: Paused\n      cond", "phase: Skipped\n      cond", `first UpgradeJob of night: phase is "Paused", want "Skipped"`},
+		"condition": {"True/DelaySet}", "True/PausedByUser}", `first UpgradeJob of night: condition Paused is "True/DelaySet", want "True/PausedByUser"`},
+		"step":      {`{PoolsPaused: "True"}`, `{PoolsPaused: "False"}`, `first UpgradeJob of night: step PoolsPaused is "True", want "False"`},
+		"gone":      {"name: none", "name: night-2", "UpgradeJob night-2: is still there"},
+		"absent":    {"name: none, gone: true", "name: none", "UpgradeJob none: does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, problems := runScenario(t, decode(test.old, test.updated)); !slices.Contains(problems, test.want) {
+				t.Errorf("got %q, want %q", problems, test.want)
+			}
+		})
+	}
+}
+
 func TestWorld_is_deterministic(t *testing.T) {
 	t.Parallel()
 	first, _ := runScenario(t, load(t, "operator-restarts"))

@@ -1,0 +1,83 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// moment is a variable in the text of an object: a time relative to the creation of the object. In
+// "${now+90s}" it is written by RFC 3339, in "${cron+90s}" as a cron expression of UTC that matches the
+// first full minute at or after it, once a year.
+var moment = regexp.MustCompile(`\$\{(now|cron)([^}]*)\}`)
+
+// withMoments returns a copy of a decoded value whose texts have times instead of variables.
+func withMoments(value any, now time.Time) any {
+	switch value := value.(type) {
+	case map[string]any:
+		copied := make(map[string]any, len(value))
+		for key, item := range value {
+			copied[key] = withMoments(item, now)
+		}
+		return copied
+	case []any:
+		copied := make([]any, len(value))
+		for i, item := range value {
+			copied[i] = withMoments(item, now)
+		}
+		return copied
+	case string:
+		return moment.ReplaceAllStringFunc(value, func(variable string) string {
+			parts := moment.FindStringSubmatch(variable)
+			return formatMoment(parts[1], now.Add(time.Duration(parseMoment(parts[2]))))
+		})
+	default:
+		return value
+	}
+}
+
+func formatMoment(kind string, at time.Time) string {
+	at = at.UTC()
+	if kind == "now" {
+		return at.Truncate(time.Second).Format(time.RFC3339)
+	}
+	if minute := at.Truncate(time.Minute); minute.Before(at) {
+		at = minute.Add(time.Minute)
+	}
+	return fmt.Sprintf("%d %d %d %d *", at.Minute(), at.Hour(), at.Day(), int(at.Month()))
+}
+
+func parseMoment(offset string) Offset {
+	if offset == "" {
+		return 0
+	}
+	return parseOffset(offset)
+}
+
+// validateMoments returns an error for each variable with an invalid offset.
+func validateMoments(path *field.Path, value any) field.ErrorList {
+	var allErrs field.ErrorList
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			allErrs = append(allErrs, validateMoments(path.Child(key), item)...)
+		}
+	case []any:
+		for i, item := range value {
+			allErrs = append(allErrs, validateMoments(path.Index(i), item)...)
+		}
+	case string:
+		for _, parts := range moment.FindAllStringSubmatch(value, -1) {
+			if parseMoment(strings.TrimSpace(parts[2])) == invalidOffset {
+				allErrs = append(allErrs, field.Invalid(path, parts[0], `must be a time such as "${now+30s}" or "${cron+30s}"`))
+			}
+		}
+	}
+	return allErrs
+}
