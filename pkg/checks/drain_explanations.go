@@ -23,8 +23,15 @@ const (
 	// drainInterval is how long an explanation is used. Pods are not cached, so that each costs a
 	// request.
 	drainInterval = 5 * time.Minute
+	// unknownInterval is how long it is not tried again to read what holds a drain.
+	unknownInterval = time.Minute
+	// refusedAfter is how long after its time a pod that is still there counts as one whose deletion
+	// was refused: the first attempt, another one, and the time that the requests take.
+	refusedAfter = 3 * ForceInterval
 	// maxDrains bounds the explanations that are kept.
 	maxDrains = 64
+	// maxHolderNames bounds the names of a pod or of budgets in an explanation, in bytes.
+	maxHolderNames = 160
 )
 
 // Drains explains what holds the drains of nodes.
@@ -41,73 +48,114 @@ type Drains struct {
 	Explanations *DrainExplanations
 }
 
-// DrainExplanations keeps explanations for five minutes. All upgrades share them.
+// DrainExplanations keeps explanations for five minutes at most. All upgrades share them.
 type DrainExplanations struct {
 	mu   sync.Mutex
 	last map[string]drainExplanation // by node
 }
 
 type drainExplanation struct {
-	drain string
-	at    time.Time
-	text  string
+	of        string    // what it depends on
+	at, until time.Time // when it was read, and when it is read again
+	text      string
+}
+
+// isValid reports whether the explanation holds now for what it depends on.
+func (e drainExplanation) isValid(of string, now time.Time) bool {
+	return e.of == of && !now.Before(e.at) && now.Before(e.until)
 }
 
 // Explain returns which pod and which budgets hold the drain of a node, and when the pod is forced; it
 // is empty if nothing holds it or the drain is not a long one yet. The pods are listed once in five
-// minutes. The drain counts from the start of the upgrade at the earliest.
+// minutes, and earlier if an answer is missing, if it depends on something that changed, or if a pod
+// should be gone. The drain counts from the start of the upgrade at the earliest.
 func (d Drains) Explain(ctx context.Context, node clusterstate.Node, upgradeStart, now time.Time) string {
-	start := node.Drain.Start(upgradeStart, now)
-	if d.Live == nil || !node.Drain.Active || start.IsZero() || now.Sub(start) < LongDrain {
+	start, active := d.start(node, upgradeStart, now)
+	if !active || now.Sub(start) < LongDrain {
 		return ""
 	}
-	drain := node.Drain.Request + " " + start.UTC().Format(time.RFC3339)
-	if last, found := d.Explanations.get(node.Name); found && last.drain == drain && !now.Before(last.at) && now.Sub(last.at) < drainInterval {
+	of := d.dependencies(node, start)
+	if last, found := d.Explanations.get(node.Name); found && last.isValid(of, now) {
 		return last.text
 	}
-	explanation := d.explain(ctx, node, NewDrainDeadlines(start, d.TimeOut, d.PDBTimeout))
+	explanation := d.explain(ctx, node, NewDrainDeadlines(start, d.TimeOut, d.PDBTimeout), now)
+	explanation.of, explanation.at = of, now
 	if ctx.Err() == nil {
-		d.Explanations.set(node.Name, drainExplanation{drain, now, explanation})
+		d.Explanations.set(node.Name, explanation)
 	}
-	return explanation
+	return explanation.text
 }
 
-// NextLongDrain returns when the next drain of a node is a long one; zero means that none will be.
-func (d Drains) NextLongDrain(nodes []clusterstate.Node, upgradeStart, now time.Time) time.Time {
+// NextChange returns when a drain of these nodes becomes a long one, or its explanation is read again
+// earlier than usual; zero means neither.
+func (d Drains) NextChange(nodes []clusterstate.Node, upgradeStart, now time.Time) time.Time {
 	var next time.Time
 	for _, node := range nodes {
-		start := node.Drain.Start(upgradeStart, now)
-		if d.Live == nil || !node.Drain.Active || start.IsZero() {
+		start, active := d.start(node, upgradeStart, now)
+		if !active {
 			continue
 		}
-		if at := start.Add(LongDrain); at.After(now) && (next.IsZero() || at.Before(next)) {
+		at := start.Add(LongDrain)
+		if last, found := d.Explanations.get(node.Name); found && last.isValid(d.dependencies(node, start), now) && last.until.Sub(last.at) < drainInterval {
+			at = last.until
+		}
+		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
 	return next
 }
 
-func (d Drains) explain(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines) string {
-	holders, err := d.holders(ctx, node, deadlines)
-	switch {
-	case err != nil:
-		return "what holds it is unknown: " + text.Reason(err.Error())
-	case len(holders) == 0:
-		return ""
-	case len(holders) > 1:
-		return fmt.Sprintf("%s; %d more pods", holders[0], len(holders)-1)
+// start returns when the drain of a node began to count; false means that it is not explained.
+func (d Drains) start(node clusterstate.Node, upgradeStart, now time.Time) (time.Time, bool) {
+	if d.Live == nil || !node.Drain.Active {
+		return time.Time{}, false
 	}
-	return holders[0].String()
+	start := node.Drain.Start(upgradeStart, now)
+	return start, !start.IsZero()
+}
+
+// dependencies returns what an explanation depends on, apart from the pods and the budgets.
+func (d Drains) dependencies(node clusterstate.Node, start time.Time) string {
+	return fmt.Sprintf("%s %d %d %d %t %q", node.Drain.Request, start.UnixNano(), d.TimeOut, d.PDBTimeout, node.Ready, d.IgnoreNamespaces)
+}
+
+// explain returns what holds the drain of a node, and until when that is an answer.
+func (d Drains) explain(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines, now time.Time) drainExplanation {
+	holders, err := d.holders(ctx, node, deadlines, now)
+	if err != nil {
+		return drainExplanation{until: now.Add(unknownInterval), text: "what holds it is unknown: " + text.Reason(err.Error())}
+	}
+	explanation := drainExplanation{until: now.Add(drainInterval)}
+	for _, h := range holders {
+		if at := h.ForcedAt().Add(refusedAfter); at.After(now) && at.Before(explanation.until) {
+			explanation.until = at
+		}
+	}
+	switch others := len(holders) - 1; {
+	case others < 0:
+		return explanation
+	case others == 0:
+		explanation.text = holders[0].String()
+	case others == 1:
+		explanation.text = holders[0].String() + "; 1 more pod"
+	default:
+		explanation.text = fmt.Sprintf("%s; %d more pods", holders[0], others)
+	}
+	return explanation
 }
 
 // holder is a pod that holds a drain.
 type holder struct {
 	DrainedPod
 	Hold
+
+	refused bool // it should be gone
 }
 
-// holders returns the pods that hold a drain, those that are forced last or never first.
-func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines) ([]holder, error) {
+// holders returns the pods that hold a drain: first those that should be gone, then those that are
+// never forced or forced last.
+func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines DrainDeadlines, now time.Time) ([]holder, error) {
 	lister := DrainedPods{Reader: d.Reader, Live: d.Live, IgnoreNamespaces: d.IgnoreNamespaces}
 	pods, _, err := lister.List(ctx, node.Name, node.Ready)
 	if err != nil {
@@ -115,7 +163,9 @@ func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines D
 	}
 	found := make([]holder, 0, len(pods))
 	for _, pod := range pods {
-		found = append(found, holder{pod, pod.Hold(deadlines)})
+		hold := pod.Hold(deadlines)
+		at := hold.ForcedAt()
+		found = append(found, holder{pod, hold, !at.IsZero() && !now.Before(at.Add(refusedAfter))})
 	}
 	slices.SortStableFunc(found, func(a, b holder) int {
 		return cmp.Or(cmp.Compare(b.rank(), a.rank()), b.ForcedAt().Compare(a.ForcedAt()))
@@ -126,6 +176,8 @@ func (d Drains) holders(ctx context.Context, node clusterstate.Node, deadlines D
 // rank orders the pods by how firmly they hold a drain.
 func (h holder) rank() int {
 	switch {
+	case h.refused:
+		return 4
 	case h.ForcedAt().IsZero():
 		return 3
 	case h.Reason == HeldByPDB:
@@ -138,26 +190,41 @@ func (h holder) rank() int {
 
 // String returns the pod, what holds it, and when it is forced.
 func (h holder) String() string {
-	message := "pod " + h.Namespace + "/" + h.Name
+	message := "pod " + text.Truncate(h.Namespace+"/"+h.Name, maxHolderNames)
 	switch {
 	case h.Exempt != "" && len(h.PDBs) == 0:
 		return message + " cannot be forced: " + h.Exempt
-	case h.Reason == HeldByPDB && len(h.PDBs) > 1:
-		message += " is held by PodDisruptionBudgets " + text.JoinNames(h.PDBs)
 	case h.Reason == HeldByPDB:
-		message += " is held by PodDisruptionBudget " + text.JoinNames(h.PDBs)
+		message += " is held by " + h.budgets()
 	case h.Reason == HeldByTermination:
 		message += " is terminating"
 	default:
 		message += " is not evicted yet"
 	}
-	switch at := h.ForcedAt(); {
+	at := h.ForcedAt()
+	switch {
 	case h.Exempt != "":
 		return message + ", cannot be forced: " + h.Exempt
 	case at.IsZero():
 		return message + ", never forced"
+	case h.refused:
+		return message + ", was to be forced at " + at.UTC().Format(time.RFC3339) +
+			": the deletion was refused and is tried again every minute, see the Events DrainBlocked of the node"
 	default:
 		return message + ", forced at " + at.UTC().Format(time.RFC3339)
+	}
+}
+
+// budgets returns the budgets that select the pod: all of them if the names are short.
+func (h holder) budgets() string {
+	names := text.JoinNames(h.PDBs)
+	switch others := len(h.PDBs) - 1; {
+	case others == 0:
+		return "PodDisruptionBudget " + text.Truncate(names, maxHolderNames)
+	case len(names) <= maxHolderNames:
+		return "PodDisruptionBudgets " + names
+	default:
+		return fmt.Sprintf("PodDisruptionBudgets %s and %d more", text.Truncate(slices.Min(h.PDBs), maxHolderNames), others)
 	}
 }
 

@@ -30,6 +30,9 @@ func HoldReasons() []string {
 	return []string{string(HeldByPDB), string(HeldByTermination), string(HeldByOther)}
 }
 
+// ForceInterval is the time after which a pod is forced again if it could not be deleted.
+const ForceInterval = time.Minute
+
 // TerminationSlack is how late a kubelet may report that a pod has ended.
 const TerminationSlack = time.Minute
 

@@ -4,88 +4,11 @@
 package checks_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
-
-// podLister is an API server that lists pods, and counts the requests. The grace period of the pod
-// "instant" is 0.
-type podLister struct {
-	client.Reader
-	pods     []metav1.PartialObjectMetadata
-	err      error
-	requests int
-}
-
-func (l *podLister) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	l.requests++
-	switch page := list.(type) {
-	case *metav1.PartialObjectMetadataList:
-		page.Items = l.pods
-	case *corev1.PodList:
-		for _, pod := range l.pods {
-			whole := corev1.Pod{ObjectMeta: pod.ObjectMeta}
-			whole.Spec.TerminationGracePeriodSeconds = new(int64(30))
-			if pod.Name == "instant" {
-				whole.Spec.TerminationGracePeriodSeconds = new(int64(0))
-			}
-			page.Items = append(page.Items, whole)
-		}
-	default:
-		return errors.New("only pods can be listed")
-	}
-	return l.err
-}
-
-func shopPod(name string, changes ...func(*metav1.PartialObjectMetadata)) metav1.PartialObjectMetadata {
-	pod := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": name}}}
-	for _, change := range changes {
-		change(&pod)
-	}
-	return pod
-}
-
-func inNamespace(name string) func(*metav1.PartialObjectMetadata) {
-	return func(p *metav1.PartialObjectMetadata) { p.Namespace = name }
-}
-
-func deletedAt(at time.Time, grace int64, finalizers ...string) func(*metav1.PartialObjectMetadata) {
-	return func(p *metav1.PartialObjectMetadata) {
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Finalizers = new(metav1.NewTime(at)), &grace, finalizers
-	}
-}
-
-func budgetFor(namespace, name, app string) client.Object {
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
-	}
-}
-
-// drainsOf explains with a time of 20 minutes, and of 2 hours for budgets.
-func drainsOf(t *testing.T, live client.Reader, budgets ...client.Object) checks.Drains {
-	t.Helper()
-	return checks.Drains{
-		Reader: simulation.NewFakeClient(t, budgets...), Live: live, TimeOut: 20 * time.Minute, PDBTimeout: 2 * time.Hour,
-		IgnoreNamespaces: []string{"openshift-*"}, Explanations: &checks.DrainExplanations{},
-	}
-}
-
-var drainingNode = clusterstate.Node{
-	Name: "worker-0", Ready: true,
-	Drain: clusterstate.Drain{Active: true, Since: noon, Request: "drain-rendered-worker-2"},
-}
 
 func TestDrainDeadlines_First(t *testing.T) {
 	t.Parallel()
@@ -101,94 +24,6 @@ func TestDrainDeadlines_First(t *testing.T) {
 	} {
 		if got := checks.NewDrainDeadlines(noon, tc.timeout, tc.pdbTimeout).First(); !got.Equal(tc.want) {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
-		}
-	}
-}
-
-func TestDrains_Explain(t *testing.T) {
-	t.Parallel()
-	api, openshift := budgetFor("shop", "api", "api"), budgetFor("openshift-dns", "dns", "dns")
-	daemonSet := func(p *metav1.PartialObjectMetadata) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "x", Controller: new(true)}}
-	}
-	for name, tc := range map[string]struct {
-		pods    []metav1.PartialObjectMetadata
-		change  func(*checks.Drains)
-		err     error
-		budgets []client.Object
-
-		notReady bool
-		want     string
-	}{
-		"no pod":                      {want: ""},
-		"pods of a DaemonSet":         {pods: []metav1.PartialObjectMetadata{shopPod("api", daemonSet)}, budgets: []client.Object{api}, want: ""},
-		"budget":                      {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z"},
-		"two budgets":                 {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api, budgetFor("shop", "all", "api")}, want: "pod shop/api is held by PodDisruptionBudgets shop/all, shop/api, forced at 2026-03-01T14:00:00Z"},
-		"budget without a limit":      {pods: []metav1.PartialObjectMetadata{shopPod("api")}, budgets: []client.Object{api}, change: func(d *checks.Drains) { d.PDBTimeout = -1 }, want: "pod shop/api is held by PodDisruptionBudget shop/api, never forced"},
-		"budget, ignored namespace":   {pods: []metav1.PartialObjectMetadata{shopPod("dns", inNamespace("openshift-dns"))}, budgets: []client.Object{openshift}, want: "pod openshift-dns/dns is held by PodDisruptionBudget openshift-dns/dns, cannot be forced: it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"},
-		"no budget":                   {pods: []metav1.PartialObjectMetadata{shopPod("web")}, budgets: []client.Object{api}, want: "pod shop/web is not evicted yet, forced at 2026-03-01T12:20:00Z"},
-		"terminating pod":             {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(5*time.Minute), 30))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T12:20:00Z"},
-		"terminating pod, long":       {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon.Add(time.Hour), 3600))}, budgets: []client.Object{api}, want: "pod shop/api is terminating, forced at 2026-03-01T13:01:00Z"},
-		"pod with a finalizer":        {pods: []metav1.PartialObjectMetadata{shopPod("web", deletedAt(noon, 0, "example.com/x"))}, want: "pod shop/web cannot be forced: it has ended and is kept by finalizers, which only their owners may remove: example.com/x"},
-		"node that is not ready":      {pods: []metav1.PartialObjectMetadata{shopPod("api", deletedAt(noon, 30))}, notReady: true, want: "pod shop/api cannot be forced: " + checks.NodeNotReady},
-		"instant pod":                 {pods: []metav1.PartialObjectMetadata{shopPod("instant")}, want: "pod shop/instant is not evicted yet, forced at 2026-03-01T12:20:00Z"},
-		"instant pod, node not ready": {pods: []metav1.PartialObjectMetadata{shopPod("instant")}, notReady: true, want: "pod shop/instant cannot be forced: " + checks.NodeNotReady},
-		"the firmest of three pods":   {pods: []metav1.PartialObjectMetadata{shopPod("a"), shopPod("api"), shopPod("z", deletedAt(noon, 30))}, budgets: []client.Object{api}, want: "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T14:00:00Z; 2 more pods"},
-		"pods that cannot be listed":  {err: errors.New("the API server is down"), want: "what holds it is unknown: listing the pods on node worker-0: the API server is down"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			drains := drainsOf(t, &podLister{pods: tc.pods, err: tc.err}, tc.budgets...)
-			if tc.change != nil {
-				tc.change(&drains)
-			}
-			node := drainingNode
-			node.Ready = !tc.notReady
-			if got := drains.Explain(t.Context(), node, noon.Add(-time.Hour), noon.Add(15*time.Minute)); got != tc.want {
-				t.Errorf("got  %q\nwant %q", got, tc.want)
-			}
-		})
-	}
-}
-
-// A drain counts from the start of the upgrade at the earliest, as for the pods that are forced.
-func TestDrains_Explain_deadline_counts_from_the_upgrade(t *testing.T) {
-	t.Parallel()
-	drains := drainsOf(t, &podLister{pods: []metav1.PartialObjectMetadata{shopPod("api")}}, budgetFor("shop", "api", "api"))
-	want := "pod shop/api is held by PodDisruptionBudget shop/api, forced at 2026-03-01T15:00:00Z"
-	if got := drains.Explain(t.Context(), drainingNode, noon.Add(time.Hour), noon.Add(2*time.Hour)); got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}
-
-// TestDrains_Explain_reads_are_bounded checks that pods are listed for long drains only, and once in
-// five minutes for each.
-func TestDrains_Explain_reads_are_bounded(t *testing.T) {
-	t.Parallel()
-	lister := &podLister{}
-	drains := drainsOf(t, lister)
-	other := drainingNode
-	other.Drain.Request = "drain-rendered-worker-3"
-	idle := drainingNode
-	idle.Drain = clusterstate.Drain{}
-	for _, step := range []struct {
-		name string
-		node clusterstate.Node
-		at   time.Duration
-		want int
-	}{
-		{"before ten minutes", drainingNode, 10*time.Minute - time.Second, 0},
-		{"a node that is not being drained", idle, time.Hour, 0},
-		{"after ten minutes", drainingNode, 10 * time.Minute, 1},
-		{"a second later", drainingNode, 10*time.Minute + time.Second, 1},
-		{"just before five minutes", drainingNode, 15*time.Minute - time.Second, 1},
-		{"after five minutes", drainingNode, 15 * time.Minute, 2},
-		{"another drain of the node", other, 15 * time.Minute, 3},
-		{"a clock that was set back", other, 12 * time.Minute, 4},
-	} {
-		drains.Explain(t.Context(), step.node, noon, noon.Add(step.at))
-		if lister.requests != step.want {
-			t.Errorf("%s: %d requests, want %d", step.name, lister.requests, step.want)
 		}
 	}
 }

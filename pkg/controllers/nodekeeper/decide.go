@@ -14,7 +14,7 @@ import (
 )
 
 // recheckInterval is the time between two passes over a node whose first deadline has passed.
-const recheckInterval = time.Minute
+const recheckInterval = checks.ForceInterval
 
 // blockedPod is a pod whose time is over.
 type blockedPod struct {

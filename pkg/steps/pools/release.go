@@ -192,7 +192,7 @@ func (d Delayed) wait(ctx context.Context, run engine.Run, s survey, outdated []
 	case len(active) > 0:
 		describer := describer{explain: func(node clusterstate.Node) string { return d.Drains.Explain(ctx, node, run.Started, run.Now) }}
 		result := engine.Wait(reason(active), "%s", describer.describe(active))
-		if at := d.Drains.NextLongDrain(checks.Rollout{Pending: active}.Nodes(), run.Started, run.Now); !at.IsZero() {
+		if at := d.Drains.NextChange(checks.Rollout{Pending: active}.Nodes(), run.Started, run.Now); !at.IsZero() {
 			result = result.NoLaterThan(at.Sub(run.Now))
 		}
 		return result, true

@@ -26,7 +26,7 @@ func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep 
 		case len(rollout.Pending) > 0:
 			d := describer{now: run.Now, explain: func(node clusterstate.Node) string { return drains.Explain(ctx, node, run.Started, run.Now) }}
 			message := d.describe(rollout.Pending)
-			if at := drains.NextLongDrain(rollout.Nodes(), run.Started, run.Now); !at.IsZero() {
+			if at := drains.NextChange(rollout.Nodes(), run.Started, run.Now); !at.IsZero() {
 				return engine.WaitFor(at.Sub(run.Now), reason(rollout.Pending), "%s", message), nil
 			}
 			return engine.Wait(reason(rollout.Pending), "%s", message), nil
