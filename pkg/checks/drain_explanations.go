@@ -65,15 +65,21 @@ func (e drainExplanation) isValid(of string, now time.Time) bool {
 	return e.of == of && !now.Before(e.at) && now.Before(e.until)
 }
 
+// IsLong reports whether the drain of a node is explained: it takes long.
+func (d Drains) IsLong(node clusterstate.Node, upgradeStart, now time.Time) bool {
+	start, active := d.start(node, upgradeStart, now)
+	return active && now.Sub(start) >= LongDrain
+}
+
 // Explain returns which pod and which budgets hold the drain of a node, and when the pod is forced; it
 // is empty if nothing holds it or the drain is not a long one yet. The pods are listed once in five
 // minutes, and earlier if an answer is missing, if it depends on something that changed, or if a pod
 // should be gone. The drain counts from the start of the upgrade at the earliest.
 func (d Drains) Explain(ctx context.Context, node clusterstate.Node, upgradeStart, now time.Time) string {
-	start, active := d.start(node, upgradeStart, now)
-	if !active || now.Sub(start) < LongDrain {
+	if !d.IsLong(node, upgradeStart, now) {
 		return ""
 	}
+	start, _ := d.start(node, upgradeStart, now)
 	of := d.dependencies(node, start)
 	if last, found := d.Explanations.get(node.Name); found && last.isValid(of, now) {
 		return last.text

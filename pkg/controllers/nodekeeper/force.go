@@ -46,7 +46,7 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	case isGone(err):
 		return nil
 	case isPermanentClientError(err):
-		bp.reason = "its deletion was refused: " + text.Reason(err.Error())
+		bp.reason = "its deletion was refused and is tried again every minute: " + text.Reason(err.Error())
 		return s.publishCannotForce(ctx, bp)
 	case err != nil:
 		return fmt.Errorf("deleting pod %s/%s: %w", bp.Namespace, bp.Name, err)

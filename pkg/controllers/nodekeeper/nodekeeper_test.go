@@ -430,7 +430,7 @@ func TestBlockedPodsAreReported(t *testing.T) {
 		},
 		"a pod whose deletion is denied": {
 			refuse:  denies("evict", "delete"),
-			message: "its deletion was refused: pods is forbidden: admission webhook [31m denied the request",
+			message: "its deletion was refused and is tried again every minute: pods is forbidden: admission webhook [31m denied the request",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

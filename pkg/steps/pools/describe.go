@@ -4,6 +4,7 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,39 +15,41 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// Bounds of texts, in bytes: a message has room for three pools.
 const (
-	maxPoolText   = 640 // the description of a pool and its nodes
-	maxReasonText = 160 // what a pool or a node reports
+	// maxPoolText bounds the description of a pool and its nodes, in bytes: a message has room for
+	// three pools.
+	maxPoolText = 640
+	// maxPools is the number of pools in one state that are described.
+	maxPools = 3
+	// maxExplained is the number of drains that are explained in one pass.
+	maxExplained = 9
 )
 
-// maxExplained is the number of drains that are explained in one pass. A message names three nodes of
-// a kind.
-const maxExplained = 9
+// detail is how much is said about a pool.
+type detail struct {
+	nodes        int // named in each state
+	reason       int // bytes of what the pool or a node reports
+	explanations int // of drains
+}
 
-// describer describes pools. It explains what holds the drain of a node.
+// details are tried until the description of a pool is short enough. What holds a drain is the last
+// to go.
+var details = []detail{
+	{nodes: 3, reason: 160, explanations: maxExplained},
+	{nodes: 3, reason: 80, explanations: maxExplained},
+	{nodes: 3, reason: 32, explanations: maxExplained},
+	{nodes: 2, reason: 32, explanations: maxExplained},
+	{nodes: 1, reason: 32, explanations: maxExplained},
+	{nodes: 1, reason: 32, explanations: 1},
+}
+
+// describer describes pools. It explains what holds the drains of the nodes that it names.
 type describer struct {
-	now       time.Time
-	explain   func(clusterstate.Node) string
-	explained int
-}
+	now     time.Time
+	explain func(clusterstate.Node) string
+	isLong  func(clusterstate.Node) bool // reports whether a drain is explained
 
-// drain returns since when a node is being drained, and what holds that; empty if there is nothing to
-// explain.
-func (d *describer) drain(node clusterstate.Node, prefix string) string {
-	if !node.Drain.Active || d.explained == maxExplained {
-		return ""
-	}
-	explanation := d.explain(node)
-	if explanation == "" {
-		return ""
-	}
-	d.explained++
-	return joinDetails(strings.TrimSpace(prefix+text.FormatSince(node.Drain.Start(time.Time{}, d.now))), explanation)
-}
-
-func joinDetails(details ...string) string {
-	return strings.Join(slices.DeleteFunc(details, func(s string) bool { return s == "" }), "; ")
+	explained map[string]string // the explanations by node
 }
 
 // describe returns, for each state of pools, the most severe first, how far they are and which nodes
@@ -55,71 +58,164 @@ func (d *describer) describe(pending []checks.PendingPool) string {
 	var groups []string
 	for _, state := range []checks.PoolState{checks.PoolDegraded, checks.PoolPaused, checks.PoolUpdating} {
 		var pools []string
+		total := 0
 		for _, p := range pending {
-			if p.State == state {
-				pools = append(pools, text.WithReason(p.Pool.Name, text.Truncate(d.progress(p), maxPoolText)))
+			if p.State != state {
+				continue
+			}
+			if total++; total <= maxPools {
+				pools = append(pools, text.WithReason(p.Pool.Name, d.progress(p)))
 			}
 		}
-		if len(pools) > 0 {
-			groups = append(groups, fmt.Sprintf("machine config pools %s: %s", state, text.JoinNames(pools)))
+		if total > 0 {
+			groups = append(groups, fmt.Sprintf("machine config pools %s: %s", state, joinFirst(pools, total)))
 		}
 	}
 	return strings.Join(groups, "; ")
 }
 
+// joinFirst joins the first of a number of names.
+func joinFirst(names []string, total int) string {
+	joined := strings.Join(names, ", ")
+	if more := total - len(names); more > 0 {
+		return fmt.Sprintf("%s and %d more", joined, more)
+	}
+	return joined
+}
+
+// progress returns how far the pool is and which nodes block it, in as much detail as there is room.
 func (d *describer) progress(p checks.PendingPool) string {
+	groups := d.groupNodes(p.Nodes)
+	var progress string
+	for _, detail := range details {
+		if progress = d.progressIn(detail, p, groups); len(progress) <= maxPoolText {
+			return progress
+		}
+	}
+	return text.Truncate(progress, maxPoolText)
+}
+
+func (d *describer) progressIn(detail detail, p checks.PendingPool, groups []nodeGroup) string {
 	parts := []string{fmt.Sprintf("%d of %d machines", p.Pool.UpdatedMachines, p.Pool.Machines)}
 	if p.State == checks.PoolDegraded {
-		parts = append(parts, truncate(p.Pool.Degraded.MessageOrReason()))
+		parts = append(parts, text.Truncate(p.Pool.Degraded.MessageOrReason(), detail.reason))
 	}
 	if !p.Pool.Observed {
 		parts = append(parts, "not observed by the machine config operator yet")
 	}
-	return strings.Join(append(parts, d.blockingNodes(p.Nodes)...), "; ")
+	for _, group := range groups {
+		var names []string
+		for _, node := range group.nodes[:min(len(group.nodes), detail.nodes)] {
+			names = append(names, text.WithReason(node.Name, group.reason(node, &detail)))
+		}
+		parts = append(parts, fmt.Sprintf("nodes %s: %s", group.state, joinFirst(names, len(group.nodes))))
+	}
+	return strings.Join(parts, "; ")
 }
 
-// blockingNodes returns the nodes for which the pool waits, the most severe first, each once. A node
+// nodeGroup holds the nodes of a pool that block it for the same reason. Those whose drains take the
+// longest come first, the others are sorted by name.
+type nodeGroup struct {
+	state  string
+	reason func(clusterstate.Node, *detail) string
+	nodes  []clusterstate.Node
+}
+
+// groupNodes returns the nodes for which the pool waits, the most severe first, each once. A node
 // that is not ready or cordoned counts among those that may be unavailable at a time, so other nodes
 // may wait for it.
-func (d *describer) blockingNodes(nodes []clusterstate.Node) []string {
-	var degraded, notReady, deleting, cordoned, draining, updating []string
+func (d *describer) groupNodes(nodes []clusterstate.Node) []nodeGroup {
+	degraded := nodeGroup{state: "degraded", reason: d.whyDegraded}
+	notReady := nodeGroup{state: "not ready", reason: d.whyNotReady}
+	deleting := nodeGroup{state: "being deleted by the cluster autoscaler", reason: sinceCordon}
+	cordoned := nodeGroup{state: "cordoned", reason: sinceCordon}
+	draining := nodeGroup{state: "being drained", reason: d.whyDraining}
+	updating := nodeGroup{state: "being updated", reason: updateState}
 	for _, node := range nodes {
 		switch {
 		case node.Degraded():
-			degraded = append(degraded, text.WithReason(node.Name, joinDetails(d.drain(node, "draining "), truncate(text.Reason(node.Reason)))))
+			degraded.nodes = append(degraded.nodes, node)
 		case !node.Ready:
-			notReady = append(notReady, text.WithReason(node.Name, joinDetails(text.FormatSince(node.ReadySince), d.drain(node, "draining "))))
+			notReady.nodes = append(notReady.nodes, node)
 		case node.Cordoned && node.BeingDeleted:
-			deleting = append(deleting, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
+			deleting.nodes = append(deleting.nodes, node)
 		case node.CordonedByHand():
-			cordoned = append(cordoned, text.WithReason(node.Name, text.FormatSince(node.CordonedSince)))
+			cordoned.nodes = append(cordoned.nodes, node)
 		case node.Drain.Active:
-			details := text.FormatSince(node.CordonedSince)
-			if explanation := d.drain(node, ""); explanation != "" {
-				details = explanation
-			}
-			draining = append(draining, text.WithReason(node.Name, details))
+			draining.nodes = append(draining.nodes, node)
 		case node.Updating:
-			updating = append(updating, text.WithReason(node.Name, strings.Trim(truncate(node.State)+": "+truncate(node.Reason), ": ")))
+			updating.nodes = append(updating.nodes, node)
 		}
 	}
-	var groups []string
-	for _, group := range []struct {
-		state string
-		nodes []string
-	}{
-		{"degraded", degraded},
-		{"not ready", notReady},
-		{"being deleted by the cluster autoscaler", deleting},
-		{"cordoned", cordoned},
-		{"being drained", draining},
-		{"being updated", updating},
-	} {
-		if len(group.nodes) > 0 {
-			groups = append(groups, fmt.Sprintf("nodes %s: %s", group.state, text.JoinNames(group.nodes)))
-		}
+	groups := []nodeGroup{degraded, notReady, deleting, cordoned, draining, updating}
+	groups = slices.DeleteFunc(groups, func(g nodeGroup) bool { return len(g.nodes) == 0 })
+	for _, group := range groups {
+		slices.SortStableFunc(group.nodes, d.compareDrains)
 	}
 	return groups
 }
 
-func truncate(reported string) string { return text.Truncate(reported, maxReasonText) }
+// compareDrains sorts nodes with long drains to the front, the longest first.
+func (d *describer) compareDrains(a, b clusterstate.Node) int {
+	switch longA, longB := d.isLong(a), d.isLong(b); {
+	case longA && longB:
+		return a.Drain.Start(time.Time{}, d.now).Compare(b.Drain.Start(time.Time{}, d.now))
+	case longA:
+		return -1
+	case longB:
+		return 1
+	}
+	return 0
+}
+
+func (d *describer) whyDegraded(node clusterstate.Node, detail *detail) string {
+	return joinReasons(d.drain(node, detail, "draining "), text.Truncate(text.Reason(node.Reason), detail.reason))
+}
+
+func (d *describer) whyNotReady(node clusterstate.Node, detail *detail) string {
+	return joinReasons(text.FormatSince(node.ReadySince), d.drain(node, detail, "draining "))
+}
+
+func (d *describer) whyDraining(node clusterstate.Node, detail *detail) string {
+	return cmp.Or(d.drain(node, detail, ""), text.FormatSince(node.CordonedSince))
+}
+
+func sinceCordon(node clusterstate.Node, _ *detail) string {
+	return text.FormatSince(node.CordonedSince)
+}
+
+func updateState(node clusterstate.Node, detail *detail) string {
+	state, reason := text.Truncate(node.State, detail.reason), text.Truncate(node.Reason, detail.reason)
+	return strings.Trim(state+": "+reason, ": ")
+}
+
+// drain returns since when a node is being drained, and what holds that; empty if there is nothing to
+// explain, or no room.
+func (d *describer) drain(node clusterstate.Node, detail *detail, prefix string) string {
+	if detail.explanations == 0 || !d.isLong(node) {
+		return ""
+	}
+	explanation := d.explanation(node)
+	if explanation == "" {
+		return ""
+	}
+	detail.explanations--
+	return joinReasons(strings.TrimSpace(prefix+text.FormatSince(node.Drain.Start(time.Time{}, d.now))), explanation)
+}
+
+// explanation returns what holds the drain of a node. It is requested once in a pass, and for a few
+// nodes only.
+func (d *describer) explanation(node clusterstate.Node) string {
+	if explanation, known := d.explained[node.Name]; known || len(d.explained) == maxExplained {
+		return explanation
+	}
+	if d.explained == nil {
+		d.explained = map[string]string{}
+	}
+	d.explained[node.Name] = d.explain(node)
+	return d.explained[node.Name]
+}
+
+func joinReasons(reasons ...string) string {
+	return strings.Join(slices.DeleteFunc(reasons, func(s string) bool { return s == "" }), "; ")
+}

@@ -6,10 +6,13 @@ package pools_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,5 +90,86 @@ func TestWaitUntilUpdated_with_drains(t *testing.T) {
 				t.Errorf("got %v, %v (-want +got):\n%s", got, err, cmp.Diff(tc.want.Message(), got.Message()))
 			}
 		})
+	}
+}
+
+// drainingFor makes a node one that is being drained, for that long before noon.
+func drainingFor(d time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		machineConfigState("Working", "")(n)
+		draining(n)
+		n.Spec.Taints[len(n.Spec.Taints)-1].TimeAdded = new(metav1.NewTime(noon.Add(-d)))
+	}
+}
+
+// The nodes whose drains take the longest are named and explained, whatever their names, and few
+// pods are listed.
+func TestWaitUntilUpdated_explains_the_longest_drains(t *testing.T) {
+	t.Parallel()
+	objects := []client.Object{version(), operator("4.4.6", "False"), pool("infra", updating), pool("worker", updating)}
+	for i := range 12 {
+		objects = append(objects, node("infra", fmt.Sprintf("infra-%02d", i), drainingFor(20*time.Minute)))
+	}
+	for i := range 9 {
+		objects = append(objects, node("worker", fmt.Sprintf("w-%d", i), drainingFor(time.Minute)))
+	}
+	objects = append(objects, node("worker", "w-9", drainingFor(time.Hour)))
+	r := simulation.NewFakeClient(t, objects...)
+	live := &countingReader{Reader: shopPods{}}
+	drains := checks.Drains{Reader: r, Live: live, TimeOut: 2 * time.Hour, PDBTimeout: -1, Explanations: &checks.DrainExplanations{}}
+	run := engine.Run{Started: noon.Add(-24 * time.Hour), Since: noon.Time, Now: noon.Time}
+	got, err := pools.WaitUntilUpdated(r, drains)(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, worker, _ := strings.Cut(got.Message(), "worker (")
+	const want = "3 of 6 machines; nodes being drained: " +
+		"w-9 (since 2026-03-01T11:00:00Z; pod shop/api-1 is not evicted yet, forced at 2026-03-01T13:00:00Z), " +
+		"w-0 (since 2026-03-01T11:59:00Z), w-1 (since 2026-03-01T11:59:00Z) and 7 more)"
+	if diff := cmp.Diff(want, worker); diff != "" {
+		t.Errorf("pool worker (-want +got):\n%s", diff)
+	}
+	if live.lists != 4 { // those that the message shows
+		t.Errorf("pods were listed %d times", live.lists)
+	}
+}
+
+// countingReader counts lists.
+type countingReader struct {
+	client.Reader
+	lists int
+}
+
+func (c *countingReader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	c.lists++
+	return c.Reader.List(ctx, list, options...)
+}
+
+// However much there is to say about a pool, what holds its drain is said to the end.
+func TestWaitUntilUpdated_does_not_cut_what_holds_a_drain(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("the disk of the node is full ", 20)
+	broken := func(p *mcfgv1.MachineConfigPool) {
+		updating(p)
+		degraded(p)
+		p.Status.Conditions[len(p.Status.Conditions)-1].Message = long
+	}
+	objects := []client.Object{version(), operator("4.4.6", "False"), pool("worker", broken)}
+	for i := range 3 {
+		objects = append(objects,
+			node("worker", fmt.Sprintf("degraded-%d.example.com", i), machineConfigState("Degraded", long)),
+			node("worker", fmt.Sprintf("missing-%d.example.com", i), drainingFor(time.Hour), notReady),
+			node("worker", fmt.Sprintf("draining-%d.example.com", i), drainingFor(time.Hour)))
+	}
+	r := simulation.NewFakeClient(t, objects...)
+	drains := checks.Drains{Reader: r, Live: shopPods{}, TimeOut: 2 * time.Hour, PDBTimeout: -1, Explanations: &checks.DrainExplanations{}}
+	run := engine.Run{Started: noon.Add(-24 * time.Hour), Since: noon.Time, Now: noon.Time}
+	got, err := pools.WaitUntilUpdated(r, drains)(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "draining-0.example.com (since 2026-03-01T11:00:00Z; pod shop/api-1 is not evicted yet, forced at 2026-03-01T13:00:00Z)"
+	if message := got.Message(); !strings.Contains(message, want) || len(message) > 800 {
+		t.Errorf("got %d bytes: %s", len(message), message)
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -190,12 +189,7 @@ func (d Delayed) wait(ctx context.Context, run engine.Run, s survey, outdated []
 	}
 	switch {
 	case len(active) > 0:
-		describer := describer{explain: func(node clusterstate.Node) string { return d.Drains.Explain(ctx, node, run.Started, run.Now) }}
-		result := engine.Wait(reason(active), "%s", describer.describe(active))
-		if at := d.Drains.NextChange(checks.Rollout{Pending: active}.Nodes(), run.Started, run.Now); !at.IsZero() {
-			result = result.NoLaterThan(at.Sub(run.Now))
-		}
-		return result, true
+		return waitForPools(ctx, run, d.Drains, active), true
 	case len(users) > 0:
 		return engine.Wait(ReasonPausedByUser, "machine config pools paused: %s; set spec.paused of the MachineConfigPool to false to update its nodes", text.JoinNames(users)), true
 	}

@@ -24,17 +24,27 @@ func WaitUntilUpdated(r client.Reader, drains checks.Drains) engine.UpgradeStep 
 		case err != nil:
 			return engine.Result{}, err
 		case len(rollout.Pending) > 0:
-			d := describer{now: run.Now, explain: func(node clusterstate.Node) string { return drains.Explain(ctx, node, run.Started, run.Now) }}
-			message := d.describe(rollout.Pending)
-			if at := drains.NextChange(rollout.Nodes(), run.Started, run.Now); !at.IsZero() {
-				return engine.WaitFor(at.Sub(run.Now), reason(rollout.Pending), "%s", message), nil
-			}
-			return engine.Wait(reason(rollout.Pending), "%s", message), nil
+			return waitForPools(ctx, run, drains, rollout.Pending), nil
 		case rollout.OperatorBehind != "":
 			return engine.Wait("PoolsUpdating", "%s", rollout.OperatorBehind), nil
 		}
 		return engine.Done("all %d machine config pools are updated", len(rollout.Pools)), nil
 	}
+}
+
+// waitForPools returns the result of a pass in which pools are pending. Its message explains what
+// holds the drains that take long.
+func waitForPools(ctx context.Context, run engine.Run, drains checks.Drains, pending []checks.PendingPool) engine.Result {
+	d := describer{
+		now:     run.Now,
+		explain: func(node clusterstate.Node) string { return drains.Explain(ctx, node, run.Started, run.Now) },
+		isLong:  func(node clusterstate.Node) bool { return drains.IsLong(node, run.Started, run.Now) },
+	}
+	result := engine.Wait(reason(pending), "%s", d.describe(pending))
+	if at := drains.NextChange(checks.Rollout{Pending: pending}.Nodes(), run.Started, run.Now); !at.IsZero() {
+		return result.NoLaterThan(at.Sub(run.Now))
+	}
+	return result
 }
 
 // AllUpdated reports whether all machine config pools are updated, as WaitUntilUpdated does. That
