@@ -75,6 +75,12 @@ func metricsPage() (string, error) {
 		return "", err
 	}
 	upgradeMetrics.ObserveHealthCheck("", false, at.Time)
+	versionMetrics, err := metrics.NewClusterVersions(registry)
+	if err != nil {
+		return "", err
+	}
+	versionMetrics.AddDrift([]string{""})
+	versionMetrics.SetUpgrading(true)
 	drainMetrics, err := metrics.NewDrains(registry, checks.HoldReasons()...)
 	if err != nil {
 		return "", err

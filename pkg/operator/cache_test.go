@@ -173,7 +173,7 @@ func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 		}
 		finalizer, annotations := v1alpha1.Finalizer, []string{v1alpha1.HoldAnnotation, nodekeeper.AnnotationDrainFirstSeen}
 		switch object.(type) {
-		case *v1beta1.UpgradeConfig, *v1beta1.UpgradeJob, *v1beta1.UpgradeSuspensionWindow:
+		case *v1beta1.ClusterVersion, *v1beta1.UpgradeConfig, *v1beta1.UpgradeJob, *v1beta1.UpgradeSuspensionWindow:
 			finalizer, annotations = v1beta1.Finalizer, []string{v1beta1.RunNowAnnotation, v1beta1.RetryAnnotation, v1beta1.AcknowledgedAnnotation}
 		}
 		object.SetFinalizers([]string{"example.com/a", finalizer})

@@ -22,6 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterversion"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
@@ -94,6 +95,7 @@ type operator struct {
 	drains    *nodekeeper.Reconciler
 	schedules *upgradeschedule.Reconciler
 	windows   *suspensionwindow.Reconciler
+	versions  *clusterversion.Reconciler
 	reloader  *manager.Reloader[config.Config]
 	changed   chan event.GenericEvent // holds an event while a change was not observed yet
 	first     config.Config
@@ -117,7 +119,8 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	}
 	drainMetrics, err := metrics.NewDrains(p.registry, checks.HoldReasons()...)
 	scheduleMetrics, scheduleErr := metrics.NewSchedules(p.registry, upgradeschedule.Results()...)
-	if err := errors.Join(err, scheduleErr, p.registry.Register(p.webhook), metrics.RegisterBuildInfo(p.registry, o.Version)); err != nil {
+	versionMetrics, versionErr := metrics.NewClusterVersions(p.registry)
+	if err := errors.Join(err, scheduleErr, versionErr, p.registry.Register(p.webhook), metrics.RegisterBuildInfo(p.registry, o.Version)); err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
 	p.events = &notify.Events{Clock: clk, OnFailure: p.metrics.IncEventFailures}
@@ -137,6 +140,9 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	}
 	p.schedules = &upgradeschedule.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events, Metrics: scheduleMetrics}
 	p.windows = &suspensionwindow.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events}
+	p.versions = &clusterversion.Reconciler{
+		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(), Events: p.events, Metrics: versionMetrics,
+	}
 	return p, nil
 }
 
@@ -144,7 +150,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 func (p *operator) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: leaderLease,
-		Controllers: []manager.Controller{p.upgrades.Controller(), p.drains.Controller(), p.schedules.Controller(), p.windows.Controller()},
+		Controllers: []manager.Controller{p.upgrades.Controller(), p.drains.Controller(), p.schedules.Controller(), p.windows.Controller(), p.versions.Controller()},
 		AddToScheme: []func(*runtime.Scheme) error{machinev1beta1.Install}, // read and written live by steps
 		Bind:        p.bind,
 		Metrics:     p.registry,

@@ -1,0 +1,545 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterversion
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+var template = map[string]any{"channel": "stable-4.11", "clusterID": clusterID, "desiredUpdate": map[string]any{}, "upstream": "https://example.com/graph"}
+
+// The example of the seed.
+func TestTemplateIsApplied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.runFor(time.Second)
+	want := configv1.ClusterVersionSpec{
+		ClusterID: clusterID, Channel: "stable-4.11", Upstream: "https://example.com/graph", DesiredUpdate: &configv1.Update{Version: "4.10.3"},
+	}
+	if diff := cmp.Diff(want, w.openShift().Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	status := w.object().Status
+	if got := string(status.Current.Spec.Raw); got != `{"channel":"stable-4.11","clusterID":"`+clusterID+`","upstream":"https://example.com/graph"}` {
+		t.Errorf("status.current.spec is %s", got)
+	}
+	if got := w.condition("Accepted") + ", " + w.condition("Synced"); got != "True Valid, True Synced" || status.ObservedGeneration != 1 {
+		t.Errorf("got %s of generation %d", got, status.ObservedGeneration)
+	}
+	if events := w.events(); len(events) > 0 || w.drifts() != -1 {
+		t.Errorf("Events: %q, corrections: %d", events, w.drifts())
+	}
+}
+
+// A request for an update survives whatever is applied, and is not drift.
+func TestRequestedUpdateIsUntouched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(map[string]any{"channel": "stable-4.11", "clusterID": clusterID, "desiredUpdate": map[string]any{"version": "4.99.0"}})
+	w.runFor(time.Minute)
+	w.change(func(spec *configv1.ClusterVersionSpec) { spec.DesiredUpdate = &configv1.Update{Version: "4.11.1"} })
+	w.runFor(time.Minute)
+	w.change(setChannel("fast-4.11"))
+	w.runFor(time.Minute)
+	w.edit(map[string]any{"channel": "stable-4.12", "clusterID": clusterID})
+	w.runFor(time.Minute)
+	want := configv1.ClusterVersionSpec{ClusterID: clusterID, Channel: "stable-4.12", DesiredUpdate: &configv1.Update{Version: "4.11.1"}}
+	if diff := cmp.Diff(want, w.openShift().Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if n := len(w.events()); n != 1 { // the channel
+		t.Errorf("Events: %q", w.events())
+	}
+}
+
+func TestFieldsRemovedFromTheTemplateAreRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.runFor(time.Minute)
+	w.edit(map[string]any{"channel": "stable-4.11", "clusterID": clusterID})
+	w.runFor(time.Minute)
+	want := configv1.ClusterVersionSpec{ClusterID: clusterID, Channel: "stable-4.11", DesiredUpdate: &configv1.Update{Version: "4.10.3"}}
+	if diff := cmp.Diff(want, w.openShift().Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestOverlays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	capabilities := func(name string) map[string]any {
+		return map[string]any{"capabilities": map[string]any{"additionalEnabledCapabilities": []any{name}}}
+	}
+	w.create(map[string]any{"channel": "stable-4.11", "upstream": "https://example.com/graph"},
+		w.overlay(48*time.Hour, map[string]any{"channel": "stable-4.13", "upstream": nil}),
+		w.overlay(-time.Hour, capabilities("Console")),
+		w.overlay(24*time.Hour, map[string]any{"channel": "stable-4.12"}),
+	)
+	var got []string
+	show := func() {
+		spec, status := w.openShift().Spec, w.object().Status
+		line := spec.Channel + " " + string(spec.Upstream)
+		if spec.Capabilities != nil {
+			line += fmt.Sprint(" ", spec.Capabilities.AdditionalEnabledCapabilities)
+		}
+		if status.OverlayApplied != nil {
+			line += " since " + status.OverlayApplied.UTC().Format("02 15:04")
+		}
+		for _, o := range status.Overlays {
+			line += "; " + o.From.UTC().Format("02 15:04") + " " + string(o.Preview.Spec.Raw)
+		}
+		got = append(got, line)
+	}
+	w.runFor(time.Minute)
+	show()
+	w.requests = nil
+	w.runFor(23 * time.Hour)
+	if len(w.requests) > 0 {
+		t.Errorf("requests until the next overlay: %q", w.requests)
+	}
+	w.runFor(time.Hour)
+	show()
+	w.runFor(24 * time.Hour)
+	show()
+	object := w.object()
+	object.Spec.Overlays = nil
+	w.must(w.user.Update(t.Context(), object))
+	w.runFor(time.Minute)
+	show()
+	want := []string{
+		`stable-4.11 https://example.com/graph [Console] since 01 11:00; 02 12:00 {"channel":"stable-4.12","upstream":"https://example.com/graph"}; 03 12:00 {"channel":"stable-4.13"}`,
+		`stable-4.12 https://example.com/graph since 02 12:00; 03 12:00 {"channel":"stable-4.13"}`,
+		`stable-4.13  since 03 12:00`,
+		`stable-4.11 https://example.com/graph`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if events := w.events(); len(events) > 0 {
+		t.Errorf("Events: %q", events)
+	}
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.runFor(time.Minute)
+	w.change(func(spec *configv1.ClusterVersionSpec) { spec.Channel, spec.Upstream = "fast-4.11", "" })
+	w.runFor(time.Second)
+	if spec := w.openShift().Spec; spec.Channel != "stable-4.11" || spec.Upstream != "https://example.com/graph" {
+		t.Errorf("the spec is %+v", spec)
+	}
+	want := []string{`DriftDetected: spec.channel was changed to "fast-4.11", spec.upstream was removed; the ClusterVersion of OpenShift gets the parameters of spec.template again`}
+	if diff := cmp.Diff(want, w.events()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	if got := w.condition("Synced"); got != "True Synced" || w.drifts() != 2 {
+		t.Errorf("Synced is %s after %d corrections", got, w.drifts())
+	}
+}
+
+// A client that changes a field every ten seconds is corrected less and less often, down to every five
+// minutes, and no more is said than once a correction. Once it stops, the condition recovers.
+func TestContestedField(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.runFor(time.Minute)
+	fighting := true
+	var fight func()
+	fight = func() {
+		if fighting {
+			w.change(setChannel("fast-4.11"))
+			w.After(10*time.Second, fight)
+		}
+	}
+	fight()
+	w.runFor(30 * time.Minute)
+	first := w.drifts()
+	w.requests = nil
+	w.runFor(time.Hour)
+	if n := w.drifts() - first; first > 12 || n < 11 || n > 13 {
+		t.Errorf("%d corrections in half an hour, and %d in the next hour", first, n)
+	}
+	if n := len(w.requests); n > 5*13 { // ClusterVersion, Lease, Event, apply, status
+		t.Errorf("%d requests in an hour: %q", n, w.requests)
+	}
+	if got := w.condition("Synced"); got != "False Contested" {
+		t.Errorf("Synced is %s", got)
+	}
+	wantMessage := `another client keeps changing the parameters; spec.channel was changed to "fast-4.11"; they are corrected at most every 5m0s: stop that client, or change spec.template`
+	if diff := cmp.Diff(wantMessage, w.message("Synced")); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+	if n, events := len(w.events()), w.drifts(); n != events {
+		t.Errorf("%d Events about %d corrections", n, events)
+	}
+	fighting = false
+	w.runFor(20 * time.Minute)
+	if got := w.condition("Synced"); got != "True Synced" || w.openShift().Spec.Channel != "stable-4.11" {
+		t.Errorf("after the fight: Synced is %s, the channel is %s", got, w.openShift().Spec.Channel)
+	}
+}
+
+// A restart does not begin a fight anew, and a change of the template ends it at once.
+func TestContestedFieldAfterARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.runFor(time.Minute)
+	var fight func()
+	fight = func() {
+		w.change(setChannel("fast-4.11"))
+		w.After(10*time.Second, fight)
+	}
+	fight()
+	w.runFor(30 * time.Minute)
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.IsWrite() {
+			w.plan = nil
+			return simulation.Fault{Outcome: simulation.CrashBefore}
+		}
+		return simulation.Fault{}
+	}
+	before := w.drifts()
+	w.runFor(time.Hour)
+	if n := w.drifts() - before; n > 13 {
+		t.Errorf("%d corrections in an hour with a restart", n)
+	}
+	if got := w.condition("Synced"); got != "False Contested" {
+		t.Errorf("Synced is %s", got)
+	}
+	w.edit(map[string]any{"upstream": "https://example.com/graph"})
+	w.runFor(time.Second)
+	if got := w.condition("Synced"); got != "True Synced" {
+		t.Errorf("without the field: Synced is %s", got)
+	}
+}
+
+func TestChannelIsLeftToUpgradesOfTheOtherKind(t *testing.T) {
+	t.Parallel()
+	for holder, want := range map[string]string{
+		"upgrade.managed.openshift.io/UpgradeConfig/upgrades/cluster/uid":  "fast-4.12 False ChannelInUse",
+		"UpgradeConfig/upgrades/cluster/uid":                               "fast-4.12 False ChannelInUse",
+		"managedupgrade.appuio.io/UpgradeJob/upgrades/cluster-upgrade/uid": "stable-4.11 True Synced",
+		"": "stable-4.11 True Synced",
+	} {
+		t.Run(holder, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(template)
+			w.runFor(time.Minute)
+			w.setLock(&holder)
+			w.change(setChannel("fast-4.12"))
+			w.runFor(time.Hour)
+			if got := w.openShift().Spec.Channel + " " + w.condition("Synced"); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			w.change(func(spec *configv1.ClusterVersionSpec) { spec.Upstream = "" })
+			w.runFor(time.Hour)
+			if got := w.openShift().Spec; got.Channel+" "+w.condition("Synced") != want || got.Upstream == "" {
+				t.Errorf("after a change of another field: got %+v, want channel %s", got, want)
+			}
+			w.setLock(nil)
+			w.runFor(time.Second)
+			if got := w.openShift().Spec.Channel + " " + w.condition("Synced"); got != "stable-4.11 True Synced" {
+				t.Errorf("after the upgrade: got %s", got)
+			}
+			if strings.HasPrefix(want, "fast") && (w.drifts() != 1 || len(w.events()) != 1) { // upstream
+				t.Errorf("%d corrections, Events: %q", w.drifts(), w.events())
+			}
+		})
+	}
+}
+
+// The cache of Leases may be behind when the channel changes: the API server is asked.
+func TestChannelIsLeftAloneWithAStaleLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.setLock(nil)
+	w.runFor(time.Minute)
+	holder := "upgrade.managed.openshift.io/UpgradeConfig/upgrades/cluster/uid"
+	w.plan = func(simulation.Request) simulation.Fault {
+		return simulation.Fault{Lag: []string{"Lease"}, LagFor: time.Hour}
+	}
+	w.edit(map[string]any{"channel": "stable-4.11"}) // a request, so that the cache begins to lag
+	w.runFor(time.Second)
+	w.setLock(&holder)
+	w.change(setChannel("fast-4.12"))
+	w.runFor(10 * time.Minute)
+	if got := w.openShift().Spec.Channel; got != "fast-4.12" {
+		t.Errorf("the channel is %s", got)
+	}
+}
+
+// The other upgrade acquires the lock and sets the channel between our read and our write.
+func TestChannelIsLeftAloneInARace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.setLock(nil)
+	w.runFor(time.Minute)
+	holder := "upgrade.managed.openshift.io/UpgradeConfig/upgrades/cluster/uid"
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "apply" {
+			w.plan = nil
+			w.setLock(&holder)
+			w.change(setChannel("candidate-4.12"))
+		}
+		return simulation.Fault{}
+	}
+	w.change(func(spec *configv1.ClusterVersionSpec) { spec.Upstream = "" })
+	w.runFor(10 * time.Minute)
+	if got := w.openShift().Spec; got.Channel != "candidate-4.12" || got.Upstream == "" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRejectedParameters(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		template map[string]any
+		overlays []v1beta1.ClusterVersionOverlay
+		refuse   error
+		want     string
+	}{
+		"the ID of another cluster": {
+			template: map[string]any{"channel": "stable-4.11", "clusterID": "other"},
+			want:     "WrongClusterID: nothing is applied: the parameters that apply now name clusterID other, and this cluster is " + clusterID,
+		},
+		"the ID of another cluster in an overlay": {
+			template: template, overlays: []v1beta1.ClusterVersionOverlay{(*world)(nil).overlayAt("2027-01-01T00:00:00Z", `{"clusterID":"other"}`)},
+			want: "WrongClusterID: nothing is applied: the overlay from 2027-01-01T00:00:00Z name clusterID other, and this cluster is " + clusterID,
+		},
+		"fields that the API server rejects": {
+			template: map[string]any{"chanel": "stable-4.11"},
+			refuse:   apierrors.NewBadRequest(".spec.chanel: field not declared in schema"),
+			want:     "InvalidTemplate: applying the parameters to the ClusterVersion of OpenShift: .spec.chanel: field not declared in schema",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			applies := 0
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Verb == "apply" && tc.refuse != nil {
+					applies++
+					return simulation.Fault{Outcome: simulation.Refuse, Err: tc.refuse}
+				}
+				return simulation.Fault{}
+			}
+			w.create(tc.template, tc.overlays...)
+			w.runFor(time.Hour)
+			for range 10 { // the cluster version operator reports
+				w.reportStatus()
+				w.runFor(time.Second)
+			}
+			if diff := cmp.Diff("stable-4.10", w.openShift().Spec.Channel); diff != "" {
+				t.Errorf("channel (-want +got):\n%s", diff)
+			}
+			if got := w.condition("Accepted") + ", " + w.condition("Synced"); !strings.HasPrefix(tc.want, strings.TrimSuffix(strings.TrimPrefix(got, "False "), ", False NotAccepted")+": ") {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if diff := cmp.Diff([]string{"ParametersRejected" + tc.want[strings.Index(tc.want, ":"):]}, w.events()); diff != "" {
+				t.Errorf("Events (-want +got):\n%s", diff)
+			}
+			if applies > 20 {
+				t.Errorf("%d attempts in an hour", applies)
+			}
+			w.plan = nil
+			w.edit(template)
+			w.object()
+			if tc.overlays != nil {
+				return
+			}
+			w.runFor(time.Second)
+			if got := w.condition("Accepted") + ", " + w.condition("Synced"); got != "True Valid, True Synced" {
+				t.Errorf("once it is corrected: got %s", got)
+			}
+		})
+	}
+}
+
+// overlayAt returns an overlay by its texts.
+func (*world) overlayAt(from v1beta1.Timestamp, fields string) v1beta1.ClusterVersionOverlay {
+	var o v1beta1.ClusterVersionOverlay
+	o.From, o.Overlay.Spec.Raw = from, []byte(fields)
+	return o
+}
+
+// reportStatus changes the status of OpenShift's object.
+func (w *world) reportStatus() {
+	version := w.openShift()
+	version.Status.VersionHash += "x"
+	w.must(w.Client("cluster-version-operator").Status().Update(w.t.Context(), version))
+}
+
+func TestForbiddenApplyIsRetried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	applies := 0
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb != "apply" {
+			return simulation.Fault{}
+		}
+		applies++
+		err := apierrors.NewForbidden(schema.GroupResource{Group: "config.openshift.io", Resource: "clusterversions"}, "version", errors.New("denied by a policy"))
+		return simulation.Fault{Outcome: simulation.Refuse, Err: err}
+	}
+	w.create(template)
+	w.runFor(time.Hour)
+	if got := w.condition("Accepted") + ", " + w.condition("Synced"); got != "True Valid, False ApplyFailed" || !strings.Contains(w.message("Synced"), "denied by a policy") {
+		t.Errorf("got %s: %s", got, w.message("Synced"))
+	}
+	if applies < 12 || applies > 20 {
+		t.Errorf("%d attempts in an hour", applies)
+	}
+	if current := w.object().Status.Current.Spec.Raw; len(current) > 0 {
+		t.Errorf("status.current is %s", current)
+	}
+	w.plan = nil
+	w.runFor(5 * time.Minute)
+	if got := w.condition("Synced"); got != "True Synced" || w.drifts() > 0 {
+		t.Errorf("once it is allowed: got %s, and %d corrections", got, w.drifts())
+	}
+}
+
+func TestMissingClusterVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.runFor(time.Minute)
+	if got := w.metric("managed_upgrade_cluster_upgrading"); got != 0 {
+		t.Errorf("managed_upgrade_cluster_upgrading is %d", got)
+	}
+	version := w.openShift()
+	w.must(w.user.Delete(t.Context(), version))
+	w.runFor(time.Minute)
+	if got := w.condition("Synced"); got != "False ClusterVersionMissing" {
+		t.Errorf("got %s", got)
+	}
+	if got := w.metric("managed_upgrade_cluster_upgrading"); got != -1 {
+		t.Errorf("managed_upgrade_cluster_upgrading is %d", got)
+	}
+	version = &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{ClusterID: clusterID}}
+	w.must(w.user.Create(t.Context(), version))
+	version.Status.History = []configv1.UpdateHistory{{Version: "4.11.1", State: configv1.PartialUpdate}}
+	w.must(w.user.Status().Update(t.Context(), version))
+	w.runFor(time.Minute)
+	if got := w.condition("Synced") + " " + w.openShift().Spec.Channel; got != "True Synced stable-4.11" {
+		t.Errorf("once it exists: got %s", got)
+	}
+	if got := w.metric("managed_upgrade_cluster_upgrading"); got != 1 {
+		t.Errorf("managed_upgrade_cluster_upgrading is %d", got)
+	}
+}
+
+// With several watched namespaces, the oldest object applies, and the next one after its deletion.
+func TestSecondClusterVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, home, "another")
+	w.create(template)
+	w.runFor(time.Minute)
+	second := &v1beta1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "another", Name: "version"}, Spec: v1beta1.ClusterVersionSpec{Template: raw(t, map[string]any{"channel": "fast-4.11"})}}
+	w.must(w.user.Create(t.Context(), second))
+	w.runFor(time.Minute)
+	if diff := cmp.Diff([]string{"ParametersRejected: ClusterVersion managed-upgrade-operator/version applies, which is older: delete one of the two"}, w.events()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	if got := w.openShift().Spec.Channel; got != "stable-4.11" {
+		t.Errorf("the channel is %s", got)
+	}
+	w.must(w.user.Delete(t.Context(), w.object()))
+	w.runFor(time.Minute)
+	if got := w.openShift().Spec.Channel; got != "fast-4.11" {
+		t.Errorf("after the deletion of the first: the channel is %s", got)
+	}
+}
+
+// The cluster version operator reports all the time: that costs nothing.
+func TestQuietPassMakesNoRequest(t *testing.T) {
+	t.Parallel()
+	holder := "upgrade.managed.openshift.io/UpgradeConfig/upgrades/cluster/uid"
+	for name, reach := range map[string]func(*world){
+		"synced":             func(*world) {},
+		"after a correction": func(w *world) { w.change(setChannel("fast-4.11")); w.runFor(time.Minute) },
+		"another cluster":    func(w *world) { w.edit(map[string]any{"clusterID": "other"}); w.runFor(time.Minute) },
+		"channel in use":     func(w *world) { w.setLock(&holder); w.change(setChannel("fast-4.11")); w.runFor(time.Minute) },
+		"during another's update": func(w *world) {
+			w.change(func(s *configv1.ClusterVersionSpec) { s.DesiredUpdate.Version = "4.10.4" })
+			w.runFor(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(template, w.overlay(1000*time.Hour, map[string]any{"channel": "stable-4.12"}))
+			w.runFor(time.Minute)
+			reach(w)
+			w.runFor(time.Hour) // corrections are forgotten
+			w.requests = nil
+			for range 20 {
+				w.reportStatus()
+				w.runFor(time.Minute)
+			}
+			if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The operator is killed before and after each of its writes. Nothing is lost: each correction has its
+// Event, and in the end the status is true.
+func TestKilledAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []simulation.Outcome{simulation.CrashBefore, simulation.CrashAfter, simulation.LoseAnswer, simulation.Conflict} {
+		for write := 1; write <= 6; write++ {
+			t.Run(fmt.Sprintf("%v at write %d", outcome, write), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				hit := false
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Write == write && !hit {
+						hit = true
+						return simulation.Fault{Outcome: outcome}
+					}
+					return simulation.Fault{}
+				}
+				w.create(template, w.overlay(time.Hour, map[string]any{"channel": "stable-4.12"}))
+				w.runFor(10 * time.Minute)
+				w.change(setChannel("fast-4.11"))
+				w.runFor(30 * time.Minute)
+				if diff := cmp.Diff(1, len(w.events())); diff != "" {
+					t.Errorf("Events (-want +got):\n%s%q", diff, w.events())
+				}
+				w.runFor(30 * time.Minute)
+				spec, status := w.openShift().Spec, w.object().Status
+				if got := spec.Channel + " " + w.condition("Synced"); got != "stable-4.12 True Synced" || !hit {
+					t.Errorf("got %s, fault injected: %t", got, hit)
+				}
+				if status.OverlayApplied == nil || len(status.Overlays) > 0 || !strings.Contains(string(status.Current.Spec.Raw), "stable-4.12") {
+					t.Errorf("the status is %+v", status)
+				}
+			})
+		}
+	}
+}

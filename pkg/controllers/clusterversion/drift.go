@@ -1,0 +1,174 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterversion
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// differing returns the fields of the parameters that a spec does not have, sorted.
+func (p parameters) differing(spec map[string]any) []string {
+	var fields []string
+	for _, field := range slices.Sorted(maps.Keys(p)) {
+		if !contains(spec[field], p[field]) {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// contains reports whether a value has what was applied. Other clients may add fields to an object
+// and objects to a list of objects, as server-side apply lets them; any other value must be equal.
+func contains(value, applied any) bool {
+	switch applied := applied.(type) {
+	case map[string]any:
+		object, ok := value.(map[string]any)
+		if !ok {
+			return len(applied) == 0 && value == nil
+		}
+		for key := range applied {
+			if !contains(object[key], applied[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		list, ok := value.([]any)
+		if !ok {
+			return len(applied) == 0 && value == nil
+		}
+		if !ofObjects(applied) || !ofObjects(list) {
+			return reflect.DeepEqual(list, applied)
+		}
+		for _, element := range applied {
+			if !slices.ContainsFunc(list, func(e any) bool { return contains(e, element) }) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(value, applied)
+}
+
+func ofObjects(list []any) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(e any) bool {
+		_, isObject := e.(map[string]any)
+		return !isObject
+	})
+}
+
+// managerOf returns the field manager that changed a field of the spec last, other than this
+// controller; empty means that it is unknown, for example because the field was removed.
+func managerOf(managed []metav1.ManagedFieldsEntry, field string) string {
+	var manager string
+	var latest time.Time
+	for i := range managed {
+		entry := &managed[i]
+		if entry.Manager == string(fieldOwner) || entry.FieldsV1 == nil || entry.Subresource != "" {
+			continue
+		}
+		var fields struct {
+			Spec map[string]any `json:"f:spec"`
+		}
+		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+			continue // it cannot name the field
+		}
+		if _, owns := fields.Spec["f:"+field]; !owns {
+			continue
+		}
+		if at := entry.Time; manager == "" || at != nil && at.After(latest) {
+			manager = entry.Manager
+			if at != nil {
+				latest = at.Time
+			}
+		}
+	}
+	return manager
+}
+
+// describeDrift returns what was changed in the fields, and by which clients.
+func describeDrift(fields []string, spec map[string]any, managed []metav1.ManagedFieldsEntry) string {
+	changes := make([]string, 0, len(fields))
+	for _, field := range fields {
+		change := "spec." + field + " was changed"
+		if value, set := spec[field]; !set {
+			change = "spec." + field + " was removed"
+		} else if short, ok := value.(string); ok {
+			change += fmt.Sprintf(" to %q", text.Excerpt(short))
+		}
+		if manager := managerOf(managed, field); manager != "" {
+			change += " by " + text.Excerpt(manager)
+		}
+		changes = append(changes, change)
+	}
+	return text.JoinNames(changes)
+}
+
+// Corrections of a field that another client changes again and again.
+const (
+	// firstBackoff is the least time between the first two corrections; it doubles up to maxBackoff.
+	firstBackoff = 10 * time.Second
+	maxBackoff   = 5 * time.Minute
+	// contestedAfter is the number of corrections from which the parameters are contested.
+	contestedAfter = 3
+	// maxCorrections is the number of corrections from which the backoff is maxBackoff.
+	maxCorrections = 6
+	// calm is the time without a correction after which the parameters are no longer contested.
+	calm = 2 * maxBackoff
+)
+
+// corrections counts how often the parameters were corrected since they were last left alone for the
+// time calm.
+type corrections struct {
+	count int
+	last  time.Time
+	// drift is the last one.
+	drift string
+}
+
+// next returns the earliest time of the next correction.
+func (c corrections) next() time.Time {
+	if c.count == 0 {
+		return time.Time{}
+	}
+	return c.last.Add(backoffAfter(c.count))
+}
+
+// backoffAfter returns the least time after a number of attempts until the next one.
+func backoffAfter(count int) time.Duration {
+	return min(firstBackoff<<min(count-1, maxCorrections), maxBackoff)
+}
+
+// contested reports whether another client keeps changing the parameters.
+func (c corrections) contested() bool { return c.count >= contestedAfter }
+
+// record counts a correction.
+func (c *corrections) record(now time.Time, drift string) {
+	c.count, c.last, c.drift = min(c.count+1, maxCorrections), now, drift
+}
+
+// settle forgets the corrections once nothing was corrected for the time calm.
+func (c *corrections) settle(now time.Time) {
+	if c.count > 0 && (now.Before(c.last) || now.Sub(c.last) >= calm) {
+		*c = corrections{}
+	}
+}
+
+// message describes the fight.
+func (c corrections) message() string {
+	return strings.Join([]string{
+		"another client keeps changing the parameters", c.drift,
+		"they are corrected at most every " + maxBackoff.String() + ": stop that client, or change spec.template",
+	}, "; ")
+}

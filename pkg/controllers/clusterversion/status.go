@@ -1,0 +1,191 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterversion
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// The reasons of the condition Accepted.
+const (
+	reasonValid           = "Valid"
+	reasonInvalidTemplate = "InvalidTemplate"
+	reasonWrongClusterID  = "WrongClusterID"
+	reasonNotTheOldest    = "AnotherClusterVersion"
+)
+
+// The reasons of the condition Synced.
+const (
+	reasonSynced       = "Synced"
+	reasonNotAccepted  = "NotAccepted"
+	reasonMissing      = "ClusterVersionMissing"
+	reasonApplyFailed  = "ApplyFailed"
+	reasonContested    = "Contested"
+	reasonChannelInUse = "ChannelInUse"
+)
+
+// The reasons of the Events.
+const (
+	eventDrift    = "DriftDetected"
+	eventRejected = "ParametersRejected"
+)
+
+// equal reports whether both have the same fields with the same values.
+func (p parameters) equal(other parameters) bool {
+	return len(p) == len(other) && reflect.DeepEqual(map[string]any(p), map[string]any(other))
+}
+
+// isContested reports whether the status shows that another client keeps changing the parameters.
+func isContested(object *v1beta1.ClusterVersion) bool {
+	synced := apimeta.FindStatusCondition(object.Status.Conditions, v1beta1.ConditionSynced)
+	return synced != nil && synced.Reason == reasonContested
+}
+
+// publish writes the outcome to the status, unless it is there, and an Event if the spec is rejected.
+func (s *scope) publish(ctx context.Context, o outcome) error {
+	if o.rejected != "" {
+		if err := s.publishRejection(ctx, o); err != nil {
+			return err
+		}
+	}
+	changed := s.object.DeepCopy()
+	if err := s.setStatus(&changed.Status, o); err != nil {
+		return err
+	}
+	if equality.Semantic.DeepEqual(&s.object.Status, &changed.Status) {
+		return nil
+	}
+	base := client.MergeFromWithOptions(s.object, client.MergeFromWithOptimisticLock{})
+	if err := s.Client.Status().Patch(ctx, changed, base); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
+}
+
+// setStatus sets what the outcome changes. What the parameters in effect were stays if the outcome
+// does not know it.
+func (s *scope) setStatus(status *v1beta1.ClusterVersionStatus, o outcome) error {
+	status.ObservedGeneration = s.object.Generation
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
+		return c.Type != v1beta1.ConditionAccepted && c.Type != v1beta1.ConditionSynced
+	})
+	if o.rejected != "" {
+		s.setCondition(status, v1beta1.ConditionAccepted, false, o.rejected, o.message)
+		s.setCondition(status, v1beta1.ConditionSynced, false, reasonNotAccepted, o.message)
+	} else {
+		s.setCondition(status, v1beta1.ConditionAccepted, true, reasonValid, "the parameters are valid")
+		switch o.synced {
+		case "":
+		case reasonSynced:
+			s.setCondition(status, v1beta1.ConditionSynced, true, reasonSynced, s.plan.describe())
+		default:
+			s.setCondition(status, v1beta1.ConditionSynced, false, o.synced, o.message)
+		}
+	}
+	previews, err := s.plan.previews()
+	if err != nil {
+		return err
+	}
+	if !slices.EqualFunc(previews, status.Overlays, samePreview) {
+		status.Overlays = previews
+	}
+	if o.applied == nil {
+		return nil
+	}
+	if !o.applied.equal(s.inEffect()) || len(status.Current.Spec.Raw) == 0 {
+		if status.Current, err = o.applied.encode(); err != nil {
+			return err
+		}
+	}
+	status.OverlayApplied = nil
+	if !s.state.overlay.IsZero() {
+		status.OverlayApplied = new(metav1.NewTime(s.state.overlay))
+	}
+	return nil
+}
+
+func samePreview(a, b v1beta1.ClusterVersionOverlayPreview) bool {
+	x, errX := decode(a.Preview.Spec)
+	y, errY := decode(b.Preview.Spec)
+	return a.From.Equal(&b.From) && errX == nil && errY == nil && x.equal(y)
+}
+
+// describe names the overlays that apply now and next.
+func (p plan) describe() string {
+	message := "the template is applied"
+	if !p.applied.IsZero() {
+		message += " with the overlay from " + p.applied.UTC().Format(time.RFC3339)
+	}
+	if next := p.next(); !next.IsZero() {
+		message += "; the next overlay applies from " + next.UTC().Format(time.RFC3339)
+	}
+	return message
+}
+
+func (s *scope) setCondition(status *v1beta1.ClusterVersionStatus, name string, is bool, reason, message string) {
+	condition := metav1.Condition{
+		Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+		ObservedGeneration: s.object.Generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
+	}
+	if is {
+		condition.Status = metav1.ConditionTrue
+	}
+	apimeta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// publishDrift publishes that another client has changed the parameters.
+func (s *scope) publishDrift(ctx context.Context, live *unstructured.Unstructured, drift string) error {
+	id := notificationID(string(s.object.UID), eventDrift, string(live.GetUID()), strconv.FormatInt(live.GetGeneration(), 10))
+	err := s.publishEvent(ctx, id, eventDrift, drift+"; the ClusterVersion of OpenShift gets the parameters of spec.template again")
+	if err == nil {
+		s.Events.Reset(string(s.object.UID)) // the next one has another ID
+	}
+	return err
+}
+
+// publishRejection publishes once that the spec is rejected.
+func (s *scope) publishRejection(ctx context.Context, o outcome) error {
+	id := notificationID(string(s.object.UID), eventRejected, strconv.FormatInt(s.object.Generation, 10), o.rejected, o.message)
+	return s.publishEvent(ctx, id, eventRejected, o.message)
+}
+
+// publishEvent publishes an Event. One that the API server refuses is logged and delays nothing.
+func (s *scope) publishEvent(ctx context.Context, id, reason, message string) error {
+	ref := corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "ClusterVersion",
+		Namespace: s.object.Namespace, Name: s.object.Name, UID: s.object.UID, ResourceVersion: s.object.ResourceVersion,
+	}
+	err := s.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
+		return nil
+	}
+	return err
+}
+
+// notificationID returns an ID that is the same for the same parts.
+func notificationID(parts ...string) string {
+	hash := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(hash[:8])
+}

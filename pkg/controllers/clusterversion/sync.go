@@ -1,0 +1,269 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterversion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// upgradeConfigKind is the kind of upgrades that set the channel.
+const upgradeConfigKind = "UpgradeConfig"
+
+// scope is one pass over one ClusterVersion.
+type scope struct {
+	*Reconciler
+
+	object  *v1beta1.ClusterVersion
+	first   *v1beta1.ClusterVersion  // the one that is applied
+	current *configv1.ClusterVersion // OpenShift's object in the cache; nil means none
+	now     time.Time
+	state   *state
+	plan    plan
+}
+
+// outcome is the result of a pass.
+type outcome struct {
+	// rejected is why the spec is not accepted; empty means that it is.
+	rejected string
+	// synced is the reason of the condition Synced; empty means that the condition stays.
+	synced string
+	// message is that of the conditions that are not true.
+	message string
+	// applied are the parameters in effect; nil means that they stay as the status has them.
+	applied parameters
+	// next is when the next pass is due; zero means not before something changes.
+	next time.Time
+}
+
+// reconcile returns when the next pass is due; zero means not before something changes.
+func (s *scope) reconcile(ctx context.Context) (time.Time, error) {
+	var err error
+	if s.plan, err = newPlan(&s.object.Spec, s.now); err != nil {
+		return time.Time{}, s.publish(ctx, outcome{rejected: reasonInvalidTemplate, message: err.Error()})
+	}
+	o, err := s.sync(ctx)
+	return engine.Earliest(o.next, s.plan.next()), errors.Join(err, s.publish(ctx, o))
+}
+
+// sync applies the parameters if that is due.
+func (s *scope) sync(ctx context.Context) (outcome, error) {
+	if s.first.UID != s.object.UID {
+		return outcome{rejected: reasonNotTheOldest, message: fmt.Sprintf("ClusterVersion %s/%s applies, which is older: delete one of the two", s.first.Namespace, s.first.Name)}, nil
+	}
+	if s.current == nil {
+		return outcome{synced: reasonMissing, message: "the cluster has no ClusterVersion (clusterversions.config.openshift.io) named version"}, nil
+	}
+	if o := s.checkClusterID(string(s.current.Spec.ClusterID)); o.rejected != "" {
+		return o, nil
+	}
+	holder, err := s.holder(ctx, s.Client)
+	if err != nil {
+		return outcome{}, err
+	}
+	seen := verified{uid: s.current.UID, generation: s.current.Generation, spec: s.object.Generation, overlay: s.plan.applied}
+	released := s.state.holder != "" && holder == ""
+	if s.state.verified == seen && !released && !s.state.retryDue(s.now) {
+		return s.verifiedOutcome(), nil
+	}
+	if at := s.state.notBefore(seen); s.now.Before(at) {
+		return outcome{next: at}, nil
+	}
+	return s.compare(ctx, seen, holder)
+}
+
+// checkClusterID rejects parameters of another cluster.
+func (s *scope) checkClusterID(id string) outcome {
+	where, other := s.plan.otherClusterID(id)
+	if where == "" {
+		return outcome{}
+	}
+	return outcome{rejected: reasonWrongClusterID, message: fmt.Sprintf("nothing is applied: %s name clusterID %s, and this cluster is %s", where, text.Excerpt(other), text.Excerpt(id))}
+}
+
+// holder returns the upgrade to which the channel belongs now; empty means none.
+func (s *scope) holder(ctx context.Context, from client.Reader) (string, error) {
+	var lease coordinationv1.Lease
+	err := from.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: lock.Name}, &lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("getting the upgrade lock: %w", err)
+	}
+	holder := lock.HolderOf(&lease)
+	if holder.Kind != upgradeConfigKind || holder.Group == v1beta1.GroupVersion.Group {
+		return "", nil
+	}
+	return holder.String(), nil
+}
+
+// compare compares OpenShift's object on the API server with the parameters, and applies them unless
+// they were applied before and are unchanged.
+func (s *scope) compare(ctx context.Context, seen verified, holder string) (outcome, error) {
+	live := newOpenShift()
+	if err := s.Live.Get(ctx, clusterstate.VersionKey, live); err != nil {
+		return outcome{}, fmt.Errorf("getting the ClusterVersion of OpenShift: %w", err)
+	}
+	spec, _, err := unstructured.NestedMap(live.Object, "spec")
+	if err != nil {
+		return outcome{}, fmt.Errorf("reading the ClusterVersion of OpenShift: %w", err)
+	}
+	id, _ := spec[fieldClusterID].(string)
+	if o := s.checkClusterID(id); o.rejected != "" {
+		return o, nil
+	}
+	wanted, holder, err := s.withoutChannel(ctx, spec, holder)
+	if err != nil {
+		return outcome{}, err
+	}
+	differing := wanted.differing(spec)
+	wasApplied := s.isApplied(wanted)
+	seen.uid, seen.generation = live.GetUID(), live.GetGeneration()
+	switch {
+	case !wasApplied:
+		live, err = s.apply(ctx, live, wanted)
+	case len(differing) > 0:
+		live, err = s.correct(ctx, live, wanted, differing)
+	}
+	if err != nil {
+		return s.applyFailed(ctx, seen, err)
+	}
+	seen.generation = live.GetGeneration()
+	s.state.verified, s.state.holder, s.state.failures = seen, holder, failures{}
+	s.state.applied, s.state.overlay = wanted, s.plan.applied
+	return s.verifiedOutcome(), nil
+}
+
+// correct applies the parameters again after another client has changed the fields. The Event about
+// that is published first, so that a crash does not lose it.
+func (s *scope) correct(ctx context.Context, live *unstructured.Unstructured, wanted parameters, fields []string) (*unstructured.Unstructured, error) {
+	spec, _, err := unstructured.NestedMap(live.Object, "spec")
+	if err != nil {
+		return nil, fmt.Errorf("reading the ClusterVersion of OpenShift: %w", err)
+	}
+	drift := describeDrift(fields, spec, live.GetManagedFields())
+	if err := s.publishDrift(ctx, live, drift); err != nil {
+		return nil, err
+	}
+	applied, err := s.apply(ctx, live, wanted)
+	if err != nil {
+		return nil, err
+	}
+	s.state.corrections.record(s.now, drift)
+	s.Metrics.AddDrift(fields)
+	return applied, nil
+}
+
+// withoutChannel returns the parameters that are to be applied. While an UpgradeConfig of the other
+// group holds the lock, the channel stays as it is. The lock is acquired before the channel is set, so
+// a channel that differs is not corrected before the API server was asked for the holder.
+func (s *scope) withoutChannel(ctx context.Context, spec map[string]any, holder string) (parameters, string, error) {
+	wanted := merge(nil, s.plan.current)
+	channel, set := spec[fieldChannel]
+	_, owned := s.inEffect()[fieldChannel]
+	_, requested := wanted[fieldChannel]
+	if channel == wanted[fieldChannel] || !requested && !owned {
+		return wanted, "", nil
+	}
+	if holder == "" {
+		var err error
+		if holder, err = s.holder(ctx, s.Live); err != nil || holder == "" {
+			return wanted, "", err
+		}
+	}
+	delete(wanted, fieldChannel)
+	if set {
+		wanted[fieldChannel] = channel
+	}
+	return wanted, holder, nil
+}
+
+// inEffect returns the parameters that were applied last, by the status.
+func (s *scope) inEffect() parameters {
+	applied, err := decode(s.object.Status.Current.Spec)
+	if err != nil {
+		return nil
+	}
+	return applied
+}
+
+// isApplied reports whether the parameters were applied before, by the status.
+func (s *scope) isApplied(wanted parameters) bool {
+	current := s.object.Status.Current.Spec.Raw
+	return len(current) > 0 && wanted.equal(s.inEffect())
+}
+
+// apply applies the parameters to the object that was read, unless it was changed since.
+func (s *scope) apply(ctx context.Context, live *unstructured.Unstructured, wanted parameters) (*unstructured.Unstructured, error) {
+	config := newOpenShift()
+	config.SetName(live.GetName())
+	config.SetUID(live.GetUID())
+	config.SetResourceVersion(live.GetResourceVersion())
+	config.Object["spec"] = map[string]any(merge(nil, wanted))
+	if err := s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), fieldOwner, client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("applying the parameters to the ClusterVersion of OpenShift: %w", err)
+	}
+	return config, nil
+}
+
+// applyFailed returns the outcome of parameters that were not applied. They are applied again later,
+// in case that what rejects them has changed.
+func (s *scope) applyFailed(ctx context.Context, seen verified, err error) (outcome, error) {
+	if apierrors.IsConflict(err) {
+		return outcome{}, err
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "syncing the ClusterVersion of OpenShift")
+	f := &s.state.failures
+	f.count, f.message = min(f.count+1, maxCorrections), text.Reason(err.Error())
+	f.rejected = apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	f.retryAt = s.now.Add(backoffAfter(f.count))
+	s.state.verified = seen
+	return s.verifiedOutcome(), nil
+}
+
+// verifiedOutcome is the outcome of the last pass that compared or applied the parameters.
+func (s *scope) verifiedOutcome() outcome {
+	o := outcome{synced: reasonSynced, applied: s.state.applied}
+	c, f := s.state.corrections, s.state.failures
+	switch {
+	case f.rejected:
+		o.rejected, o.message = reasonInvalidTemplate, f.message
+	case f.count > 0:
+		o.synced, o.message = reasonApplyFailed, f.message
+	case c.contested() && c.drift == "": // an earlier process has described it
+		o.synced = ""
+	case c.contested():
+		o.synced, o.message = reasonContested, c.message()
+	case s.state.holder != "":
+		o.synced = reasonChannelInUse
+		o.message = "spec.channel is left alone until the upgrade of " + s.state.holder + " has ended"
+	}
+	if c.count > 0 {
+		o.next = c.last.Add(calm)
+	}
+	o.next = engine.Earliest(o.next, f.retryAt)
+	return o
+}
+
+func newOpenShift() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
+	return object
+}

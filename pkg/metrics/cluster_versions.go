@@ -1,0 +1,49 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ClusterVersions are the metrics about the ClusterVersion of OpenShift.
+type ClusterVersions struct {
+	drift     *prometheus.CounterVec
+	upgrading *prometheus.GaugeVec
+}
+
+// NewClusterVersions creates the metrics and registers them.
+func NewClusterVersions(registry prometheus.Registerer) (*ClusterVersions, error) {
+	m := &ClusterVersions{
+		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "managed_upgrade_clusterversion_drift_total",
+			Help: "Corrections of a parameter of the ClusterVersion of OpenShift that another client had changed, by field of the spec.",
+		}, []string{"field"}),
+		upgrading: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "managed_upgrade_cluster_upgrading",
+			Help: "1 while the cluster version operator installs an update, whoever requested it, and 0 otherwise. There is no series without a ClusterVersion.",
+		}, nil),
+	}
+	for _, collector := range []prometheus.Collector{m.drift, m.upgrading} {
+		if err := registry.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// AddDrift counts a correction of fields.
+func (m *ClusterVersions) AddDrift(fields []string) {
+	for _, field := range fields {
+		m.drift.WithLabelValues(field).Inc()
+	}
+}
+
+// SetUpgrading sets whether the cluster version operator installs an update.
+func (m *ClusterVersions) SetUpgrading(upgrading bool) {
+	m.upgrading.WithLabelValues().Set(boolToFloat(upgrading))
+}
+
+// ClearUpgrading removes the series, because it is unknown.
+func (m *ClusterVersions) ClearUpgrading() { m.upgrading.Reset() }
