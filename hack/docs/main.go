@@ -20,6 +20,7 @@ func main() {
 	pages := map[string]func() (string, error){
 		"docs/runbooks/OSD.md":            runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
 		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
+		"docs/runbooks/UpgradeJob.md":     jobRunbook,
 		"docs/reference/configuration.md": withoutError(configuration),
 		"docs/reference/metrics.md":       metricsPage,
 		"docs/reference/cloudevents.md":   cloudEvents,

@@ -51,6 +51,13 @@ type Kind[T client.Object] interface {
 	CacheIsCurrent(ctx context.Context) (bool, error)
 }
 
+// StatusCompleter is a Kind whose status shows more than what the lifecycle maintains.
+type StatusCompleter[T client.Object] interface {
+	// CompleteStatus sets the rest of the status of an object, whose status is otherwise as it is
+	// about to be written. It makes no request, and is deterministic.
+	CompleteStatus(obj T)
+}
+
 // Status points to the part of a status that the lifecycle maintains.
 type Status struct {
 	Conditions         *[]metav1.Condition

@@ -62,8 +62,7 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the seconds' fraction is that of the spec
 		s.upgradeAt = record.UpgradeAt.Time
 	}
-	s.plan = s.Kind.Plan(s.obj, record, runbookType, s.lockStep)
-	s.plan.Book.AdoptAfter = s.plan.LockStep
+	s.setPlan()
 	switch {
 	case record.Finished():
 	case record.StartTime == nil: // no step has begun, whatever another client has written
@@ -137,8 +136,15 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 	}
 	if s.record.RequestTime == nil && (attempt.Requested || attempt.Key == "") { // an earlier release did not note it
 		s.record.RequestTime = toMetaTime(s.now)
+		s.setPlan()
 	}
 	return nil
+}
+
+// setPlan sets the plan of the attempt. It depends on the record.
+func (s *scope[T]) setPlan() {
+	s.plan = s.Kind.Plan(s.obj, s.record, s.runbookType, s.lockStep)
+	s.plan.Book.AdoptAfter = s.plan.LockStep
 }
 
 // unrecorded reports whether the history shows neither that the attempt of the Lease is in progress

@@ -319,6 +319,9 @@ func (s *scope[T]) withStatus(record history.Record, sum summary) T {
 	record.NotifiedTime = s.record.NotifiedTime // of which the engine knows nothing
 	after := s.copy()
 	s.buildStatus(s.Kind.Status(after), record, sum)
+	if kind, ok := s.Kind.(StatusCompleter[T]); ok {
+		kind.CompleteStatus(after)
+	}
 	return after
 }
 

@@ -54,3 +54,15 @@ func RequestToken(object metav1.Object, annotation string) string {
 	hash := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(hash[:])
 }
+
+// Window returns when the first attempt of an UpgradeJob may start, and when it must have commenced.
+// An error means that the API server would not have accepted the UpgradeJob.
+func Window(job *v1beta1.UpgradeJob) (start, end time.Time, err error) {
+	if start, err = Time(job.Spec.StartAfter); err != nil {
+		return time.Time{}, time.Time{}, fmt.Errorf("spec.startAfter: %w", err)
+	}
+	if end, err = Time(job.Spec.StartBefore); err != nil {
+		return time.Time{}, time.Time{}, fmt.Errorf("spec.startBefore: %w", err)
+	}
+	return start, end, nil
+}

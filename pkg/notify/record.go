@@ -37,7 +37,7 @@ var announced = map[engine.Milestone]string{
 	engine.MilestoneCompleted: corev1.EventTypeNormal,
 	engine.MilestoneFailed:    corev1.EventTypeWarning,
 	engine.MilestoneCancelled: corev1.EventTypeNormal,
-	engine.MilestoneSkipped:   corev1.EventTypeNormal,
+	engine.MilestoneSkipped:   corev1.EventTypeWarning,
 }
 
 // stepClasses are the classes that are published, with the type of their Event.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -41,6 +42,38 @@ func UpgradeConfigSource(
 				active = append(active, nodekeeper.Attempt{
 					Version: record.Version, StartTime: record.StartTime.Time, PDBTimeout: runbooks.PDBTimeout(cfg),
 					Key: attemptKey(v1alpha1.GroupVersion.Group, "UpgradeConfig", cfg.UID, record),
+				})
+			}
+		}
+		return active, nil
+	}
+	return nodekeeper.Source{Kind: kind, Active: active}
+}
+
+// UpgradeJobSource returns UpgradeJobs as nodekeeper reads them: those that force drains. The kind
+// declares the objects that are reconciled. runbook returns the table of an attempt.
+func UpgradeJobSource(
+	kind manager.Kind, clk clock.PassiveClock, runbook func(*v1beta1.UpgradeJob, history.Record) engine.Runbook,
+) nodekeeper.Source {
+	active := func(ctx context.Context, cache client.Reader) ([]nodekeeper.Attempt, error) {
+		var list v1beta1.UpgradeJobList
+		if err := cache.List(ctx, &list); err != nil {
+			return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
+		}
+		var active []nodekeeper.Attempt
+		for i := range list.Items {
+			job := &list.Items[i]
+			after := runbooks.ForceDrainAfter(job)
+			if after < 0 {
+				continue
+			}
+			for _, record := range job.Status.History {
+				if !record.InProgress() || !isActive(runbook(job, record), record, clk.Now()) {
+					continue
+				}
+				active = append(active, nodekeeper.Attempt{
+					Version: record.Version, StartTime: record.StartTime.Time, PDBTimeout: after,
+					Key: attemptKey(v1beta1.GroupVersion.Group, "UpgradeJob", job.UID, record),
 				})
 			}
 		}

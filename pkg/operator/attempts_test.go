@@ -12,6 +12,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -68,6 +69,55 @@ func TestUpgradeConfigSource(t *testing.T) {
 			for _, timeout := range tc.want {
 				want = append(want, nodekeeper.Attempt{
 					Version: "4.20.6", Key: "upgrade.managed.openshift.io/UpgradeConfig/upgrade-1/4.20.6/1", StartTime: start.Time, PDBTimeout: timeout,
+				})
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("active attempts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpgradeJobSource(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	start, now := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.UpgradeJob)
+		want   []time.Duration // the PDB timeouts of the active attempts
+	}{
+		"committed":                  {func(*v1beta1.UpgradeJob) {}, []time.Duration{2 * time.Hour}},
+		"drains are forced at once":  {func(j *v1beta1.UpgradeJob) { j.Spec.Config.ForceDrainAfter = "0s" }, []time.Duration{0}},
+		"no drain is forced":         {func(j *v1beta1.UpgradeJob) { j.Spec.Config.ForceDrainAfter = "" }, nil},
+		"a duration that is not one": {func(j *v1beta1.UpgradeJob) { j.Spec.Config.ForceDrainAfter = "1d" }, nil},
+		"not committed yet":          {func(j *v1beta1.UpgradeJob) { j.Status.History[0].Conditions[0].CompleteTime = nil }, nil},
+		"finished":                   {func(j *v1beta1.UpgradeJob) { j.Status.History[0].CompleteTime = &now }, nil},
+		"not started":                {func(j *v1beta1.UpgradeJob) { j.Status.History[0].StartTime = nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := &v1beta1.UpgradeJob{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "job", UID: "job-1"},
+				Spec:       v1beta1.UpgradeJobSpec{Config: v1beta1.UpgradeJobConfig{ForceDrainAfter: "2h"}},
+				Status: v1beta1.UpgradeJobStatus{History: []history.Record{{
+					Version: "4.20.6", Attempt: 1, StartTime: &start,
+					Conditions: []history.StepCondition{{
+						Type: "Commence", Status: metav1.ConditionTrue, Reason: "Done", StartTime: &start, CompleteTime: &start,
+					}},
+				}}},
+			}
+			tc.change(job)
+			runbook := func(*v1beta1.UpgradeJob, history.Record) engine.Runbook {
+				return engine.Runbook{Steps: []engine.Step{{Name: "Commence", Commits: true}, {Name: "WorkersUpgraded"}}}
+			}
+			got, err := UpgradeJobSource(manager.Kind{}, testingclock.NewFakePassiveClock(noon), runbook).Active(t.Context(), simulation.NewFakeClient(t, job))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []nodekeeper.Attempt
+			for _, timeout := range tc.want {
+				want = append(want, nodekeeper.Attempt{
+					Version: "4.20.6", Key: "managedupgrade.appuio.io/UpgradeJob/job-1/4.20.6/1", StartTime: start.Time, PDBTimeout: timeout,
 				})
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

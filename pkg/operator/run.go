@@ -26,13 +26,17 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
 // userAgent is how the operator introduces itself to the API server.
@@ -96,8 +100,9 @@ type operator struct {
 	schedules *upgradeschedule.Reconciler
 	windows   *suspensionwindow.Reconciler
 	versions  *clusterversion.Reconciler
+	jobs      *upgradejob.Reconciler
 	reloader  *manager.Reloader[config.Config]
-	changed   chan event.GenericEvent // holds an event while a change was not observed yet
+	changes   []chan event.GenericEvent // one per kind of upgrades; each holds an event while a change was not observed yet
 	first     config.Config
 
 	registry *prometheus.Registry
@@ -105,13 +110,16 @@ type operator struct {
 	events   *notify.Events
 	webhook  *webhook.Webhook
 	clients  manager.Clients
+	holders  *lock.Holders
+	hooks    *hooks.Runner
 
-	mu      sync.Mutex
-	current upgradeconfig.Snapshot
+	mu         sync.Mutex
+	current    upgradeconfig.Snapshot
+	currentJob upgradejob.Upgrader
 }
 
 func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) (*operator, error) {
-	p := &operator{clock: clk, upgraders: upgraders, first: first, changed: make(chan event.GenericEvent, 1), registry: prometheus.NewRegistry()}
+	p := &operator{clock: clk, upgraders: upgraders, first: first, registry: prometheus.NewRegistry(), holders: &lock.Holders{Clock: clk}}
 	p.webhook = webhook.New(webhook.Options{Clock: clk, Log: log.WithName("webhook"), Source: p.eventSource})
 	var err error
 	if p.metrics, err = metrics.NewUpgrades(p.registry); err != nil {
@@ -130,12 +138,15 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	}
 	p.upgrades = &upgradeconfig.Reconciler{
 		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(),
-		Config: p.snapshot, ConfigChanged: p.changed, Watches: watches, Notifier: p.notifier(), Metrics: p.metrics,
+		Config: p.snapshot, ConfigChanged: p.changed(), Watches: watches, Holders: p.holders, Notifier: p.notifier(), Metrics: p.metrics,
+	}
+	if err := p.newJobs(o, watches); err != nil {
+		return nil, err
 	}
 	p.drains = &nodekeeper.Reconciler{
 		Clock:   clk,
 		Config:  func() config.NodeDrain { return p.snapshot().Config.NodeDrain },
-		Sources: []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook)},
+		Sources: []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook), UpgradeJobSource(p.jobs.Kind(), clk, p.jobRunbook)},
 		Events:  p.events, Metrics: drainMetrics, // no webhook: a drain has an Event for each pod
 	}
 	p.schedules = &upgradeschedule.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events, Metrics: scheduleMetrics}
@@ -150,7 +161,14 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 func (p *operator) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: leaderLease,
-		Controllers: []manager.Controller{p.upgrades.Controller(), p.drains.Controller(), p.schedules.Controller(), p.windows.Controller(), p.versions.Controller()},
+		Controllers: []manager.Controller{
+			p.upgrades.Controller(),
+			p.jobs.Controller(),
+			p.drains.Controller(),
+			p.schedules.Controller(),
+			p.windows.Controller(),
+			p.versions.Controller(),
+		},
 		AddToScheme: []func(*runtime.Scheme) error{machinev1beta1.Install}, // read and written live by steps
 		Bind:        p.bind,
 		Metrics:     p.registry,
@@ -161,6 +179,8 @@ func (p *operator) binary() manager.Binary {
 
 func (p *operator) bind(clients manager.Clients) error {
 	p.clients, p.events.Client = clients, clients.Client
+	p.hooks.Client, p.hooks.Live = clients.Client, clients.Live
+	p.holders.Live, p.holders.Mapper = clients.Live, clients.Client.RESTMapper()
 	if err := p.reloader.Init(p.first); err != nil {
 		return err
 	}
@@ -187,8 +207,9 @@ func (p *operator) apply(cfg config.Config) error {
 	deps.Sources.Observe = p.metrics.ObserveHealthCheck
 	deps.Client, deps.Live, deps.Notifier = p.clients.Client, p.clients.Live, p.notifier()
 	deps.ExtraNodes = &capacity.ExtraNodes{Client: deps.Client, Live: deps.Live}
-	byType := p.upgraders(deps)
-	if err := validateUpgraders(byType); err != nil {
+	deps.Hooks = p.hooks
+	byType, job := p.upgraders(deps), runbooks.Job{Deps: deps}
+	if err := errors.Join(validateUpgraders(byType), validateJob(job)); err != nil {
 		return fmt.Errorf("invalid upgraders: %w", err)
 	}
 	if err := configureWebhook(p.webhook, cfg.Webhook); err != nil {
@@ -196,7 +217,7 @@ func (p *operator) apply(cfg config.Config) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.current.Upgraders, p.current.Config = byType, cfg
+	p.current.Upgraders, p.current.Config, p.currentJob = byType, cfg, job
 	return nil
 }
 
@@ -206,10 +227,19 @@ func (p *operator) observe(configError string) {
 	p.current.ConfigError = configError
 	p.mu.Unlock()
 	p.metrics.SetConfigValid(configError == "")
-	select {
-	case p.changed <- event.GenericEvent{Object: &v1alpha1.UpgradeConfig{}}: // an event of any object is one of all
-	default: // one is pending
+	for _, changed := range p.changes {
+		select {
+		case changed <- event.GenericEvent{Object: &v1alpha1.UpgradeConfig{}}: // an event of any object is one of all
+		default: // one is pending
+		}
 	}
+}
+
+// changed returns a channel that receives an event whenever the configuration changes.
+func (p *operator) changed() chan event.GenericEvent {
+	changed := make(chan event.GenericEvent, 1)
+	p.changes = append(p.changes, changed)
+	return changed
 }
 
 // snapshot returns the configuration in effect.

@@ -4,8 +4,6 @@
 package runbooks
 
 import (
-	"slices"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 )
@@ -17,8 +15,6 @@ type announcer struct {
 	common notify.Notification
 	// attemptKey is that of engine.AttemptKey.
 	attemptKey string
-	// skipReasons are those of the runbook.
-	skipReasons []string
 }
 
 // send returns a step that sends a notification. The message says what has become of the upgrade.
@@ -35,15 +31,10 @@ func (a announcer) sendFailure(run engine.Run) engine.UpgradeStep {
 		return a.send(milestone, eventType, reason, message)
 	case run.Failure.Reason == engine.ReasonCancelled:
 		milestone, eventType, reason, message = engine.MilestoneCancelled, notify.Normal, "UpgradeCancelled", "was cancelled"
-	case a.skipped(run):
+	case run.Outcome == engine.OutcomeSkipped:
 		milestone, reason, message = engine.MilestoneSkipped, "UpgradeSkipped", "was skipped"
 	}
 	return a.send(milestone, eventType, reason, message+": "+run.Failure.Type+": "+run.Failure.Message)
-}
-
-// skipped reports whether the failure of the upgrade means that it was skipped.
-func (a announcer) skipped(run engine.Run) bool {
-	return run.Failure != nil && !run.Committed && slices.Contains(a.skipReasons, run.Failure.Reason)
 }
 
 func (a announcer) notification(milestone engine.Milestone, eventType, reason, message string) notify.Notification {

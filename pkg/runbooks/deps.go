@@ -10,6 +10,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
@@ -24,5 +25,6 @@ type Deps struct {
 	Dependencies *externaldeps.Dependencies
 	Silencer     *silence.Silencer
 	ExtraNodes   *capacity.ExtraNodes
+	Hooks        *hooks.Runner // only UpgradeJobs have hooks
 	Config       config.Config
 }

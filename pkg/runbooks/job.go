@@ -4,16 +4,14 @@
 package runbooks
 
 import (
-	"time"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// LockStep is the step of a Job that acquires the lock of the cluster.
-const LockStep = "LockAcquired"
+// lockStep is the step of a Job that acquires the lock of the cluster.
+const lockStep = "LockAcquired"
 
 // The reasons for which an UpgradeJob ends.
 const (
@@ -34,29 +32,40 @@ func (j Job) Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire eng
 	s := newJobSteps(j.Deps, job, record)
 	return engine.Runbook{
 		Steps: s.unlessHooksOnly([]engine.Step{
+			s.CreateHooksDone(),
 			s.StartTimeReached(),
 			s.NotSuspended(),
 			s.LockAcquired(acquire),
 			s.StartedNotificationSent(),
+			s.StartHooksDone(),
 			s.VersionStillAvailable(),
 			s.ClusterUpgradeable(),
 			s.PreHealthCheck(),
+			s.UpgradeStartHooksDone(),
 			s.UpgradeCommenced(),
 			s.UpgradeCompleted(),
+			s.UpgradeCompleteHooksDone(),
 			s.PostHealthCheck(),
 		}),
 		Cleanup: []engine.Step{
 			s.TargetWithdrawn(),
 			s.FailureNotificationSent(),
+			s.FailureHooksDone(),
 			s.ClusterSettled(),
 		},
 		Finally: []engine.Step{
+			s.SuccessHooksDone(),
 			s.CompletedNotificationSent(),
+			s.FinishHooksDone(),
 		},
-		MissedAs:    reasonExpired,
-		SkipReasons: skipReasons(),
+		MissedAs:     reasonExpired,
+		SkipReasons:  skipReasons(),
+		PauseReasons: []string{"DelaySet", "PausedByUser"},
 	}
 }
+
+// LockStep returns the name of the step that acquires the lock of the cluster.
+func (Job) LockStep() string { return lockStep }
 
 // skipReasons are the reasons of a failure before the commit that mean that the upgrade was skipped.
 func skipReasons() []string {
@@ -64,13 +73,4 @@ func skipReasons() []string {
 		maintenance.ReasonSuspended, maintenance.ReasonRescheduled, reasonAlreadyAtVersion,
 		reasonExpired, reasonUpgradeWithdrawn, reasonClusterUnhealthy, reasonInvalidPools,
 	}
-}
-
-// JobWindow returns the window of the first attempt of an UpgradeJob.
-func JobWindow(job *v1beta1.UpgradeJob) (start, end time.Time, err error) {
-	if start, err = maintenance.Time(job.Spec.StartAfter); err != nil {
-		return time.Time{}, time.Time{}, err
-	}
-	end, err = maintenance.Time(job.Spec.StartBefore)
-	return start, end, err
 }

@@ -46,7 +46,7 @@ func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobStep
 	s := jobSteps{Deps: t, job: job, record: record, requested: record.RequestTime != nil}
 	s.target = clusterstate.Target{Version: job.Spec.DesiredVersion.Version, Image: job.Spec.DesiredVersion.Image}
 	s.start, s.failBy = jobTimes(job, record)
-	s.announcer = announcer{notifier: t.Notifier, attemptKey: engine.AttemptKey(record), skipReasons: skipReasons()}
+	s.announcer = announcer{notifier: t.Notifier, attemptKey: engine.AttemptKey(record)}
 	s.common.Subject = notify.ObjectReference(v1beta1.GroupVersion.String(), "UpgradeJob", job)
 	s.common.Version, s.common.Attempt = s.target.Version, record.Attempt
 
@@ -64,12 +64,12 @@ func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobStep
 // jobTimes returns when the window of an attempt opens, and when the upgrade times out: a retry has a
 // window of its own.
 func jobTimes(job *v1beta1.UpgradeJob, record history.Record) (start, failBy time.Time) {
-	start, _, err := JobWindow(job)
+	start, _, err := maintenance.Window(job)
 	if err != nil {
 		return time.Time{}, time.Time{} // such an UpgradeJob never starts
 	}
-	if record.Attempt > 1 && record.UpgradeAt != nil {
-		start = record.UpgradeAt.Time
+	if at := record.UpgradeAt; at != nil && !at.Time.Equal(start.Truncate(time.Second)) {
+		start = at.Time
 	}
 	timeout, err := maintenance.Duration(job.Spec.Config.UpgradeTimeout)
 	if err != nil || timeout <= 0 {
@@ -82,7 +82,10 @@ func jobTimes(job *v1beta1.UpgradeJob, record history.Record) (start, failBy tim
 func (s jobSteps) hooksOnly() bool { return s.target.Version == "" }
 
 // hooksOnlySteps are the steps that do not depend on a version.
-var hooksOnlySteps = []string{"StartTimeReached", "NotSuspended", LockStep, "StartedNotificationSent"}
+var hooksOnlySteps = []string{
+	"CreateHooksDone", "StartTimeReached", "NotSuspended", lockStep, "StartedNotificationSent", "StartHooksDone",
+	"UpgradeStartHooksDone", "UpgradeCompleteHooksDone",
+}
 
 // unlessHooksOnly makes the steps that depend on a version skip if there is none.
 func (s jobSteps) unlessHooksOnly(table []engine.Step) []engine.Step {
@@ -123,7 +126,7 @@ func (s jobSteps) NotSuspended() engine.Step {
 // LockAcquired acquires the lock of the cluster.
 func (s jobSteps) LockAcquired(acquire engine.UpgradeStep) engine.Step {
 	return engine.Step{
-		Name:  LockStep,
+		Name:  lockStep,
 		Doc:   "Waits until no other upgrade of the cluster is in progress.",
 		Gates: []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}},
 		Do:    acquire,
@@ -320,16 +323,10 @@ func (s jobSteps) ifCommenced(do engine.UpgradeStep) engine.UpgradeStep {
 
 // CompletedNotificationSent sends the notification of a success.
 func (s jobSteps) CompletedNotificationSent() engine.Step {
-	send := s.send(engine.MilestoneCompleted, notify.Normal, "UpgradeCompleted", "is complete")
 	return engine.Step{
 		Name: "CompletedNotificationSent",
 		Doc:  "Sends the notification that the upgrade is complete. Skipped if it did not succeed.",
-		Do: func(ctx context.Context, run engine.Run) (engine.Result, error) {
-			if run.Failure != nil {
-				return engine.Skip("NotSuccessful", "the upgrade did not succeed"), nil
-			}
-			return send(ctx, run)
-		},
+		Do:   ifSuccessful(s.send(engine.MilestoneCompleted, notify.Normal, "UpgradeCompleted", "is complete")),
 
 		Milestone: engine.MilestoneCompleted,
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,9 +19,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The reasons for which an UpgradeConfig can never succeed.
@@ -126,17 +125,7 @@ func withRecord(cfg *v1alpha1.UpgradeConfig, record history.Record) *v1alpha1.Up
 }
 
 // Hold returns why no upgrade may commence on the cluster; empty if nothing holds it.
-func (k kind) Hold(ctx context.Context) (string, error) {
-	var version configv1.ClusterVersion
-	if err := k.Client.Get(ctx, clusterstate.VersionKey, &version); err != nil {
-		return "", fmt.Errorf("getting the ClusterVersion: %w", err)
-	}
-	reason, held := version.Annotations[v1alpha1.HoldAnnotation]
-	if !held {
-		return "", nil
-	}
-	return "held by annotation " + v1alpha1.HoldAnnotation + " of the ClusterVersion: " + text.Reason(reason), nil
-}
+func (k kind) Hold(ctx context.Context) (string, error) { return facts.Hold(ctx, k.Client) }
 
 // Observe returns what decides whether the upgrade can start.
 func (k kind) Observe(ctx context.Context, cfg *v1alpha1.UpgradeConfig, record history.Record) (lifecycle.Observation, error) {
@@ -181,12 +170,5 @@ func (k kind) Observe(ctx context.Context, cfg *v1alpha1.UpgradeConfig, record h
 
 // CacheIsCurrent reports whether the cache holds the newest ClusterVersion.
 func (k kind) CacheIsCurrent(ctx context.Context) (bool, error) {
-	var cached, live configv1.ClusterVersion
-	if err := k.Client.Get(ctx, clusterstate.VersionKey, &cached); err != nil {
-		return false, fmt.Errorf("getting the ClusterVersion: %w", err)
-	}
-	if err := k.Live.Get(ctx, clusterstate.VersionKey, &live); err != nil {
-		return false, fmt.Errorf("getting the ClusterVersion from the API server: %w", err)
-	}
-	return cached.ResourceVersion == live.ResourceVersion, nil
+	return facts.IsCurrent(ctx, k.Client, k.Live)
 }

@@ -1,0 +1,41 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"context"
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Hold returns why no upgrade of any kind may commence on the cluster; empty if nothing holds it.
+func Hold(ctx context.Context, cache client.Reader) (string, error) {
+	var version configv1.ClusterVersion
+	if err := cache.Get(ctx, clusterstate.VersionKey, &version); err != nil {
+		return "", fmt.Errorf("getting the ClusterVersion: %w", err)
+	}
+	reason, held := version.Annotations[v1alpha1.HoldAnnotation]
+	if !held {
+		return "", nil
+	}
+	return "held by annotation " + v1alpha1.HoldAnnotation + " of the ClusterVersion: " + text.Reason(reason), nil
+}
+
+// IsCurrent reports whether the cache holds the newest ClusterVersion. It queries the API server.
+func IsCurrent(ctx context.Context, cache, live client.Reader) (bool, error) {
+	var cached, newest configv1.ClusterVersion
+	if err := cache.Get(ctx, clusterstate.VersionKey, &cached); err != nil {
+		return false, fmt.Errorf("getting the ClusterVersion: %w", err)
+	}
+	if err := live.Get(ctx, clusterstate.VersionKey, &newest); err != nil {
+		return false, fmt.Errorf("getting the ClusterVersion from the API server: %w", err)
+	}
+	return cached.ResourceVersion == newest.ResourceVersion, nil
+}

@@ -1,0 +1,115 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+)
+
+// Upgrader returns the runbook by which an UpgradeJob is carried out.
+type Upgrader interface {
+	// Runbook returns the table of the steps of an attempt. It makes no request and changes nothing.
+	// Acquire is done once the attempt has the lock of the cluster.
+	Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire engine.UpgradeStep) engine.Runbook
+	// LockStep returns the name of the step that acquires the lock.
+	LockStep() string
+}
+
+// Snapshot is what upgrades are carried out with. It is derived from the operator's configuration
+// and replaced as a whole when that changes.
+type Snapshot struct {
+	// Upgrader carries out UpgradeJobs.
+	Upgrader Upgrader
+	// Config is the configuration in effect.
+	Config config.Config
+	// ConfigError explains why the configuration in effect is not the current one; empty if it is.
+	ConfigError string
+}
+
+// Reconciler runs UpgradeJobs.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock provides the time.
+	Clock clock.PassiveClock
+	// Namespace is the namespace of the cluster's lock.
+	Namespace string
+	// WatchNamespaces lists the namespaces whose UpgradeJobs are reconciled; empty means all.
+	WatchNamespaces []string
+	// Config returns what upgrades are carried out with now.
+	Config func() Snapshot
+	// ConfigChanged receives an event whenever Config returns another snapshot; nil means never.
+	ConfigChanged <-chan event.GenericEvent
+	// Watches declares further kinds that steps read from the cache. A change of an object reconciles
+	// each upgrade that is not finished, unless the kind declares other requests.
+	Watches []manager.Kind
+	// Holders decides whether a lock may be broken. The controllers of all kinds share it.
+	Holders *lock.Holders
+	// Notifier publishes what happens to upgrades, Metrics counts it.
+	Notifier notify.MultiPublisher
+	Metrics  *metrics.Upgrades
+
+	lifecycle *lifecycle.Reconciler[*v1beta1.UpgradeJob]
+}
+
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs/status,namespace=managed-upgrade-operator,verbs=patch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs;upgradesuspensionwindows,namespace=managed-upgrade-operator,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=cluster-upgrade,verbs=get;list;watch;patch
+
+// Kind declares the UpgradeJobs that are reconciled, for all controllers that read them.
+func (r *Reconciler) Kind() manager.Kind { return facts.UpgradeJobs(r.WatchNamespaces) }
+
+// Controller declares the controller. The runbook of the upgrader must be one that Validate accepts.
+func (r *Reconciler) Controller() manager.Controller {
+	r.lifecycle = &lifecycle.Reconciler[*v1beta1.UpgradeJob]{Kind: kind{r}}
+	reads := append(facts.Watches(), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces))
+	c := r.lifecycle.Controller(lifecycle.Declaration{
+		Name: "upgradejob", AddToScheme: append(facts.AddToScheme(), v1beta1.AddToScheme),
+		Objects: r.Kind(), Facts: append(reads, r.Watches...),
+		LockNamespaces: []string{r.Namespace}, ConfigChanged: r.ConfigChanged,
+	})
+	bind := c.Bind
+	c.Bind = func(clients manager.Clients) error {
+		r.Client, r.Live = clients.Client, clients.Live
+		l := r.lifecycle
+		l.Clock, l.Holders, l.Notifier, l.Metrics = r.Clock, r.Holders, r.Notifier, r.Metrics
+		return bind(clients)
+	}
+	c.Reconciler = r
+	return c
+}
+
+// Reconcile makes one pass over one UpgradeJob.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if answered, err := r.answerRetry(ctx, req.NamespacedName); err != nil || answered {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	return r.lifecycle.Reconcile(ctx, req)
+}

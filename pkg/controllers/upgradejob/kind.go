@@ -1,0 +1,130 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+)
+
+// maxHistory is the number of attempts in the history.
+const maxHistory = 5
+
+// runbookType names the only runbook.
+const runbookType = "UpgradeJob"
+
+// kind describes UpgradeJobs to the lifecycle.
+type kind struct{ *Reconciler }
+
+// GroupVersionKind returns that of UpgradeJobs.
+func (kind) GroupVersionKind() schema.GroupVersionKind {
+	return v1beta1.GroupVersion.WithKind("UpgradeJob")
+}
+
+// Finalizer returns the finalizer of an attempt in progress.
+func (kind) Finalizer() string { return v1beta1.Finalizer }
+
+// New returns an empty UpgradeJob.
+func (kind) New() *v1beta1.UpgradeJob { return &v1beta1.UpgradeJob{} }
+
+// HistoryKey returns the attempt: an UpgradeJob that runs only hooks has no version.
+func (kind) HistoryKey() lifecycle.HistoryKey { return lifecycle.ByAttempt }
+
+// MaxHistory returns the number of attempts in the history.
+func (kind) MaxHistory() int { return maxHistory }
+
+// LockNamespace returns the namespace of the cluster's lock.
+func (k kind) LockNamespace(*v1beta1.UpgradeJob) string { return k.Namespace }
+
+// List returns all UpgradeJobs.
+func (kind) List(ctx context.Context, r client.Reader) ([]*v1beta1.UpgradeJob, error) {
+	var list v1beta1.UpgradeJobList
+	if err := r.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
+	}
+	all := make([]*v1beta1.UpgradeJob, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all, nil
+}
+
+// Status returns access to the status.
+func (kind) Status(job *v1beta1.UpgradeJob) lifecycle.Status {
+	return lifecycle.Status{
+		Conditions: &job.Status.Conditions, ObservedGeneration: &job.Status.ObservedGeneration,
+		NextTime: &job.Status.NextTime, History: &job.Status.History,
+		KindConditions: []string{v1beta1.ConditionAcknowledged},
+	}
+}
+
+// Request returns the attempt that is requested: the first one, or the last one that a user has
+// requested.
+func (kind) Request(job *v1beta1.UpgradeJob) lifecycle.Request {
+	request := lifecycle.Request{Version: job.Spec.DesiredVersion.Version, RunbookType: runbookType}
+	start, _, err := maintenance.Window(job)
+	if err != nil {
+		request.InvalidTime = err.Error()
+		return request
+	}
+	request.At = start
+	if last := job.Status.History; len(last) > 0 && last[0].Attempt > 1 && last[0].UpgradeAt != nil {
+		request.At = last[0].UpgradeAt.Time
+	}
+	return request
+}
+
+// Plan returns how the attempt is carried out by the present configuration.
+func (k kind) Plan(job *v1beta1.UpgradeJob, record history.Record, _ string, acquire engine.UpgradeStep) lifecycle.Plan {
+	snapshot := k.Config()
+	plan := lifecycle.Plan{
+		Known: true, Type: runbookType,
+		Book: snapshot.Upgrader.Runbook(job, record, acquire), LockStep: snapshot.Upgrader.LockStep(),
+		CancelTimeout: snapshot.Config.Cancellation.Timeout.Duration,
+		ConfigError:   snapshot.ConfigError,
+		Retry:         "set the annotation " + v1beta1.RetryAnnotation + " to another value",
+	}
+	start, end, err := maintenance.Window(job)
+	if err != nil {
+		return plan
+	}
+	plan.Window = end.Sub(start)
+	if snapshot.Config.PreChecks.LeadTime.Duration > 0 { // an UpgradeJob exists only since its version was pinned
+		plan.PreCheckLead = max(time.Second, start.Sub(job.CreationTimestamp.Time))
+	}
+	return plan
+}
+
+// Hold returns why no upgrade may commence on the cluster; empty if nothing holds it.
+func (k kind) Hold(ctx context.Context) (string, error) { return facts.Hold(ctx, k.Client) }
+
+// Observe returns the installed version. The steps decide whether the upgrade can start.
+func (k kind) Observe(ctx context.Context, _ *v1beta1.UpgradeJob, _ history.Record) (lifecycle.Observation, error) {
+	version, err := clusterstate.GetClusterVersion(ctx, k.Client)
+	if err != nil {
+		return lifecycle.Observation{}, err
+	}
+	if version.Installed == "" {
+		return lifecycle.Observation{}, errors.New("the ClusterVersion names no installed version yet")
+	}
+	return lifecycle.Observation{Version: version.Installed}, nil
+}
+
+// CacheIsCurrent reports whether the cache holds the newest ClusterVersion.
+func (k kind) CacheIsCurrent(ctx context.Context) (bool, error) {
+	return facts.IsCurrent(ctx, k.Client, k.Live)
+}

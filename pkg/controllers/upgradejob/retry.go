@@ -1,0 +1,63 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+)
+
+// answerRetry answers a request for another attempt at an UpgradeJob that has ended: it adds a record
+// whose window starts now, together with the token. It reports whether it has: the change of the
+// UpgradeJob requests the next pass.
+func (r *Reconciler) answerRetry(ctx context.Context, key client.ObjectKey) (bool, error) {
+	var job v1beta1.UpgradeJob
+	if err := r.Client.Get(ctx, key, &job); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	token := maintenance.RequestToken(&job, v1beta1.RetryAnnotation)
+	if token == "" || token == answeredToken(&job) || !isOver(&job) {
+		return false, nil
+	}
+	after := job.DeepCopy()
+	after.Status.Retry = &v1beta1.RetryStatus{Token: token}
+	last := &job.Status.History[0]
+	record := history.Record{
+		Version: job.Spec.DesiredVersion.Version, Phase: history.PhaseNew, Attempt: max(last.Attempt, last.Attempt+1), // it may be the greatest number already
+		UpgradeAt: new(metav1.NewTime(r.Clock.Now().Truncate(time.Second))),
+	}
+	records := append([]history.Record{record}, after.Status.History...)
+	after.Status.History = records[:min(len(records), maxHistory)]
+	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&job, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err): // the cache is behind; the change requests another pass
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("answering the request for another attempt: %w", err)
+	}
+	return true, nil
+}
+
+func answeredToken(job *v1beta1.UpgradeJob) string {
+	if job.Status.Retry == nil {
+		return ""
+	}
+	return job.Status.Retry.Token
+}
+
+// isOver reports whether nothing is left to do for the last attempt.
+func isOver(job *v1beta1.UpgradeJob) bool {
+	return job.DeletionTimestamp.IsZero() && len(job.Status.History) > 0 && job.Status.History[0].Finished() &&
+		!controllerutil.ContainsFinalizer(job, v1beta1.Finalizer)
+}

@@ -1,0 +1,52 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The reasons of the condition Acknowledged.
+const (
+	reasonAcknowledged = "Acknowledged"
+	reasonBeforeEnd    = "BeforeEnd"
+)
+
+// CompleteStatus answers the annotations of users. What was requested before the attempt had an
+// outcome is answered without an effect: the template of an UpgradeConfig may contain the annotations,
+// and they stay when another attempt begins.
+func (k kind) CompleteStatus(job *v1beta1.UpgradeJob) {
+	ended := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionSucceeded) != nil
+	if token := maintenance.RequestToken(job, v1beta1.RetryAnnotation); token != "" && !ended {
+		job.Status.Retry = &v1beta1.RetryStatus{Token: token}
+	}
+	k.acknowledge(job, ended)
+}
+
+// acknowledge sets the condition Acknowledged: True if the end of the attempt was acknowledged by a
+// token that was set after it.
+func (k kind) acknowledge(job *v1beta1.UpgradeJob, ended bool) {
+	token := maintenance.RequestToken(job, v1beta1.AcknowledgedAnnotation)
+	if token == "" {
+		meta.RemoveStatusCondition(&job.Status.Conditions, v1beta1.ConditionAcknowledged)
+		return
+	}
+	c := metav1.Condition{
+		Type: v1beta1.ConditionAcknowledged, Status: metav1.ConditionTrue, Reason: reasonAcknowledged,
+		Message:            "the annotation " + v1beta1.AcknowledgedAnnotation + " is " + text.Sanitize(token, v1beta1.MaxTokenLength),
+		ObservedGeneration: job.Generation, LastTransitionTime: metav1.NewTime(k.Clock.Now().Truncate(time.Second)),
+	}
+	old := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionAcknowledged)
+	if !ended || old != nil && old.Status != metav1.ConditionTrue && old.Message == c.Message {
+		c.Status, c.Reason = metav1.ConditionFalse, reasonBeforeEnd
+	}
+	meta.SetStatusCondition(&job.Status.Conditions, c)
+}

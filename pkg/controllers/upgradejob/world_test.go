@@ -1,0 +1,299 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+)
+
+const (
+	namespace = "managed-upgrade-operator"
+	installed = "4.4.5"
+	desired   = "4.4.6"
+	channel   = "stable-4.4"
+)
+
+var (
+	noon = simulation.Start
+	// startAfter is when the window of the UpgradeJobs opens; it is an hour long.
+	startAfter = noon.Truncate(time.Minute).Add(2 * time.Hour)
+)
+
+// world is a scripted cluster with the operator's controller of UpgradeJobs.
+type world struct {
+	*simulation.World
+	t       testing.TB
+	cluster *openshift.Script
+	client  client.Client
+	config  config.Config
+
+	program  simulation.Program
+	process  *simulation.Process
+	registry *prometheus.Registry
+	holders  *lock.Holders
+	extra    func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
+	plan     simulation.Plan                                   // of the writes; nil serves all
+	requests []string                                          // of the operator to the API server
+	commits  int                                               // how often a version was requested
+}
+
+// definitions are those of this project. The scripted cluster does not comply with those of OpenShift.
+var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
+	return simulation.Definitions(os.DirFS("../../../deploy/crds"))
+})
+
+func newWorld(t testing.TB, options ...func(*world)) *world {
+	t.Helper()
+	definitions, err := definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{World: simulation.New(simulation.Options{MaxBurst: 200, Definitions: definitions}), t: t, config: config.Default()}
+	w.client = w.Client("test")
+	for _, name := range []string{namespace, "default"} {
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	if w.cluster, err = openshift.NewScript(w.World, installed, channel); err != nil {
+		t.Fatal(err)
+	}
+	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
+			{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
+			{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue},
+		}
+	})
+	w.cluster.Offer(desired, "4.4.7")
+	if _, err := w.Start(simulation.KubeControllerManager()); err != nil {
+		t.Fatal(err)
+	}
+	w.EnableGarbageCollection()
+	for _, option := range options {
+		option(w)
+	}
+	w.Observe(w.observe)
+	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
+	w.start()
+	return w
+}
+
+// start begins a life of the operator.
+func (w *world) start() {
+	process, err := w.Start(&w.program)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.process = process
+}
+
+func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
+	w.registry = prometheus.NewPedanticRegistry()
+	upgradeMetrics, err := metrics.NewUpgrades(w.registry)
+	if err != nil {
+		return nil, err
+	}
+	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgradeMetrics.IncEventFailures}
+	namespaces := []string{namespace}
+	deps := runbooks.Deps{
+		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Config: w.config,
+		Hooks: &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return w.config.Hooks }, Publisher: events},
+	}
+	w.holders = &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock}
+	r := &upgradejob.Reconciler{
+		Clock: env.Clock, Namespace: namespace, WatchNamespaces: namespaces, Holders: w.holders,
+		Config: func() upgradejob.Snapshot {
+			return upgradejob.Snapshot{Upgrader: runbooks.Job{Deps: deps}, Config: w.config}
+		},
+		Watches:  []manager.Kind{hooks.Jobs(namespaces), hooks.UpgradeJobHooks(namespaces)},
+		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgradeMetrics,
+	}
+	controllers := []manager.Controller{r.Controller()}
+	if w.extra != nil {
+		controllers = append(controllers, w.extra(env, w)...)
+	}
+	return controllers, nil
+}
+
+// decide records the requests of the operator and applies the plan.
+func (w *world) decide(r simulation.Request) simulation.Fault {
+	if r.IsWrite() || !r.Cached {
+		w.requests = append(w.requests, fmt.Sprintf("%s %s", r.Verb, r.Kind))
+	}
+	if r.IsWrite() && w.plan != nil {
+		return w.plan(r)
+	}
+	return simulation.Fault{}
+}
+
+// observe counts the requests of versions.
+func (w *world) observe(change simulation.Change) {
+	before, ok := change.Old.(*configv1.ClusterVersion)
+	after, okAfter := change.New.(*configv1.ClusterVersion)
+	if change.Actor == "operator" && ok && okAfter && after.Spec.DesiredUpdate != nil && before.Spec.DesiredUpdate == nil {
+		w.commits++
+	}
+}
+
+func (w *world) create(object client.Object) {
+	w.t.Helper()
+	if err := w.client.Create(context.Background(), object); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// newJob returns an UpgradeJob to the desired version.
+func newJob(edits ...func(*v1beta1.UpgradeJob)) *v1beta1.UpgradeJob {
+	job := &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"},
+		Spec: v1beta1.UpgradeJobSpec{
+			StartAfter: timestamp(startAfter), StartBefore: timestamp(startAfter.Add(time.Hour)),
+			DesiredVersion: v1beta1.DesiredVersion{Version: desired},
+			Config:         v1beta1.UpgradeJobConfig{UpgradeTimeout: "3h"},
+		},
+	}
+	for _, edit := range edits {
+		edit(job)
+	}
+	return job
+}
+
+func timestamp(t time.Time) v1beta1.Timestamp {
+	return v1beta1.Timestamp(t.UTC().Format(time.RFC3339))
+}
+
+// job returns the UpgradeJob as it is stored.
+func (w *world) job(names ...string) *v1beta1.UpgradeJob {
+	w.t.Helper()
+	name := "job"
+	if len(names) > 0 {
+		name = names[0]
+	}
+	var job v1beta1.UpgradeJob
+	if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
+		w.t.Fatal(err)
+	}
+	return &job
+}
+
+// record returns the newest attempt; the zero Record if there is none.
+func (w *world) record(names ...string) history.Record {
+	w.t.Helper()
+	if records := w.job(names...).Status.History; len(records) > 0 {
+		return records[0]
+	}
+	return history.Record{}
+}
+
+// change edits an object as a user.
+func change[T client.Object](w *world, object T, edit func(T)) {
+	w.t.Helper()
+	if err := w.client.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+		w.t.Fatal(err)
+	}
+	before, _ := object.DeepCopyObject().(T)
+	edit(object)
+	if err := w.client.Patch(context.Background(), object, client.MergeFrom(before)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until runs the world until that time.
+func (w *world) until(at time.Time) {
+	w.t.Helper()
+	if err := w.RunFor(at.Sub(w.Now())); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// untilEnded runs the world until the attempt has ended, for a day at most.
+func (w *world) untilEnded(names ...string) {
+	w.t.Helper()
+	if err := w.RunUntil(24*time.Hour, func() bool { return w.record(names...).CompleteTime != nil }); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+// settle runs the world for a minute: the lock and the finalizer go after the end.
+func (w *world) settle() {
+	w.t.Helper()
+	if err := w.RunFor(time.Minute); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// expectReleased checks what holds after every end: the lock is free, and nothing has a finalizer.
+func (w *world) expectReleased() {
+	w.t.Helper()
+	var lease coordinationv1.Lease
+	err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	if holder := lock.HolderOf(&lease); holder != (lock.Holder{}) {
+		w.t.Errorf("%s has the lock", holder)
+	}
+	var jobs v1beta1.UpgradeJobList
+	if err := w.client.List(context.Background(), &jobs); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range jobs.Items {
+		if finalizers := jobs.Items[i].Finalizers; len(finalizers) > 0 {
+			w.t.Errorf("UpgradeJob %s has finalizers %v", jobs.Items[i].Name, finalizers)
+		}
+	}
+}
+
+// events returns the reasons of the Events about UpgradeJobs, in the order in which they were
+// written.
+func (w *world) events() []string {
+	w.t.Helper()
+	var list corev1.EventList
+	if err := w.client.List(context.Background(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	var reasons []string
+	for i := range list.Items {
+		reasons = append(reasons, list.Items[i].Type+" "+list.Items[i].Reason)
+	}
+	return reasons
+}
+
+// describe returns the steps of the attempt, for messages.
+func (w *world) describe() string {
+	record := w.record()
+	text := fmt.Sprintf("phase %s %s: %s", record.Phase, record.Reason, record.Message)
+	for _, c := range record.Conditions {
+		text += fmt.Sprintf("\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	for _, c := range w.job().Status.Conditions {
+		text += fmt.Sprintf("\n  condition %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return text
+}
