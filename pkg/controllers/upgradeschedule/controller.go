@@ -23,8 +23,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
 // maxRequeue bounds the time until the next pass: clocks are set, and machines are suspended.
@@ -58,6 +60,14 @@ type Reconciler struct {
 	live   client.Reader
 	writes map[client.ObjectKey]write
 	uids   map[client.ObjectKey]string
+	parsed map[client.ObjectKey]parsed
+}
+
+// parsed is a schedule that was parsed: reading a location is expensive.
+type parsed struct {
+	cron, week, location string
+	schedule             schedule.Schedule
+	err                  error
 }
 
 // write is a write that the cache may not hold yet.
@@ -89,7 +99,7 @@ func (r *Reconciler) Controller() manager.Controller {
 		Reads:       reads,
 		Bind: func(clients manager.Clients) error {
 			r.client, r.live = clients.Client, clients.Live
-			r.writes, r.uids = map[client.ObjectKey]write{}, map[client.ObjectKey]string{}
+			r.writes, r.uids, r.parsed = map[client.ObjectKey]write{}, map[client.ObjectKey]string{}, map[client.ObjectKey]parsed{}
 			return nil
 		},
 		Reconciler: r,
@@ -172,4 +182,17 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	}
 	delete(r.writes, key)
 	delete(r.uids, key)
+	delete(r.parsed, key)
+}
+
+// parse returns the schedule of an UpgradeConfig.
+func (r *Reconciler) parse(cfg *v1beta1.UpgradeConfig) (schedule.Schedule, error) {
+	spec, key := &cfg.Spec.Schedule, client.ObjectKeyFromObject(cfg)
+	want := parsed{cron: spec.Cron, week: isoWeek(&cfg.Spec), location: spec.Location}
+	if last, found := r.parsed[key]; found && last.cron == want.cron && last.week == want.week && last.location == want.location {
+		return last.schedule, last.err
+	}
+	want.schedule, want.err = maintenance.Schedule(spec)
+	r.parsed[key] = want
+	return want.schedule, want.err
 }

@@ -42,32 +42,52 @@ type request struct {
 	name    string               // the text whose hash ends the name
 }
 
-// ensureJob returns the UpgradeJob of a slot, and creates it if there is none. It returns errBehind
-// if the UpgradeConfig is not as it is cached.
-func (s *scope) ensureJob(ctx context.Context, req request) (*v1beta1.UpgradeJob, error) {
+// verify returns errBehind if the UpgradeConfig is not as it is cached. Nothing is published, nor
+// created, before.
+func (s *scope) verify(ctx context.Context) error {
 	var live v1beta1.UpgradeConfig
 	err := s.live.Get(ctx, client.ObjectKeyFromObject(s.cfg), &live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, errBehind
+		return errBehind
 	case err != nil:
-		return nil, fmt.Errorf("getting UpgradeConfig %s from the API server: %w", s.cfg.Name, err)
+		return fmt.Errorf("getting UpgradeConfig %s from the API server: %w", s.cfg.Name, err)
 	case live.UID != s.cfg.UID || live.ResourceVersion != s.cfg.ResourceVersion:
-		return nil, errBehind
+		return errBehind
+	}
+	return nil
+}
+
+// findJob returns the UpgradeJob of a slot from the API server; nil means that there is none. It
+// returns errBehind if the UpgradeConfig is not as it is cached.
+func (s *scope) findJob(ctx context.Context, slot string) (*v1beta1.UpgradeJob, error) {
+	if err := s.verify(ctx); err != nil {
+		return nil, err
 	}
 	var jobs v1beta1.UpgradeJobList
-	labels := client.MatchingLabels{v1beta1.ConfigLabel: string(s.cfg.UID), v1beta1.SlotLabel: req.slot}
+	labels := client.MatchingLabels{v1beta1.ConfigLabel: string(s.cfg.UID), v1beta1.SlotLabel: slot}
 	if err := s.live.List(ctx, &jobs, client.InNamespace(s.cfg.Namespace), labels); err != nil {
-		return nil, fmt.Errorf("listing the UpgradeJobs of slot %s: %w", req.slot, err)
+		return nil, fmt.Errorf("listing the UpgradeJobs of slot %s: %w", slot, err)
 	}
 	for i := range jobs.Items {
 		if maintenance.OwnerUID(&jobs.Items[i]) == string(s.cfg.UID) {
 			return &jobs.Items[i], nil
 		}
 	}
-	return s.createJob(ctx, req)
+	return nil, nil
 }
 
+// cachedJob returns the UpgradeJob of a slot from the cache; nil means that there is none.
+func (s *scope) cachedJob(slot string) *v1beta1.UpgradeJob {
+	for i := range s.jobs {
+		if s.jobs[i].Labels[v1beta1.SlotLabel] == slot {
+			return &s.jobs[i]
+		}
+	}
+	return nil
+}
+
+// createJob creates the UpgradeJob of a slot that has none.
 func (s *scope) createJob(ctx context.Context, req request) (*v1beta1.UpgradeJob, error) {
 	for i := range nameAttempts {
 		job := s.newJob(req)

@@ -30,11 +30,17 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", answered.Token, answered.Job, token)) // the same token may be requested again later
 	id := v1beta1.SlotRunNowPrefix + hex.EncodeToString(sum[:8])
 	answer := &v1beta1.RunNowStatus{Token: token}
-	if refusal := s.refuseRunNow(); refusal != "" {
+	job, err := s.findJob(ctx, id)
+	if err != nil {
+		return true, err
+	}
+	if refusal := s.refuseRunNow(); refusal != "" && job == nil {
 		s.status.RunNow = answer
 		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the requested upgrade does not run: "+refusal+"; to request it again, set annotation "+v1beta1.RunNowAnnotation+" to another value")
 	}
-	job, err := s.ensureJob(ctx, request{slot: id, start: s.now.Truncate(time.Second), release: s.newest.Release, name: string(s.cfg.UID) + id})
+	if job == nil {
+		job, err = s.createJob(ctx, request{slot: id, start: s.now.Truncate(time.Second), release: s.newest.Release, name: string(s.cfg.UID) + id})
+	}
 	if rejected(err) {
 		s.status.RunNow = answer
 		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the API server rejects the UpgradeJob: "+err.Error())

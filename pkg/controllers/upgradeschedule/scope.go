@@ -119,7 +119,7 @@ func (s *scope) listJobs(ctx context.Context) error {
 func (s *scope) validate() {
 	spec := &s.cfg.Spec
 	var cronErr, pinErr, delayErr error
-	s.cron, cronErr = maintenance.Schedule(&spec.Schedule)
+	s.cron, cronErr = s.parse(s.cfg)
 	if spec.PinVersionWindow != nil {
 		s.pin, pinErr = maintenance.Duration(*spec.PinVersionWindow)
 	}

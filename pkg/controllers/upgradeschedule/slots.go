@@ -223,6 +223,13 @@ func (s *scope) suspend(ctx context.Context, slot time.Time, by string) error {
 		s.wakeAt(slot)
 		return nil
 	}
+	job, err := s.findJob(ctx, s.slotKey(slot))
+	if err != nil {
+		return err
+	}
+	if job != nil {
+		return s.adopt(ctx, slot, job)
+	}
 	message := "suspended by " + by
 	s.finish(slot, ResultSuspended, message, "")
 	return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSuspended", fmt.Sprintf("no UpgradeJob starts at %s: %s", format(slot), message))
@@ -232,14 +239,21 @@ func (s *scope) suspend(ctx context.Context, slot time.Time, by string) error {
 type passed struct {
 	last, lastMissed  time.Time
 	missed, suspended int
-	suspendedBy       string // of the last one that was suspended
-	more              bool   // whether there were more than were counted
+	suspendedBy       string              // of the last one that was suspended
+	more              bool                // whether there were more than were counted
+	job               *v1beta1.UpgradeJob // of the only one; nil means that it has none
 }
 
 // passOver passes over all slots that are over, from the first one on. Those that were suspended
 // are not missed.
 func (s *scope) passOver(ctx context.Context, first time.Time) error {
+	if err := s.verify(ctx); err != nil {
+		return err
+	}
 	over := s.collectPassed(first)
+	if over.job != nil {
+		return s.adopt(ctx, over.last, over.job)
+	}
 	if over.missed == 0 {
 		message := "suspended by " + over.suspendedBy
 		s.finish(over.last, ResultSuspended, message, "")
@@ -269,6 +283,12 @@ func (s *scope) collectPassed(first time.Time) passed {
 			over.last, over.more = s.now.Add(-s.delay).Truncate(time.Second), true
 			break
 		}
+		if job := s.cachedJob(s.slotKey(slot)); job != nil {
+			if over.last.IsZero() {
+				over.last, over.job = slot, job
+			}
+			break // it is handled next
+		}
 		over.last = slot
 		if by := s.suspendedBy(slot); by != "" {
 			over.suspended, over.suspendedBy = over.suspended+1, by
@@ -294,9 +314,24 @@ func (s *scope) waitedFor() condition {
 	return condition{}
 }
 
-// serve creates the UpgradeJob of a slot that is due, if there is an update.
+// slotKey returns the value of the slot's label.
+func (s *scope) slotKey(slot time.Time) string {
+	if s.onUpdate() && s.status.PendingUpdate != nil {
+		return v1beta1.SlotVersionPrefix + labelValue(s.status.PendingUpdate.Version)
+	}
+	return slotID(slot)
+}
+
+// serve creates the UpgradeJob of a slot that is due, if there is an update. A slot that has one
+// already, since the operator ended before it recorded that, keeps it.
 func (s *scope) serve(ctx context.Context, slot time.Time) error {
-	release := s.newest.Release
+	key, release := s.slotKey(slot), s.newest.Release
+	if job := s.cachedJob(key); job != nil {
+		if err := s.verify(ctx); err != nil {
+			return err
+		}
+		return s.adopt(ctx, slot, job)
+	}
 	switch {
 	case s.pendingJobs() >= maxPending:
 		s.waiting = condition{ResultTooManyJobs, fmt.Sprintf("%d UpgradeJobs have not ended; the next one is created when one of them has", maxPending)}
@@ -304,28 +339,32 @@ func (s *scope) serve(ctx context.Context, slot time.Time) error {
 	case release.Version == "" && s.unknown != "":
 		s.waiting = condition{ResultUpdatesUnknown, "the available updates are not known: " + s.unknown}
 		return nil
-	case release.Version == "" && s.cfg.Spec.WhenNoUpdate != v1beta1.NoUpdateRunHooks:
-		s.finish(slot, ResultNoUpdate, s.noUpdate(), "")
-		return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSkipped", fmt.Sprintf("no UpgradeJob starts at %s: %s", format(slot), s.noUpdate()))
 	}
-	key := strconv.FormatInt(slot.Unix(), 10)
-	if s.onUpdate() {
-		key = v1beta1.SlotVersionPrefix + labelValue(release.Version)
+	job, err := s.findJob(ctx, key)
+	if err == nil && job == nil {
+		if release.Version == "" && s.cfg.Spec.WhenNoUpdate != v1beta1.NoUpdateRunHooks {
+			s.finish(slot, ResultNoUpdate, s.noUpdate(), "")
+			return s.publish(ctx, slotID(slot), corev1.EventTypeNormal, "SlotSkipped", fmt.Sprintf("no UpgradeJob starts at %s: %s", format(slot), s.noUpdate()))
+		}
+		job, err = s.createJob(ctx, request{slot: key, start: slot, release: release, name: string(s.cfg.UID)})
 	}
-	job, err := s.ensureJob(ctx, request{slot: key, start: slot, release: release, name: string(s.cfg.UID)})
 	if rejected(err) {
 		s.waiting = condition{ResultJobRejected, "the API server rejects the UpgradeJob: " + text.Reason(err.Error())}
-		return err
 	}
 	if err != nil {
 		return err
 	}
+	return s.adopt(ctx, slot, job)
+}
+
+// adopt records the UpgradeJob of a slot.
+func (s *scope) adopt(ctx context.Context, slot time.Time, job *v1beta1.UpgradeJob) error {
 	s.finish(slot, ResultJobCreated, "", job.Name)
 	s.scheduled(job)
 	if s.onUpdate() {
 		s.status.PendingUpdate = nil
 	}
-	return s.publish(ctx, key, corev1.EventTypeNormal, "JobCreated", describeJob(job))
+	return s.publish(ctx, job.Labels[v1beta1.SlotLabel], corev1.EventTypeNormal, "JobCreated", describeJob(job))
 }
 
 // pendingJobs returns the number of UpgradeJobs that have not ended.

@@ -4,6 +4,7 @@
 package upgradeschedule
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -75,10 +77,11 @@ type world struct {
 	program simulation.Program
 	process *simulation.Process
 
-	registry *prometheus.Registry
-	lives    int
-	plan     simulation.Plan // of the writes; nil serves all
-	requests []string        // of the operator to the API server
+	registry   *prometheus.Registry
+	lives      int
+	reconciles int
+	plan       simulation.Plan // of the writes; nil serves all
+	requests   []string        // of the operator to the API server
 
 	phase   history.Phase // in which UpgradeJobs end; empty leaves them to the test
 	created map[string]int
@@ -97,7 +100,7 @@ func newWorldAt(t testing.TB, start time.Time, objects ...client.Object) *world 
 		t.Fatal(err)
 	}
 	w := &world{
-		World: simulation.New(simulation.Options{Definitions: own, Start: start, MaxBurst: 300}),
+		World: simulation.New(simulation.Options{Definitions: own, Start: start, MaxBurst: 2000}),
 		t:     t, phase: history.PhaseUpgraded, created: map[string]int{},
 	}
 	w.client = w.Client("test")
@@ -123,6 +126,12 @@ func (w *world) start() {
 	w.process = process
 }
 
+// restart ends the life of the operator and begins another one.
+func (w *world) restart() {
+	w.process.Kill()
+	w.start()
+}
+
 // outage lets d pass without the operator.
 func (w *world) outage(d time.Duration) {
 	w.process.Kill()
@@ -137,7 +146,12 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		return nil, err
 	}
 	r := &Reconciler{Clock: env.Clock, Events: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: schedules}
-	return []manager.Controller{r.Controller()}, nil
+	c := r.Controller()
+	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		w.reconciles++
+		return r.Reconcile(ctx, request)
+	})
+	return []manager.Controller{c}, nil
 }
 
 // decide records the requests to the API server and applies the plan.
@@ -162,7 +176,10 @@ func (w *world) observe(change simulation.Change) {
 		return
 	}
 	key := job.Labels[v1beta1.ConfigLabel] + "/" + job.Labels[v1beta1.SlotLabel]
-	if w.created[key]++; w.created[key] > 1 && change.Actor == "operator" {
+	if change.Actor != "operator" {
+		return
+	}
+	if w.created[key]++; w.created[key] > 1 {
 		w.Fail(fmt.Errorf("slot %s has %d UpgradeJobs", key, w.created[key]))
 	}
 	start, err := maintenance.Time(job.Spec.StartAfter)

@@ -1,0 +1,224 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// threeSlots are a served slot, a requested upgrade, a suspended slot, and one without an update.
+func threeSlots(w *world) {
+	w.After(tuesday.Add(24*time.Hour).Sub(w.Now()), func() {
+		w.offer("4.20.7")
+		w.edit(func(cfg *v1beta1.UpgradeConfig) {
+			cfg.Annotations = map[string]string{v1beta1.RunNowAnnotation: "wednesday"}
+		})
+	})
+	w.create(w.window("freeze", tuesday.Add(week), tuesday.Add(week+time.Hour), &v1beta1.LabelSelector{}, nil))
+	w.runTo(tuesday.Add(2*week + 2*time.Hour))
+}
+
+var (
+	startsOfThreeSlots  = []string{"03-02 21:00 4.20.6", "03-03 21:00 4.20.7"}
+	eventsOfThreeSlots  = []string{"JobCreated", "JobCreated", "SlotSkipped", "SlotSuspended"}
+	resultOfLastOfThree = "03-16 21:00 NoUpdate"
+)
+
+// expectThreeSlots checks what has become of them.
+func (w *world) expectThreeSlots() {
+	w.t.Helper()
+	starts := slices.Clone(w.starts)
+	for i := range starts { // a requested upgrade starts when it was answered
+		if len(starts[i]) > 6 && starts[i][:6] == "03-03 " {
+			starts[i] = "03-03 21:00" + starts[i][11:]
+		}
+	}
+	if diff := cmp.Diff(startsOfThreeSlots, starts); diff != "" {
+		w.t.Errorf("starts (-want +got):\n%s", diff)
+	}
+	events := w.events()
+	slices.Sort(events)
+	if diff := cmp.Diff(eventsOfThreeSlots, events); diff != "" {
+		w.t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	if got := w.lastSlot(); got != resultOfLastOfThree {
+		w.t.Errorf("the last slot is %q", got)
+	}
+	if got := w.get().Status.RunNow; got == nil || got.Token != "wednesday" || got.Job == "" {
+		w.t.Errorf("the request is answered by %+v", got)
+	}
+}
+
+func TestCrashAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	undisturbed := newWorld(t, config(pinned("4h")))
+	threeSlots(undisturbed)
+	undisturbed.expectThreeSlots()
+	writes := 0
+	for _, r := range undisturbed.requests {
+		if r[:3] != "get" && r[:4] != "list" {
+			writes++
+		}
+	}
+	if writes < 12 {
+		t.Fatalf("%d writes: %q", writes, undisturbed.requests)
+	}
+	for write := 1; write <= writes; write++ {
+		for outcome, name := range map[simulation.Outcome]string{
+			simulation.CrashBefore: "crash before", simulation.CrashAfter: "crash after", simulation.LoseAnswer: "lost answer of", simulation.Refuse: "error of", simulation.Conflict: "conflict of",
+		} {
+			t.Run(fmt.Sprintf("%s write %d", name, write), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Write == write {
+						return simulation.Fault{Outcome: outcome}
+					}
+					return simulation.Fault{}
+				}
+				w.create(config(pinned("4h")))
+				threeSlots(w)
+				w.expectThreeSlots()
+			})
+		}
+	}
+}
+
+func TestCacheBehindAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	for write := 1; write <= 13; write++ {
+		t.Run(fmt.Sprint(write), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Write == write {
+					return simulation.Fault{Lag: []string{"UpgradeConfig", "UpgradeJob"}, LagFor: 20 * time.Minute}
+				}
+				return simulation.Fault{}
+			}
+			w.create(config(pinned("4h")))
+			threeSlots(w)
+			w.expectThreeSlots()
+		})
+	}
+}
+
+// Another client changes the UpgradeConfig just before the operator writes.
+func TestChangeBeforeEveryWrite(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*world){
+		"edit":            func(w *world) { w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.MaxUpgradeStartDelay = "2h" }) },
+		"deletion":        func(w *world) { w.must(w.client.Delete(w.t.Context(), w.get())) },
+		"re-creation":     func(w *world) { w.must(w.client.Delete(w.t.Context(), w.get())); w.create(config()) },
+		"suspension":      func(w *world) { w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) }) },
+		"another weekday": func(w *world) { w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 3" }) },
+		"one weekday more": func(w *world) {
+			w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,3" })
+		},
+	} {
+		for write := 2; write <= 5; write++ { // the first one publishes the schedule
+			t.Run(fmt.Sprintf("%s before write %d", name, write), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Write == write {
+						change(w)
+					}
+					return simulation.Fault{}
+				}
+				w.create(config())
+				w.runTo(tuesday.Add(26 * time.Hour))
+				counts := map[string]int{}
+				for _, start := range w.starts {
+					counts[start]++
+				}
+				// The UpgradeConfig that was re-created is another one: its slots are its own.
+				for start, n := range counts {
+					if n > 1 && name != "re-creation" {
+						t.Errorf("%d UpgradeJobs start at %s; %s", n, start, w.starts)
+					}
+				}
+				if name == "edit" || name == "one weekday more" {
+					if counts["03-02 21:00 4.20.6"] != 1 {
+						t.Errorf("the slot was lost: %q", w.starts)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestNameOfAJobIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config())
+	taken := &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: jobName("weekly", tuesday, string(w.get().UID)),
+			Labels: map[string]string{v1beta1.ConfigLabel: string(w.get().UID), v1beta1.SlotLabel: slotID(tuesday)},
+		},
+		Spec: v1beta1.UpgradeJobSpec{StartAfter: "2028-03-02T21:00:00Z", StartBefore: "2028-03-02T22:00:00Z"},
+	}
+	w.create(taken)
+	w.runTo(tuesday)
+	last := w.get().Status.LastSlot
+	if last == nil || last.Result != ResultJobCreated || last.Job == taken.Name {
+		t.Errorf("the last slot is %+v; %s", last, w.describe())
+	}
+}
+
+// The status may be emptied: the operator observes it again.
+func TestStatusIsLost(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []time.Duration{time.Minute, 24 * time.Hour} {
+		w := newWorld(t, config())
+		w.runTo(tuesday.Add(lost))
+		cfg := w.get()
+		cfg.Status = v1beta1.UpgradeConfigStatus{}
+		w.must(w.client.Status().Update(t.Context(), cfg))
+		w.runFor(time.Hour)
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+		if got := w.lastSlot(); lost < time.Hour && got != "03-02 21:00 JobCreated" {
+			t.Errorf("the last slot is %q", got)
+		}
+	}
+}
+
+func TestRejectedJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config())
+	quota := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "quota"}}
+	w.create(quota)
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "create" && r.Kind == "UpgradeJob" && w.exists(quota) {
+			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden("exceeded quota")}
+		}
+		return simulation.Fault{}
+	}
+	w.runTo(tuesday.Add(10 * time.Minute))
+	if got, want := w.condition("Scheduled"), `False JobRejected: the API server rejects the UpgradeJob: creating UpgradeJob `+jobName("weekly", tuesday, string(w.get().UID))+`: upgradejobs.managedupgrade.appuio.io "weekly" is forbidden: exceeded quota`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.must(w.client.Delete(t.Context(), quota))
+	w.runFor(40 * time.Minute)
+	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
+
+func (w *world) exists(object client.Object) bool {
+	return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(object), &corev1.ConfigMap{}) == nil
+}

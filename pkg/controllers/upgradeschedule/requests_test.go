@@ -1,0 +1,388 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+func forbidden(message string) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "managedupgrade.appuio.io", Resource: "upgradejobs"}, "weekly", errors.New(message))
+}
+
+func runNow(token string) func(*v1beta1.UpgradeConfig) {
+	return func(cfg *v1beta1.UpgradeConfig) { cfg.Annotations = map[string]string{v1beta1.RunNowAnnotation: token} }
+}
+
+func suspended(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = new(true) }
+
+func TestRunNow(t *testing.T) {
+	t.Parallel()
+	t.Run("overrides schedule.suspend", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(suspended))
+		w.edit(runNow("1"))
+		w.runFor(time.Minute)
+		if diff := cmp.Diff([]string{"03-01 12:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+		job := w.job()
+		if got := w.get().Status; got.RunNow.Token != "1" || got.RunNow.Job != job.Name || got.LastSlot != nil || got.LastScheduledVersion != "4.20.6" {
+			t.Errorf("the status is %+v", got)
+		}
+		if job.Spec.StartAfter != "2027-03-01T12:00:00Z" || job.Spec.StartBefore != "2027-03-01T13:00:00Z" {
+			t.Errorf("the window is %+v", job.Spec)
+		}
+		w.runFor(24 * time.Hour)
+		if len(w.starts) != 1 {
+			t.Errorf("a request was answered again: %q", w.starts)
+		}
+	})
+	t.Run("overrides no window", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.create(w.window("freeze", monday, monday.Add(time.Hour), &v1beta1.LabelSelector{}, nil))
+		w.edit(runNow("1"))
+		w.runFor(2 * time.Hour)
+		if got := w.get().Status.RunNow; len(w.starts) > 0 || got == nil || got.Token != "1" || got.Job != "" {
+			t.Errorf("the answer is %+v; %s", got, w.describe())
+		}
+		if diff := cmp.Diff([]string{"RunNowRejected"}, w.events()); diff != "" {
+			t.Errorf("Events (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("without an update", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.offer()
+		w.edit(runNow("1"))
+		w.runFor(time.Hour)
+		w.offer("4.20.7")
+		w.edit(runNow("2"))
+		w.runFor(time.Minute)
+		if diff := cmp.Diff([]string{"03-01 13:00 4.20.7"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("with an earlier token again", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.WhenNoUpdate = v1beta1.NoUpdateRunHooks }))
+		for _, token := range []string{"a", "b", "a", "b"} {
+			w.edit(runNow(token))
+			w.runFor(10 * time.Minute)
+		}
+		if diff := cmp.Diff([]string{"03-01 12:00 4.20.6", "03-01 12:10", "03-01 12:20", "03-01 12:30"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("with a token longer than the status holds", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.edit(runNow(strings.Repeat("x", 1<<10)))
+		w.runFor(time.Hour)
+		if got := w.get().Status.RunNow; len(w.starts) != 1 || got == nil || len(got.Token) != 64 {
+			t.Errorf("the answer is %+v; %s", got, w.describe())
+		}
+	})
+	t.Run("at the second of a slot", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.runTo(tuesday.Add(-time.Second))
+		w.After(time.Second, func() { w.edit(runNow("1")) })
+		w.runFor(time.Minute)
+		if len(w.starts) != 2 || len(w.jobs()) != 2 {
+			t.Errorf("starts %q; %s", w.starts, w.describe())
+		}
+	})
+}
+
+func onUpdate(cron string) func(*v1beta1.UpgradeConfig) {
+	return func(cfg *v1beta1.UpgradeConfig) {
+		cfg.Spec.Schedule.Rhythm, cfg.Spec.Schedule.Cron = v1beta1.RhythmUpdateAvailable, cron
+	}
+}
+
+func TestRhythmUpdateAvailable(t *testing.T) {
+	t.Parallel()
+	t.Run("starts after the pin", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(onUpdate(""), pinned("4h")))
+		w.runFor(time.Second)
+		job := w.job()
+		if diff := cmp.Diff([]string{"03-01 16:00 4.20.6"}, w.starts); diff != "" || job.Labels[v1beta1.SlotLabel] != "version-4.20.6" {
+			t.Errorf("labels %v, starts (-want +got):\n%s", job.Labels, diff)
+		}
+		if got, want := w.condition("Scheduled"), "False NoUpdate: waits for a version later than 4.20.6, for which an UpgradeJob was created"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		w.phase = history.PhaseFailed
+		w.runFor(24 * time.Hour)
+		w.offer("4.20.7")
+		w.runFor(24 * time.Hour)
+		w.offer("4.20.6") // the later one is withdrawn
+		w.runFor(24 * time.Hour)
+		if diff := cmp.Diff([]string{"03-01 16:00 4.20.6", "03-02 16:00 4.20.7"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("starts at the next cron time", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(onUpdate("0 22 * * *"), pinned("1h")))
+		w.runFor(time.Minute)
+		if got := w.get().Status; len(w.starts) > 0 || got.PendingUpdate == nil || got.PendingUpdate.Version != "4.20.6" || !got.NextPossibleSchedules[0].Time.Equal(new(metav1.NewTime(tuesday.Add(-24*time.Hour)))) {
+			t.Errorf("the status is %+v", got)
+		}
+		w.runTo(tuesday.Add(24 * time.Hour))
+		w.offer("4.20.7")
+		w.runFor(48 * time.Hour)
+		if diff := cmp.Diff([]string{"03-01 21:00 4.20.6", "03-04 21:00 4.20.7"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+		if got := w.get().Status.PendingUpdate; got != nil {
+			t.Errorf("the pending update is %+v", got)
+		}
+	})
+	t.Run("waits for the end of a window", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(onUpdate("")))
+		w.create(w.window("freeze", monday.Add(-time.Hour), monday.Add(48*time.Hour+time.Second), &v1beta1.LabelSelector{}, nil))
+		w.offer()
+		w.runFor(time.Minute)
+		w.offer("4.20.6")
+		w.runFor(week)
+		if diff := cmp.Diff([]string{"03-03 12:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("waits for the end of schedule.suspend", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(onUpdate(""), suspended))
+		w.runFor(48 * time.Hour)
+		writes := len(w.requests)
+		w.runFor(48 * time.Hour)
+		if len(w.starts) > 0 || len(w.requests) != writes {
+			t.Errorf("requests %q; %s", w.requests[writes:], w.describe())
+		}
+		w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Suspend = nil })
+		w.runFor(time.Minute)
+		if diff := cmp.Diff([]string{"03-05 12:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("after an outage", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(onUpdate(""), pinned("4h")))
+		w.plan = func(r simulation.Request) simulation.Fault {
+			if r.Verb == "create" && r.Kind == "UpgradeJob" {
+				return simulation.Fault{Outcome: simulation.Refuse}
+			}
+			return simulation.Fault{}
+		}
+		w.runFor(time.Second)
+		w.plan = nil
+		w.outage(week)
+		w.runFor(time.Minute)
+		if diff := cmp.Diff([]string{"03-08 16:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("while the updates are not known", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(onUpdate("0 22 * * *")))
+		w.runFor(time.Minute)
+		w.losesUpdates()
+		w.runFor(time.Hour)
+		if got := w.get().Status.PendingUpdate; got == nil {
+			t.Error("the pending update is forgotten")
+		}
+		w.offer("4.20.6")
+		w.runFor(24 * time.Hour)
+		if diff := cmp.Diff([]string{"03-01 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEditedSchedule(t *testing.T) {
+	t.Parallel()
+	cron := func(cron string) func(*v1beta1.UpgradeConfig) {
+		return func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = cron }
+	}
+	t.Run("to a time that has passed", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.runTo(tuesday.Add(-time.Hour))
+		w.edit(cron("30 20 * * 2")) // 30 minutes ago
+		w.runFor(24 * time.Hour)
+		if len(w.starts) > 0 || len(w.events()) > 0 {
+			t.Errorf("a start before the edit has led to something; %s", w.describe())
+		}
+		w.runTo(tuesday.Add(week))
+		if diff := cmp.Diff([]string{"03-09 19:30 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("with an UpgradeJob pending", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(pinned("24h")))
+		w.runTo(tuesday.Add(-12 * time.Hour))
+		w.edit(cron("0 20 * * 2")) // two hours earlier on the same day
+		w.runTo(tuesday.Add(-6 * time.Hour))
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6", "03-02 19:00 4.20.6"}, w.starts); diff != "" { // the first one is skipped as Rescheduled
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("during an outage over the start", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.runTo(tuesday.Add(-time.Minute))
+		w.After(10*time.Minute, func() { w.edit(cron("0 22 * * 2,4")) })
+		w.outage(20 * time.Minute)
+		w.runFor(time.Minute)
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("after it was invalid for months", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(cron("0 22 30 2 *")))
+		w.runFor(12 * week)
+		w.edit(cron("0 22 * * 2"))
+		w.runFor(time.Hour)
+		if diff := cmp.Diff([]string{"NeverRuns"}, w.events()); diff != "" {
+			t.Errorf("Events (-want +got):\n%s", diff)
+		}
+		w.runFor(week)
+		if len(w.starts) != 1 {
+			t.Errorf("starts %q", w.starts)
+		}
+	})
+}
+
+func TestNotAccepted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit   func(*v1beta1.UpgradeConfig)
+		reason string
+	}{
+		"a day that no month has": {func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 30 2 *" }, reasonNeverRuns},
+		"labels": {func(cfg *v1beta1.UpgradeConfig) {
+			cfg.Spec.JobTemplate.Metadata.Labels = map[string]string{"no key": "a"}
+		}, reasonInvalidTemplate},
+		"annotations": {func(cfg *v1beta1.UpgradeConfig) {
+			cfg.Spec.JobTemplate.Metadata.Annotations = map[string]string{"a": strings.Repeat("x", 300<<10)}
+		}, reasonInvalidTemplate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := config()
+			other.Name = "other"
+			w := newWorld(t, config(tc.edit), other)
+			w.edit(runNow("1"))
+			w.runTo(tuesday.Add(time.Hour))
+			if got := w.condition("Accepted"); !strings.HasPrefix(got, "False "+tc.reason) {
+				t.Errorf("Accepted is %s", got)
+			}
+			if got := w.events(); !slices.Contains(got, tc.reason) || !slices.Contains(got, "RunNowRejected") {
+				t.Errorf("Events %q", got)
+			}
+			if len(w.starts) != 1 || !strings.HasPrefix(w.jobs()[0], "other-") {
+				t.Errorf("the UpgradeJobs are %q", w.jobs())
+			}
+			if got := w.gauge("managed_upgrade_schedule_accepted"); got != 0 {
+				t.Errorf("the metric is %v", got)
+			}
+		})
+	}
+}
+
+func TestHistoryLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) {
+		cfg.Spec.Schedule.Cron, cfg.Spec.WhenNoUpdate = "0 * * * *", v1beta1.NoUpdateRunHooks
+		cfg.Spec.SuccessfulJobsHistoryLimit, cfg.Spec.FailedJobsHistoryLimit = new(int32(2)), new(int32(1))
+	}))
+	byHand := &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a-by-hand", Labels: map[string]string{v1beta1.ConfigLabel: string(w.get().UID), v1beta1.SlotLabel: "1"}},
+		Spec:       v1beta1.UpgradeJobSpec{StartAfter: "2026-03-02T21:00:00Z", StartBefore: "2026-03-02T22:00:00Z"},
+	}
+	w.create(byHand)
+	w.endJob(byHand.Name, history.PhaseUpgraded)
+	w.phase = ""
+	w.runFor(6*time.Hour + time.Minute)
+	names := w.jobs()[1:]
+	if len(names) != 6 {
+		t.Fatalf("%q", names)
+	}
+	for i, phase := range []history.Phase{history.PhaseUpgraded, history.PhaseFailed, v1beta1.PhaseSkipped, history.PhaseUpgraded, history.PhaseFailed} {
+		w.endJob(names[i], phase)
+	}
+	w.runFor(time.Second)
+	if diff := cmp.Diff([]string{"a-by-hand", names[2], names[3], names[4], names[5]}, w.jobs()); diff != "" {
+		t.Errorf("UpgradeJobs (-want +got):\n%s", diff)
+	}
+	var retried v1beta1.UpgradeJob
+	w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: names[2]}, &retried))
+	retried.Annotations = map[string]string{v1beta1.RetryAnnotation: "1"}
+	w.must(w.client.Update(t.Context(), &retried))
+	w.endJob(names[5], history.PhaseUpgraded)
+	w.runFor(time.Second)
+	if diff := cmp.Diff([]string{"a-by-hand", names[2], names[3], names[4], names[5]}, w.jobs()); diff != "" {
+		t.Errorf("UpgradeJobs, one with a request (-want +got):\n%s", diff)
+	}
+}
+
+// A request for another attempt comes between the read of an UpgradeJob and its deletion.
+func TestHistoryLimitAndRetryAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.FailedJobsHistoryLimit = new(int32(0)) }))
+	w.phase = history.PhaseFailed
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "delete" {
+			var job v1beta1.UpgradeJob
+			w.must(w.client.Get(t.Context(), r.Key, &job))
+			job.Annotations = map[string]string{v1beta1.RetryAnnotation: "1"}
+			w.must(w.client.Update(t.Context(), &job))
+		}
+		return simulation.Fault{}
+	}
+	w.runTo(tuesday.Add(time.Hour))
+	if got := w.jobs(); len(got) != 1 {
+		t.Errorf("UpgradeJobs %q, requests %q", got, w.requests)
+	}
+	w.plan = nil
+	job := w.job()
+	job.Status.Retry = &v1beta1.RetryStatus{Token: "1"}
+	w.must(w.client.Status().Update(t.Context(), job))
+	w.runFor(time.Second)
+	if got := w.jobs(); len(got) != 0 {
+		t.Errorf("UpgradeJobs %q after the retry has ended", got)
+	}
+}
+
+func TestRecreatedConfig(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(pinned("48h")))
+	w.runFor(time.Minute)
+	w.must(w.client.Delete(t.Context(), w.get()))
+	w.create(config(pinned("48h")))
+	w.runFor(time.Minute)
+	if diff := cmp.Diff([]string{"03-02 21:00 4.20.6", "03-02 21:00 4.20.6"}, w.starts); diff != "" {
+		t.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
