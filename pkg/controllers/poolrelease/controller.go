@@ -27,9 +27,13 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxRequeue is the longest time between two passes over a marked pool: the machine config operator may
-// report only later that nothing is to be updated.
-const maxRequeue = 5 * time.Minute
+const (
+	// maxRequeue is the longest time between two passes over a marked pool: the machine config operator
+	// may report only later that nothing is to be updated.
+	maxRequeue = 5 * time.Minute
+	// conflictRequeue is when a pool is reconciled again that has changed since it was read.
+	conflictRequeue = time.Second
+)
 
 // EventPublisher publishes Events about pools.
 type EventPublisher interface {
@@ -128,7 +132,7 @@ func (r *Reconciler) reconcilePaused(ctx context.Context, object *mcfgv1.Machine
 	case checks.ReleaseLater:
 		return reconcile.Result{RequeueAfter: min(max(release.At.Sub(r.Clock.Now()), time.Millisecond), maxRequeue)}, nil
 	case checks.ReleaseNow:
-		return reconcile.Result{RequeueAfter: maxRequeue}, r.release(ctx, object, pool, release)
+		return r.release(ctx, object, pool, release)
 	case checks.ReleaseMissed:
 		return reconcile.Result{RequeueAfter: maxRequeue}, r.publish(ctx, object, corev1.EventTypeWarning, "PoolLeftPaused", fmt.Sprintf(
 			"machine config pool %s stays paused: it was to be unpaused before %s; set spec.paused to false to update its nodes", pool.Name, format(release.At)))
@@ -149,19 +153,22 @@ func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool 
 
 // release unpauses a pool, unless the API server shows that its upgrade is in progress. The Event comes
 // first: if the operator ends in between, it is still true by the next pass.
-func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool, release checks.Release) error {
+func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool, release checks.Release) (reconcile.Result, error) {
 	if active, err := r.activeLive(ctx, *pool.Mark); err != nil || active {
-		return err
+		return reconcile.Result{RequeueAfter: maxRequeue}, err
 	}
 	message := fmt.Sprintf("machine config pool %s is unpaused in its release window, without the UpgradeJob that paused it: its hooks for the event MachineConfigPoolUnpause do not run", pool.Name)
 	if release.UpToDate {
 		message = fmt.Sprintf("machine config pool %s is unpaused, since nothing is to be updated; the UpgradeJob that paused it has ended", pool.Name)
 	}
 	if err := r.publish(ctx, object, corev1.EventTypeNormal, "PoolReleased", message); err != nil {
-		return err
+		return reconcile.Result{}, err
 	}
-	_, err := pools.Release(ctx, r.Client, pool) // if the pool has changed, the change is reconciled
-	return err
+	applied, err := pools.Release(ctx, r.Client, pool)
+	if err != nil || applied {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 }
 
 // publish publishes an Event about a pool, once for each mark. One that is refused is logged and blocks
