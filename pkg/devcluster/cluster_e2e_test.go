@@ -99,7 +99,8 @@ func history(entries ...string) func(*configv1.ClusterVersion) bool {
 }
 
 func TestCluster_version_operator(t *testing.T) {
-	cluster := start(t, devcluster.Spec{Speed: 120, Releases: []updategraph.Release{
+	t.Parallel()
+	cluster := start(t, devcluster.Spec{Speed: 240, Releases: []updategraph.Release{
 		{Version: "4.20.5", Channels: []string{"stable-4.20", "stable-4.21"}},
 		{Version: "4.20.6", Channels: []string{"stable-4.20"}, Refused: "the signature does not verify"},
 		{Version: "4.20.7", Channels: []string{"stable-4.20"}},
@@ -128,7 +129,7 @@ func TestCluster_version_operator(t *testing.T) {
 	patch(t, cluster, `{"spec":{"desiredUpdate":null}}`)
 	await(t, cluster, "the installed release is accepted again", condition("ReleaseAccepted", "True", "PayloadLoaded"))
 	cluster.Catalog.Set(updategraph.Release{Version: "4.20.6", Channels: []string{"stable-4.20"}})
-	time.Sleep(3 * time.Second) // longer than the simulator waits before it retries
+	time.Sleep(1500 * time.Millisecond) // three times longer than the simulator waits before it retries
 	if got := version(t, cluster); !history("4.20.5 Completed")(got) {
 		t.Fatalf("an update began that had been withdrawn: %s", describe(got))
 	}

@@ -79,7 +79,8 @@ func becomes(t *testing.T, within time.Duration, what func() string, want string
 }
 
 func TestMachineAPI(t *testing.T) {
-	cluster := start(t, devcluster.Spec{Speed: 120, Masters: 1, Workers: 3, MachineSets: []machineapi.MachineSet{
+	t.Parallel()
+	cluster := start(t, devcluster.Spec{Speed: 240, Masters: 1, Workers: 3, MachineSets: []machineapi.MachineSet{
 		{Name: "worker-a"},
 		{Name: "worker-b", Provider: machineapi.Provider{Refused: "InsufficientResources: You have exceeded your quota."}},
 		{Name: "worker-c", Provider: machineapi.Provider{NotReady: true}},

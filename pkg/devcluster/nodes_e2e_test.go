@@ -91,7 +91,8 @@ func workload(t *testing.T, cluster *devcluster.Cluster, replicas int32, budget 
 }
 
 func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
-	cluster := start(t, devcluster.Spec{Speed: 240, Masters: 1, Workers: 2, Pools: []machineconfig.Pool{
+	t.Parallel()
+	cluster := start(t, devcluster.Spec{Speed: 480, Masters: 1, Workers: 2, Pools: []machineconfig.Pool{
 		{Name: "infra", Nodes: 2, Paused: true},
 	}})
 	workload(t, cluster, 4, policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0))})
