@@ -24,7 +24,7 @@ const (
 	// ImagePull, if it is "fail", has the pod stay pending because its images cannot be pulled.
 	ImagePull = "devcluster.openshift.io/image-pull"
 	// RunMode, if it is "local", has the containers run their commands as local processes, with the
-	// rights of the dev cluster itself.
+	// rights of the dev cluster itself. In virtual time, such a pod behaves by its other annotations.
 	RunMode = "devcluster.openshift.io/run"
 )
 

@@ -47,13 +47,8 @@ func newLocalPods(dir string, reader client.Reader) *localPods {
 	return &localPods{dir: dir, reader: reader, wake: make(chan event.GenericEvent, 1024), pods: map[types.UID][]*localContainer{}}
 }
 
-var errNotLocal = errors.New("annotation " + RunMode + ": local processes run in a dev cluster only, not in virtual time")
-
 // start starts the processes of a pod, once.
 func (l *localPods) start(ctx context.Context, pod *corev1.Pod) error {
-	if l == nil {
-		return errNotLocal
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, started := l.pods[pod.UID]; started || l.ended {

@@ -124,7 +124,7 @@ func (k *Kubelets) start(ctx context.Context, pod *corev1.Pod, now time.Time) (r
 	b, err := behaviorOf(pod)
 	switch {
 	case err != nil:
-	case b.local:
+	case b.local && k.local != nil:
 		err = k.local.start(ctx, pod)
 	default:
 		err = checkArgumentSizes(pod)
@@ -200,7 +200,7 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 	if err != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || b.neverEnds {
 		return reconcile.Result{}, nil // an annotation that has become invalid changes nothing
 	}
-	if b.local {
+	if b.local && k.local != nil {
 		return k.completeLocal(ctx, pod, now)
 	}
 	if remaining := restartIn(pod, now); remaining > 0 {
