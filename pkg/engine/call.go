@@ -176,10 +176,11 @@ func (p *pass) whileHeld(ctx context.Context, step Step, b blocker, run Run) (Re
 	case observed:
 		return p.adopt(ctx, step)
 	}
-	return p.undo(ctx, step, b.result, run)
+	return p.undo(ctx, commit, b.result, run)
 }
 
-// undo takes back what a held step did, for as long as the record holds that it acted.
+// undo takes back what the committing step did, for as long as the record holds that it acted. A
+// forged or recovered record may hold that while an earlier step runs.
 func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Result, error) {
 	if step.Undo == nil || p.record.RequestTime == nil {
 		return held, nil

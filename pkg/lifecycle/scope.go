@@ -111,12 +111,15 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 		return err
 	}
 	recorded := s.record.InProgress() || s.record.Finished()
-	if !s.record.InProgress() && held != s.hasFinalizer() || recorded && held && s.unrecorded(attempt) {
+	if !s.record.InProgress() && held != s.hasFinalizer() || recorded && held && s.unrecorded(attempt) || held && s.isRequestLost(attempt) {
 		if attempt, held, err = s.liveLock.Held(ctx, s.holder(s.obj)); err != nil {
 			return err
 		}
 	}
 	if !held || !s.unrecorded(attempt) {
+		if held && s.isRequestLost(attempt) {
+			s.record.RequestTime = toMetaTime(s.now)
+		}
 		return nil
 	}
 	s.claimed = true
@@ -157,6 +160,14 @@ func (s *scope[T]) unrecorded(attempt lock.Attempt) bool {
 		return false
 	}
 	return !history.AttemptFinished(*s.Kind.Status(s.obj).History, attempt.Version, attempt.Key)
+}
+
+// isRequestLost reports whether the Lease notes that the update may have been requested for the attempt
+// in progress although its record does not: the record was replaced. save removes the note before the
+// record of a request that was withdrawn.
+func (s *scope[T]) isRequestLost(attempt lock.Attempt) bool {
+	return attempt.Requested && s.record.InProgress() && s.record.RequestTime == nil &&
+		attempt.Version == s.record.Version && attempt.Key == s.record.Key()
 }
 
 // reportPending shows why the attempt has not started, or that it never will.
@@ -293,8 +304,8 @@ var errStatusRejected = errors.New("the API server rejects the status")
 // save stores the record for the engine.
 func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	record = s.observePreceding(ctx, record)
-	if record.RequestTime != nil && s.record.RequestTime == nil {
-		if err := s.noteRequest(ctx); err != nil {
+	if (record.RequestTime == nil) != (s.record.RequestTime == nil) {
+		if err := s.noteRequest(ctx, record.RequestTime != nil); err != nil {
 			return err
 		}
 	}
@@ -433,12 +444,13 @@ func (s *scope[T]) attempt() lock.Attempt {
 	return lock.Attempt{Key: s.record.Key(), Version: s.record.Version, Type: s.runbookType, Requested: s.record.RequestTime != nil}
 }
 
-// noteRequest notes in the Lease that the update is about to be requested. If the record is lost, only
-// the Lease shows that the request is to be withdrawn, and is not that of another client.
-func (s *scope[T]) noteRequest(ctx context.Context) error {
+// noteRequest notes in the Lease that the update is about to be requested, or that the request was
+// withdrawn. If the record is lost or replaced, only the Lease shows whether a request is that of this
+// attempt or of another client. It is read from the API server, since it must have the note.
+func (s *scope[T]) noteRequest(ctx context.Context, requested bool) error {
 	attempt := s.attempt()
-	attempt.Requested = true
-	other, err := s.lock.Acquire(ctx, s.holder(s.obj), attempt)
+	attempt.Requested = requested
+	other, err := s.liveLock.Acquire(ctx, s.holder(s.obj), attempt)
 	if err == nil && other != nil {
 		err = fmt.Errorf("noting the request in the lock: %s has acquired it", other)
 	}

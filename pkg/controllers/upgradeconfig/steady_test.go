@@ -119,8 +119,10 @@ func TestRequestsOfAnUpgrade(t *testing.T) {
 	if steps := len(w.record().Conditions); status > 2*steps+6 { // the rest are heartbeats, and what precedes the first step
 		t.Errorf("%d status writes for %d steps", status, steps)
 	}
-	// When the process starts, and when the finalizer is set and removed; the Lease with the finalizer.
-	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 3, "get Lease": 2}, reads); diff != "" {
+	// The UpgradeConfig when the process starts, because its last write may have come from another
+	// process, and when the finalizer is set and removed, because the cache does not hold the finalizers
+	// of other clients. The Lease when it is acquired, noted in, and released.
+	if diff := cmp.Diff(map[string]int{"get UpgradeConfig": 3, "get Lease": 3}, reads); diff != "" {
 		t.Errorf("reads (-want +got):\n%s", diff)
 	}
 }

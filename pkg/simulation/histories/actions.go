@@ -217,8 +217,8 @@ func (h *runner) hold(held bool) {
 // backUp keeps the state of the API server, unless the cluster is moving: the simulators of OpenShift
 // do not survive that it goes back.
 func (h *runner) backUp() {
-	if h.backupVersion = h.checker.wholeVersion(); h.backupVersion != "" {
-		h.backup = h.world.Backup()
+	if version := h.checker.wholeVersion(); version != "" {
+		h.backup, h.backupVersion = h.world.Backup(), version
 	}
 }
 

@@ -75,6 +75,7 @@ var failedSeeds = []failedSeed{
 	{"an upgrade starts beside another one whose lock was deleted", 930181, 42},
 	{"the channel is not restored if an earlier attempt had commenced", 970206, 48},
 	{"the cleanup of an upgrade that an earlier release started is cut short", 960113, 48},
+	{"a request is not withdrawn after its record was replaced twice", 731789905383, 48},
 }
 
 // TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of
