@@ -28,7 +28,8 @@ func (p *pass) call(ctx context.Context, step Step, now time.Time) (Result, erro
 	if p.saveErr != nil || err == nil && result.outcome != notYet {
 		return result, err
 	}
-	return renew(ctx, step, run, result, err)
+	run.Blocked = p.blocked(step, *p.condition(step.Name), p.engine.Clock.Now()) != nil
+	return p.renew(ctx, step, run, result, err)
 }
 
 func (p *pass) newRun(c history.StepCondition, now time.Time) Run {
@@ -203,9 +204,13 @@ func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Resul
 
 // renew renews the keep-alives of a step that waits. What it returns is the step's answer, with
 // what they report.
-func renew(ctx context.Context, step Step, run Run, result Result, err error) (Result, error) {
+func (p *pass) renew(ctx context.Context, step Step, run Run, result Result, err error) (Result, error) {
 	for _, keepAlive := range step.KeepAlive {
+		run.Requested = p.record.RequestTime != nil
 		renewed, renewErr := keepAlive.renew(ctx, run)
+		if renewErr == nil && renewed.undone {
+			p.record.RequestTime = nil
+		}
 		result.after = minNonZero(result.after, renewed.after)
 		if renewErr == nil && renewed.Failed() {
 			renewErr = errors.New(renewed.message)

@@ -28,6 +28,9 @@ type Run struct {
 	Committed bool
 	// Failure is the step that failed; nil means that none did.
 	Failure *history.StepCondition
+	// Blocked reports to a keep-alive that the step may not act at present: it is held or past its
+	// deadline.
+	Blocked bool
 	// Outcome is what became of the upgrade; empty while that is open.
 	Outcome Outcome
 }
@@ -41,6 +44,7 @@ type Result struct {
 	reason  string
 	message string
 	items   *[]history.StepItem // a pointer, so that results can be compared
+	undone  bool
 }
 
 type outcome int
@@ -94,6 +98,14 @@ func (r Result) NoLaterThan(after time.Duration) Result {
 		r.after = minNonZero(r.after, max(after, minRetry))
 	}
 	return r
+}
+
+// Undone is Done for a keep-alive that has taken back what Do of the committing step did. The record
+// then no longer holds that Do was called; the step may call it again.
+func Undone(format string, args ...any) Result {
+	result := Done(format, args...)
+	result.undone = true
+	return result
 }
 
 // Skip reports that the step does not apply, or is left out, and why. The runbook continues.

@@ -290,3 +290,67 @@ func TestCleanup_of_an_earlier_release(t *testing.T) {
 		t.Errorf("requested (-want +got):\n%s\n%q", diff, lines(w.store.load()))
 	}
 }
+
+func TestKeepAlive_that_withdraws_the_request(t *testing.T) {
+	t.Parallel()
+	w, s, isRequested := requested(t)
+	outdated := false
+	s.at("Commit").KeepAlive = []engine.KeepAlive{{Name: "Request", Renew: func(_ ctx, run engine.Run) (engine.Result, error) {
+		if run.Requested && outdated {
+			*isRequested = false
+			return engine.Undone("withdrawn"), nil
+		}
+		return engine.Done("it is as requested"), nil
+	}}}
+	w.mustPass()
+	if w.store.load().RequestTime == nil {
+		t.Fatal("not requested")
+	}
+	outdated = true
+	w.mustPass()
+	if got := w.store.load().RequestTime; got != nil {
+		t.Errorf("withdrawn, and the record holds a request at %s", got)
+	}
+	outdated = false
+	w.mustPass()
+	if w.store.load().RequestTime == nil || !*isRequested {
+		t.Error("it is not requested again")
+	}
+}
+
+// A keep-alive that writes must not do what a hold or a deadline forbids the step.
+func TestKeepAlive_learns_whether_the_step_may_act(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		block func(*world, *script)
+		want  bool
+	}{
+		"it may": {block: func(*world, *script) {}},
+		"held":   {block: func(_ *world, s *script) { s.Hold = "paused" }, want: true},
+		"past its deadline, and whether it is done is unknown": {
+			block: func(w *world, s *script) {
+				s.at("First").FailAfter = time.Minute
+				s.setReached("First", false, errNoAnswer)
+				w.clock.SetTime(w.clock.Now().Add(2 * time.Minute))
+			},
+			want: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			s.setResult("First", engine.Wait("Busy", "not yet"))
+			var blocked []bool
+			s.at("First").KeepAlive = []engine.KeepAlive{{Name: "Channel", Renew: func(_ ctx, run engine.Run) (engine.Result, error) {
+				blocked = append(blocked, run.Blocked)
+				return engine.Done("renewed"), nil
+			}}}
+			w.mustPass()
+			tc.block(w, s)
+			w.mustPass()
+			if diff := cmp.Diff([]bool{false, tc.want}, blocked); diff != "" {
+				t.Errorf("blocked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

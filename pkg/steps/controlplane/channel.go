@@ -36,9 +36,13 @@ func SetChannel(c client.Client, target clusterstate.Target) engine.UpgradeStep 
 
 // KeepChannel is the keep-alive of the steps between SetChannel and the commit: it sets a channel
 // that the spec requests only after SetChannel is done. The requested channels are those that this
-// attempt has requested so far. A channel that another client has set is left alone.
+// attempt has requested so far. A channel that another client has set is left alone, and so is any
+// channel while the step is held or past its deadline.
 func KeepChannel(c client.Client, target clusterstate.Target, requested []string) engine.UpgradeStep {
-	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if run.Blocked {
+			return engine.Done("the channel is left alone while the step may not act"), nil
+		}
 		current, version, err := getClusterVersion(ctx, c)
 		if err != nil {
 			return engine.Result{}, err

@@ -418,7 +418,7 @@ func outdated(pool string) client.Object {
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	settled := stepResult{Outcome: "done", Reason: "Done", Message: "nothing is being installed"}
-	never := stepResult{Outcome: "done", Reason: "Done", Message: "the upgrade to 4.4.6 never began"}
+	never := stepResult{Outcome: "done", Reason: "Done", Message: "the cluster version operator has not begun to install 4.4.6"}
 	waiting := func(message string) stepResult {
 		return stepResult{Outcome: "waiting", Reason: "NotSettled", Message: message}
 	}

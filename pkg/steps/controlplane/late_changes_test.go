@@ -162,3 +162,15 @@ func TestNoOtherUpdate_malformed_installed_version(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestKeepChannel_while_the_step_may_not_act(t *testing.T) {
+	t.Parallel()
+	want := stepResult{Outcome: "done", Reason: "Done", Message: "the channel is left alone while the step may not act"}
+	runCases(t, map[string]testCase{"earlier channel of the spec": {version: at(channel("stable-4.4")), want: want}},
+		func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
+			return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+				run.Blocked = true
+				return controlplane.KeepChannel(c, to, requested)(ctx, run)
+			}
+		})
+}

@@ -22,7 +22,7 @@ func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.Upgrad
 		case err != nil:
 			return engine.Result{}, err
 		case !version.InHistory(target):
-			return engine.Done("the upgrade to %s never began", target.Version), nil
+			return engine.Done("the cluster version operator has not begun to install %s", target.Version), nil
 		}
 		unsettled, err := checks.Unsettled(ctx, r)
 		switch {

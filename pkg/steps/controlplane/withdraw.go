@@ -64,7 +64,11 @@ func WithdrawOutdatedRequest(c client.Client, target clusterstate.Target) engine
 			return engine.Result{}, err
 		}
 		if run.Requested && isPending(version, target) && isOutdated(version, target) {
-			return withdraw(ctx, run)
+			result, err := withdraw(ctx, run)
+			if err != nil || result.Reason() != engine.ReasonDone {
+				return result, err
+			}
+			return engine.Undone("%s", result.Message()), nil
 		}
 		return engine.Done("there is no outdated request"), nil
 	}
