@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -230,7 +231,20 @@ type jobWorld struct {
 	program  simulation.Program
 	process  *simulation.Process
 	requests []string // of the operator to the API server
+	forgot   webhook
 }
+
+// webhook records the UIDs of the objects about which it may forget what it has published.
+type webhook map[string]bool
+
+func (webhook) Publish(context.Context, corev1.ObjectReference, engine.Notification) error {
+	return nil
+}
+func (webhook) PublishSteps(context.Context, corev1.ObjectReference, history.Record) error {
+	return nil
+}
+func (webhook) PendingError(string) error { return nil }
+func (w webhook) Reset(uid string)        { w[uid] = true }
 
 // definitions are read once: the compilation of their rules takes long.
 var definitions = sync.OnceValues(func() (all []*simulation.Definition, err error) {
@@ -250,7 +264,7 @@ func newJobWorld(t *testing.T) *jobWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &jobWorld{World: simulation.New(simulation.Options{Definitions: definitions}), t: t}
+	w := &jobWorld{World: simulation.New(simulation.Options{Definitions: definitions}), t: t, forgot: webhook{}}
 	w.client = w.Client("test")
 	w.cluster = &fakeCluster{t: t, now: w.Now, hooks: map[string]int{}, outcomes: map[string][]engine.Outcome{}}
 	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, OnCrash: w.start}
@@ -283,7 +297,7 @@ func (w *jobWorld) controllers(env simulation.Env) ([]manager.Controller, error)
 		return nil, err
 	}
 	holders := &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock}
-	notifier := notify.MultiPublisher{Events: &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: observed.IncEventFailures}}
+	notifier := notify.MultiPublisher{Events: &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: observed.IncEventFailures}, Webhook: w.forgot}
 	jobs := &lifecycle.Reconciler[*v1beta1.UpgradeJob]{Kind: jobKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
 	configs := &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{Kind: rivalKind{w.cluster}, Clock: env.Clock, Holders: holders, Notifier: notifier, Metrics: observed}
 	return []manager.Controller{

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -27,6 +29,34 @@ func (p Plan) holdsLock(record history.Record) bool {
 // waitsForLock reports whether an attempt has started and does not have the lock yet.
 func (p Plan) waitsForLock(record history.Record) bool {
 	return p.LockStep != "" && p.Known && !p.Book.IsPast(record, p.LockStep)
+}
+
+// claim is what a Lease proves about an object, as of these versions of both.
+type claim struct {
+	uid           types.UID
+	object, lease string // resource versions in the cache
+	attempt       lock.Attempt
+	held          bool
+}
+
+// liveClaim returns what the Lease of the API server proves about the object. As long as the cache shows
+// the same object and Lease, and the API server confirmed them, it is not read again: another client
+// may have preset the finalizer, which then contradicts the Lease for as long as another upgrade has it.
+func (s *scope[T]) liveClaim(ctx context.Context, cached claim) (lock.Attempt, bool, error) {
+	lease, err := s.lock.ResourceVersion(ctx)
+	if err != nil {
+		return lock.Attempt{}, false, err
+	}
+	key := client.ObjectKeyFromObject(s.obj)
+	cached.uid, cached.object, cached.lease = s.obj.GetUID(), s.obj.GetResourceVersion(), lease
+	if s.claims.get(key) == cached {
+		return cached.attempt, cached.held, nil
+	}
+	attempt, held, err := s.liveLock.Held(ctx, s.holder(s.obj))
+	if err == nil && attempt == cached.attempt && held == cached.held {
+		s.claims.set(key, cached)
+	}
+	return attempt, held, err
 }
 
 // lockStep acquires the lock for the step of Plan.LockStep, at the requested time at the earliest and
@@ -95,7 +125,7 @@ func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
 }
 
 // claimants returns the objects of this kind whose attempts have the lock of a namespace according to
-// their records.
+// their records. An object whose status is rejected does nothing.
 func (r *Reconciler[T]) claimants(ctx context.Context, namespace string) ([]lock.Holder, error) {
 	all, err := r.Kind.List(ctx, r.Client)
 	if err != nil {
@@ -103,7 +133,7 @@ func (r *Reconciler[T]) claimants(ctx context.Context, namespace string) ([]lock
 	}
 	var holders []lock.Holder
 	for _, obj := range all {
-		if r.Kind.LockNamespace(obj) == namespace && r.anyHoldsLock(obj) {
+		if r.Kind.LockNamespace(obj) == namespace && !r.isRejected(obj) && r.anyHoldsLock(obj) {
 			holders = append(holders, r.holder(obj))
 		}
 	}
@@ -125,8 +155,12 @@ func neverAcquired(context.Context, engine.Run) (engine.Result, error) {
 	return engine.Wait(reasonClusterLocked, "the runbook is only read"), nil
 }
 
+// maxClockSkew is how far the clocks of two processes may differ.
+const maxClockSkew = time.Minute
+
 // startedBeforeWindow reports whether the part of the attempt that has the lock began before the
-// requested time, as no operator lets it.
+// requested time, as no operator lets it, or is recorded to begin in the future, by a clock that was
+// ahead.
 func (s *scope[T]) startedBeforeWindow() bool {
 	began := s.record.StartTime
 	if s.plan.LockStep != "" {
@@ -137,5 +171,5 @@ func (s *scope[T]) startedBeforeWindow() bool {
 			}
 		}
 	}
-	return began != nil && began.Time.Before(s.upgradeAt.Truncate(time.Second))
+	return began != nil && (began.Time.Before(s.upgradeAt.Truncate(time.Second)) || began.After(s.now.Add(maxClockSkew)))
 }

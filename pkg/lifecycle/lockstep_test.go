@@ -340,3 +340,24 @@ func (w *jobWorld) lease() *coordinationv1.Lease {
 }
 
 func (w *jobWorld) holder() lock.Holder { return lock.HolderOf(w.lease()) }
+
+// What was published about an object is forgotten with it, also if it never had the finalizer.
+func TestPublishersForgetObjectsThatAreGone(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	c := rivalConfig("c")
+	w.create(c)
+	w.runFor(time.Minute)
+	w.must(w.client.Delete(t.Context(), c.DeepCopy()))
+	again := rivalConfig("c")
+	w.create(again) // before the deletion is seen
+	w.runFor(time.Minute)
+	if !w.forgot[string(c.UID)] || w.forgot[string(again.UID)] {
+		t.Errorf("forgotten: %v", w.forgot)
+	}
+	w.must(w.client.Delete(t.Context(), again.DeepCopy()))
+	w.runFor(time.Minute)
+	if !w.forgot[string(again.UID)] {
+		t.Errorf("forgotten: %v", w.forgot)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +50,8 @@ type Reconciler[T client.Object] struct {
 	shown       cache[shownStatus]
 	saved       cache[time.Time] // when the engine's record was last saved
 	republished cache[time.Time] // when publishing a result was last tried in vain
+	uids        cache[types.UID] // of the objects about which something may have been published
+	claims      cache[claim]     // what the API server has answered about the Lease
 }
 
 // Init prepares the reconciler and registers its kind with Holders. It must be called once before
@@ -70,6 +73,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		return reconcile.Result{}, r.forget(ctx, req.NamespacedName)
 	}
 
+	r.noteUID(req.NamespacedName, obj.GetUID())
 	s := r.newScope(obj, ctrl.LoggerFrom(ctx))
 	next, err := s.reconcile(ctx)
 	s.recordMetrics(err)
@@ -92,10 +96,24 @@ func (r *Reconciler[T]) forget(ctx context.Context, key client.ObjectKey) error 
 	r.shown.delete(key)
 	r.saved.delete(key)
 	r.republished.delete(key)
+	r.claims.delete(key)
+	r.noteUID(key, "")
 	obj := r.Kind.New()
 	obj.SetNamespace(key.Namespace)
 	obj.SetName(key.Name)
 	return r.lockOf(obj, r.Client).ReleaseOrphaned(ctx, r.holder(obj))
+}
+
+// noteUID notes which object has that key, and forgets what was published about one that had it
+// before; empty means that there is none.
+func (r *Reconciler[T]) noteUID(key client.ObjectKey, uid types.UID) {
+	if former := r.uids.get(key); former != "" && former != uid {
+		r.Notifier.Reset(string(former))
+	}
+	r.uids.set(key, uid)
+	if uid == "" {
+		r.uids.delete(key)
+	}
 }
 
 // holder returns how an object is named as the holder of the lock.

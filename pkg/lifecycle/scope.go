@@ -112,7 +112,7 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 	}
 	recorded := s.record.InProgress() || s.record.Finished()
 	if !s.record.InProgress() && held != s.hasFinalizer() || recorded && held && s.unrecorded(attempt) || held && s.isRequestLost(attempt) {
-		if attempt, held, err = s.liveLock.Held(ctx, s.holder(s.obj)); err != nil {
+		if attempt, held, err = s.liveClaim(ctx, claim{attempt: attempt, held: held}); err != nil {
 			return err
 		}
 	}

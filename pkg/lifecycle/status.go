@@ -339,6 +339,7 @@ func (s *scope[T]) writeStatus(ctx context.Context, record history.Record, statu
 		if err := s.store.patchStatus(ctx, s.obj, after); err != nil {
 			return fmt.Errorf("saving the status: %w", err)
 		}
+		s.rejected.delete(client.ObjectKeyFromObject(s.obj))
 	}
 	stored := *(*s.Kind.Status(after).History)[0].DeepCopy()
 	s.observeEnd(stored)
@@ -392,11 +393,16 @@ type rejection struct {
 // rejectedUntil returns when the next pass over an object makes sense whose status is rejected;
 // zero means now. It neither holds the lock nor does anything meanwhile.
 func (s *scope[T]) rejectedUntil() time.Time {
-	last := s.rejected.get(client.ObjectKeyFromObject(s.obj))
-	if last.uid != s.obj.GetUID() || last.generation != s.obj.GetGeneration() || s.deleted() {
+	if !s.isRejected(s.obj) || s.deleted() {
 		return time.Time{}
 	}
-	return last.at.Add(maxRequeue)
+	return s.rejected.get(client.ObjectKeyFromObject(s.obj)).at.Add(maxRequeue)
+}
+
+// isRejected reports whether the API server has rejected every status of this object so far.
+func (r *Reconciler[T]) isRejected(obj T) bool {
+	last := r.rejected.get(client.ObjectKeyFromObject(obj))
+	return last.uid == obj.GetUID() && last.generation == obj.GetGeneration()
 }
 
 // buildStatus writes the record and its summary into a status.

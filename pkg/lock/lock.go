@@ -121,6 +121,15 @@ func (l *Lock) Held(ctx context.Context, holder Holder) (Attempt, bool, error) {
 	return attemptOf(lease), true, nil
 }
 
+// ResourceVersion returns the version of the Lease; empty if it does not exist.
+func (l *Lock) ResourceVersion(ctx context.Context) (string, error) {
+	lease, err := l.get(ctx)
+	if err != nil || lease == nil {
+		return "", err
+	}
+	return lease.ResourceVersion, nil
+}
+
 // Release releases the lock if that holder holds it.
 func (l *Lock) Release(ctx context.Context, holder Holder) error {
 	lease, err := l.get(ctx)

@@ -8,10 +8,14 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // forgeStarted replaces the history by an attempt that has just started, as a client with the right
@@ -81,4 +85,73 @@ func TestWithdrawnRequestIsForgotten(t *testing.T) {
 	if got := w.requested(); got != desired {
 		t.Errorf("the desired update is %q; %s", got, w.describe())
 	}
+}
+
+// A start after the requested time that is still to come is that of a clock that was ahead.
+func TestStartOfAClockThatWasAheadIsHeldUntilTheWindow(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"a day": 24 * time.Hour, "a little more than clocks differ": 12 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.process.Kill()
+			cfg := w.get(upgrade)
+			start, at := metav1.NewTime(w.Now().Add(ahead).Truncate(time.Second)), metav1.NewTime(tenPast)
+			cfg.Status.History = []history.Record{{Version: desired, Phase: history.PhaseUpgrading, Attempt: 1, UpgradeAt: &at, StartTime: &start}}
+			w.must(w.client.Status().Update(t.Context(), cfg))
+			w.start()
+			w.runTo(-time.Second)
+			if got := w.requested(); got != "" {
+				t.Errorf("%s is requested before the window; %s", got, w.describe())
+			}
+			w.runToCompletion()
+		})
+	}
+}
+
+// An upgrade whose status the API server always rejects does nothing, and keeps no other one from
+// starting.
+func TestRejectedUpgradeDoesNotKeepAnotherFromStarting(t *testing.T) {
+	t.Parallel()
+	invalid := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("UpgradeConfig").GroupKind(), upgrade.Name, nil)
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.runUntilStep("VersionPinned")
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if nameOf(r) == "patch UpgradeConfig/status" && r.Key == upgrade {
+			return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
+		}
+		return simulation.Fault{}
+	}
+	w.pause()
+	w.runFor(time.Second)
+	other := client.ObjectKey{Namespace: "team-b", Name: "other"}
+	w.create(upgradeConfig(other, newTime(w.Now())))
+	w.runUntil(func() bool { return w.isFinished(other) })
+	if got := w.get(other).Status.History[0].Phase; got != history.PhaseUpgraded {
+		t.Errorf("phase %s; %s", got, w.describe())
+	}
+}
+
+// As long as neither the object nor the Lease changes, the API server is asked once whether a finalizer
+// without a record is that of an attempt.
+func TestPresetFinalizerIsCheckedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.cluster.ControlPlaneDuration = 3 * time.Hour
+	w.runUntilStep("ControlPlaneUpgraded")
+	other := client.ObjectKey{Namespace: "team-b", Name: "other"}
+	preset := upgradeConfig(other, newTime(w.Now()))
+	preset.Finalizers = []string{v1alpha1.Finalizer}
+	w.create(preset)
+	w.runFor(time.Minute)
+	w.requests = nil
+	for range 20 {
+		w.enqueue(other)
+		w.runFor(time.Second)
+	}
+	if len(w.requests) > 0 {
+		t.Errorf("requests: %q; %s", w.requests, w.describe())
+	}
+	w.runUntil(func() bool { return w.isFinished(upgrade) })
+	w.runUntil(func() bool { return w.isFinished(other) })
 }
