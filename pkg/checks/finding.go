@@ -132,12 +132,15 @@ func Message(findings []Finding) string { return joinFindings(findings, true) }
 // joinFindings names the findings that block, or those that do not, grouped by summary.
 func joinFindings(findings []Finding, blocking bool) string {
 	var messages []string
-	items := make([]string, 0, len(findings))
+	var items []string
 	for i := range findings { // there may be thousands, of few summaries
 		summary := findings[i].Summary
 		listed := func(f Finding) bool { return f.Level.Blocks() == blocking && f.Summary == summary }
 		if !listed(findings[i]) || slices.ContainsFunc(findings[:i], listed) {
 			continue
+		}
+		if items == nil { // most reports have nothing to list
+			items = make([]string, 0, len(findings)-i)
 		}
 		items = items[:0]
 		for j := i; j < len(findings); j++ {

@@ -294,8 +294,15 @@ func TestHealth_that_is_unknown_is_not_healthy(t *testing.T) {
 	}
 }
 
-// The step runs after every change in the cluster, and shares what it reads with the cache.
-func BenchmarkHealthy(b *testing.B) {
+// The step runs after every change in the cluster, and shares what it reads with the cache. Each
+// cordoned node is a finding of its own.
+func BenchmarkHealthy(b *testing.B) { benchmarkHealthy(b, cordoned) }
+
+// BenchmarkHealthyNoFindings is BenchmarkHealthy for a cluster without a cordoned node.
+func BenchmarkHealthyNoFindings(b *testing.B) { benchmarkHealthy(b) }
+
+func benchmarkHealthy(b *testing.B, changes ...func(*corev1.Node)) {
+	b.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{configv1.Install, mcfgv1.Install, corev1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -307,7 +314,7 @@ func BenchmarkHealthy(b *testing.B) {
 		pools: []mcfgv1.MachineConfigPool{*pool("worker", false).(*mcfgv1.MachineConfigPool)},
 	}
 	for i := range 500 {
-		shared.nodes = append(shared.nodes, *node(fmt.Sprintf("worker-%03d", i), cordoned).(*corev1.Node))
+		shared.nodes = append(shared.nodes, *node(fmt.Sprintf("worker-%03d", i), changes...).(*corev1.Node))
 		shared.budgets = append(shared.budgets, *budget("shop", fmt.Sprintf("shop-%03d", i), 1, func(b *policyv1.PodDisruptionBudget) {
 			b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
 		}).(*policyv1.PodDisruptionBudget))
