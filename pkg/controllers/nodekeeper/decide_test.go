@@ -46,137 +46,137 @@ func inIgnoredNamespace(pod *checks.DrainedPod) { pod.IgnoredNamespace = true }
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const (
-		forPlain  = "it was still there nodeDrain.timeOut after the drain had begun"
-		forBudget = "it was held by PodDisruptionBudget shop/a for longer than PDBForceDrainTimeout"
-		forSpared = "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"
-		forKept   = "it has ended and is kept by finalizers, which only their owners may remove: x/a, x/b"
-		others    = 45 * time.Minute
-		guarded   = 2 * time.Hour
-		forEver   = -time.Hour
-		noTime    = -1
+		unprotected      = "it was still there nodeDrain.timeOut after the drain had begun"
+		heldByPDB        = "it was held by PodDisruptionBudget shop/a for longer than PDBForceDrainTimeout"
+		namespaceIgnored = "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"
+		keptByFinalizer  = "it has ended and is kept by finalizers, which only their owners may remove: x/a, x/b"
+		timeout          = 45 * time.Minute
+		pdbTimeout       = 2 * time.Hour
+		unlimited        = -time.Hour
+		immediate        = -1
 	)
 	// outcome is a plan in a comparable form.
 	type outcome struct {
-		Forced, Stuck []string
-		Blocked       bool
-		Next          time.Duration // from now on
+		Forced, CannotForce []string
+		Overdue             bool
+		Next                time.Duration // from now on
 	}
 	cases := map[string]struct {
 		after    time.Duration // since the start of the drain
-		guarded  time.Duration // 0 means 2 hours
-		guests   []checks.DrainedPod
+		pdb      time.Duration // the PDB timeout; 0 means 2 hours
+		pods     []checks.DrainedPod
 		notReady bool // the node
 		want     outcome
 	}{
-		"an empty node": {after: others, want: outcome{Next: recheckInterval}},
-		"a pod before its time": {
-			after: others - 20*time.Second, guests: []checks.DrainedPod{drainedPod("1")}, want: outcome{Next: 20 * time.Second},
+		"empty node": {after: timeout, want: outcome{Next: recheckInterval}},
+		"unprotected pod before its deadline": {
+			after: timeout - 20*time.Second, pods: []checks.DrainedPod{drainedPod("1")}, want: outcome{Next: 20 * time.Second},
 		},
-		"a pod whose time has come": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1")},
-			want: outcome{Forced: []string{"1: " + forPlain}, Blocked: true, Next: recheckInterval},
+		"unprotected pod at its deadline": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1")},
+			want: outcome{Forced: []string{"1: " + unprotected}, Overdue: true, Next: recheckInterval},
 		},
-		"a guarded pod when the time of others has come": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
+		"protected pod at the deadline of unprotected ones": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
 		},
-		"a guarded pod just before its time": {
-			after: guarded - time.Second, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: time.Second},
+		"protected pod before its deadline": {
+			after: pdbTimeout - time.Second, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: time.Second},
 		},
-		"a guarded pod whose time has come": {
-			after: guarded, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))},
-			want: outcome{Forced: []string{"1: " + forBudget}, Blocked: true, Next: recheckInterval},
+		"protected pod at its deadline": {
+			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))},
+			want: outcome{Forced: []string{"1: " + heldByPDB}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod that several budgets guard": {
-			after: guarded, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/e", "shop/a", "shop/c", "shop/b", "shop/d"))},
-			want: outcome{Forced: []string{"1: it was held by PodDisruptionBudget shop/a, shop/b, shop/c and 2 more for longer than PDBForceDrainTimeout"}, Blocked: true, Next: recheckInterval},
+		"pod with several budgets": {
+			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/e", "shop/a", "shop/c", "shop/b", "shop/d"))},
+			want: outcome{Forced: []string{"1: it was held by PodDisruptionBudget shop/a, shop/b, shop/c and 2 more for longer than PDBForceDrainTimeout"}, Overdue: true, Next: recheckInterval},
 		},
-		"a guarded pod if its time is 0": {
-			guarded: noTime, guests: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
-			want: outcome{Forced: []string{"2: " + forBudget}, Blocked: true, Next: recheckInterval},
+		"protected pod without a timeout": {
+			pdb: immediate, pods: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
+			want: outcome{Forced: []string{"2: " + heldByPDB}, Overdue: true, Next: recheckInterval},
 		},
-		"a guarded pod for which no time is set": {
-			after: 1000 * time.Hour, guarded: forEver, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
+		"protected pod with an unlimited timeout": {
+			after: 1000 * time.Hour, pdb: unlimited, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"))}, want: outcome{Next: recheckInterval},
 		},
-		"a guarded pod that has less time than others": {
-			after: time.Minute, guarded: time.Minute, guests: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
-			want: outcome{Forced: []string{"2: " + forBudget}, Blocked: true, Next: recheckInterval},
+		"protected pod with the shorter timeout": {
+			after: time.Minute, pdb: time.Minute, pods: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
+			want: outcome{Forced: []string{"2: " + heldByPDB}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod in its grace period": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others+5*time.Second))},
-			want: outcome{Blocked: true, Next: recheckInterval}, // a minute and five seconds exceeds the interval
+		"terminating pod in its grace period": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout+5*time.Second))},
+			want: outcome{Overdue: true, Next: recheckInterval}, // a minute and five seconds exceeds the interval
 		},
-		"a pod just after its grace period": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others-checks.TerminationSlack+5*time.Second))}, want: outcome{Blocked: true, Next: 5 * time.Second},
+		"terminating pod just after its grace period": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-checks.TerminationSlack+5*time.Second))}, want: outcome{Overdue: true, Next: 5 * time.Second},
 		},
-		"a pod in a grace period of a day": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(24*time.Hour))}, want: outcome{Blocked: true, Next: recheckInterval},
+		"terminating pod with a grace period of a day": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(24*time.Hour))}, want: outcome{Overdue: true, Next: recheckInterval},
 		},
-		"a pod that does not end": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others-checks.TerminationSlack))},
-			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:44:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
+		"hung pod": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-checks.TerminationSlack))},
+			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:44:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod that does not end on a node that is not ready": {
-			after: others, notReady: true, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(others-checks.TerminationSlack)), drainedPod("2")},
-			want: outcome{Forced: []string{"2: " + forPlain}, Stuck: []string{"1: " + checks.NodeNotReady}, Blocked: true, Next: recheckInterval},
+		"hung pod, node not ready": {
+			after: timeout, notReady: true, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(timeout-checks.TerminationSlack)), drainedPod("2")},
+			want: outcome{Forced: []string{"2: " + unprotected}, CannotForce: []string{"1: " + checks.NodeNotReady}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod that does not end, before the time of others": {
-			after: others - 10*time.Second, guarded: noTime, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},
+		"hung pod before the deadline of unprotected ones": {
+			after: timeout - 10*time.Second, pdb: immediate, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(-time.Hour))}, want: outcome{Next: 10 * time.Second},
 		},
-		"a guarded pod that does not end: its budget has let it go": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"), withTerminationDeadline(0))},
-			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
+		"hung pod that a budget selects": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/a"), withTerminationDeadline(0))},
+			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod that does not end and has finalizers, too": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
-			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Blocked: true, Next: recheckInterval},
+		"hung pod with finalizers": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"))},
+			want: outcome{Forced: []string{"1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated"}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod that has ended and has finalizers": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
-			want: outcome{Stuck: []string{"1: " + forKept}, Blocked: true, Next: recheckInterval},
+		"ended pod with finalizers": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0), withFinalizers("x/b", "x/a"), keptByFinalizers)},
+			want: outcome{CannotForce: []string{"1: " + keptByFinalizer}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod with finalizers that was not deleted": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", withFinalizers("x/b"))},
-			want: outcome{Forced: []string{"1: " + forPlain}, Blocked: true, Next: recheckInterval},
+		"running pod with finalizers": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", withFinalizers("x/b"))},
+			want: outcome{Forced: []string{"1: " + unprotected}, Overdue: true, Next: recheckInterval},
 		},
-		"pods of the platform before their time": {
-			after: others - 20*time.Second, guests: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace)}, want: outcome{Next: 20 * time.Second},
+		"pod in an ignored namespace before its deadline": {
+			after: timeout - 20*time.Second, pods: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace)}, want: outcome{Next: 20 * time.Second},
 		},
-		"pods of the platform after their time": {
-			after: guarded, guests: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace), drainedPod("2", inIgnoredNamespace, withPDBs("shop/a")), drainedPod("3", inIgnoredNamespace, withTerminationDeadline(0))},
-			want: outcome{Stuck: []string{"1: " + forSpared, "2: " + forSpared, "3: " + forSpared}, Blocked: true, Next: recheckInterval},
+		"pods in an ignored namespace after their deadlines": {
+			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace), drainedPod("2", inIgnoredNamespace, withPDBs("shop/a")), drainedPod("3", inIgnoredNamespace, withTerminationDeadline(0))},
+			want: outcome{CannotForce: []string{"1: " + namespaceIgnored, "2: " + namespaceIgnored, "3: " + namespaceIgnored}, Overdue: true, Next: recheckInterval},
 		},
-		"a pod of the platform in its grace period": {
-			after: others, guests: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace, withTerminationDeadline(others))}, want: outcome{Blocked: true, Next: recheckInterval},
+		"terminating pod in an ignored namespace": {
+			after: timeout, pods: []checks.DrainedPod{drainedPod("1", inIgnoredNamespace, withTerminationDeadline(timeout))}, want: outcome{Overdue: true, Next: recheckInterval},
 		},
-		"who is ending comes last, who is guarded before them": {
-			after: guarded, guests: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0)), drainedPod("2", withPDBs("shop/a")), drainedPod("3"), drainedPod("4", withPDBs("shop/a")), drainedPod("5")},
+		"order: unprotected, protected, terminating": {
+			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", withTerminationDeadline(0)), drainedPod("2", withPDBs("shop/a")), drainedPod("3"), drainedPod("4", withPDBs("shop/a")), drainedPod("5")},
 			want: outcome{Forced: []string{
-				"3: " + forPlain, "5: " + forPlain, "2: " + forBudget, "4: " + forBudget, "1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated",
-			}, Blocked: true, Next: recheckInterval},
+				"3: " + unprotected, "5: " + unprotected, "2: " + heldByPDB, "4: " + heldByPDB, "1: its grace period ended at 2026-03-01T12:00:00Z, and it has not terminated",
+			}, Overdue: true, Next: recheckInterval},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := checks.DrainDeadlines{Unprotected: at(others), PDB: at(guarded)}
+			d := checks.DrainDeadlines{Unprotected: at(timeout), PDB: at(pdbTimeout)}
 			switch {
-			case tc.guarded == forEver:
+			case tc.pdb == unlimited:
 				d.PDB = time.Time{}
-			case tc.guarded == noTime:
+			case tc.pdb == immediate:
 				d.PDB = noon
-			case tc.guarded > 0:
-				d.PDB = at(tc.guarded)
+			case tc.pdb > 0:
+				d.PDB = at(tc.pdb)
 			}
-			for i := range tc.guests {
-				tc.guests[i].NodeReady = !tc.notReady
+			for i := range tc.pods {
+				tc.pods[i].NodeReady = !tc.notReady
 			}
-			p := decide(at(tc.after), d, tc.guests)
-			got := outcome{Blocked: p.overdue, Next: p.next.Sub(at(tc.after))}
+			p := decide(at(tc.after), d, tc.pods)
+			got := outcome{Overdue: p.overdue, Next: p.next.Sub(at(tc.after))}
 			for _, t := range p.toForce {
 				got.Forced = append(got.Forced, t.Name+": "+t.reason)
 			}
 			for _, t := range p.cannotForce {
-				got.Stuck = append(got.Stuck, t.Name+": "+t.reason)
+				got.CannotForce = append(got.CannotForce, t.Name+": "+t.reason)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
