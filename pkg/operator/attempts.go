@@ -40,7 +40,8 @@ func UpgradeConfigSource(
 					continue
 				}
 				active = append(active, nodekeeper.Attempt{
-					Version: record.Version, StartTime: record.StartTime.Time, PDBTimeout: runbooks.PDBTimeout(cfg),
+					Version: record.Version, StartTime: record.StartTime.Time,
+					PDBTimeout: runbooks.PDBTimeout(cfg), PDBTimeoutField: "PDBForceDrainTimeout",
 					Key: attemptKey(v1alpha1.GroupVersion.Group, "UpgradeConfig", cfg.UID, record),
 				})
 			}

@@ -68,7 +68,7 @@ func TestUpgradeConfigSource(t *testing.T) {
 			var want []nodekeeper.Attempt
 			for _, timeout := range tc.want {
 				want = append(want, nodekeeper.Attempt{
-					Version: "4.20.6", Key: "upgrade.managed.openshift.io/UpgradeConfig/upgrade-1/4.20.6/1", StartTime: start.Time, PDBTimeout: timeout,
+					Version: "4.20.6", Key: "upgrade.managed.openshift.io/UpgradeConfig/upgrade-1/4.20.6/1", StartTime: start.Time, PDBTimeout: timeout, PDBTimeoutField: "PDBForceDrainTimeout",
 				})
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -43,7 +43,7 @@ func draining() *corev1.Node {
 
 // upgrading returns the attempt of an upgrade that has started at eleven.
 func upgrading() Attempt {
-	return Attempt{Version: "4.20.6", Key: "upgrade-1/2026-03-01T11:00:00Z", StartTime: at(-time.Hour), PDBTimeout: 2 * time.Hour}
+	return Attempt{Version: "4.20.6", Key: "upgrade-1/2026-03-01T11:00:00Z", StartTime: at(-time.Hour), PDBTimeout: 2 * time.Hour, PDBTimeoutField: "PDBForceDrainTimeout"}
 }
 
 // pod describes a pod, and how it terminates.

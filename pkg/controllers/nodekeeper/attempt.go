@@ -35,6 +35,8 @@ type Attempt struct {
 	// PDBTimeout is how long a PodDisruptionBudget may keep a pod on a node; negative means
 	// without limit.
 	PDBTimeout time.Duration
+	// PDBTimeoutField is the name of the field that sets PDBTimeout, for messages.
+	PDBTimeoutField string
 }
 
 // notificationID returns the ID of a notification about an object in this attempt.

@@ -31,8 +31,9 @@ type plan struct {
 	next        time.Time
 }
 
-// decide returns what to do on a node whose first deadline has passed.
-func decide(now time.Time, d checks.DrainDeadlines, pods []checks.DrainedPod) plan {
+// decide returns what to do on a node whose first deadline has passed. Messages name the field that
+// sets the timeout of budgets.
+func decide(now time.Time, d checks.DrainDeadlines, pdbTimeoutField string, pods []checks.DrainedPod) plan {
 	p := plan{next: now.Add(recheckInterval)}
 	wait := func(until time.Time) {
 		if until.After(now) && until.Before(p.next) {
@@ -53,7 +54,7 @@ func decide(now time.Time, d checks.DrainDeadlines, pods []checks.DrainedPod) pl
 		case hold.Exempt != "":
 			p.cannotForce = append(p.cannotForce, blockedPod{pod, hold.Reason, hold.Exempt})
 		default:
-			p.toForce = append(p.toForce, blockedPod{pod, hold.Reason, forceReason(pod, hold.Reason)})
+			p.toForce = append(p.toForce, blockedPod{pod, hold.Reason, forceReason(pod, hold.Reason, pdbTimeoutField)})
 		}
 	}
 	slices.SortStableFunc(p.toForce, func(a, b blockedPod) int { return cmp.Compare(forceOrder[a.heldBy], forceOrder[b.heldBy]) })
@@ -64,13 +65,13 @@ func decide(now time.Time, d checks.DrainDeadlines, pods []checks.DrainedPod) pl
 // they may end meanwhile.
 var forceOrder = map[checks.HoldReason]int{checks.HeldByOther: 0, checks.HeldByPDB: 1, checks.HeldByTermination: 2}
 
-func forceReason(pod checks.DrainedPod, heldBy checks.HoldReason) string {
+func forceReason(pod checks.DrainedPod, heldBy checks.HoldReason, pdbTimeoutField string) string {
 	switch heldBy {
 	case checks.HeldByTermination:
 		return fmt.Sprintf("its grace period ended at %s, and it has not terminated", pod.TerminationDeadline.UTC().Format(time.RFC3339))
 	case checks.HeldByPDB:
-		return "it was held by PodDisruptionBudget " + text.JoinNames(pod.PDBs) + " for longer than PDBForceDrainTimeout"
+		return "it was held by PodDisruptionBudget " + text.JoinNames(pod.PDBs) + " for longer than " + pdbTimeoutField
 	default:
-		return "it was still there nodeDrain.timeOut after the drain had begun"
+		return "it was still there nodeDrain.timeOut after the drain had started"
 	}
 }

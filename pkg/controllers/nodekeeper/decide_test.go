@@ -46,8 +46,8 @@ func inIgnoredNamespace(pod *checks.DrainedPod) { pod.IgnoredNamespace = true }
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const (
-		unprotected      = "it was still there nodeDrain.timeOut after the drain had begun"
-		heldByPDB        = "it was held by PodDisruptionBudget shop/a for longer than PDBForceDrainTimeout"
+		unprotected      = "it was still there nodeDrain.timeOut after the drain had started"
+		heldByPDB        = "it was held by PodDisruptionBudget shop/a for longer than spec.timeout"
 		namespaceIgnored = "it is in a namespace whose pods are never forced (nodeDrain.ignoreNamespaces)"
 		keptByFinalizer  = "it has ended and is kept by finalizers, which only their owners may remove: x/a, x/b"
 		timeout          = 45 * time.Minute
@@ -88,7 +88,7 @@ func TestDecide(t *testing.T) {
 		},
 		"pod with several budgets": {
 			after: pdbTimeout, pods: []checks.DrainedPod{drainedPod("1", withPDBs("shop/e", "shop/a", "shop/c", "shop/b", "shop/d"))},
-			want: outcome{Forced: []string{"1: it was held by PodDisruptionBudget shop/a, shop/b, shop/c and 2 more for longer than PDBForceDrainTimeout"}, Overdue: true, Next: recheckInterval},
+			want: outcome{Forced: []string{"1: it was held by PodDisruptionBudget shop/a, shop/b, shop/c and 2 more for longer than spec.timeout"}, Overdue: true, Next: recheckInterval},
 		},
 		"protected pod without a timeout": {
 			pdb: immediate, pods: []checks.DrainedPod{drainedPod("1"), drainedPod("2", withPDBs("shop/a"))},
@@ -170,7 +170,7 @@ func TestDecide(t *testing.T) {
 			for i := range tc.pods {
 				tc.pods[i].NodeReady = !tc.notReady
 			}
-			p := decide(at(tc.after), d, tc.pods)
+			p := decide(at(tc.after), d, "spec.timeout", tc.pods)
 			got := outcome{Overdue: p.overdue, Next: p.next.Sub(at(tc.after))}
 			for _, t := range p.toForce {
 				got.Forced = append(got.Forced, t.Name+": "+t.reason)

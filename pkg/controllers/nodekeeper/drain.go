@@ -47,7 +47,7 @@ func (s *drainScope) reconcile(ctx context.Context, now time.Time, d checks.Drai
 	if current, err := s.isCurrent(ctx); err != nil || !current {
 		return now.Add(staleCacheRequeue), errors.Join(append(errs, err)...)
 	}
-	p := decide(now, d, pods)
+	p := decide(now, d, s.attempt.PDBTimeoutField, pods)
 	s.Metrics.SetBlocked(s.node.Name, p.overdue)
 	return p.next, errors.Join(append(errs, s.apply(ctx, p))...)
 }

@@ -68,8 +68,8 @@ func TestWholeDrain(t *testing.T) {
 		t.Errorf("pods after the second deadline: %s", got)
 	}
 	if diff := cmp.Diff([]string{
-		"DrainForced Pod plain: pod shop/plain is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was still there nodeDrain.timeOut after the drain had begun",
-		"DrainForced Node worker-0: pod shop/plain is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was still there nodeDrain.timeOut after the drain had begun",
+		"DrainForced Pod plain: pod shop/plain is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was still there nodeDrain.timeOut after the drain had started",
+		"DrainForced Node worker-0: pod shop/plain is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was still there nodeDrain.timeOut after the drain had started",
 		"DrainForced Pod ending: pod shop/ending is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period ended at 2026-03-01T12:45:30Z, and it has not terminated",
 		"DrainForced Node worker-0: pod shop/ending is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: its grace period ended at 2026-03-01T12:45:30Z, and it has not terminated",
 		"DrainForced Pod guarded: pod shop/guarded is deleted, so that node worker-0 can be drained for the upgrade to 4.20.6: it was held by PodDisruptionBudget shop/keep for longer than PDBForceDrainTimeout",
