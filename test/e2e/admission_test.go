@@ -57,6 +57,7 @@ func object(gvk schema.GroupVersionKind, namespace, name string, fields map[stri
 var (
 	clusterVersionKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"}
 	machineSetKind     = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"}
+	parametersKind     = schema.GroupVersionKind{Group: "managedupgrade.appuio.io", Version: "v1beta1", Kind: "ClusterVersion"}
 	upgradeConfigKind  = schema.GroupVersionKind{Group: "upgrade.managed.openshift.io", Version: "v1alpha1", Kind: "UpgradeConfig"}
 )
 
@@ -77,6 +78,7 @@ func restricted(t *testing.T) (*server, client.Client) {
 	s.apply(t, kustomized(t))
 	version := object(clusterVersionKind, "", "version", map[string]any{"spec": map[string]any{
 		"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11", "channel": "stable-4.20",
+		"upstream": "https://former.example.com", "capabilities": map[string]any{"baselineCapabilitySet": "None"},
 	}})
 	forced := object(clusterVersionKind, "", "forced", map[string]any{"spec": map[string]any{
 		"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11", "desiredUpdate": map[string]any{"version": "", "image": unknownImage, "force": true},
@@ -100,6 +102,9 @@ func restricted(t *testing.T) (*server, client.Client) {
 	operator := s.as(t, home, home)
 	probes := map[string]func(context.Context) error{
 		"clusterversion": func(ctx context.Context) error {
+			return patch(ctx, operator, version, `{"metadata": {"labels": {"a": "b"}}}`)
+		},
+		"clusterversion-parameters": func(ctx context.Context) error { // nothing sets one
 			return patch(ctx, operator, version, `{"spec": {"upstream": "https://example.com"}}`)
 		},
 		"nodes": func(ctx context.Context) error {
@@ -120,7 +125,33 @@ func restricted(t *testing.T) (*server, client.Client) {
 			return nil
 		})
 	}
+	s.setParameters(t, operator)
 	return s, operator
+}
+
+// setParameters creates a ClusterVersion that sets parameters, and returns once the operator may apply
+// them.
+func (s *server) setParameters(t *testing.T, operator client.Client) {
+	t.Helper()
+	parameters := object(parametersKind, home, "version", map[string]any{"spec": map[string]any{
+		"template": map[string]any{"spec": map[string]any{
+			"channel": "stable-4.20", "clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11", "upstream": "https://example.com",
+		}},
+		"overlays": []any{map[string]any{"from": "2030-01-31T01:00:00Z", "overlay": map[string]any{"spec": map[string]any{"overrides": []any{}}}}},
+	}})
+	if err := s.client.Create(t.Context(), parameters); err != nil {
+		t.Fatal(err)
+	}
+	status := `{"status": {"current": {"spec": {"upstream": "https://former.example.com"}}}}`
+	if err := s.client.Status().Patch(t.Context(), parameters, client.RawPatch("application/merge-patch+json", []byte(status))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "the admission policy reads the parameters", func(ctx context.Context) error {
+		return errors.Join(
+			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": "https://example.com"}}`),
+			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": null}}`),
+		)
+	})
 }
 
 func machineSet(name string, labels map[string]any, replicas int64) *unstructured.Unstructured {
@@ -162,7 +193,8 @@ func TestAdmissionPolicies(t *testing.T) {
 	t.Parallel()
 	server, operator := restricted(t)
 	const (
-		fields   = "channel and desiredUpdate only"
+		fields   = "may change channel, desiredUpdate, and what the ClusterVersion of managedupgrade.appuio.io sets, except clusterID"
+		removed  = "may remove channel, desiredUpdate, and what the ClusterVersion of managedupgrade.appuio.io has set, except clusterID"
 		metadata = "may not change the metadata"
 		plain    = "by version and image only"
 		offered  = "offered releases only"
@@ -182,19 +214,22 @@ func TestAdmissionPolicies(t *testing.T) {
 		"an update of another client is withdrawn":           {version: "forced", patch: `{"spec": {"desiredUpdate": null}}`},
 		"a channel beside a forced update of another client": {version: "forced", patch: `{"spec": {"channel": "fast-4.20"}}`},
 
-		"a forced update":                     {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "force": true}}}`, denied: plain},
-		"another architecture":                {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "architecture": "Multi"}}}`, denied: plain},
-		"a version that is not offered":       {patch: `{"spec": {"desiredUpdate": {"version": "4.20.8"}}}`, denied: "no offer names version 4.20.8"},
-		"an image that is not offered":        {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "image": "` + unknownImage + `"}}}`, denied: "with image " + unknownImage},
-		"the image of another version":        {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "image": "` + conditionalImage + `"}}}`, denied: offered},
-		"an image alone":                      {patch: `{"spec": {"desiredUpdate": {"image": "` + unknownImage + `"}}}`, denied: offered},
-		"overrides":                           {patch: `{"spec": {"overrides": [{"kind": "Deployment", "group": "apps", "namespace": "a", "name": "b", "unmanaged": true}]}}`, denied: fields},
-		"an update service":                   {patch: `{"spec": {"upstream": "https://example.com/graph"}}`, denied: fields},
-		"capabilities":                        {patch: `{"spec": {"capabilities": {"baselineCapabilitySet": "vCurrent"}}}`, denied: fields},
-		"another cluster ID":                  {patch: `{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`, denied: fields},
-		"a label of the ClusterVersion":       {patch: `{"metadata": {"labels": {"a": "b"}}}`, denied: metadata},
-		"an annotation of the ClusterVersion": {patch: `{"metadata": {"annotations": {"upgrade.managed.openshift.io/hold": "no"}}}`, denied: metadata},
-		"a finalizer of the ClusterVersion":   {patch: `{"metadata": {"finalizers": ["example.com/a"]}}`, denied: metadata},
+		"a forced update":                             {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "force": true}}}`, denied: plain},
+		"another architecture":                        {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "architecture": "Multi"}}}`, denied: plain},
+		"a version that is not offered":               {patch: `{"spec": {"desiredUpdate": {"version": "4.20.8"}}}`, denied: "no offer names version 4.20.8"},
+		"an image that is not offered":                {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "image": "` + unknownImage + `"}}}`, denied: "with image " + unknownImage},
+		"the image of another version":                {patch: `{"spec": {"desiredUpdate": {"version": "4.20.6", "image": "` + conditionalImage + `"}}}`, denied: offered},
+		"an image alone":                              {patch: `{"spec": {"desiredUpdate": {"image": "` + unknownImage + `"}}}`, denied: offered},
+		"an update service that the template sets":    {patch: `{"spec": {"upstream": "https://example.com/graph"}}`},
+		"overrides that an overlay sets":              {patch: `{"spec": {"overrides": [{"kind": "Deployment", "group": "apps", "namespace": "a", "name": "b", "unmanaged": true}]}}`},
+		"an update service that was applied, removed": {patch: `{"spec": {"upstream": null}}`},
+		"capabilities":                                {patch: `{"spec": {"capabilities": {"baselineCapabilitySet": "vCurrent"}}}`, denied: fields},
+		"capabilities beside a channel":               {patch: `{"spec": {"channel": "fast-4.20", "capabilities": {"baselineCapabilitySet": "vCurrent"}}}`, denied: fields},
+		"removed capabilities":                        {patch: `{"spec": {"capabilities": null}}`, denied: removed},
+		"another cluster ID":                          {patch: `{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`, denied: fields},
+		"a label of the ClusterVersion":               {patch: `{"metadata": {"labels": {"a": "b"}}}`, denied: metadata},
+		"an annotation of the ClusterVersion":         {patch: `{"metadata": {"annotations": {"upgrade.managed.openshift.io/hold": "no"}}}`, denied: metadata},
+		"a finalizer of the ClusterVersion":           {patch: `{"metadata": {"finalizers": ["example.com/a"]}}`, denied: metadata},
 	} {
 		t.Run("ClusterVersion: "+name, func(t *testing.T) {
 			t.Parallel()
@@ -272,6 +307,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		"about a pod in any namespace":             {event: eventAbout("v1", "Pod", "openshift-monitoring", source)},
 		"about a node":                             {event: eventAbout("v1", "Node", "", source)},
 		"about an UpgradeConfig in any namespace":  {event: eventAbout(upgrades, "UpgradeConfig", "openshift-monitoring", source)},
+		"about an UpgradeJob in any namespace":     {event: eventAbout("managedupgrade.appuio.io/v1beta1", "UpgradeJob", "openshift-monitoring", source)},
 		"about an UpgradeConfig in its namespace":  {event: eventAbout(upgrades, "UpgradeConfig", home, source)},
 		"of the leader election, in its namespace": {event: eventAbout("v1", "Lease", home, "pod-1")},
 		"about a Secret elsewhere":                 {eventAbout("v1", "Secret", "openshift-monitoring", source), "about Nodes, Pods, and upgrades only"},
@@ -355,13 +391,19 @@ func TestAdmission_warns_outside_the_watched_namespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	upgrade := map[string]any{"spec": map[string]any{
+		"type": "OSD", "upgradeAt": "2030-01-31T01:00:00Z", "PDBForceDrainTimeout": int64(60),
+		"desired": map[string]any{"version": "4.20.6", "channel": "stable-4.20"},
+	}}
+	window := map[string]any{"spec": map[string]any{"start": "2030-01-31T01:00:00Z", "end": "2030-02-28T01:00:00Z", "reason": "end of the year"}}
 	create := func(ctx context.Context, namespace string) []string {
-		err := c.Create(ctx, object(upgradeConfigKind, namespace, "cluster", map[string]any{"spec": map[string]any{
-			"type": "OSD", "upgradeAt": "2030-01-31T01:00:00Z", "PDBForceDrainTimeout": int64(60),
-			"desired": map[string]any{"version": "4.20.6", "channel": "stable-4.20"},
-		}}), client.DryRunAll)
-		if err != nil {
-			t.Errorf("creating an UpgradeConfig in %s: %v", namespace, err)
+		for _, o := range []client.Object{
+			object(upgradeConfigKind, namespace, "cluster", upgrade),
+			object(parametersKind.GroupVersion().WithKind("UpgradeSuspensionWindow"), namespace, "cluster", window),
+		} {
+			if err := c.Create(ctx, o, client.DryRunAll); err != nil {
+				t.Errorf("creating %T in %s: %v", o, namespace, err)
+			}
 		}
 		var texts []string
 		for len(received.texts) > 0 {
@@ -371,7 +413,10 @@ func TestAdmission_warns_outside_the_watched_namespace(t *testing.T) {
 	}
 	eventually(t, time.Minute, "a warning is sent", func(ctx context.Context) error {
 		texts := create(ctx, "elsewhere")
-		for _, want := range []string{"does not watch namespace elsewhere", "namespace " + home + "."} {
+		for _, want := range []string{
+			"does not watch namespace elsewhere: this UpgradeConfig has no effect", "does not watch namespace elsewhere: this UpgradeSuspensionWindow has no effect",
+			"Create it in namespace " + home + ".",
+		} {
 			if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, want) }) {
 				return fmt.Errorf("got %q, want %q", texts, want)
 			}
@@ -388,8 +433,8 @@ func TestAdmissionPoliciesPerKind(t *testing.T) {
 	t.Parallel()
 	policies := pick[admissionregistrationv1.ValidatingAdmissionPolicy](t, kustomized(t), "ValidatingAdmissionPolicy")
 	bindings := pick[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, kustomized(t), "ValidatingAdmissionPolicyBinding")
-	if len(policies) != 5 || len(bindings) != len(policies) {
-		t.Fatalf("got %d policies and %d bindings, want five of each", len(policies), len(bindings))
+	if len(policies) != 6 || len(bindings) != len(policies) {
+		t.Fatalf("got %d policies and %d bindings, want six of each", len(policies), len(bindings))
 	}
 	for i, policy := range policies {
 		if bindings[i].Spec.PolicyName != policy.Name {

@@ -172,14 +172,29 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
+// watchedGroups are the groups of the objects that the operator manages in the watched namespaces.
+var watchedGroups = []string{"upgrade.managed.openshift.io", "managedupgrade.appuio.io", "batch"}
+
+// Whoever creates hooks runs code, and whoever creates UpgradeJobs upgrades the cluster. The roles that
+// users have by default must not include that.
+func TestRolesAreNotAggregated(t *testing.T) {
+	t.Parallel()
+	for _, role := range pick[rbacv1.ClusterRole](t, kustomized(t), "ClusterRole") {
+		for label := range role.Labels {
+			if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
+				t.Errorf("ClusterRole %s is aggregated by label %s", role.Name, label)
+			}
+		}
+	}
+}
+
 // TestWatchedNamespaceRole compares the role for further namespaces with the role in the operator's
 // own namespace.
 func TestWatchedNamespaceRole(t *testing.T) {
 	t.Parallel()
-	const group = "upgrade.managed.openshift.io"
 	var want, got []string
 	for p := range grantedPermissions(t) {
-		if p.group == group {
+		if slices.Contains(watchedGroups, p.group) {
 			p.namespace = ""
 			want = append(want, p.String())
 		}
@@ -190,7 +205,9 @@ func TestWatchedNamespaceRole(t *testing.T) {
 		}
 		for _, rule := range role.Rules {
 			for _, verb := range rule.Verbs {
-				got = append(got, permission{group: rule.APIGroups[0], resource: rule.Resources[0], verb: verb}.String())
+				for _, resource := range rule.Resources {
+					got = append(got, permission{group: rule.APIGroups[0], resource: resource, verb: verb}.String())
+				}
 			}
 		}
 	}
@@ -250,7 +267,7 @@ func checkUse(code int) int {
 // byOtherRoles reports whether a permission that a test or a page grants in addition covers the
 // request: that of the custom upgrader's example, and that to watch a further namespace.
 func byOtherRoles(r request) bool {
-	return r.Object.Namespace == "shop" && (r.Object.Resource == "configmaps" || r.Object.Group == "upgrade.managed.openshift.io")
+	return r.Object.Namespace == "shop" && (r.Object.Resource == "configmaps" || slices.Contains(watchedGroups, r.Object.Group))
 }
 
 func compareUse(table map[permission]documented, requests []request) []string {
