@@ -90,6 +90,11 @@ func metricsPage() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	poolMetrics, err := metrics.NewPools(registry)
+	if err != nil {
+		return "", err
+	}
+	poolMetrics.SetPool("", metrics.Pool{PausedReason: metrics.PausedByDelay, PausedUntil: at.Time})
 	scheduleMetrics.SetSchedule(metrics.Schedule{Next: at.Time, LastSlot: at.Time})
 	families, err := registry.Gather()
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterversion"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/nodekeeper"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/poolrelease"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
@@ -100,6 +101,7 @@ type operator struct {
 	schedules *upgradeschedule.Reconciler
 	windows   *suspensionwindow.Reconciler
 	versions  *clusterversion.Reconciler
+	pools     *poolrelease.Reconciler
 	jobs      *upgradejob.Reconciler
 	reloader  *manager.Reloader[config.Config]
 	changes   []chan event.GenericEvent // one per kind of upgrades; each holds an event while a change was not observed yet
@@ -128,7 +130,8 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	drainMetrics, err := metrics.NewDrains(p.registry, checks.HoldReasons()...)
 	scheduleMetrics, scheduleErr := metrics.NewSchedules(p.registry, upgradeschedule.Results()...)
 	versionMetrics, versionErr := metrics.NewClusterVersions(p.registry)
-	if err := errors.Join(err, scheduleErr, versionErr, p.registry.Register(p.webhook), metrics.RegisterBuildInfo(p.registry, o.Version)); err != nil {
+	poolMetrics, poolErr := metrics.NewPools(p.registry)
+	if err := errors.Join(err, scheduleErr, versionErr, poolErr, p.registry.Register(p.webhook), metrics.RegisterBuildInfo(p.registry, o.Version)); err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
 	p.events = &notify.Events{Clock: clk, OnFailure: p.metrics.IncEventFailures}
@@ -154,6 +157,7 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 	p.versions = &clusterversion.Reconciler{
 		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(), Events: p.events, Metrics: versionMetrics,
 	}
+	p.pools = &poolrelease.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events, Metrics: poolMetrics}
 	return p, nil
 }
 
