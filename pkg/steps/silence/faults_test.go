@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
@@ -27,7 +28,7 @@ func (w *world) run() {
 		_, err := w.keepAlive(named)
 		alive := w.active()
 		if err == nil && len(alive) != 2 {
-			w.t.Fatalf("at %s %d silences are in force: %+v", w.clock.Now(), len(alive), alive)
+			w.t.Fatalf("at %s %d silences are active: %+v", w.clock.Now(), len(alive), alive)
 		}
 		for _, s := range alive {
 			if left := s.EndsAt.Sub(w.clock.Now()); left > settings.Lease || left < 9*time.Minute || err == nil && left < 15*time.Minute {
@@ -41,16 +42,19 @@ func (w *world) run() {
 
 func TestFaults_of_each_request(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]fault{"it is lost": lost, "its answer is lost": mute, "it is carried out but refused": odd, "it is refused": fails} {
+	for name, f := range map[string]simulation.HTTPFault{
+		"lost request": simulation.HTTPLoseRequest, "lost answer": simulation.HTTPLoseAnswer,
+		"replaced answer": simulation.HTTPReplaceAnswer, "refused request": simulation.HTTPRefuse,
+	} {
 		for _, dies := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, the operator dies of it: %t", name, dies), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, operator restarts: %t", name, dies), func(t *testing.T) {
 				t.Parallel()
 				for nth := 1; ; nth++ {
 					w := newWorld(t)
 					var hit atomic.Bool
-					w.setFault(func(n int) fault {
+					w.server.SetPlan(func(n int) simulation.HTTPFault {
 						if n != nth {
-							return none
+							return simulation.HTTPServe
 						}
 						hit.Store(true)
 						if dies {
@@ -77,14 +81,14 @@ func TestFaults_of_two_requests_in_a_row(t *testing.T) {
 	t.Parallel()
 	for nth := 1; nth < 20; nth++ {
 		w := newWorld(t)
-		w.setFault(func(n int) fault {
+		w.server.SetPlan(func(n int) simulation.HTTPFault {
 			switch n {
 			case nth:
-				return mute
+				return simulation.HTTPLoseAnswer
 			case nth + 1:
-				return lost
+				return simulation.HTTPLoseRequest
 			}
-			return none
+			return simulation.HTTPServe
 		})
 		w.run()
 		w.close()
@@ -97,8 +101,12 @@ func TestFaults_leave_no_silence(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWorld(t)
 		defer w.close()
-		faults := rapid.SliceOfN(rapid.SampledFrom([]fault{none, none, none, lost, mute, odd, fails}), 60, 60).Draw(r, "faults")
-		w.setFault(func(n int) fault { return faults[n%len(faults)] })
+		fault := rapid.SampledFrom([]simulation.HTTPFault{
+			simulation.HTTPServe, simulation.HTTPServe, simulation.HTTPServe, simulation.HTTPLoseRequest,
+			simulation.HTTPLoseAnswer, simulation.HTTPReplaceAnswer, simulation.HTTPRefuse,
+		})
+		faults := rapid.SliceOfN(fault, 60, 60).Draw(r, "faults")
+		w.server.SetPlan(func(n int) simulation.HTTPFault { return faults[n%len(faults)] })
 		for _, what := range rapid.SliceOfN(rapid.IntRange(0, 6), 1, 40).Draw(r, "what") {
 			switch what {
 			case 0:
@@ -114,21 +122,21 @@ func TestFaults_leave_no_silence(t *testing.T) {
 			case 5:
 				w.call(w.window(silence.Scope{}).Close(), 0)
 			case 6:
-				w.call(w.silencer().CloseAll(testAttempt, settings), 0)
+				w.call(w.operator.Load().CloseAll(testAttempt, settings), 0)
 			}
 			for _, s := range w.active() {
 				if s.EndsAt.After(w.clock.Now().Add(settings.Lease)) {
-					r.Fatalf("it lasts until %s: %+v", s.EndsAt, s)
+					r.Fatalf("a silence lasts until %s: %+v", s.EndsAt, s)
 				}
 			}
 		}
-		w.setFault(nil)
+		w.server.SetPlan(nil)
 		w.pass(time.Minute)
 		if _, err := w.keepAlive(named); err != nil {
 			r.Fatalf("kept: %v", err)
 		}
 		if n := len(w.active()); n < 1 || n > 4 { // until half of the lease, the throttle may keep the result for the other scope
-			r.Fatalf("%d silences are in force", n)
+			r.Fatalf("%d silences are active", n)
 		}
 		w.pass(15 * time.Minute)
 		_, _ = w.keepAlive(named)

@@ -14,6 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
@@ -146,7 +147,7 @@ func TestSilences_are_reconciled_from_any_state(t *testing.T) {
 		"twice the same":                {func(_ *testing.T, w *world) { createTwice(w, 0) }, 0},
 		"twice, one lasts longer":       {func(_ *testing.T, w *world) { createTwice(w, time.Minute) }, 0},
 		"silence of another window": {func(_ *testing.T, w *world) {
-			w.call(w.silencer().Window(testAttempt, "Workers", wide, settings).Open(), 0)
+			w.call(w.operator.Load().Window(testAttempt, "Workers", wide, settings).Open(), 0)
 		}, 1},
 		"silence of another UpgradeConfig":           {func(_ *testing.T, w *world) { w.call(w.otherWindow(2, 1).Open(), 0) }, 1},
 		"silence of a person":                        {func(_ *testing.T, w *world) { w.create(5*time.Hour, alertmanager.Equal("severity", "warning")) }, 1},
@@ -184,7 +185,7 @@ func TestSilences_are_reconciled_from_any_state(t *testing.T) {
 func (w *world) otherWindow(uid rune, attempt int32) silence.Window {
 	other := testAttempt
 	other.UID, other.Key = "u-"+string('0'+uid), strings.Replace(testAttempt.Key, "-01T", "-0"+string('0'+attempt)+"T", 1)
-	return w.silencer().Window(other, "ControlPlane", wide, settings)
+	return w.operator.Load().Window(other, "ControlPlane", wide, settings)
 }
 
 // createTwice makes the same silence twice, the second to last for longer.
@@ -213,7 +214,7 @@ func TestSilences_the_longest_duplicate_is_kept(t *testing.T) {
 func TestAlertmanager_is_down(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.setFault(func(int) fault { return fails })
+	w.server.SetPlan(func(int) simulation.HTTPFault { return simulation.HTTPRefuse })
 	down := `responded 503 Service Unavailable`
 	for tried, want := range map[time.Duration]string{
 		0:                "the alerts are not silenced yet: ",
@@ -237,7 +238,7 @@ func TestAlertmanager_is_down(t *testing.T) {
 func TestKeepAlive_retries_once_a_minute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.setFault(func(int) fault { return fails })
+	w.server.SetPlan(func(int) simulation.HTTPFault { return simulation.HTTPRefuse })
 	for range 600 { // ten minutes in which something changes each second
 		if result, err := w.keepAlive(wide); err == nil || !strings.HasPrefix(err.Error(), "keeping the alerts silenced: ") {
 			t.Fatalf("kept: %+v, %v", result, err)
@@ -247,7 +248,7 @@ func TestKeepAlive_retries_once_a_minute(t *testing.T) {
 	if got := w.takeRequestCount(); got != 10 {
 		t.Errorf("%d requests in ten minutes", got)
 	}
-	w.setFault(nil)
+	w.server.SetPlan(nil)
 	if _, err := w.keepAlive(wide); err != nil {
 		t.Errorf("it is up again, and kept: %v", err)
 	}
@@ -257,7 +258,7 @@ func TestKeepAlive_retries_once_a_minute(t *testing.T) {
 func TestKeepAlive_never_blocks_its_step(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.setFault(func(int) fault { return lost })
+	w.server.SetPlan(func(int) simulation.HTTPFault { return simulation.HTTPLoseRequest })
 	pass := func(result engine.Result) history.StepCondition {
 		book := engine.Runbook{Steps: []engine.Step{{
 			Name: "Upgraded", Commits: true,
@@ -310,16 +311,16 @@ func TestCloseAll_ends_the_silences_of_the_UpgradeConfig_only(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
-	w.call(w.silencer().Window(testAttempt, "Workers", wide, settings).Open(), 0)
+	w.call(w.operator.Load().Window(testAttempt, "Workers", wide, settings).Open(), 0)
 	w.call(w.otherWindow(1, 7).Open(), 0) // which is another attempt: it takes over the window
 	w.call(w.otherWindow(2, 1).Open(), 0)
 	w.create(time.Hour, alertmanager.Equal("a", "b"))
 	w.restart()
-	if got := w.call(w.silencer().CloseAll(testAttempt, settings), 0); got != engine.Done("silences ended: 2") {
+	if got := w.call(w.operator.Load().CloseAll(testAttempt, settings), 0); got != engine.Done("silences ended: 2") {
 		t.Errorf("got %+v", got)
 	}
 	w.mustBeActive(2)
-	if got := w.call(w.silencer().CloseAll(testAttempt, settings), 0); got != engine.Skip("NothingToEnd", "no silence of this upgrade is in effect") {
+	if got := w.call(w.operator.Load().CloseAll(testAttempt, settings), 0); got != engine.Skip("NothingToEnd", "no silence of this upgrade is in effect") {
 		t.Errorf("again: %+v", got)
 	}
 }
@@ -330,14 +331,14 @@ func TestCloseNow_ends_silences_unless_Alertmanager_is_down(t *testing.T) {
 	w.call(w.window(named).Open(), 0)
 	w.call(w.otherWindow(2, 1).Open(), 0)
 	w.takeRequestCount()
-	w.setFault(func(int) fault { return fails })
-	w.silencer().CloseNow(t.Context(), testAttempt)
+	w.server.SetPlan(func(int) simulation.HTTPFault { return simulation.HTTPRefuse })
+	w.operator.Load().CloseNow(t.Context(), testAttempt)
 	if requests := w.takeRequestCount(); requests != 1 {
 		t.Errorf("%d requests to an Alertmanager that is out of reach, want 1", requests)
 	}
-	w.setFault(nil)
+	w.server.SetPlan(nil)
 	w.mustBeActive(3)
-	w.silencer().CloseNow(t.Context(), testAttempt)
+	w.operator.Load().CloseNow(t.Context(), testAttempt)
 	w.mustBeActive(1)
 	(&silence.Silencer{}).CloseNow(t.Context(), testAttempt) // without Alertmanager
 }
@@ -357,7 +358,7 @@ func TestClose_ends_one_window_only(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.call(w.window(named).Open(), 0)
-	w.call(w.silencer().Window(testAttempt, "Workers", wide, settings).Open(), 0)
+	w.call(w.operator.Load().Window(testAttempt, "Workers", wide, settings).Open(), 0)
 	if got := w.call(w.window(named).Close(), 0); got != engine.Done("silences ended: 2") {
 		t.Errorf("got %+v", got)
 	}
