@@ -33,7 +33,7 @@ import (
 // kinds returns what the operator caches.
 func kinds(t *testing.T, o manager.Options) []manager.Kind {
 	t.Helper()
-	p, err := newOperator(&o, config.Default(), logr.Discard(), clock.RealClock{}, nil)
+	p, err := newOperator(&o, config.Default(), logr.Discard(), clock.RealClock{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestWatchesOfUpgraders(t *testing.T) {
 	t.Parallel()
 	o := manager.Options{Namespace: "upgrades"}
 	watch := manager.Kind{Object: &corev1.ConfigMap{}, Namespaces: []string{"shop"}, Name: "change-freeze"}
-	p, err := newOperator(&o, config.Default(), logr.Discard(), clock.RealClock{}, nil, watch)
+	p, err := newOperator(&o, config.Default(), logr.Discard(), clock.RealClock{}, nil, nil, watch)
 	if err != nil {
 		t.Fatal(err)
 	}

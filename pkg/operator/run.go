@@ -38,6 +38,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
 // userAgent is how the operator introduces itself to the API server.
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log lo
 	if err := validateClients(cfg, clk); err != nil { // before any request is sent
 		return fmt.Errorf("--config: %s", manager.SingleLine(err))
 	}
-	p, err := newOperator(&o, cfg, log, clk, upgraders, watches...)
+	p, err := newOperator(&o, cfg, log, clk, upgraders, nil, watches...)
 	if err != nil {
 		return err
 	}
@@ -96,6 +97,7 @@ func validateClients(cfg config.Config, clk clock.Clock) error {
 type operator struct {
 	clock     clock.WithTicker
 	upgraders Upgraders
+	externals *Externals // nil means the servers that the configuration names
 	upgrades  *upgradeconfig.Reconciler
 	drains    *nodekeeper.Reconciler
 	schedules *upgradeschedule.Reconciler
@@ -120,8 +122,8 @@ type operator struct {
 	currentJob upgradejob.Upgrader
 }
 
-func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) (*operator, error) {
-	p := &operator{clock: clk, upgraders: upgraders, first: first, registry: prometheus.NewRegistry(), holders: &lock.Holders{Clock: clk}}
+func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, externals *Externals, watches ...manager.Kind) (*operator, error) {
+	p := &operator{clock: clk, upgraders: upgraders, first: first, externals: externals, registry: prometheus.NewRegistry(), holders: &lock.Holders{Clock: clk}}
 	p.webhook = webhook.New(webhook.Options{Clock: clk, Log: log.WithName("webhook"), Source: p.eventSource})
 	var err error
 	if p.metrics, err = metrics.NewUpgrades(p.registry); err != nil {
@@ -193,6 +195,9 @@ func (p *operator) bind(clients manager.Clients) error {
 }
 
 func (p *operator) notifier() notify.MultiPublisher {
+	if p.externals != nil {
+		return notify.MultiPublisher{Events: p.events, Webhook: p.externals.Webhook}
+	}
 	return notify.MultiPublisher{Events: p.events, Webhook: p.webhook}
 }
 
@@ -207,6 +212,10 @@ func (p *operator) apply(cfg config.Config) error {
 	deps, err := newDeps(cfg, p.clock)
 	if err != nil {
 		return err
+	}
+	if p.externals != nil {
+		deps.Sources.AlertsDisabled, deps.Sources.Prometheus = false, p.externals.Prometheus
+		deps.Silencer = &silence.Silencer{Alertmanager: p.externals.Alertmanager}
 	}
 	deps.Sources.Observe = p.metrics.ObserveHealthCheck
 	deps.Client, deps.Live, deps.Notifier = p.clients.Client, p.clients.Live, p.notifier()

@@ -155,21 +155,24 @@ func (w *World) newWebhook(env simulation.Env) notify.AsyncPublisher {
 	w.receiver.lives++
 	source := func(context.Context) (string, error) { return "devcluster", nil }
 	next := &lifeWebhook{
-		Webhook: webhook.New(webhook.Options{Source: source, Clock: webhookClock{now: env.Clock}, Log: logr.Discard()}),
+		Webhook: webhook.New(webhook.Options{Source: source, Clock: passiveClock{now: env.Clock}, Log: logr.Discard()}),
 		world:   w, life: w.receiver.lives,
 	}
 	next.SetSender(&w.receiver)
 	return next
 }
 
-// webhookClock is the clock of a webhook that needs no timers, because Start does not run.
-type webhookClock struct {
-	clock.Clock
+// passiveClock is a clock without timers: what needs them is not started.
+type passiveClock struct {
+	clock.WithTicker
 	now *simulation.Clock
 }
 
 // Now returns the virtual time.
-func (c webhookClock) Now() time.Time { return c.now.Now() }
+func (c passiveClock) Now() time.Time { return c.now.Now() }
+
+// Since returns the virtual time that has passed since t.
+func (c passiveClock) Since(t time.Time) time.Duration { return c.now.Since(t) }
 
 // Publish queues a notification.
 func (l *lifeWebhook) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {

@@ -26,11 +26,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/histories"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
@@ -88,8 +92,26 @@ func New(story *scenario.Scenario) (*World, error) {
 			w.Cluster.Alerts.Fire(alert)
 		}
 	}
-	w.program = histories.OperatorWithWebhook(w.Cluster, settings, w.newWebhook)
+	w.program = w.newProgram(settings)
 	return w, nil
+}
+
+// newProgram returns the operator as a program of the simulation: all its controllers with the
+// runbooks OSD and ARO, and the simulated monitoring.
+func (w *World) newProgram(settings config.Config) *simulation.Program {
+	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}
+	}
+	return &simulation.Program{
+		Name: "operator", Latency: 5 * time.Millisecond,
+		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+			return operator.NewControllers(
+				manager.Options{Namespace: devcluster.OperatorNamespace}, settings, manager.Clients{Client: env.Client, Live: env.Live},
+				passiveClock{now: env.Clock}, upgraders,
+				operator.Externals{Prometheus: w.Cluster.Alerts, Alertmanager: w.Cluster.Alertmanager, Webhook: w.newWebhook(env)},
+			)
+		},
+	}
 }
 
 // Stop ends the scripts and the operator.

@@ -1,0 +1,41 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+)
+
+// Externals replace the servers that the operator reaches beside the API server, in simulations.
+type Externals struct {
+	Prometheus   checks.Prometheus
+	Alertmanager silence.Alertmanager
+	// Webhook delivers notifications; nil means no webhook.
+	Webhook notify.AsyncPublisher
+}
+
+// NewControllers returns the controllers of the operator, bound to the clients, without the manager
+// that runs them otherwise. They are wired as by Run, except for the external servers.
+func NewControllers(
+	o manager.Options, cfg config.Config, clients manager.Clients, clk clock.WithTicker, upgraders Upgraders, externals Externals,
+) ([]manager.Controller, error) {
+	p, err := newOperator(&o, cfg, logr.Discard(), clk, upgraders, &externals)
+	if err != nil {
+		return nil, err
+	}
+	binary := p.binary()
+	if err := binary.Bind(clients); err != nil {
+		return nil, fmt.Errorf("binding the operator: %w", err)
+	}
+	return binary.Controllers, nil
+}
