@@ -36,6 +36,8 @@ const (
 	labelAttempt    = "managedupgrade.appuio.io/attempt"
 	labelEvent      = "managedupgrade.appuio.io/event"
 
+	// annotationUpgradeJob is the name of the UpgradeJob.
+	annotationUpgradeJob = "managedupgrade.appuio.io/upgradejob"
 	// annotationEvent is the key of the event, annotationItem the name of the item of the step.
 	annotationEvent = "managedupgrade.appuio.io/event"
 	annotationItem  = "managedupgrade.appuio.io/item"
@@ -116,7 +118,7 @@ func (e *eventRun) newJob(upgrade *v1beta1.UpgradeJob, hook *v1beta1.UpgradeJobH
 	job.SetName(jobName(upgrade.UID, e.record.Attempt, hookRef{hook.Name, hook.UID}, e.event))
 	job.SetLabels(merge(job.GetLabels(), e.jobLabels()))
 	job.SetAnnotations(merge(job.GetAnnotations(), map[string]string{
-		annotationEvent: e.event.key(), annotationItem: e.event.itemName(hook.Name),
+		annotationUpgradeJob: upgrade.Name, annotationEvent: e.event.key(), annotationItem: e.event.itemName(hook.Name),
 		annotationHooks: string(selection), annotationPolicy: string(cmp.Or(hook.Spec.FailurePolicy, v1beta1.HookFailureIgnore)),
 	}))
 	job.SetFinalizers([]string{Finalizer})

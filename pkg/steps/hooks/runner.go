@@ -47,7 +47,7 @@ type Metrics interface {
 
 // Runner runs the hooks of UpgradeJobs. It lives as long as the process.
 type Runner struct {
-	// Client reads Jobs and UpgradeJobHooks from the cache, see Jobs and UpgradeJobHooks.
+	// Client reads Jobs and UpgradeJobHooks from the cache, see StripJob and StripHook.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader

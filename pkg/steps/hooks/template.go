@@ -59,6 +59,7 @@ func template(hook *v1beta1.UpgradeJobHook, serviceAccounts []string) (*unstruct
 
 // setServiceAccount checks the ServiceAccount of a pod. A pod that names none gets no token.
 func setServiceAccount(pod map[string]any, allowed []string) error {
+	named := false
 	for _, field := range []string{"serviceAccountName", "serviceAccount"} { // the latter is the former's old name
 		name, isText := pod[field].(string)
 		switch {
@@ -69,6 +70,9 @@ func setServiceAccount(pod map[string]any, allowed []string) error {
 		case !slices.Contains(allowed, name):
 			return &invalidError{ReasonServiceAccountNotAllowed, fmt.Sprintf("ServiceAccount %q is not allowed; add it to hooks.serviceAccounts of the operator's configuration, or remove it from the template", name)}
 		}
+		named = true
+	}
+	if named {
 		return nil
 	}
 	pod["automountServiceAccountToken"] = false

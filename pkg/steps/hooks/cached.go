@@ -4,50 +4,22 @@
 package hooks
 
 import (
-	"context"
-
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// Jobs declares the Jobs of the hooks in these namespaces, as every controller caches them. A change
-// of a Job requests the reconcile of its UpgradeJob.
-func Jobs(namespaces []string) manager.Kind {
-	return manager.Kind{
-		Object: &batchv1.Job{}, AddToScheme: batchv1.AddToScheme, Namespaces: namespaces, Labels: labels.Set{labelComponent: componentHook},
-		Transform: StripJob, Requests: requestUpgradeJob,
-	}
-}
-
-// UpgradeJobHooks declares the UpgradeJobHooks in these namespaces, as every controller caches them.
-// Their changes cause no requests: they apply to events that begin later.
-func UpgradeJobHooks(namespaces []string) manager.Kind {
-	return manager.Kind{Object: &v1beta1.UpgradeJobHook{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripHook}
-}
+// JobLabels returns the labels of all Jobs of hooks.
+func JobLabels() labels.Set { return labels.Set{labelComponent: componentHook} }
 
 // UpgradeJobOf returns the name and the UID of the UpgradeJob for which a Job was created; an empty
-// name means that the Job is not one of a hook.
+// name means that the Job is not one of a hook. They do not depend on the owner reference, which the
+// garbage collector removes if the UpgradeJob is deleted with the policy Orphan.
 func UpgradeJobOf(job metav1.Object) (string, types.UID) {
-	owner := metav1.GetControllerOf(job)
-	if owner == nil || owner.Kind != "UpgradeJob" || string(owner.UID) != job.GetLabels()[labelUpgradeJob] {
-		return "", ""
-	}
-	return owner.Name, owner.UID
-}
-
-func requestUpgradeJob(_ context.Context, job client.Object) []reconcile.Request {
-	name, _ := UpgradeJobOf(job)
-	if name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: job.GetNamespace(), Name: name}}}
+	return job.GetAnnotations()[annotationUpgradeJob], types.UID(job.GetLabels()[labelUpgradeJob])
 }
 
 // StripJob drops what is not read from a Job of a hook, before the Job is cached: above all the
@@ -58,7 +30,7 @@ func StripJob(obj any) (any, error) {
 		return obj, nil
 	}
 	kept := map[string]string{}
-	for _, key := range []string{annotationEvent, annotationItem, annotationHooks, annotationPolicy} {
+	for _, key := range []string{annotationUpgradeJob, annotationEvent, annotationItem, annotationHooks, annotationPolicy} {
 		if value, ok := job.Annotations[key]; ok {
 			kept[key] = value
 		}

@@ -1,0 +1,245 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejobhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+)
+
+// Reconciler reconciles UpgradeJobHooks and the Jobs that were created for them.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock provides the time.
+	Clock clock.PassiveClock
+	// WatchNamespaces lists the namespaces whose UpgradeJobHooks are reconciled; empty means all.
+	WatchNamespaces []string
+	// Runner validates hooks. It is the one that runs them.
+	Runner *hooks.Runner
+	// ConfigChanged receives an event whenever the configuration changes; nil means never.
+	ConfigChanged <-chan event.GenericEvent
+	// Publisher publishes that a hook cannot run; nil means that it is not published.
+	Publisher notify.Publisher
+	// Metrics has the series of hooks.
+	Metrics *metrics.Hooks
+
+	mu      sync.Mutex
+	checked map[client.ObjectKey]check
+}
+
+// check is what a verdict on a hook is based on.
+type check struct {
+	uid        string
+	generation int64
+	accounts   string // the ServiceAccounts that are allowed
+}
+
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks,namespace=managed-upgrade-operator,verbs=get;list;watch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobhooks/status,namespace=managed-upgrade-operator,verbs=patch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,namespace=managed-upgrade-operator,verbs=create;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
+
+// Controllers declares the controllers.
+func (r *Reconciler) Controllers() []manager.Controller {
+	kind := facts.UpgradeJobHooks(r.WatchNamespaces)
+	kind.Requests = manager.Self
+	validation := manager.Controller{Name: "upgradejobhook", Reads: []manager.Kind{kind}, Bind: r.bind, Reconciler: r}
+	if r.ConfigChanged != nil {
+		validation.Channels = []manager.Channel{{Events: r.ConfigChanged, Requests: r.all}}
+	}
+	upgrades := facts.UpgradeJobs(r.WatchNamespaces)
+	upgrades.Requests = manager.Self
+	return []manager.Controller{validation, {
+		Name: "hookjob", Reads: []manager.Kind{facts.HookJobs(r.WatchNamespaces), upgrades},
+		Bind: r.bind, Reconciler: reconcile.Func(r.releaseJobs),
+	}}
+}
+
+func (r *Reconciler) bind(clients manager.Clients) error {
+	r.Client, r.Live = clients.Client, clients.Live
+	r.Runner.Client, r.Runner.Live = clients.Client, clients.Live
+	return nil
+}
+
+// all returns a request for each hook: each may be allowed another ServiceAccount.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list v1beta1.UpgradeJobHookList
+	if err := r.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the UpgradeJobHooks that a changed configuration may concern")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// forbiddenRetry is the time after which a hook whose Job must not be created is validated again.
+const forbiddenRetry = 10 * time.Minute
+
+// Reconcile reports whether a hook can run.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var hook v1beta1.UpgradeJobHook
+	err := r.Client.Get(ctx, request.NamespacedName, &hook)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("getting the UpgradeJobHook: %w", err)
+	}
+	r.Metrics.SetHook(hook.Namespace, hook.Name, hook.Spec.Events)
+	if hook.DeletionTimestamp != nil || r.isChecked(&hook) {
+		return reconcile.Result{}, nil
+	}
+	problem, err := r.validate(ctx, &hook)
+	switch {
+	case errors.Is(err, errStaleCache):
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	}
+	err = r.report(ctx, &hook, problem)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: time.Second}, nil // the cache will follow
+	case err != nil:
+		return reconcile.Result{}, err
+	case problem.Reason == hooks.ReasonForbidden:
+		return reconcile.Result{RequeueAfter: forbiddenRetry}, nil
+	}
+	r.markChecked(&hook)
+	return reconcile.Result{}, nil
+}
+
+// errStaleCache means that the cache does not hold the present state of a hook yet.
+var errStaleCache = errors.New("the cache is behind the API server")
+
+// validate returns why a hook cannot run. Without a change of the spec, the API server is not
+// requested to validate it again.
+func (r *Reconciler) validate(ctx context.Context, hook *v1beta1.UpgradeJobHook) (hooks.Problem, error) {
+	var live v1beta1.UpgradeJobHook // with its template
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(hook), &live); err != nil {
+		return hooks.Problem{}, fmt.Errorf("getting the template of UpgradeJobHook %s: %w", hook.Name, err)
+	}
+	if live.UID != hook.UID || live.Generation != hook.Generation {
+		return hooks.Problem{}, errStaleCache
+	}
+	accepted := apimeta.FindStatusCondition(live.Status.Conditions, v1beta1.ConditionAccepted)
+	if live.Status.ObservedGeneration != live.Generation || accepted == nil {
+		return r.Runner.DryRun(ctx, &live)
+	}
+	problem := r.Runner.Validate(&live)
+	switch {
+	case problem != (hooks.Problem{}) || accepted.Status == metav1.ConditionTrue:
+		return problem, nil
+	case accepted.Reason == hooks.ReasonInvalidTemplate:
+		return hooks.Problem{Reason: accepted.Reason, Message: accepted.Message}, nil
+	}
+	return r.Runner.DryRun(ctx, &live)
+}
+
+// report publishes a problem and shows the verdict in the status.
+func (r *Reconciler) report(ctx context.Context, hook *v1beta1.UpgradeJobHook, problem hooks.Problem) error {
+	accepted := metav1.Condition{
+		Type: v1beta1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: "Valid", Message: "the template is valid",
+		ObservedGeneration: hook.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now().Truncate(time.Second)),
+	}
+	if problem != (hooks.Problem{}) {
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, problem.Reason, problem.Message
+		if err := r.publish(ctx, hook, accepted); err != nil {
+			return err
+		}
+	}
+	before := hook.DeepCopy()
+	status := &hook.Status
+	status.ObservedGeneration = hook.Generation
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return c.Type != accepted.Type })
+	apimeta.SetStatusCondition(&status.Conditions, accepted)
+	if equality.Semantic.DeepEqual(before.Status, hook.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, hook, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching the status of UpgradeJobHook %s: %w", hook.Name, err)
+	}
+	return nil
+}
+
+// publish publishes that a hook cannot run, once for each generation and reason.
+func (r *Reconciler) publish(ctx context.Context, hook *v1beta1.UpgradeJobHook, accepted metav1.Condition) error {
+	if r.Publisher == nil {
+		return nil
+	}
+	ref := corev1.ObjectReference{
+		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeJobHook",
+		Namespace: hook.Namespace, Name: hook.Name, UID: hook.UID,
+	}
+	return r.Publisher.Publish(ctx, ref, engine.Notification{
+		ID:   engine.NotificationID(string(hook.UID), fmt.Sprint(hook.Generation), v1beta1.ConditionAccepted, accepted.Reason),
+		Type: corev1.EventTypeWarning, Reason: accepted.Reason, Message: accepted.Message,
+	})
+}
+
+// checkOf returns what a verdict on the hook is based on.
+func (r *Reconciler) checkOf(hook *v1beta1.UpgradeJobHook) check {
+	return check{string(hook.UID), hook.Generation, strings.Join(r.Runner.Config().ServiceAccounts, ",")}
+}
+
+// isChecked reports whether this process has validated the hook as it is, and its status shows it.
+func (r *Reconciler) isChecked(hook *v1beta1.UpgradeJobHook) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.checked[client.ObjectKeyFromObject(hook)] == r.checkOf(hook) && hook.Status.ObservedGeneration == hook.Generation &&
+		len(hook.Status.Conditions) == 1 && hook.Status.Conditions[0].Type == v1beta1.ConditionAccepted
+}
+
+func (r *Reconciler) markChecked(hook *v1beta1.UpgradeJobHook) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.checked == nil {
+		r.checked = map[client.ObjectKey]check{}
+	}
+	r.checked[client.ObjectKeyFromObject(hook)] = r.checkOf(hook)
+}
+
+// forget drops what is kept of a hook that does not exist.
+func (r *Reconciler) forget(key client.ObjectKey) {
+	r.Metrics.DeleteHook(key.Namespace, key.Name)
+	r.mu.Lock()
+	check := r.checked[key]
+	delete(r.checked, key)
+	r.mu.Unlock()
+	if r.Publisher != nil && check.uid != "" {
+		r.Publisher.Reset(check.uid)
+	}
+}

@@ -1,0 +1,397 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !e2e
+
+package upgradejobhook_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+)
+
+// waiting is a hook whose Job takes ten minutes, and runs on Start.
+func waiting(name string) *v1beta1.UpgradeJobHook { return newHook(name, takes10m, v1beta1.EventStart) }
+
+func TestEvent_keeps_the_hooks_with_which_it_began(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(*world){
+		"another hook is created": func(w *world) { w.create(newHook("b", exits0, v1beta1.EventStart)) },
+		"hook is deleted":         func(w *world) { w.must(w.api.Delete(w.t.Context(), w.hook("a"))) },
+		"hook is replaced": func(w *world) {
+			w.must(w.api.Delete(w.t.Context(), w.hook("a")))
+			w.create(newHook("a", exits1, v1beta1.EventStart))
+		},
+		"hook is edited": func(w *world) {
+			hook := w.hook("a")
+			hook.Spec.Events, hook.Spec.Template.Spec.Raw = []v1beta1.HookEvent{v1beta1.EventSkip}, []byte(exits1)
+			w.must(w.api.Update(w.t.Context(), hook))
+		},
+		"upgrade is labeled otherwise": func(w *world) {
+			var job v1beta1.UpgradeJob
+			w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "upgrade"}, &job))
+			job.Labels = map[string]string{"other": "label"}
+			w.must(w.api.Update(w.t.Context(), &job))
+		},
+	} {
+		for restarts, restart := range map[string]bool{"": false, " and the operator restarts": true} {
+			t.Run(name+restarts, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, selecting(waiting("a"), map[string]string{"x": "y"}), newUpgrade("upgrade", map[string]string{"x": "y"}))
+				w.start()
+				w.runFor(5 * time.Minute)
+				if restart {
+					w.process.Kill()
+				}
+				act(w)
+				if restart {
+					w.runFor(time.Minute)
+					w.start()
+				}
+				record := w.runUntil("upgrade", time.Hour)
+				if diff := cmp.Diff(map[string]int{"upgrade: Start/a": 1}, w.created); diff != "" {
+					t.Errorf("created Jobs (-want +got):\n%s", diff)
+				}
+				if got, want := step(record, "StartHooksDone"), "Done: 1 hook completed [Start/a Succeeded]"; got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				w.checkReleased()
+			})
+		}
+	}
+}
+
+func TestJob_of_a_hook(t *testing.T) {
+	t.Parallel()
+	withTTL := func(template, seconds string) string {
+		return strings.Replace(template, `"backoffLimit":0`, `"backoffLimit":0,"ttlSecondsAfterFinished":`+seconds, 1)
+	}
+	for name, tc := range map[string]struct {
+		hooks  []*v1beta1.UpgradeJobHook
+		act    func(*world) // after five minutes
+		before func(*world)
+		steps  map[string]string
+	}{
+		"deleted while it runs": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(waiting("a"))},
+			act:   func(w *world) { w.must(w.api.Delete(w.t.Context(), w.jobOf("Start/a"))) },
+			steps: map[string]string{"StartHooksDone": "HookFailed: hook Start/a failed: Job JOB was deleted before it had ended; it is not run again [Start/a Failed]"},
+		},
+		"deleted after its time to live": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", withTTL(exits0, "0"), v1beta1.EventStart), waiting("b")},
+			steps: map[string]string{"StartHooksDone": "Done: 2 hooks completed [Start/a Succeeded] [Start/b Succeeded]"},
+		},
+		"removed with its finalizer": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(waiting("a"))},
+			act: func(w *world) {
+				job := w.jobOf("Start/a")
+				job.Finalizers = nil
+				w.must(w.api.Update(w.t.Context(), job))
+				w.must(w.api.Delete(w.t.Context(), job))
+			},
+			steps: map[string]string{"StartHooksDone": "HookFailed: hook Start/a failed: its Job was removed with its finalizer before its result was recorded; it is not run again [Start/a Failed]"},
+		},
+		"removed with its finalizer, failure ignored": {
+			hooks: []*v1beta1.UpgradeJobHook{waiting("a")},
+			act: func(w *world) {
+				job := w.jobOf("Start/a")
+				job.Finalizers = nil
+				w.must(w.api.Update(w.t.Context(), job))
+				w.must(w.api.Delete(w.t.Context(), job))
+			},
+			steps: map[string]string{"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (its Job was removed with its finalizer before its result was recorded; it is not run again) [Start/a Failed]"},
+		},
+		"never ends, before the commit": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", neverEnds, v1beta1.EventStart)},
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB)"},
+		},
+		"never ends, after the commit": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", neverEnds, v1beta1.EventUpgradeComplete)},
+			steps: map[string]string{
+				"UpgradeCompleteHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template) [UpgradeComplete/a Failed]",
+			},
+		},
+		"never ends, after the commit, with Abort": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, v1beta1.EventUpgradeComplete))},
+			steps: map[string]string{
+				"UpgradeCompleteHooksDone": "HookFailed: hook UpgradeComplete/a failed: Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template [UpgradeComplete/a Failed]",
+			},
+		},
+		"never ends, after the end": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", neverEnds, v1beta1.EventFinish))},
+			steps: map[string]string{
+				"FinishHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: TimedOut: it has not ended within hooks.timeout (1h), and runs on; set activeDeadlineSeconds in the template) [Finish/a Failed]",
+			},
+		},
+		"image that cannot be pulled": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", imageFails, v1beta1.EventStart)},
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB: " +
+				"ImagePullBackOff: image example.com/notify:1 cannot be pulled; correct the image or its pull secret in the template)"},
+		},
+		"suspended": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", strings.Replace(exits0, `"backoffLimit":0`, `"suspend":true`, 1), v1beta1.EventStart)},
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB: suspended: remove suspend from the template)"},
+		},
+		"exceeds the quota of Jobs": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits0, v1beta1.EventStart))},
+			before: func(w *world) {
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Verb == "create" && r.Kind == "Job" {
+						return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", fmt.Errorf("exceeded quota: small"))}
+					}
+					return simulation.Fault{}
+				}
+			},
+			steps: map[string]string{"StartHooksDone": `HookFailed: hook Start/a failed: Forbidden: the Job must not be created; change the quota, policy, or role that the API server names: jobs.batch "x" is forbidden: exceeded quota: small [Start/a Failed]`},
+		},
+		"exceeds the quota of pods": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, v1beta1.EventStart)},
+			before: func(w *world) {
+				w.jobPlan = func(r simulation.Request) simulation.Fault {
+					if r.Verb == "create" && r.Kind == "Pod" {
+						return simulation.Fault{Outcome: simulation.Refuse, Err: apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", fmt.Errorf("exceeded quota: small"))}
+					}
+					return simulation.Fault{}
+				}
+			},
+			steps: map[string]string{"StartHooksDone": "WindowMissed: not commenced by 2026-03-02T12:00:00Z, when the window closed; last seen: waiting for 1 of 1 hook: a (Job JOB: it has no pod; a quota or an admission policy may reject it, see oc describe job JOB -n upgrades)"},
+		},
+		"name is taken": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits0, v1beta1.EventStart))},
+			before: func(w *world) {
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Verb == "create" && r.Kind == "Job" {
+						foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: r.Key.Namespace, Name: r.Key.Name}}
+						foreign.Spec.Suspend = new(true)
+						foreign.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}
+						_ = w.api.Create(w.t.Context(), foreign)
+					}
+					return simulation.Fault{}
+				}
+			},
+			steps: map[string]string{"StartHooksDone": "HookFailed: hook Start/a failed: JobExists: Job JOB exists and was not created by the operator; delete it before the next upgrade [Start/a Failed]"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, newUpgrade("upgrade", nil))
+			names := map[string]bool{}
+			w.Observe(func(change simulation.Change) {
+				if job, ok := change.New.(*batchv1.Job); ok {
+					names[job.Name] = true
+				}
+			})
+			for _, hook := range tc.hooks {
+				w.create(hook)
+			}
+			if tc.before != nil {
+				tc.before(w)
+			}
+			w.start()
+			w.runFor(5 * time.Minute)
+			if tc.act != nil {
+				tc.act(w)
+			}
+			record := w.runUntil("upgrade", 30*time.Hour)
+			for name, want := range tc.steps {
+				got := step(record, name)
+				for job := range names {
+					got = strings.ReplaceAll(got, job, "JOB")
+				}
+				if got != want {
+					t.Errorf("step %s:\ngot  %s\nwant %s", name, got, want)
+				}
+			}
+			for item, n := range w.created {
+				if n != 1 {
+					t.Errorf("%s was created %d times", item, n)
+				}
+			}
+			w.checkReleased()
+		})
+	}
+}
+
+// The outcome stays although the Jobs are deleted as soon as they have ended, and the operator is
+// killed at each of its writes in turn, before it or after it, or it gets no answer.
+func TestHooks_run_once_whatever_write_fails(t *testing.T) {
+	t.Parallel()
+	template := strings.Replace(exits0, `"backoffLimit":0`, `"backoffLimit":0,"ttlSecondsAfterFinished":0`, 1)
+	want := map[string]int{
+		"upgrade: Start/a": 1, "upgrade: Start/b": 1, "upgrade: Finish/b": 1, "upgrade: MachineConfigPoolUnpause/day/a": 1,
+	}
+	outcomes := map[string]simulation.Outcome{
+		"crash before": simulation.CrashBefore, "crash after": simulation.CrashAfter, "lost answer": simulation.LoseAnswer,
+		"conflict": simulation.Conflict, "refused": simulation.Refuse,
+	}
+	run := func(t *testing.T, outcome simulation.Outcome, write int) int {
+		t.Helper()
+		w := newWorld(t, newHook("a", template, v1beta1.EventStart, v1beta1.EventMachineConfigPoolUnpause), newUpgrade("upgrade", nil))
+		w.create(next(newHook("b", template, v1beta1.EventStart, v1beta1.EventFinish)))
+		w.pools = []string{"day"}
+		writes := 0
+		w.plan = func(r simulation.Request) simulation.Fault {
+			if r.IsWrite() {
+				writes++
+			}
+			if r.Write != write || write == 0 {
+				return simulation.Fault{}
+			}
+			return simulation.Fault{Outcome: outcome, Lag: []string{"Job", "UpgradeJobHook"}, LagFor: 20 * time.Second}
+		}
+		w.program.OnCrash = func() { w.After(time.Minute, w.start) }
+		w.start()
+		record := w.runUntil("upgrade", 20*time.Hour)
+		if diff := cmp.Diff(want, w.created); diff != "" {
+			t.Errorf("created Jobs (-want +got):\n%s", diff)
+		}
+		for _, c := range record.Conditions {
+			if c.Reason != "Done" && c.Reason != "NoHooks" || strings.Contains(c.Message, "failed") {
+				t.Errorf("step %s: %s: %s", c.Type, c.Reason, c.Message)
+			}
+		}
+		w.runFor(10 * time.Minute)
+		if jobs := w.jobs(); len(jobs) > 0 {
+			t.Errorf("%d Jobs are left although their time to live has passed: %s", len(jobs), jobs[0].Annotations)
+		}
+		return writes
+	}
+	writes := run(t, simulation.Serve, 0)
+	t.Logf("%d writes", writes)
+	for name, outcome := range outcomes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for write := 1; write <= writes; write++ {
+				if run(t, outcome, write); t.Failed() {
+					t.Fatalf("at write %d", write)
+				}
+			}
+		})
+	}
+}
+
+func TestClaim_of_two_upgrades_at_once(t *testing.T) {
+	t.Parallel()
+	for name, crash := range map[string]bool{"": false, "with a crash at the claim": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, next(newHook("once", exits0, v1beta1.EventStart, v1beta1.EventFinish)))
+			crashed := !crash
+			w.program.OnCrash = func() { w.After(time.Minute, w.start) }
+			// Another process that still runs claims at the same time.
+			other := w.program
+			other.Name, other.Plan = "other operator", nil
+			_, err := w.World.Start(&other)
+			w.must(err)
+			w.start()
+			w.runFor(time.Minute) // the hook is accepted: the next patch of it claims it
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Kind != "UpgradeJobHook" || r.Verb != "patch" || crashed {
+					return simulation.Fault{}
+				}
+				crashed = true
+				return simulation.Fault{Outcome: simulation.CrashAfter}
+			}
+			w.create(newUpgrade("first", nil), newUpgrade("second", nil))
+			w.runUntil("first", time.Hour)
+			w.runUntil("second", time.Hour)
+			by := w.hook("once").Status.ClaimedBy.Name
+			items := 0
+			for _, upgrade := range []string{"first", "second"} {
+				for _, event := range []string{"Start", "Finish"} {
+					ran := item(w.record(upgrade), event+"/once") != ""
+					if ran != (upgrade == by) {
+						t.Errorf("the hook, claimed by %s, ran on %s of %s: %t", by, event, upgrade, ran)
+					}
+					if ran {
+						items++
+					}
+				}
+			}
+			if !crashed {
+				t.Error("no crash")
+			}
+			if items != 2 {
+				t.Errorf("%d runs, want 2", items)
+			}
+			w.checkReleased()
+		})
+	}
+}
+
+func TestClaim_of_another_client_between_read_and_write_counts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, next(newHook("once", exits0, v1beta1.EventStart)))
+	w.start()
+	w.runFor(time.Minute) // the hook is accepted: the next patch of it claims it
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Kind == "UpgradeJobHook" && r.Verb == "patch" && w.hook("once").Status.ClaimedBy == nil {
+			hook := w.hook("once")
+			hook.Status.ClaimedBy = &v1beta1.UpgradeJobReference{Name: "other", UID: "other"}
+			w.must(w.api.Status().Update(t.Context(), hook))
+		}
+		return simulation.Fault{}
+	}
+	w.create(newUpgrade("upgrade", nil))
+	record := w.runUntil("upgrade", time.Hour)
+	if got := w.hook("once").Status.ClaimedBy.Name; got != "other" || len(w.created) != 0 {
+		t.Errorf("claimed by %s, created %v", got, w.created)
+	}
+	if got, want := step(record, "StartHooksDone"), "NoHooks: no hook selects event Start"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestUpgradeJob_that_is_deleted_releases_its_Jobs(t *testing.T) {
+	t.Parallel()
+	for name, running := range map[string]bool{"with the operator": true, "while the operator is down": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, newHook("a", neverEnds, v1beta1.EventStart), newUpgrade("upgrade", nil))
+			w.start()
+			w.runFor(5 * time.Minute)
+			if jobs := w.jobs(); len(jobs) != 1 || !slices.Contains(jobs[0].Finalizers, hooks.Finalizer) {
+				t.Fatalf("no Job with the finalizer: %v", jobs)
+			}
+			if !running {
+				w.process.Kill()
+			}
+			w.must(w.api.Delete(t.Context(), newUpgrade("upgrade", nil)))
+			w.runFor(5 * time.Minute)
+			if !running {
+				w.start()
+				w.runFor(5 * time.Minute)
+			}
+			if jobs := w.jobs(); len(jobs) != 0 {
+				t.Errorf("%d Jobs are left, with finalizers %s", len(jobs), jobs[0].Finalizers)
+			}
+		})
+	}
+}
+
+func TestWaitingHook_makes_no_request(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newHook("a", strings.Replace(neverEnds, `"backoffLimit":0`, `"backoffLimit":0`, 1), v1beta1.EventStart), newHook("idle", exits0, v1beta1.EventSkip), newUpgrade("upgrade", nil))
+	w.start()
+	w.runFor(10 * time.Minute)
+	before := w.requests
+	w.runFor(4 * time.Minute)
+	if n := w.requests - before; n > 1 { // the heartbeat of the record
+		t.Errorf("%d requests in four minutes", n)
+	}
+}

@@ -1,0 +1,184 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !e2e
+
+package upgradejobhook_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+)
+
+var allEvents = []v1beta1.HookEvent{
+	v1beta1.EventCreate, v1beta1.EventStart, v1beta1.EventUpgradeStart, v1beta1.EventUpgradeComplete,
+	v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventMachineConfigPoolUpdated,
+	v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventSkip, v1beta1.EventFinish,
+}
+
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		hooks   []*v1beta1.UpgradeJobHook
+		upgrade string            // its name
+		labels  map[string]string // of the UpgradeJob
+		pools   []string
+		created map[string]int
+		steps   map[string]string
+	}{
+		"no hooks": {
+			steps: map[string]string{"StartHooksDone": "NoHooks: no hook selects event Start", "FinishHooksDone": "NoHooks: no hook selects event Finish"},
+		},
+		"every event of a success": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, allEvents...)}, pools: []string{"day", "night"},
+			created: map[string]int{
+				"upgrade: Create/a": 1, "upgrade: Start/a": 1, "upgrade: UpgradeStart/a": 1, "upgrade: UpgradeComplete/a": 1,
+				"upgrade: MachineConfigPoolUnpause/day/a": 1, "upgrade: MachineConfigPoolUpdated/day/a": 1,
+				"upgrade: MachineConfigPoolUnpause/night/a": 1, "upgrade: MachineConfigPoolUpdated/night/a": 1,
+				"upgrade: Success/a": 1, "upgrade: Finish/a": 1,
+			},
+			steps: map[string]string{
+				"CreateHooksDone": "Done: 1 hook completed [Create/a Succeeded]",
+				"DelayedPoolsUpdated": "Done: updated [MachineConfigPoolUnpause/day Completed] [MachineConfigPoolUpdated/day Completed]" +
+					" [MachineConfigPoolUnpause/night Completed] [MachineConfigPoolUpdated/night Completed]",
+			},
+		},
+		"every event of a failure": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, allEvents...)}, upgrade: "broken",
+			created: map[string]int{
+				"broken: Create/a": 1, "broken: Start/a": 1, "broken: UpgradeStart/a": 1, "broken: UpgradeComplete/a": 1,
+				"broken: Failure/a": 1, "broken: Finish/a": 1,
+			},
+		},
+		"several hooks run at a time": {
+			hooks:   []*v1beta1.UpgradeJobHook{newHook("b", takes10m, v1beta1.EventStart), newHook("a", exits0, v1beta1.EventStart)},
+			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
+			steps:   map[string]string{"StartHooksDone": "Done: 2 hooks completed [Start/a Succeeded] [Start/b Succeeded]"},
+		},
+		"a failure is ignored": {
+			hooks:   []*v1beta1.UpgradeJobHook{newHook("a", exits1, v1beta1.EventStart), newHook("b", exits0, v1beta1.EventStart)},
+			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
+			steps: map[string]string{
+				"StartHooksDone": "Done: 1 hook completed, 1 failed and ignored: a (Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit)" +
+					" [Start/a Failed] [Start/b Succeeded]",
+				"PostHealthCheck": "Done: healthy",
+			},
+		},
+		"a failure aborts": {
+			hooks:   []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventStart))},
+			created: map[string]int{"upgrade: Start/a": 1},
+			steps: map[string]string{
+				"StartHooksDone":   "HookFailed: hook Start/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [Start/a Failed]",
+				"UpgradeCommenced": "", "FailureHooksDone": "NoHooks: no hook selects event Failure",
+			},
+		},
+		"a failure aborts although another hook runs": {
+			hooks:   []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventStart)), newHook("b", neverEnds, v1beta1.EventStart)},
+			created: map[string]int{"upgrade: Start/a": 1, "upgrade: Start/b": 1},
+			steps: map[string]string{
+				"StartHooksDone": "HookFailed: hook Start/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [Start/a Failed] [Start/b Running]",
+			},
+		},
+		"a failure for a pool aborts": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventMachineConfigPoolUpdated))}, pools: []string{"night"},
+			created: map[string]int{"upgrade: MachineConfigPoolUpdated/night/a": 1},
+			steps: map[string]string{
+				"DelayedPoolsUpdated": "HookFailed: hook MachineConfigPoolUpdated/night/a failed: Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit [MachineConfigPoolUpdated/night/a Failed]",
+				"PostHealthCheck":     "",
+			},
+		},
+		"a failure after the outcome aborts nothing": {
+			hooks:   []*v1beta1.UpgradeJobHook{aborting(newHook("a", exits1, v1beta1.EventSuccess))},
+			created: map[string]int{"upgrade: Success/a": 1},
+			steps: map[string]string{
+				"SuccessHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (Job JOB: BackoffLimitExceeded: Job has reached the specified backoff limit) [Success/a Failed]",
+			},
+		},
+		"selector that matches": {
+			hooks: []*v1beta1.UpgradeJobHook{selecting(newHook("a", exits0, v1beta1.EventStart), map[string]string{"upgrade-config": "x"})}, labels: map[string]string{"upgrade-config": "x"},
+			created: map[string]int{"upgrade: Start/a": 1},
+		},
+		"selector that does not match": {
+			hooks: []*v1beta1.UpgradeJobHook{selecting(newHook("a", exits0, v1beta1.EventStart), map[string]string{"upgrade-config": "y"})}, labels: map[string]string{"upgrade-config": "x"},
+			steps: map[string]string{"StartHooksDone": "NoHooks: no hook selects event Start"},
+		},
+		"ServiceAccount that is not allowed": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":{"serviceAccountName":"admin","containers":[{"name":"a","image":"a"}]}}}`, v1beta1.EventStart)},
+			steps: map[string]string{
+				"StartHooksDone": `Done: 0 hooks completed, 1 failed and ignored: a (ServiceAccountNotAllowed: ServiceAccount "admin" is not allowed; add it to hooks.serviceAccounts of the operator's configuration, or remove it from the template) [Start/a Failed]`,
+			},
+		},
+		"template that the API server rejects": {
+			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", `{"template":{"spec":{"containers":[{"name":"a"}]}}}`, v1beta1.EventStart))},
+			steps: map[string]string{"UpgradeCommenced": ""},
+		},
+		"template that is no object": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":[]}}`, v1beta1.EventStart)},
+			steps: map[string]string{
+				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (InvalidTemplate: spec.template.spec.template.spec is not an object) [Start/a Failed]",
+			},
+		},
+		"UpgradeJob that is too large": {
+			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, v1beta1.EventStart)}, labels: map[string]string{"large": strings.Repeat("a", 100<<10)},
+			steps: map[string]string{
+				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (EnvironmentTooLarge: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from it) [Start/a Failed]",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.pools = tc.pools
+			for _, hook := range tc.hooks {
+				w.create(hook)
+			}
+			if tc.upgrade == "" {
+				tc.upgrade = "upgrade"
+			}
+			w.create(newUpgrade(tc.upgrade, tc.labels))
+			w.start()
+			record := w.runUntil(tc.upgrade, 20*time.Hour)
+			if tc.created == nil {
+				tc.created = map[string]int{}
+			}
+			if diff := cmp.Diff(tc.created, w.created); diff != "" {
+				t.Errorf("created Jobs (-want +got):\n%s", diff)
+			}
+			for name, want := range tc.steps {
+				got := step(record, name)
+				for _, job := range w.jobs() {
+					got = strings.ReplaceAll(got, job.Name, "JOB")
+				}
+				if got != want {
+					t.Errorf("step %s:\ngot  %s\nwant %s", name, got, want)
+				}
+			}
+			w.checkReleased()
+		})
+	}
+}
+
+func TestNext_hook_runs_for_one_upgrade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, next(newHook("once", exits0, v1beta1.EventStart, v1beta1.EventFinish)), newHook("always", exits0, v1beta1.EventFinish))
+	w.create(newUpgrade("first", nil))
+	w.start()
+	w.runUntil("first", time.Hour)
+	w.create(newUpgrade("second", nil))
+	w.runUntil("second", time.Hour)
+	want := map[string]int{"first: Start/once": 1, "first: Finish/once": 1, "first: Finish/always": 1, "second: Finish/always": 1}
+	if diff := cmp.Diff(want, w.created); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var job v1beta1.UpgradeJob
+	w.must(w.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "first"}, &job))
+	if diff := cmp.Diff(&v1beta1.UpgradeJobReference{Name: "first", UID: string(job.UID)}, w.hook("once").Status.ClaimedBy); diff != "" {
+		t.Errorf("claimed by (-want +got):\n%s", diff)
+	}
+}

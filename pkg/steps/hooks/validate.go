@@ -1,0 +1,68 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// ReasonForbidden is the reason of a hook whose Job must not be created at present.
+const ReasonForbidden = "Forbidden"
+
+// Problem is why a hook cannot run. The zero Problem means that it can.
+type Problem struct{ Reason, Message string }
+
+// Validate returns why a hook cannot run, as far as that does not depend on the API server. The hook
+// must have its template.
+func (r *Runner) Validate(hook *v1beta1.UpgradeJobHook) Problem {
+	_, problem := r.validate(hook)
+	return problem
+}
+
+func (r *Runner) validate(hook *v1beta1.UpgradeJobHook) (*unstructured.Unstructured, Problem) {
+	if _, err := selectorOf(hook); err != nil {
+		return nil, Problem{ReasonInvalidSelector, text.Reason("spec.selector: " + err.Error())}
+	}
+	job, err := template(hook, r.Config().ServiceAccounts)
+	invalid := (*invalidError)(nil)
+	switch {
+	case errors.As(err, &invalid):
+		return nil, Problem{invalid.reason, invalid.message}
+	case err != nil:
+		return nil, Problem{ReasonInvalidTemplate, text.Reason(err.Error())}
+	}
+	return job, Problem{}
+}
+
+// DryRun is Validate with a strict dry run: the API server validates the Job and does not create it.
+// An error means that it has not decided.
+func (r *Runner) DryRun(ctx context.Context, hook *v1beta1.UpgradeJobHook) (Problem, error) {
+	job, problem := r.validate(hook)
+	if problem != (Problem{}) {
+		return problem, nil
+	}
+	addEnvironment(job, []variable{{"EVENT", `{}`}})
+	job.SetNamespace(hook.Namespace)
+	job.SetGenerateName("hook-")
+	err := r.Client.Create(ctx, job, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+	switch {
+	case err == nil:
+		return Problem{}, nil
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		return Problem{ReasonInvalidTemplate, text.Reason("the API server rejects spec.template: " + err.Error())}, nil
+	case apierrors.IsForbidden(err):
+		return Problem{ReasonForbidden, text.Reason("the Job must not be created; change the quota, policy, or role that the API server names: " + err.Error())}, nil
+	}
+	return Problem{}, fmt.Errorf("validating the template of UpgradeJobHook %s: %w", hook.Name, err)
+}
