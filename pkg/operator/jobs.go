@@ -11,7 +11,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -29,10 +31,13 @@ func (p *operator) newJobs(o *manager.Options, watches []manager.Kind) error {
 		Config:    func() config.Hooks { return p.snapshot().Config.Hooks },
 		Publisher: p.notifier(), Metrics: hookMetrics,
 	}
+	p.hookKinds = &upgradejobhook.Reconciler{
+		Clock: p.clock, WatchNamespaces: o.Watched(), Runner: p.hooks, ConfigChanged: p.changed(), Publisher: p.events, Metrics: hookMetrics,
+	}
 	p.jobs = &upgradejob.Reconciler{
 		Clock: p.clock, Namespace: o.Namespace, WatchNamespaces: o.Watched(),
 		Config: p.jobSnapshot, ConfigChanged: p.changed(), Holders: p.holders, Notifier: p.notifier(), Metrics: p.metrics,
-		Watches: append(slices.Clone(watches), hooks.Jobs(o.Watched()), hooks.UpgradeJobHooks(o.Watched())),
+		Watches: append(slices.Clone(watches), facts.HookJobs(o.Watched()), facts.UpgradeJobHooks(o.Watched())),
 	}
 	return nil
 }

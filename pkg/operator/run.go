@@ -28,6 +28,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
@@ -105,6 +106,7 @@ type operator struct {
 	versions  *clusterversion.Reconciler
 	pools     *poolrelease.Reconciler
 	jobs      *upgradejob.Reconciler
+	hookKinds *upgradejobhook.Reconciler
 	reloader  *manager.Reloader[config.Config]
 	changes   []chan event.GenericEvent // one per kind of upgrades; each holds an event while a change was not observed yet
 	first     config.Config
@@ -167,14 +169,15 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 func (p *operator) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: leaderLease,
-		Controllers: []manager.Controller{
+		Controllers: append([]manager.Controller{
 			p.upgrades.Controller(),
 			p.jobs.Controller(),
 			p.drains.Controller(),
 			p.schedules.Controller(),
 			p.windows.Controller(),
 			p.versions.Controller(),
-		},
+			p.pools.Controller(),
+		}, p.hookKinds.Controllers()...),
 		AddToScheme: []func(*runtime.Scheme) error{machinev1beta1.Install}, // read and written live by steps
 		Bind:        p.bind,
 		Metrics:     p.registry,

@@ -22,6 +22,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -130,7 +131,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Config: func() upgradejob.Snapshot {
 			return upgradejob.Snapshot{Upgrader: runbooks.Job{Deps: deps}, Config: w.config}
 		},
-		Watches:  []manager.Kind{hooks.Jobs(namespaces), hooks.UpgradeJobHooks(namespaces)},
+		Watches:  []manager.Kind{facts.HookJobs(namespaces), facts.UpgradeJobHooks(namespaces)},
 		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgradeMetrics,
 	}
 	controllers := []manager.Controller{r.Controller()}

@@ -42,7 +42,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// WatchNamespaces lists the namespaces whose UpgradeJobHooks are reconciled; empty means all.
 	WatchNamespaces []string
-	// Runner validates hooks. It is the one that runs them.
+	// Runner validates hooks. It is the one that runs them, and has clients of its own.
 	Runner *hooks.Runner
 	// ConfigChanged receives an event whenever the configuration changes; nil means never.
 	ConfigChanged <-chan event.GenericEvent
@@ -86,7 +86,6 @@ func (r *Reconciler) Controllers() []manager.Controller {
 
 func (r *Reconciler) bind(clients manager.Clients) error {
 	r.Client, r.Live = clients.Client, clients.Live
-	r.Runner.Client, r.Runner.Live = clients.Client, clients.Live
 	return nil
 }
 
