@@ -331,8 +331,13 @@ func TestRejectedParameters(t *testing.T) {
 		},
 		"fields that the API server rejects": {
 			template: map[string]any{"chanel": "stable-4.11"},
-			refuse:   apierrors.NewBadRequest(".spec.chanel: field not declared in schema"),
-			want:     "InvalidTemplate: applying the parameters to the ClusterVersion of OpenShift: .spec.chanel: field not declared in schema",
+			refuse:   errors.New("failed to create typed patch object (/version): .spec.chanel: field not declared in schema"),
+			want:     "InvalidTemplate: applying the parameters to the ClusterVersion of OpenShift: failed to create typed patch object (/version): .spec.chanel: field not declared in schema",
+		},
+		"values that the API server rejects": {
+			template: map[string]any{"upstream": "no URL"},
+			refuse:   apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil),
+			want:     `InvalidTemplate: applying the parameters to the ClusterVersion of OpenShift: ClusterVersion "version" is invalid`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

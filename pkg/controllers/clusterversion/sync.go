@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -223,6 +224,10 @@ func (s *scope) apply(ctx context.Context, live *unstructured.Unstructured, want
 	return config, nil
 }
 
+// unknownField is how the API server rejects fields that OpenShift's object does not have, or that have
+// another type. Such an error has no reason of its own: its code is 500.
+const unknownField = "failed to create typed patch object"
+
 // applyFailed returns the outcome of parameters that were not applied. They are applied again later,
 // in case that what rejects them has changed.
 func (s *scope) applyFailed(ctx context.Context, seen verified, err error) (outcome, error) {
@@ -232,7 +237,7 @@ func (s *scope) applyFailed(ctx context.Context, seen verified, err error) (outc
 	ctrl.LoggerFrom(ctx).Error(err, "syncing the ClusterVersion of OpenShift")
 	f := &s.state.failures
 	f.count, f.message = min(f.count+1, maxCorrections), text.Reason(err.Error())
-	f.rejected = apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	f.rejected = apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || strings.Contains(err.Error(), unknownField)
 	f.retryAt = s.now.Add(backoffAfter(f.count))
 	s.state.verified = seen
 	return s.verifiedOutcome(), nil
