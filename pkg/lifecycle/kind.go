@@ -106,6 +106,9 @@ type Plan struct {
 	ConfigError string
 	// Retry explains what starts another attempt after a failure.
 	Retry string
+	// InvalidReason and InvalidMessage explain why an attempt that waits for the lock could not succeed
+	// now; empty if it could.
+	InvalidReason, InvalidMessage string
 }
 
 // Observation is what decides whether an attempt can start.

@@ -124,6 +124,9 @@ func (s *scope[T]) summarizeOpen(result *summary, record history.Record, e engin
 	switch {
 	case s.plan.waitsForLock(record):
 		result.phase, result.accepted, result.precheck = history.PhasePending, valid, s.prechecked
+		if s.plan.InvalidReason != "" {
+			result.accepted = condition{metav1.ConditionFalse, sanitizeReason(s.plan.InvalidReason), s.plan.InvalidMessage}
+		}
 		if s.now.Before(s.upgradeAt) {
 			result.nextTransition = engine.Earliest(s.upgradeAt, result.nextTransition)
 		}

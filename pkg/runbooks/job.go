@@ -8,6 +8,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
 // lockStep is the step of a Job that acquires the lock of the cluster.
@@ -20,7 +21,7 @@ const (
 	reasonAlreadyAtVersion      = "AlreadyAtVersion"
 	reasonUpgradeWithdrawn      = "UpgradeWithdrawn"
 	reasonClusterUnhealthy      = "ClusterUnhealthy"
-	reasonInvalidPools          = "InvalidPools"
+	reasonInvalidPools          = pools.ReasonInvalidPools
 	reasonUnhealthyAfterUpgrade = "UnhealthyAfterUpgrade"
 )
 
@@ -41,17 +42,21 @@ func (j Job) Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire eng
 			s.VersionStillAvailable(),
 			s.ClusterUpgradeable(),
 			s.PreHealthCheck(),
+			s.PoolsPaused(),
 			s.UpgradeStartHooksDone(),
 			s.UpgradeCommenced(),
 			s.UpgradeCompleted(),
 			s.UpgradeCompleteHooksDone(),
+			s.DelayedPoolsUpdated(),
 			s.PostHealthCheck(),
 		}),
 		Cleanup: []engine.Step{
 			s.TargetWithdrawn(),
+			s.PoolsPausedOnFailure(),
 			s.FailureNotificationSent(),
 			s.FailureHooksDone(),
 			s.ClusterSettled(),
+			s.PoolsReleased(),
 		},
 		Finally: []engine.Step{
 			s.SuccessHooksDone(),
@@ -60,7 +65,7 @@ func (j Job) Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire eng
 		},
 		MissedAs:     reasonExpired,
 		SkipReasons:  skipReasons(),
-		PauseReasons: []string{"DelaySet", "PausedByUser"},
+		PauseReasons: []string{pools.ReasonDelaySet, pools.ReasonPausedByUser},
 	}
 }
 

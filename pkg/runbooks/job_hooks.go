@@ -60,10 +60,14 @@ func (s jobSteps) UpgradeStartHooksDone() engine.Step {
 
 // UpgradeCompleteHooksDone runs the hooks of a control plane that is upgraded.
 func (s jobSteps) UpgradeCompleteHooksDone() engine.Step {
+	do := s.runHooks(v1beta1.EventUpgradeComplete)
+	if !s.hooksOnly() {
+		do = s.delayed(stepCompleteHooksDone).KeepReleasing(do)
+	}
 	return engine.Step{
-		Name: "UpgradeCompleteHooksDone",
-		Doc:  "Runs the hooks of event UpgradeComplete.",
-		Do:   s.runHooks(v1beta1.EventUpgradeComplete),
+		Name: stepCompleteHooksDone,
+		Doc:  "Runs the hooks of event UpgradeComplete. Meanwhile, delayed machine config pools are unpaused in their time.",
+		Do:   do,
 	}
 }
 

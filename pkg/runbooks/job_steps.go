@@ -38,6 +38,9 @@ type jobSteps struct {
 	failBy time.Time // when the upgrade times out
 	// requested reports whether this attempt has requested the version.
 	requested bool
+	// delays are the entries of spec.config.machineConfigPools; delayErr is why they are invalid.
+	delays   []pools.Delay
+	delayErr error
 
 	notSuspended, available, upgradeable, healthy, notSuperseded engine.UpgradeStep
 }
@@ -46,6 +49,7 @@ func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobStep
 	s := jobSteps{Deps: t, job: job, record: record, requested: record.RequestTime != nil}
 	s.target = clusterstate.Target{Version: job.Spec.DesiredVersion.Version, Image: job.Spec.DesiredVersion.Image}
 	s.start, s.failBy = jobTimes(job, record)
+	s.delays, s.delayErr = poolDelays(job)
 	s.announcer = announcer{notifier: t.Notifier, attemptKey: engine.AttemptKey(record)}
 	s.common.Subject = notify.ObjectReference(v1beta1.GroupVersion.String(), "UpgradeJob", job)
 	s.common.Version, s.common.Attempt = s.target.Version, record.Attempt
@@ -220,18 +224,33 @@ func (s jobSteps) isCommenced(ctx context.Context) (bool, error) {
 
 // UpgradeCompleted is the longest wait.
 func (s jobSteps) UpgradeCompleted() engine.Step {
+	d := s.delayed(stepUpgradeCompleted)
 	return engine.Step{
-		Name: "UpgradeCompleted",
-		Doc:  "Waits until the cluster is available at the version, and until all machine config pools that are not delayed are updated.",
-		Gates: []engine.Gate{
-			{Name: "ControlPlaneUpgraded", Check: controlplane.WaitUntilUpgraded(s.Client, s.Live, s.target)},
-			{Name: "ClusterAvailable", Check: controlplane.WaitUntilAvailable(s.Client)},
-		},
-		Do:        pools.WaitUntilUpdated(s.Client, s.jobDrains()),
-		Reached:   all(controlplane.IsUpgradedAndAvailable(s.Client, s.Live, s.target), pools.AllUpdated(s.Client, s.Live)),
+		Name: stepUpgradeCompleted,
+		Doc:  "Waits until the cluster is available at the version, and until all machine config pools that are not delayed are updated. Meanwhile, delayed pools are unpaused in their time.",
+		Do: d.KeepReleasing(inOrder(
+			controlplane.WaitUntilUpgraded(s.Client, s.Live, s.target),
+			controlplane.WaitUntilAvailable(s.Client),
+			d.Undelayed(),
+		)),
+		Reached:   all(controlplane.IsUpgradedAndAvailable(s.Client, s.Live, s.target), d.AreUndelayedUpdated),
 		Milestone: engine.MilestoneControlPlaneUpgraded,
 		SlowAfter: s.Config.ControlPlane.SlowAfter.Duration,
 		FailBy:    s.failBy,
+	}
+}
+
+// inOrder returns a step that is done once all of the steps are. The first that is not answers.
+func inOrder(steps ...engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		var result engine.Result
+		for _, step := range steps {
+			var err error
+			if result, err = step(ctx, run); err != nil || !result.Passed() {
+				return result, err
+			}
+		}
+		return result, nil
 	}
 }
 

@@ -5,7 +5,10 @@ package upgradejob
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -30,6 +33,11 @@ type Upgrader interface {
 	Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire engine.UpgradeStep) engine.Runbook
 	// LockStep returns the name of the step that acquires the lock.
 	LockStep() string
+	// PoolStatus returns the state of the machine config pools that the attempt delays or has paused.
+	PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error)
+	// PoolProblem returns why the UpgradeJob does not suit the machine config pools of the cluster;
+	// empty means that it does.
+	PoolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (string, error)
 }
 
 // Snapshot is what upgrades are carried out with. It is derived from the operator's configuration
@@ -69,6 +77,7 @@ type Reconciler struct {
 	Metrics  *metrics.Upgrades
 
 	lifecycle *lifecycle.Reconciler[*v1beta1.UpgradeJob]
+	facts     poolFacts
 }
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list;watch;patch
@@ -108,8 +117,17 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // Reconcile makes one pass over one UpgradeJob.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if answered, err := r.answerRetry(ctx, req.NamespacedName); err != nil || answered {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	var job v1beta1.UpgradeJob
+	switch err := r.Client.Get(ctx, req.NamespacedName, &job); {
+	case apierrors.IsNotFound(err):
+		r.facts.delete(req.NamespacedName)
+		return r.lifecycle.Reconcile(ctx, req)
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("getting UpgradeJob %s: %w", req.NamespacedName, err)
 	}
+	if answered, err := r.answerRetry(ctx, &job); err != nil || answered {
+		return reconcile.Result{}, err
+	}
+	r.observePools(ctx, &job)
 	return r.lifecycle.Reconcile(ctx, req)
 }

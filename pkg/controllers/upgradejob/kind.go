@@ -98,6 +98,9 @@ func (k kind) Plan(job *v1beta1.UpgradeJob, record history.Record, _ string, acq
 		ConfigError:   snapshot.ConfigError,
 		Retry:         "set the annotation " + v1beta1.RetryAnnotation + " to another value",
 	}
+	if observed, found := k.facts.get(job); found && observed.problem != "" {
+		plan.InvalidReason, plan.InvalidMessage = "InvalidPools", observed.problem
+	}
 	start, end, err := maintenance.Window(job)
 	if err != nil {
 		return plan

@@ -21,13 +21,9 @@ import (
 // answerRetry answers a request for another attempt at an UpgradeJob that has ended: it adds a record
 // whose window starts now, together with the token. It reports whether it has: the change of the
 // UpgradeJob requests the next pass.
-func (r *Reconciler) answerRetry(ctx context.Context, key client.ObjectKey) (bool, error) {
-	var job v1beta1.UpgradeJob
-	if err := r.Client.Get(ctx, key, &job); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	token := maintenance.RequestToken(&job, v1beta1.RetryAnnotation)
-	if token == "" || token == answeredToken(&job) || !isOver(&job) {
+func (r *Reconciler) answerRetry(ctx context.Context, job *v1beta1.UpgradeJob) (bool, error) {
+	token := maintenance.RequestToken(job, v1beta1.RetryAnnotation)
+	if token == "" || token == answeredToken(job) || !isOver(job) {
 		return false, nil
 	}
 	after := job.DeepCopy()
@@ -39,7 +35,7 @@ func (r *Reconciler) answerRetry(ctx context.Context, key client.ObjectKey) (boo
 	}
 	records := append([]history.Record{record}, after.Status.History...)
 	after.Status.History = records[:min(len(records), maxHistory)]
-	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&job, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(job, client.MergeFromWithOptimisticLock{}))
 	switch {
 	case apierrors.IsConflict(err): // the cache is behind; the change requests another pass
 		return true, nil

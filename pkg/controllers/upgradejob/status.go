@@ -22,13 +22,16 @@ const (
 
 // CompleteStatus answers the annotations of users. What was requested before the attempt had an
 // outcome is answered without an effect: the template of an UpgradeConfig may contain the annotations,
-// and they stay when another attempt begins.
+// and they stay when another attempt begins. It shows the state of the machine config pools, too.
 func (k kind) CompleteStatus(job *v1beta1.UpgradeJob) {
 	ended := meta.FindStatusCondition(job.Status.Conditions, v1beta1.ConditionSucceeded) != nil
 	if token := maintenance.RequestToken(job, v1beta1.RetryAnnotation); token != "" && !ended {
 		job.Status.Retry = &v1beta1.RetryStatus{Token: token}
 	}
 	k.acknowledge(job, ended)
+	if observed, found := k.facts.get(job); found {
+		job.Status.MachineConfigPools = observed.statuses
+	}
 }
 
 // acknowledge sets the condition Acknowledged: True if the end of the attempt was acknowledged by a

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -91,8 +92,11 @@ func newWorld(t testing.TB, options ...func(*world)) *world {
 		}
 	})
 	w.cluster.Offer(desired, "4.4.7")
-	if _, err := w.Start(simulation.KubeControllerManager()); err != nil {
-		t.Fatal(err)
+	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) { pool.Labels = map[string]string{"pool": pool.Name} })
+	for _, program := range []*simulation.Program{simulation.KubeControllerManager(), pods()} {
+		if _, err := w.Start(program); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.EnableGarbageCollection()
 	for _, option := range options {

@@ -1,0 +1,412 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+// outcome is how an UpgradeJob ended.
+type outcome struct {
+	phase   history.Phase
+	reason  string // of the condition Succeeded
+	step    string // that failed the attempt; empty means none
+	commits int    // how often a version was requested
+}
+
+// outcome returns how the UpgradeJob ended.
+func (w *world) outcome() outcome {
+	got := outcome{phase: w.record().Phase, commits: w.commits}
+	if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionSucceeded); c != nil {
+		got.reason = c.Reason
+	}
+	for _, c := range w.record().Conditions {
+		if engine.Classify(c) == engine.ClassFailed && got.step == "" {
+			got.step = c.Type
+		}
+	}
+	return got
+}
+
+// delayWorker delays the pool worker.
+func delayWorker(earliest, latest v1beta1.Duration) func(*v1beta1.UpgradeJob) {
+	return func(job *v1beta1.UpgradeJob) {
+		job.Spec.Config.MachineConfigPools = append(job.Spec.Config.MachineConfigPools, v1beta1.MachineConfigPoolConfig{
+			MachineConfigPoolSelector: selectPool("worker"), DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: earliest, DelayMax: latest},
+		})
+	}
+}
+
+func selectPool(name string) v1beta1.MachineConfigPoolSelector {
+	return v1beta1.MachineConfigPoolSelector{LabelSelector: v1beta1.LabelSelector{MatchLabels: map[string]string{"pool": name}}}
+}
+
+// hook returns a hook whose Job ends by itself, with the annotations of its pod.
+func hook(name string, policy v1beta1.HookFailurePolicy, pod map[string]string, events ...v1beta1.HookEvent) *v1beta1.UpgradeJobHook {
+	annotations := ""
+	for key, value := range pod {
+		annotations += fmt.Sprintf("%q: %q,", key, value)
+	}
+	template := fmt.Sprintf(`{"backoffLimit": 0, "template": {"metadata": {"annotations": {%s}},
+		"spec": {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "example.com/hook"}]}}}`, strings.TrimSuffix(annotations, ","))
+	return &v1beta1.UpgradeJobHook{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1beta1.UpgradeJobHookSpec{
+			Events: events, Run: v1beta1.HookRunAll, FailurePolicy: policy,
+			Template: v1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(template)}},
+		},
+	}
+}
+
+func window(edit func(*v1beta1.UpgradeSuspensionWindow)) *v1beta1.UpgradeSuspensionWindow {
+	w := &v1beta1.UpgradeSuspensionWindow{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "holidays"},
+		Spec: v1beta1.UpgradeSuspensionWindowSpec{
+			Start: timestamp(startAfter.Add(-time.Hour)), End: timestamp(startAfter.Add(time.Hour)), JobSelector: &v1beta1.LabelSelector{},
+		},
+	}
+	edit(w)
+	return w
+}
+
+func unchanged[T any](T) {}
+
+// at runs the world until a time after the start of the window, then does something.
+func at(after time.Duration, do func(*world)) func(*world) {
+	return func(w *world) {
+		w.until(startAfter.Add(after))
+		do(w)
+	}
+}
+
+// The rows of the table of outcomes in the design, in its order.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	unhealthy := func(w *world) {
+		w.cluster.ChangeOperator(func(o *configv1.ClusterOperator) {
+			o.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
+				{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
+				{Type: configv1.OperatorDegraded, Status: configv1.ConditionTrue, Reason: "Broken"},
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		job     []func(*v1beta1.UpgradeJob)
+		cluster func(*world) // before the UpgradeJob is created; nil means nothing
+		then    func(*world) // after that; nil means nothing
+		want    outcome
+		message string // part of the outcome's message
+	}{
+		"suspended by a window": {
+			cluster: func(w *world) { w.create(window(unchanged)) },
+			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "NotSuspended"}, message: "holidays",
+		},
+		"suspended while it waits to commence": {
+			cluster: unhealthy,
+			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "PreHealthCheck"},
+		},
+		"installed already": {
+			then: at(-time.Hour, func(w *world) {
+				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+					v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: desired, State: configv1.CompletedUpdate})
+					v.Status.AvailableUpdates = nil
+				})
+			}),
+			want: outcome{phase: history.PhaseSkipped, reason: "AlreadyAtVersion", step: "VersionStillAvailable"},
+		},
+		"expired while the updates cannot be retrieved": {
+			cluster: func(w *world) {
+				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+					v.Status.Conditions[1].Status, v.Status.Conditions[1].Message = configv1.ConditionFalse, "no route to host"
+				})
+			},
+			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "VersionStillAvailable"}, message: "no route to host",
+		},
+		"expired behind a hook that hangs": {
+			cluster: func(w *world) {
+				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventStart))
+			},
+			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "StartHooksDone"}, message: "hangs",
+		},
+		"expired behind another update": {
+			then: at(-time.Hour, func(w *world) {
+				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+					v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: configv1.PartialUpdate})
+				})
+			}),
+			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "VersionStillAvailable"}, message: "4.4.7",
+		},
+		"expired while the operator was down": {
+			then: func(w *world) {
+				w.process.Kill()
+				w.until(startAfter.Add(61 * time.Minute))
+				w.start()
+			},
+			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "CreateHooksDone"},
+		},
+		"not offered": {
+			then: at(-time.Hour, func(w *world) { w.cluster.Offer("4.4.7") }),
+			want: outcome{phase: history.PhaseSkipped, reason: "UpgradeWithdrawn", step: "VersionStillAvailable"}, message: "4.4.7",
+		},
+		"unhealthy": {
+			cluster: unhealthy,
+			want:    outcome{phase: history.PhaseSkipped, reason: "ClusterUnhealthy", step: "PreHealthCheck"}, message: "not healthy within 30m",
+		},
+		"entries overlap": {
+			job:  []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h"), delayWorker("1h", "2h")},
+			want: outcome{phase: history.PhaseSkipped, reason: "InvalidPools", step: "PoolsPaused"},
+		},
+		"an entry selects master": {
+			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h"), func(job *v1beta1.UpgradeJob) {
+				job.Spec.Config.MachineConfigPools[0].MachineConfigPoolSelector = selectPool("master")
+			}},
+			want: outcome{phase: history.PhaseSkipped, reason: "InvalidPools", step: "PoolsPaused"}, message: "master",
+		},
+		"upgraded": {want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1}},
+		"upgraded although the availability is not checked": {
+			job:  []func(*v1beta1.UpgradeJob){func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersionCheckAvailability = new(false) }},
+			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+		},
+		"hooks only": {
+			job:  []func(*v1beta1.UpgradeJob){func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion = v1beta1.DesiredVersion{} }},
+			want: outcome{phase: history.PhaseUpgraded, reason: "NoUpdate"},
+		},
+		"aborted by a hook": {
+			cluster: func(w *world) {
+				w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventStart))
+			},
+			want: outcome{phase: history.PhaseFailed, reason: "HookFailed", step: "StartHooksDone"}, message: "aborts",
+		},
+		"a hook fails and is ignored": {
+			cluster: func(w *world) {
+				w.create(hook("ignored", v1beta1.HookFailureIgnore, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventStart))
+			},
+			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+		},
+		"refused": {
+			cluster: func(w *world) { w.cluster.Rejection = "the signature is missing" },
+			want:    outcome{phase: history.PhaseFailed, reason: "TargetRefused", step: "UpgradeCommenced", commits: 1}, message: "the signature is missing",
+		},
+		"moved elsewhere": {
+			then: at(5*time.Minute, func(w *world) {
+				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+					v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: configv1.CompletedUpdate})
+				})
+			}),
+			want: outcome{phase: history.PhaseFailed, reason: "Superseded", step: "UpgradeCompleted", commits: 1}, message: "4.4.7",
+		},
+		"late": {
+			cluster: func(w *world) { w.cluster.ControlPlaneDuration = 4 * time.Hour },
+			want:    outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "UpgradeCompleted", commits: 1},
+		},
+		"not available": {
+			then: at(5*time.Minute, func(w *world) {
+				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { v.Status.Conditions[0].Status = configv1.ConditionFalse })
+			}),
+			want: outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "UpgradeCompleted", commits: 1}, message: "not available",
+		},
+		"unhealthy after the upgrade": {
+			then: at(15*time.Minute, unhealthy),
+			want: outcome{phase: history.PhaseFailed, reason: "UnhealthyAfterUpgrade", step: "PostHealthCheck", commits: 1},
+		},
+		"a pool that is not released in time": {
+			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "90m")},
+			cluster: func(w *world) {
+				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventMachineConfigPoolUnpause))
+			},
+			want: outcome{phase: history.PhaseFailed, reason: "UnpausingPoolsExpired", step: "DelayedPoolsUpdated", commits: 1}, message: "worker",
+		},
+		"finished while the operator was down past the timeout": {
+			then: at(5*time.Minute, func(w *world) {
+				w.process.Kill()
+				w.until(startAfter.Add(10 * time.Hour))
+				w.start()
+			}),
+			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+		},
+		"a delayed pool": {
+			job:  []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if tc.cluster != nil {
+				tc.cluster(w)
+			}
+			w.create(newJob(tc.job...))
+			if tc.then != nil {
+				tc.then(w)
+			}
+			w.untilEnded()
+			if got := w.outcome(); got != tc.want {
+				t.Errorf("got %+v, want %+v; %s", got, tc.want, w.describe())
+			}
+			if !strings.Contains(w.record().Message, tc.message) {
+				t.Errorf("the message is %q, want %q in it", w.record().Message, tc.message)
+			}
+			w.expectReleased()
+			w.expectAnnounced(tc.want.phase)
+		})
+	}
+}
+
+// expectAnnounced checks that the end was announced, once, and no other one.
+func (w *world) expectAnnounced(phase history.Phase) {
+	w.t.Helper()
+	want := map[history.Phase]string{
+		history.PhaseUpgraded: "Normal UpgradeCompleted", history.PhaseFailed: "Warning UpgradeFailed", history.PhaseSkipped: "Warning UpgradeSkipped",
+	}[phase]
+	var got []string
+	for _, event := range w.events() {
+		if _, reason, _ := strings.Cut(event, " "); reason == "UpgradeCompleted" || reason == "UpgradeFailed" || reason == "UpgradeSkipped" || reason == "UpgradeCancelled" {
+			got = append(got, event)
+		}
+	}
+	if !slices.Equal(got, []string{want}) {
+		w.t.Errorf("the end was announced as %q, want %q", got, want)
+	}
+}
+
+// pool returns a machine config pool.
+func (w *world) pool(name string) *mcfgv1.MachineConfigPool {
+	w.t.Helper()
+	var pool mcfgv1.MachineConfigPool
+	if err := w.client.Get(context.Background(), client.ObjectKey{Name: name}, &pool); err != nil {
+		w.t.Fatal(err)
+	}
+	return &pool
+}
+
+// The rows of the table whose outcome is not the end.
+func TestOutcomes_paused(t *testing.T) {
+	t.Parallel()
+	paused := func(w *world) string {
+		if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionPaused); c != nil {
+			return string(c.Status) + " " + c.Reason
+		}
+		return ""
+	}
+	t.Run("only delayed pools left", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.create(newJob(delayWorker("1h", "2h")))
+		w.until(startAfter.Add(40 * time.Minute))
+		if w.record().Phase != history.PhasePaused || paused(w) != "True DelaySet" || !w.pool("worker").Spec.Paused {
+			t.Errorf("%s, %s", paused(w), w.describe())
+		}
+		statuses := w.job().Status.MachineConfigPools
+		if len(statuses) != 1 || statuses[0].Name != "worker" || statuses[0].State != "Paused" || !statuses[0].ReleaseAfter.Time.Equal(startAfter.Add(time.Hour)) {
+			t.Errorf("machineConfigPools are %+v", statuses)
+		}
+		w.until(startAfter.Add(2 * time.Hour))
+		if w.record().Phase != history.PhaseUpgraded || w.pool("worker").Spec.Paused {
+			t.Errorf("after the release: %s", w.describe())
+		}
+		w.expectReleased()
+	})
+	t.Run("only pools left that a person paused", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.create(newJob())
+		w.until(startAfter.Add(5 * time.Minute))
+		change(w, w.pool("worker"), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = true })
+		w.until(startAfter.Add(time.Hour))
+		if w.record().Phase != history.PhasePaused || paused(w) != "True PausedByUser" {
+			t.Errorf("%s, %s", paused(w), w.describe())
+		}
+		w.untilEnded()
+		if got, want := w.outcome(), (outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "UpgradeCompleted", commits: 1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if !w.pool("worker").Spec.Paused {
+			t.Error("the pause of a person was undone")
+		}
+		w.expectReleased()
+	})
+}
+
+func TestOutcomes_deletion(t *testing.T) {
+	t.Parallel()
+	gone := func(w *world) bool {
+		var jobs v1beta1.UpgradeJobList
+		if err := w.client.List(context.Background(), &jobs); err != nil {
+			w.t.Fatal(err)
+		}
+		return len(jobs.Items) == 0
+	}
+	for name, tc := range map[string]struct {
+		at      time.Duration // after startAfter
+		cluster func(*world)
+		paused  bool // whether the delayed pool stays paused for now
+		event   string
+	}{
+		"while it is pending":  {at: -time.Hour, event: "Normal UpgradeCancelled"},
+		"before the commit":    {at: 10 * time.Minute, cluster: func(w *world) { w.cluster.Unresponsive = true }, event: "Normal UpgradeCancelled"},
+		"after the commit":     {at: 10 * time.Minute, paused: true, event: "Warning UpgradeContinues"},
+		"while pools are left": {at: 40 * time.Minute, paused: true, event: "Warning UpgradeContinues"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if tc.cluster != nil {
+				tc.cluster(w)
+			}
+			w.create(newJob(delayWorker("1h", "2h")))
+			w.until(startAfter.Add(tc.at))
+			if err := w.client.Delete(t.Context(), w.job()); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.RunUntil(10*time.Minute, func() bool { return gone(w) }); err != nil {
+				t.Fatal(err)
+			}
+			w.expectReleased()
+			pool := w.pool("worker")
+			if pool.Spec.Paused != tc.paused {
+				t.Errorf("the delayed pool is paused: %t, want %t", pool.Spec.Paused, tc.paused)
+			}
+			if !slices.Contains(w.events(), tc.event) {
+				t.Errorf("the Events are %q, want %q", w.events(), tc.event)
+			}
+			if requested := w.cluster.ClusterVersion().Spec.DesiredUpdate; (requested != nil) != tc.paused {
+				t.Errorf("desiredUpdate is %v", requested)
+			}
+		})
+	}
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	change(w, w.cluster.ClusterVersion(), func(v *configv1.ClusterVersion) { v.Annotations = map[string]string{v1alpha1.HoldAnnotation: "freeze"} })
+	w.create(newJob())
+	w.untilEnded()
+	if got, want := w.outcome(), (outcome{phase: history.PhaseSkipped, reason: "Expired", step: "LockAcquired"}); got != want {
+		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
+	}
+	if message := w.record().Message; !strings.Contains(message, "freeze") {
+		t.Errorf("the message %q does not name the hold", message)
+	}
+	w.expectReleased()
+}
