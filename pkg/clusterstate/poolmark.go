@@ -4,22 +4,32 @@
 package clusterstate
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AnnotationPausedBy is the mark of a MachineConfigPool that the operator has paused, see PoolMark.
 const AnnotationPausedBy = "managedupgrade.appuio.io/paused-by"
+
+// PoolFieldManager is the field manager of the requests by which the operator pauses and unpauses pools.
+const PoolFieldManager = "managed-upgrade-operator"
 
 // PoolMark shows that the operator has paused a pool, and when it unpauses it. It is set in the very
 // request that pauses the pool and removed in the one that unpauses it, so a paused pool without a
 // valid mark is one that a user paused.
 //
 // As a text it is <uid>/<attempt>/<releaseAfter>/<releaseBefore>, or <uid>/<attempt>/never/<time> for
-// a pool that only a user unpauses. Whoever can write it can unpause the pool as well.
+// a pool that only a user unpauses.
+//
+// A mark does not make the pause of a user one of the operator: if the API server records that another
+// client has set spec.paused, also after the operator had, the mark does not count.
 type PoolMark struct {
 	// JobUID and Attempt identify the attempt of the UpgradeJob that paused the pool.
 	JobUID  string
@@ -77,6 +87,35 @@ func (m PoolMark) String() string {
 
 // Kept reports whether only a user unpauses the pool.
 func (m PoolMark) Kept() bool { return !m.KeptSince.IsZero() }
+
+// markOf returns the mark of a pool; nil means that it has none that counts.
+func markOf(pool *mcfgv1.MachineConfigPool) *PoolMark {
+	mark, ok := ParsePoolMark(pool.Annotations[AnnotationPausedBy])
+	if !ok || pool.Spec.Paused && pausedByOthers(pool.ManagedFields) {
+		return nil
+	}
+	return &mark
+}
+
+// pausedByOthers reports whether another field manager than the operator owns spec.paused. If none is
+// recorded, as in the cache, that is unknown and the mark decides.
+func pausedByOthers(managers []metav1.ManagedFieldsEntry) bool {
+	for _, manager := range managers {
+		if manager.Manager == PoolFieldManager || manager.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if err := json.Unmarshal(manager.FieldsV1.Raw, &fields); err != nil {
+			return true
+		}
+		if _, owns := fields.Spec["f:paused"]; owns {
+			return true
+		}
+	}
+	return false
+}
 
 // PausedByMark reports whether the operator has paused the pool.
 func (p Pool) PausedByMark() bool { return p.Paused && p.Mark != nil }

@@ -78,21 +78,31 @@ func TestPool_mark_and_labels(t *testing.T) {
 		mark            string
 		paused          bool
 		labels          map[string]string
+		managers        []string // of spec.paused
 		delayed, marked bool
 		tooLong         bool
 	}{
-		"paused by the operator":                  {mark: valid, paused: true, labels: map[string]string{"name": "night"}, delayed: true, marked: true},
-		"paused after a failure":                  {mark: "uid/1/never/2027-03-02T22:00:00Z", paused: true, marked: true},
-		"paused by a user":                        {paused: true},
-		"paused by a user, with a malformed mark": {mark: "uid/1/2027-03-02T22:00:00Z", paused: true},
-		"paused by a user, with an endless mark":  {mark: strings.Repeat(valid, 1000), paused: true},
-		"unpaused by a user":                      {mark: valid},
-		"labels of 17 KiB":                        {labels: map[string]string{"name": strings.Repeat("x", 17<<10)}, tooLong: true},
+		"paused by the operator":                            {mark: valid, paused: true, labels: map[string]string{"name": "night"}, delayed: true, marked: true},
+		"paused after a failure":                            {mark: "uid/1/never/2027-03-02T22:00:00Z", paused: true, marked: true},
+		"paused by a user":                                  {paused: true},
+		"paused by a user, with a malformed mark":           {mark: "uid/1/2027-03-02T22:00:00Z", paused: true},
+		"paused by a user, with an endless mark":            {mark: strings.Repeat(valid, 1000), paused: true},
+		"unpaused by a user":                                {mark: valid},
+		"paused by the operator, as the API server records": {mark: valid, paused: true, managers: []string{"managed-upgrade-operator"}, delayed: true, marked: true},
+		"paused by a user, with the mark of the operator":   {mark: valid, paused: true, managers: []string{"kubectl-patch"}},
+		"paused by the operator and by another client":      {mark: valid, paused: true, managers: []string{"managed-upgrade-operator", "gitops"}},
+		"labels of 17 KiB":                                  {labels: map[string]string{"name": strings.Repeat("x", 17<<10)}, tooLong: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night", Labels: tc.labels, Annotations: map[string]string{"other": "x"}}}
 			object.Spec.Paused = tc.paused
+			object.ManagedFields = []metav1.ManagedFieldsEntry{
+				{Manager: "machine-config-controller", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:configuration":{".":{},"f:name":{}}}}`)}},
+			}
+			for _, manager := range tc.managers {
+				object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:paused":{}}}`)}})
+			}
 			if tc.mark != "" {
 				object.Annotations[clusterstate.AnnotationPausedBy] = tc.mark
 			}

@@ -84,14 +84,6 @@ func NewPool(pool *mcfgv1.MachineConfigPool) Pool {
 	}
 }
 
-func markOf(pool *mcfgv1.MachineConfigPool) *PoolMark {
-	mark, ok := ParsePoolMark(pool.Annotations[AnnotationPausedBy])
-	if !ok {
-		return nil
-	}
-	return &mark
-}
-
 // The pools of every cluster.
 const (
 	PoolMaster = "master"

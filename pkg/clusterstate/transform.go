@@ -218,6 +218,9 @@ func StripPool(obj any) (any, error) {
 		return obj, nil
 	}
 	labels := cachedPoolLabels(pool.Labels)
+	if markOf(pool) == nil { // who set spec.paused is not cached
+		delete(pool.Annotations, AnnotationPausedBy)
+	}
 	stripMetadata(pool)
 	pool.Labels = labels
 	var spec mcfgv1.MachineConfigPoolSpec
