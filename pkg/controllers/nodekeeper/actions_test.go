@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 // must ends the test on an error.
@@ -202,6 +205,18 @@ func (w *world) node() *corev1.Node {
 		w.t.Fatal(err)
 	}
 	return &node
+}
+
+// explain returns what the message of the upgrade says about the drain.
+func (w *world) explain() string {
+	w.t.Helper()
+	nodes, err := clusterstate.ListNodes(w.t.Context(), w.api)
+	w.must(err)
+	drains := checks.Drains{
+		Reader: w.api, Live: w.api, TimeOut: w.config.TimeOut.Duration, PDBTimeout: w.attempts[0].PDBTimeout,
+		IgnoreNamespaces: w.config.IgnoreNamespaces, Explanations: &checks.DrainExplanations{},
+	}
+	return drains.Explain(w.t.Context(), nodes[0], w.attempts[0].StartTime, w.Now())
 }
 
 func uncordoned(node *corev1.Node) {

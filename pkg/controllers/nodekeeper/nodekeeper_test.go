@@ -203,6 +203,9 @@ func TestDrainStart(t *testing.T) {
 				t.Errorf("published %q, want %q", got, tc.publishes)
 			}
 			w.runUntil(15 * time.Minute)
+			if got, want := w.explain(), "forced at "+at(tc.want).Format(time.RFC3339); !strings.HasSuffix(got, want) {
+				t.Errorf("the message is %q, want %q", got, want)
+			}
 			w.restart() // the sighting is recorded
 			w.runUntil(tc.want - time.Millisecond)
 			if got := w.remainingPods(); got != "plain" {
