@@ -29,14 +29,14 @@ func UpgradeConfigSource(
 ) nodekeeper.Source {
 	active := func(ctx context.Context, cache client.Reader) ([]nodekeeper.Attempt, error) {
 		var list v1alpha1.UpgradeConfigList
-		if err := cache.List(ctx, &list); err != nil {
+		if err := cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the UpgradeConfigs: %w", err)
 		}
 		var active []nodekeeper.Attempt
 		for i := range list.Items {
 			cfg := &list.Items[i]
 			for _, record := range cfg.Status.History {
-				if !isActive(runbook(cfg), record, clk.Now()) {
+				if !record.InProgress() || !isCommitted(runbook(cfg), record, clk.Now()) {
 					continue
 				}
 				active = append(active, nodekeeper.Attempt{
@@ -58,7 +58,7 @@ func UpgradeJobSource(
 ) nodekeeper.Source {
 	active := func(ctx context.Context, cache client.Reader) ([]nodekeeper.Attempt, error) {
 		var list v1beta1.UpgradeJobList
-		if err := cache.List(ctx, &list); err != nil {
+		if err := cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
 		}
 		var active []nodekeeper.Attempt
@@ -69,11 +69,12 @@ func UpgradeJobSource(
 				continue
 			}
 			for _, record := range job.Status.History {
-				if !record.InProgress() || !isActive(runbook(job, record), record, clk.Now()) {
+				if !record.InProgress() || !isCommitted(runbook(job, record), record, clk.Now()) {
 					continue
 				}
 				active = append(active, nodekeeper.Attempt{
-					Version: record.Version, StartTime: record.StartTime.Time, PDBTimeout: after,
+					Version: record.Version, StartTime: record.StartTime.Time,
+					PDBTimeout: after, PDBTimeoutField: "config.forceDrainAfter",
 					Key: attemptKey(v1beta1.GroupVersion.Group, "UpgradeJob", job.UID, record),
 				})
 			}
@@ -83,11 +84,10 @@ func UpgradeJobSource(
 	return nodekeeper.Source{Kind: kind, Active: active}
 }
 
-// isActive reports whether the record holds that the attempt is in progress and has passed the point
-// of no return. Pods are never forced for an upgrade that commenced without this operator.
-func isActive(book engine.Runbook, record history.Record, now time.Time) bool {
-	return record.StartTime != nil && record.CompleteTime == nil &&
-		engine.Summarize(book, record, now, engine.Constraints{}).Committed
+// isCommitted reports whether the record holds that the attempt has passed the point of no return.
+// Pods are never forced for an upgrade that commenced without this operator.
+func isCommitted(book engine.Runbook, record history.Record, now time.Time) bool {
+	return engine.Summarize(book, record, now, engine.Constraints{}).Committed
 }
 
 // attemptKey returns a key that is unique among the attempts of all objects of all kinds.

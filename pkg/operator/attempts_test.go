@@ -117,7 +117,8 @@ func TestUpgradeJobSource(t *testing.T) {
 			var want []nodekeeper.Attempt
 			for _, timeout := range tc.want {
 				want = append(want, nodekeeper.Attempt{
-					Version: "4.20.6", Key: "managedupgrade.appuio.io/UpgradeJob/job-1/4.20.6/1", StartTime: start.Time, PDBTimeout: timeout,
+					Version: "4.20.6", Key: "managedupgrade.appuio.io/UpgradeJob/job-1/4.20.6/1", StartTime: start.Time,
+					PDBTimeout: timeout, PDBTimeoutField: "config.forceDrainAfter",
 				})
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
