@@ -58,6 +58,7 @@ var (
 	clusterVersionKind = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ClusterVersion"}
 	machineSetKind     = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"}
 	parametersKind     = schema.GroupVersionKind{Group: "managedupgrade.appuio.io", Version: "v1beta1", Kind: "ClusterVersion"}
+	poolKind           = schema.GroupVersionKind{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "MachineConfigPool"}
 	upgradeConfigKind  = schema.GroupVersionKind{Group: "upgrade.managed.openshift.io", Version: "v1alpha1", Kind: "UpgradeConfig"}
 )
 
@@ -87,7 +88,7 @@ func restricted(t *testing.T) (*server, client.Client) {
 		"annotations": map[string]any{"machineconfiguration.openshift.io/state": "Done"},
 		"labels":      map[string]any{"node-role.kubernetes.io/worker": ""},
 	}})
-	for _, o := range []client.Object{version, forced, node, machineSet("workers", nil, 3), machineSet("workers-extra-0123abcd", extraLabels(), 1), machineSet("forged", extraLabels(), 1), machineSet("copied-extra-0123abcd", nil, 1)} {
+	for _, o := range []client.Object{version, forced, node, pool("day", false, nil), pool("paused", true, nil), pool("night", true, map[string]any{poolMark: "uid/1"}), machineSet("workers", nil, 3), machineSet("workers-extra-0123abcd", extraLabels(), 1), machineSet("forged", extraLabels(), 1), machineSet("copied-extra-0123abcd", nil, 1)} {
 		if err := s.client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -106,6 +107,9 @@ func restricted(t *testing.T) (*server, client.Client) {
 		},
 		"clusterversion-parameters": func(ctx context.Context) error { // nothing sets one
 			return patch(ctx, operator, version, `{"spec": {"upstream": "https://example.com"}}`)
+		},
+		"machineconfigpools": func(ctx context.Context) error {
+			return patch(ctx, operator, object(poolKind, "", "day", nil), `{"spec": {"maxUnavailable": 2}}`)
 		},
 		"nodes": func(ctx context.Context) error {
 			return patch(ctx, operator, node, `{"spec": {"unschedulable": true}}`)
@@ -151,6 +155,16 @@ func (s *server) setParameters(t *testing.T, operator client.Client) {
 			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": "https://example.com"}}`),
 			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": null}}`),
 		)
+	})
+}
+
+// poolMark is the annotation of a pool that the operator has paused.
+const poolMark = "managedupgrade.appuio.io/paused-by"
+
+func pool(name string, paused bool, annotations map[string]any) *unstructured.Unstructured {
+	return object(poolKind, "", name, map[string]any{
+		"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{"name": name}},
+		"spec":     map[string]any{"paused": paused, "maxUnavailable": int64(1), "nodeSelector": map[string]any{"matchLabels": map[string]any{"name": name}}},
 	})
 }
 
@@ -264,6 +278,29 @@ func TestAdmissionPolicies(t *testing.T) {
 		})
 	}
 
+	const marked, unmarked = `"` + poolMark + `": "uid/1"`, `"` + poolMark + `": null`
+	const onlyMarked, onlyPaused, onlyMark = "unpause only one that has it", "may change paused only", "may change the annotation " + poolMark + " only"
+	for name, tc := range map[string]struct{ pool, patch, denied string }{
+		"it is paused with a mark":               {pool: "day", patch: `{"metadata": {"annotations": {` + marked + `}}, "spec": {"paused": true}}`},
+		"it is unpaused without its mark":        {pool: "night", patch: `{"metadata": {"annotations": {` + unmarked + `}}, "spec": {"paused": false}}`},
+		"its mark is changed":                    {pool: "night", patch: `{"metadata": {"annotations": {"` + poolMark + `": "uid/2"}}}`},
+		"its mark is removed":                    {pool: "night", patch: `{"metadata": {"annotations": {` + unmarked + `}}}`},
+		"it is paused without a mark":            {pool: "day", patch: `{"spec": {"paused": true}}`, denied: onlyMarked},
+		"it is unpaused and keeps its mark":      {pool: "night", patch: `{"spec": {"paused": false}}`, denied: onlyMarked},
+		"that of a user is unpaused":             {pool: "paused", patch: `{"spec": {"paused": false}}`, denied: onlyMarked},
+		"that of a user is unpaused by its mark": {pool: "paused", patch: `{"metadata": {"annotations": {` + marked + `}}, "spec": {"paused": false}}`, denied: onlyMarked},
+		"more of its nodes may be unavailable":   {pool: "day", patch: `{"spec": {"maxUnavailable": 2}}`, denied: onlyPaused},
+		"it selects other nodes":                 {pool: "day", patch: `{"spec": {"nodeSelector": {"matchLabels": {"name": "night"}}}}`, denied: onlyPaused},
+		"it loses a field":                       {pool: "day", patch: `{"spec": {"maxUnavailable": null}}`, denied: onlyPaused},
+		"another annotation":                     {pool: "day", patch: `{"metadata": {"annotations": {"a": "b"}}}`, denied: onlyMark},
+		"a label":                                {pool: "day", patch: `{"metadata": {"labels": {"name": "night"}}}`, denied: onlyMark},
+	} {
+		t.Run("MachineConfigPool: "+name, func(t *testing.T) {
+			t.Parallel()
+			checkAdmission(t, patch(t.Context(), operator, object(poolKind, "", tc.pool, nil), tc.patch), tc.denied)
+		})
+	}
+
 	const hashed, labeled = `names end in "-extra-" and a hash`, "have the label " + extraLabel
 	patched := func(name, merge string) func(context.Context) error {
 		return func(ctx context.Context) error { return patch(ctx, operator, machineSet(name, nil, 0), merge) }
@@ -306,13 +343,14 @@ func TestAdmissionPolicies(t *testing.T) {
 	}{
 		"about a pod in any namespace":             {event: eventAbout("v1", "Pod", "openshift-monitoring", source)},
 		"about a node":                             {event: eventAbout("v1", "Node", "", source)},
+		"about a machine config pool":              {event: eventAbout("machineconfiguration.openshift.io/v1", "MachineConfigPool", "", source)},
 		"about an UpgradeConfig in any namespace":  {event: eventAbout(upgrades, "UpgradeConfig", "openshift-monitoring", source)},
 		"about an UpgradeJob in any namespace":     {event: eventAbout("managedupgrade.appuio.io/v1beta1", "UpgradeJob", "openshift-monitoring", source)},
 		"about an UpgradeConfig in its namespace":  {event: eventAbout(upgrades, "UpgradeConfig", home, source)},
 		"of the leader election, in its namespace": {event: eventAbout("v1", "Lease", home, "pod-1")},
-		"about a Secret elsewhere":                 {eventAbout("v1", "Secret", "openshift-monitoring", source), "about Nodes, Pods, and upgrades only"},
-		"about a custom kind named Pod":            {eventAbout("example.com/v1", "Pod", "openshift-monitoring", source), "about Nodes, Pods, and upgrades only"},
-		"about a ClusterVersion":                   {eventAbout("config.openshift.io/v1", "ClusterVersion", "", source), "about Nodes, Pods, and upgrades only"},
+		"about a Secret elsewhere":                 {eventAbout("v1", "Secret", "openshift-monitoring", source), "about Nodes, Pods, MachineConfigPools, and upgrades only"},
+		"about a custom kind named Pod":            {eventAbout("example.com/v1", "Pod", "openshift-monitoring", source), "about Nodes, Pods, MachineConfigPools, and upgrades only"},
+		"about a ClusterVersion":                   {eventAbout("config.openshift.io/v1", "ClusterVersion", "", source), "about Nodes, Pods, MachineConfigPools, and upgrades only"},
 		"about a pod, in the name of a kubelet":    {eventAbout("v1", "Pod", "openshift-monitoring", "kubelet"), "in its own name only"},
 		"about a node, without a source":           {eventAbout("v1", "Node", "", ""), "in its own name only"},
 	} {
@@ -328,6 +366,12 @@ func TestAdmissionPolicies(t *testing.T) {
 		},
 		"a ClusterVersion is deleted": func(c client.Client) error {
 			return c.Delete(t.Context(), object(clusterVersionKind, "", "version", nil), client.DryRunAll)
+		},
+		"a MachineConfigPool is created": func(c client.Client) error {
+			return c.Create(t.Context(), pool("new", false, nil), client.DryRunAll)
+		},
+		"a MachineConfigPool is deleted": func(c client.Client) error {
+			return c.Delete(t.Context(), object(poolKind, "", "day", nil), client.DryRunAll)
 		},
 		"a Node is created": func(c client.Client) error {
 			return c.Create(t.Context(), object(corev1.SchemeGroupVersion.WithKind("Node"), "", "worker-1", nil), client.DryRunAll)
