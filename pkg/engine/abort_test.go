@@ -78,9 +78,9 @@ func TestAbort_survives_every_fault(t *testing.T) {
 			smooth := run(func(*cluster) {})
 			want := smooth.end()
 			for n := 1; n <= smooth.store.saves; n++ {
-				for _, fails := range []fate{refused, cutOff, unanswered, crashed, unheard} {
+				for _, fails := range []saveFault{refuseSave, refuseAllSaves, loseAnswer, crashAfter, crashBefore} {
 					if diff := cmp.Diff(want, run(func(c *cluster) { c.store.plan = only(n, fails) }).end()); diff != "" {
-						t.Errorf("save %d meets fate %d (-undisturbed +disturbed):\n%s", n, fails, diff)
+						t.Errorf("save %d has fault %d (-undisturbed +disturbed):\n%s", n, fails, diff)
 					}
 				}
 			}

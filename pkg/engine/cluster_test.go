@@ -71,19 +71,19 @@ func (c *cluster) runbook() engine.Runbook {
 		if c.Unhealthy != "" {
 			return engine.Wait("Unhealthy", "%s", c.Unhealthy), nil
 		}
-		return engine.Done("all is well"), nil
+		return engine.Done("the cluster is healthy"), nil
 	}
 	is := func(so *string) func(context.Context) (bool, error) {
 		return func(context.Context) (bool, error) { return *so == target, nil }
 	}
 	return engine.Runbook{
 		Steps: []engine.Step{
-			{Name: "StartedNotificationSent", Doc: "Tells that it begins.", Do: notification("started")},
+			{Name: "StartedNotificationSent", Doc: "Sends the notification about the start.", Do: notification("started")},
 			{Name: "VersionPinned", Doc: "Sets the channel.", Do: c.setChannel},
-			{Name: "PreHealthCheck", Doc: "Looks whether all is well.", Do: healthy},
+			{Name: "PreHealthCheck", Doc: "Checks the health.", Do: healthy},
 			{Name: "ExtraNodeReady", Doc: "Adds a node.", Do: c.addNode, SlowAfter: 2 * time.Minute},
 			{
-				Name: "CommenceUpgrade", Doc: "Asks for the target.", Do: c.commence, Gates: []engine.Gate{{Name: "Healthy", Check: healthy}},
+				Name: "CommenceUpgrade", Doc: "Requests the target.", Do: c.commence, Gates: []engine.Gate{{Name: "Healthy", Check: healthy}},
 				Reached: func(context.Context) (bool, error) { return c.Accepted, nil }, Commits: true,
 			},
 			{
@@ -92,16 +92,16 @@ func (c *cluster) runbook() engine.Runbook {
 			},
 			{Name: "WorkersUpgraded", Doc: "Waits for the workers.", Do: engine.FromBool(is(&c.Workers)), KeepAlive: []engine.KeepAlive{{Name: "Silence", Renew: c.renew}}},
 			{
-				Name: "PostHealthCheck", Doc: "Looks whether all is well.", Do: healthy, FailAfter: 2 * time.Hour, FailReason: "Unhealthy",
+				Name: "PostHealthCheck", Doc: "Checks the health.", Do: healthy, FailAfter: 2 * time.Hour, FailReason: "Unhealthy",
 				Reached: func(context.Context) (bool, error) { return c.Unhealthy == "", nil },
 			},
 			{Name: "ExtraNodeRemoved", Doc: "Removes the node.", Do: c.removeNode},
-			{Name: "CompletedNotificationSent", Doc: "Tells that it is over.", Do: notification("completed")},
+			{Name: "CompletedNotificationSent", Doc: "Sends the notification about the end.", Do: notification("completed")},
 		},
 		Cleanup: []engine.Step{
-			{Name: "TargetWithdrawn", Doc: "Asks for the target no more.", Do: c.withdraw},
+			{Name: "TargetWithdrawn", Doc: "Withdraws the request.", Do: c.withdraw},
 			{Name: "ExtraNodeGone", Doc: "Removes the node.", Do: c.removeNode},
-			{Name: "FailureNotificationSent", Doc: "Tells that it failed.", Do: notification("failed")},
+			{Name: "FailureNotificationSent", Doc: "Sends the notification about the failure.", Do: notification("failed")},
 		},
 	}
 }

@@ -186,7 +186,7 @@ func TestDeadline_with_the_operator_down_from_any_time(t *testing.T) {
 			t.Parallel()
 			for n := 1; n <= saves; n++ {
 				c := newCluster(t)
-				c.store.plan = only(n, crashed)
+				c.store.plan = only(n, crashAfter)
 				c.runUntil(func() bool { return c.store.saves == n })
 				requested := c.Desired == target
 				c.pause(down)

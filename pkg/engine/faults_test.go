@@ -41,12 +41,12 @@ func TestUpgrade_without_faults(t *testing.T) {
 func TestSave_may_fail_in_every_way(t *testing.T) {
 	t.Parallel()
 	want, saves, _ := runUndisturbed(t)
-	for name, fails := range map[string]fate{
-		"save rejected":                               refused,
-		"save rejected, and all later ones":           cutOff,
-		"save applied, with an error as the response": unanswered,
-		"save applied, and the process crashes":       crashed,
-		"save not applied, and the process crashes":   unheard,
+	for name, fails := range map[string]saveFault{
+		"save rejected":                               refuseSave,
+		"save rejected, and all later ones":           refuseAllSaves,
+		"save applied, with an error as the response": loseAnswer,
+		"save applied, and the process crashes":       crashAfter,
+		"save not applied, and the process crashes":   crashBefore,
 	} {
 		t.Run("a save "+name, func(t *testing.T) {
 			t.Parallel()
@@ -66,17 +66,17 @@ func TestSave_may_fail_in_every_way(t *testing.T) {
 func TestSave_may_fail_every_time(t *testing.T) {
 	t.Parallel()
 	want, _, _ := runUndisturbed(t)
-	for _, fails := range []fate{refused, cutOff, unanswered, crashed, unheard} {
+	for _, fails := range []saveFault{refuseSave, refuseAllSaves, loseAnswer, crashAfter, crashBefore} {
 		c := newCluster(t)
-		c.store.plan = func(n int) fate {
+		c.store.plan = func(n int) saveFault {
 			if n%2 == 0 {
 				return fails
 			}
-			return applied
+			return serveSave
 		}
 		c.run()
 		if diff := cmp.Diff(want, c.end()); diff != "" {
-			t.Errorf("every second save meets fate %d (-undisturbed +disturbed):\n%s", fails, diff)
+			t.Errorf("every second save has fault %d (-undisturbed +disturbed):\n%s", fails, diff)
 		}
 	}
 }
@@ -145,12 +145,12 @@ func TestRecord_may_be_lost_at_any_time(t *testing.T) {
 		for n := 1; n <= saves; n++ {
 			c := newCluster(t)
 			before, callsThen := false, 0
-			c.store.plan = func(save int) fate {
+			c.store.plan = func(save int) saveFault {
 				if save == n {
 					before, callsThen = !c.Accepted, len(c.calls)
-					return wiped
+					return loseRecord
 				}
-				return applied
+				return serveSave
 			}
 			lost(t, fmt.Sprintf("save %d", n), c, &before, &callsThen)
 		}
@@ -228,12 +228,12 @@ func TestRecord_is_saved_before_the_step_is_called(t *testing.T) {
 	}
 }
 
-// only applies a fate to the n-th save, and stores all others.
-func only(n int, f fate) func(int) fate {
-	return func(save int) fate {
+// only applies a fault to the n-th save, and stores all others.
+func only(n int, f saveFault) func(int) saveFault {
+	return func(save int) saveFault {
 		if save == n {
 			return f
 		}
-		return applied
+		return serveSave
 	}
 }

@@ -41,8 +41,8 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 				t.Errorf("the record shows whether it is committed: %v", err)
 			}
 			w.calls = nil
-			fails := fate(d.roll(8))
-			w.store.plan = only(w.store.saves+1+d.roll(3), min(fails, unheard))
+			fails := saveFault(d.roll(8))
+			w.store.plan = only(w.store.saves+1+d.roll(3), min(fails, crashBefore))
 			_, err := w.pass()
 			w.restart()
 			after := withCurrentNames(book, w.store.load())
@@ -54,7 +54,7 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 			}
 
 			saves, next := w.store.saves, time.Time{}
-			w.store.plan = func(int) fate { return applied }
+			w.store.plan = func(int) saveFault { return serveSave }
 			if err == nil { // nothing changes, so nothing is saved
 				if next, err = w.pass(); err != nil || w.store.saves > saves {
 					t.Errorf("nothing happened between two passes, and the second made %d saves, %v", w.store.saves-saves, err)

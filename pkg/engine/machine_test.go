@@ -23,7 +23,7 @@ func TestRandom_faults_in_any_order(t *testing.T) {
 		var next time.Time
 		var before history.Record
 		pass := func(*rapid.T) { next, _ = c.pass() }
-		fates := []fate{applied, refused, cutOff, unanswered, crashed, unheard}
+		faults := []saveFault{serveSave, refuseSave, refuseAllSaves, loseAnswer, crashAfter, crashBefore}
 		t.Repeat(map[string]func(*rapid.T){
 			"pass that is due": func(*rapid.T) {
 				if next.After(c.clock.Now()) {
@@ -32,8 +32,8 @@ func TestRandom_faults_in_any_order(t *testing.T) {
 				next, _ = c.pass()
 			},
 			"an event": pass,
-			"save with a fate": func(t *rapid.T) {
-				c.store.plan = only(c.store.saves+rapid.IntRange(1, 3).Draw(t, "save"), rapid.SampledFrom(fates).Draw(t, "fate"))
+			"save with a fault": func(t *rapid.T) {
+				c.store.plan = only(c.store.saves+rapid.IntRange(1, 3).Draw(t, "save"), rapid.SampledFrom(faults).Draw(t, "fault"))
 			},
 			"a crash in a call": func(t *rapid.T) {
 				n := len(c.calls) + rapid.IntRange(1, 3).Draw(t, "call")
@@ -71,7 +71,7 @@ func TestRandom_faults_in_any_order(t *testing.T) {
 			},
 		})
 		c.Unhealthy, c.pauseReason, c.atCall = "", "", func(int) moment { return never }
-		c.store.plan = func(int) fate { return applied }
+		c.store.plan = func(int) saveFault { return serveSave }
 		c.restart()
 		c.run()
 		assertFinishedUnchanged(t, before, c.store.load())

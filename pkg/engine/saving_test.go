@@ -178,7 +178,7 @@ func TestOnTransition_is_called_with_what_was_saved(t *testing.T) {
 	w.advance(next)
 	s.setResult("Commit", engine.Done("accepted"))
 	s.setResult("Last", engine.Fail("Broken", "it is broken"))
-	w.store.plan = only(w.store.saves+1, refused) // not saved, so not reported
+	w.store.plan = only(w.store.saves+1, refuseSave) // not saved, so not reported
 	w.run()
 	var got []string
 	for _, transition := range w.transitions {

@@ -204,7 +204,7 @@ func TestTable_may_change_at_every_save(t *testing.T) {
 	want, saves, _ := runUndisturbed(t)
 	for n := 1; n <= saves; n++ {
 		c := newCluster(t)
-		c.store.plan = only(n, crashed)
+		c.store.plan = only(n, crashAfter)
 		c.runUntil(func() bool { return c.store.saves == n })
 		c.book = func() engine.Runbook {
 			book, added := c.runbook(), func(name string) engine.Step {
