@@ -297,22 +297,3 @@ func releaseTimes(pools []delayedPool) string {
 	}
 	return text.JoinNames(times)
 }
-
-// IsUndelayedUpdated reports whether all pools are updated that are not delayed. That they are not is
-// confirmed by the API server, because the upgrade may fail for it.
-func (d Delayed) IsUndelayedUpdated(ctx context.Context) (bool, error) {
-	return d.holds(ctx, func(s survey) bool { return s.OperatorBehind == "" && len(s.undelayed()) == 0 })
-}
-
-// IsUpdated reports whether all pools are updated, see IsUndelayedUpdated.
-func (d Delayed) IsUpdated(ctx context.Context) (bool, error) {
-	return d.holds(ctx, func(s survey) bool { return s.OperatorBehind == "" && len(s.Outdated()) == 0 })
-}
-
-func (d Delayed) holds(ctx context.Context, is func(survey) bool) (bool, error) {
-	s, err := d.survey(ctx, d.Client)
-	if err == nil && !is(s) {
-		s, err = d.survey(ctx, d.Live)
-	}
-	return err == nil && is(s), err
-}

@@ -228,9 +228,9 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 		return engine.Done("commenced"), nil
 	}
 	completed := step("UpgradeCompleted", d.KeepReleasing(d.Undelayed()))
-	completed.FailBy, completed.Reached = w.start.Add(w.timeout), d.IsUndelayedUpdated
+	completed.FailBy, completed.Reached = w.start.Add(w.timeout), d.AreUndelayedUpdated
 	updated := step("DelayedPoolsUpdated", d.Updated())
-	updated.FailBy, updated.Reached = w.start.Add(w.timeout), d.IsUpdated
+	updated.FailBy, updated.Reached = w.start.Add(w.timeout), d.AreUpdated
 	return engine.Runbook{
 		Steps: []engine.Step{step("PoolsPaused", d.Pause()), commit, completed, updated},
 		Cleanup: []engine.Step{
