@@ -81,7 +81,7 @@ func (s *APIServer) run(ctx context.Context, m *testing.M, install func(context.
 func (s *APIServer) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	cache := filepath.Join(filepath.Dir(s.kubeconfig), "cache")
 	common := []string{"--kubeconfig", s.kubeconfig, "--cache-dir", cache, "--namespace", s.Namespace}
-	return exec.CommandContext(ctx, s.kubectl, append(common, args...)...)
+	return exec.CommandContext(ctx, s.kubectl, append(common, args...)...) //nolint:gosec // the kubectl of the control plane
 }
 
 // RunKubectl runs kubectl as a user does and returns what it prints.
