@@ -1,0 +1,405 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+)
+
+// What happens to the slots of the year, by their number; all others upgrade the cluster.
+const (
+	suspendedBefore = 2  // by a window, before the version is pinned
+	withdrawn       = 5  // after the version is pinned
+	unhealthy       = 8  // when the window opens
+	updateless      = 11 // nothing is offered
+	outageFirst     = 13 // the operator does not run over this slot
+	outageLast      = 14 // nor over this one
+	expired         = 18 // the operator does not run from the pinning until startBefore
+	suspendedAfter  = 20 // by a window, after the version is pinned
+	suspendedField  = 22 // by schedule.suspend, before the version is pinned
+)
+
+// killedAtEveryWrite are the slots during which the operator ends before and after each change that
+// it makes: that before clocks are set forward, that after they are set back, and that of week 53.
+var killedAtEveryWrite = []string{"2026-03-24", "2026-11-03", "2026-12-29"}
+
+const (
+	yearNamespace = "managed-upgrade-operator"
+	pin           = 4 * time.Hour
+)
+
+// oddTuesdays returns 22:00 in Zurich on the Tuesdays of odd ISO weeks, by looking at each day.
+func oddTuesdays(t *testing.T, from, to time.Time) []time.Time {
+	t.Helper()
+	zurich, err := time.LoadLocation("Europe/Zurich")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var slots []time.Time
+	for day := from; day.Before(to); day = day.AddDate(0, 0, 1) {
+		slot := time.Date(day.Year(), day.Month(), day.Day(), 22, 0, 0, 0, zurich)
+		if _, week := slot.ISOWeek(); slot.Weekday() == time.Tuesday && week%2 == 1 {
+			slots = append(slots, slot.UTC())
+		}
+	}
+	return slots
+}
+
+// year is a scripted cluster with the operator, for a year.
+type year struct {
+	*simulation.World
+	t       *testing.T
+	client  client.Client
+	cluster *openshift.Script
+	program simulation.Program
+	process *simulation.Process
+	down    bool // the operator does not run
+
+	slots   []time.Time
+	created map[string]int            // by slot
+	ends    map[string]history.Record // by slot
+	commits map[string]int            // by version
+	lives   int
+
+	random        *rand.Rand
+	progress      int // changes that the operator has stored, except for those of the Lease
+	leases        int // requests to write the Lease while the operator is killed at every write
+	before, after int // progress at the last crash before and after a write
+}
+
+func newYear(t *testing.T, seed uint64) *year {
+	t.Helper()
+	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/crds"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := &year{
+		World: simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 2000}), t: t,
+		created: map[string]int{}, ends: map[string]history.Record{}, commits: map[string]int{},
+		random: rand.New(rand.NewPCG(seed, 0)), before: -1, after: -1,
+	}
+	y.slots = oddTuesdays(t, y.Now(), y.Now().AddDate(1, 0, 0))
+	y.client = y.Client("test")
+	for _, name := range []string{yearNamespace, "default"} {
+		y.must(y.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	y.cluster, err = openshift.NewScript(y.World, "4.4.5", "stable-4.4")
+	y.must(err)
+	y.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
+			{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
+			{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue},
+		}
+	})
+	y.must(y.client.Create(t.Context(), &v1beta1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: yearNamespace, Name: "fortnightly"},
+		Spec: v1beta1.UpgradeConfigSpec{
+			Schedule:         v1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2", ISOWeek: new("@odd"), Location: "Europe/Zurich"},
+			PinVersionWindow: new(v1beta1.Duration("4h")),
+		},
+	}))
+	y.Observe(y.observe)
+	y.program = simulation.Program{Name: "operator", Controllers: y.controllers, Plan: y.plan, OnCrash: y.start}
+	y.start()
+	return y
+}
+
+func (y *year) must(err error) {
+	y.t.Helper()
+	if err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+func (y *year) start() {
+	if y.down {
+		return
+	}
+	process, err := y.Start(&y.program)
+	y.must(err)
+	y.process, y.lives = process, y.lives+1
+}
+
+// controllers returns those of the operator that concern scheduled maintenance.
+func (y *year) controllers(env simulation.Env) ([]manager.Controller, error) {
+	registry := prometheus.NewPedanticRegistry()
+	upgrades, err := metrics.NewUpgrades(registry)
+	if err != nil {
+		return nil, err
+	}
+	schedules, err := metrics.NewSchedules(registry, upgradeschedule.Results()...)
+	if err != nil {
+		return nil, err
+	}
+	events, namespaces, settings := &notify.Events{Client: env.Client, Clock: env.Clock}, []string{yearNamespace}, config.Default()
+	deps := runbooks.Deps{
+		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Config: settings,
+		Hooks: &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return settings.Hooks }, Publisher: events},
+	}
+	jobs := &upgradejob.Reconciler{
+		Clock: env.Clock, Namespace: yearNamespace, WatchNamespaces: namespaces,
+		Holders: &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock},
+		Config: func() upgradejob.Snapshot {
+			return upgradejob.Snapshot{Upgrader: runbooks.Job{Deps: deps}, Config: settings}
+		},
+		Watches:  []manager.Kind{facts.HookJobs(namespaces), facts.UpgradeJobHooks(namespaces)},
+		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgrades,
+	}
+	configs := &upgradeschedule.Reconciler{Clock: env.Clock, WatchNamespaces: namespaces, Events: events, Metrics: schedules}
+	windows := &suspensionwindow.Reconciler{Clock: env.Clock, WatchNamespaces: namespaces, Events: events}
+	return []manager.Controller{jobs.Controller(), configs.Controller(), windows.Controller()}, nil
+}
+
+// plan ends the operator before and after each change during some slots, and at random else.
+func (y *year) plan(r simulation.Request) simulation.Fault {
+	if !r.IsWrite() {
+		return simulation.Fault{}
+	}
+	if !y.isKilledAtEveryWrite() {
+		switch y.random.IntN(100) {
+		case 0, 1:
+			return simulation.Fault{Outcome: simulation.CrashBefore}
+		case 2, 3:
+			return simulation.Fault{Outcome: simulation.CrashAfter}
+		}
+		return simulation.Fault{}
+	}
+	if r.Kind == "Lease" { // a life that ends before the next write has its note undone: that is no progress
+		if y.leases++; y.leases%8 == 0 {
+			return simulation.Fault{Outcome: simulation.CrashBefore}
+		} else if y.leases%8 == 4 {
+			return simulation.Fault{Outcome: simulation.CrashAfter}
+		}
+		return simulation.Fault{}
+	}
+	switch {
+	case y.before < y.progress:
+		y.before = y.progress
+		return simulation.Fault{Outcome: simulation.CrashBefore}
+	case y.after < y.progress:
+		y.after = y.progress
+		return simulation.Fault{Outcome: simulation.CrashAfter}
+	}
+	return simulation.Fault{}
+}
+
+func (y *year) isKilledAtEveryWrite() bool {
+	now := y.Now()
+	return slices.ContainsFunc(y.slots, func(slot time.Time) bool {
+		return slices.Contains(killedAtEveryWrite, slot.Format(time.DateOnly)) && now.After(slot.Add(-pin-time.Hour)) && now.Before(slot.Add(12*time.Hour))
+	})
+}
+
+func (y *year) observe(change simulation.Change) {
+	if change.Actor == "operator" && change.Kind.Kind != "Lease" {
+		y.progress++
+	}
+	switch after := change.New.(type) {
+	case *v1beta1.UpgradeJob:
+		slot := after.Labels[v1beta1.SlotLabel]
+		if change.Old == nil {
+			y.created[slot]++
+		}
+		if records := after.Status.History; len(records) > 0 && records[0].CompleteTime != nil {
+			y.ends[slot] = records[0]
+		}
+	case *configv1.ClusterVersion:
+		before, _ := change.Old.(*configv1.ClusterVersion)
+		desired := after.Spec.DesiredUpdate
+		if change.Actor == "operator" && desired != nil && (before.Spec.DesiredUpdate == nil || before.Spec.DesiredUpdate.Version != desired.Version) {
+			y.commits[desired.Version]++
+		}
+	}
+}
+
+// at calls a function at a time.
+func (y *year) at(at time.Time, do func()) { y.After(at.Sub(y.Now()), do) }
+
+// stop ends the operator for a time.
+func (y *year) stop(from, to time.Time) {
+	y.at(from, func() { y.down = true; y.process.Kill() })
+	y.at(to, func() { y.down = false; y.start() })
+}
+
+// suspend creates a window around a slot.
+func (y *year) suspend(slot time.Time) {
+	y.must(y.client.Create(y.t.Context(), &v1beta1.UpgradeSuspensionWindow{
+		ObjectMeta: metav1.ObjectMeta{Namespace: yearNamespace, Name: "window-" + strconv.FormatInt(slot.Unix(), 10)},
+		Spec: v1beta1.UpgradeSuspensionWindowSpec{
+			Start: maintenance.Timestamp(slot), End: maintenance.Timestamp(slot.Add(time.Second)), ConfigSelector: &v1beta1.LabelSelector{},
+		},
+	}))
+}
+
+func (y *year) setSuspend(value bool) {
+	var cfg v1beta1.UpgradeConfig
+	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
+	cfg.Spec.Schedule.Suspend = &value
+	y.must(y.client.Update(y.t.Context(), &cfg))
+}
+
+func (y *year) setDegraded(status configv1.ConditionStatus) {
+	y.cluster.ChangeOperator(func(operator *configv1.ClusterOperator) {
+		for i := range operator.Status.Conditions {
+			if c := &operator.Status.Conditions[i]; c.Type == configv1.OperatorDegraded {
+				c.Status, c.Reason, c.Message = status, "Broken", "broken"
+			}
+		}
+	})
+}
+
+func version(i int) string { return fmt.Sprintf("4.4.%d", 10+i) }
+
+// prepare lets a slot be what it is, and returns what it leads to.
+func (y *year) prepare(i int) string {
+	slot, eve := y.slots[i], y.slots[i].Add(-pin-2*time.Hour)
+	y.at(eve, func() { y.cluster.Offer(version(i)) })
+	switch i {
+	case suspendedBefore:
+		y.at(eve, func() { y.suspend(slot) })
+		return ""
+	case suspendedField:
+		y.at(eve, func() { y.setSuspend(true) })
+		y.at(slot.Add(2*time.Hour), func() { y.setSuspend(false) })
+		return ""
+	case updateless:
+		y.at(eve.Add(time.Minute), func() { y.cluster.Offer() })
+		return ""
+	case outageFirst:
+		y.stop(eve, y.slots[outageLast].Add(3*time.Hour))
+		return ""
+	case outageLast:
+		return ""
+	case withdrawn:
+		y.at(slot.Add(-time.Hour), func() { y.cluster.Offer() })
+		return "Skipped: UpgradeWithdrawn"
+	case unhealthy:
+		y.at(slot.Add(-time.Hour), func() { y.setDegraded(configv1.ConditionTrue) })
+		y.at(slot.Add(6*time.Hour), func() { y.setDegraded(configv1.ConditionFalse) })
+		return "Skipped: ClusterUnhealthy"
+	case expired:
+		y.stop(slot.Add(-time.Hour), slot.Add(time.Hour))
+		return "Skipped: Expired"
+	case suspendedAfter:
+		y.at(slot.Add(-time.Hour), func() { y.suspend(slot) })
+		return "Skipped: Suspended"
+	}
+	return "Upgraded: Upgraded"
+}
+
+func TestYear(t *testing.T) {
+	t.Parallel()
+	y := newYear(t, 1)
+	if n := len(y.slots); n != 26 || y.slots[21].Format(time.DateOnly) != "2026-12-29" {
+		t.Fatalf("%d slots, the 22nd on %s", n, y.slots[21])
+	}
+	want := map[string]string{}
+	for i, slot := range y.slots {
+		if outcome := y.prepare(i); outcome != "" {
+			want[slot.Format(time.DateOnly)] = outcome
+		}
+	}
+	y.must(y.RunFor(365 * 24 * time.Hour))
+
+	got := map[string]string{}
+	for _, slot := range y.slots {
+		key := strconv.FormatInt(slot.Unix(), 10)
+		if n := y.created[key]; n > 1 {
+			t.Errorf("the slot on %s has %d UpgradeJobs", slot, n)
+		} else if n == 1 {
+			end := y.ends[key]
+			got[slot.Format(time.DateOnly)] = fmt.Sprintf("%s: %s", end.Phase, end.Reason)
+		}
+		delete(y.created, key)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("UpgradeJobs by slot (-want +got):\n%s", diff)
+	}
+	if len(y.created) > 0 {
+		t.Errorf("UpgradeJobs outside of the slots: %v", y.created)
+	}
+	for i, slot := range y.slots {
+		n := 0
+		if want[slot.Format(time.DateOnly)] == "Upgraded: Upgraded" {
+			n = 1
+		}
+		if y.commits[version(i)] != n {
+			t.Errorf("%s, offered on %s, was requested %d times, want %d", version(i), slot, y.commits[version(i)], n)
+		}
+	}
+	t.Logf("%d lives of the operator, %d changes", y.lives, y.progress)
+	if y.lives < 200 {
+		t.Errorf("the operator had %d lives: it was not killed at every write", y.lives)
+	}
+	y.expectReleased()
+}
+
+// expectReleased checks what holds after the year.
+func (y *year) expectReleased() {
+	y.t.Helper()
+	var lease coordinationv1.Lease
+	y.must(y.client.Get(context.Background(), client.ObjectKey{Namespace: yearNamespace, Name: lock.Name}, &lease))
+	if holder := lock.HolderOf(&lease); holder != (lock.Holder{}) {
+		y.t.Errorf("%s has the lock", holder)
+	}
+	var jobs v1beta1.UpgradeJobList
+	y.must(y.client.List(context.Background(), &jobs))
+	for i := range jobs.Items {
+		if finalizers := jobs.Items[i].Finalizers; len(finalizers) > 0 {
+			y.t.Errorf("UpgradeJob %s has finalizers %v", jobs.Items[i].Name, finalizers)
+		}
+	}
+	if len(jobs.Items) != 3 {
+		y.t.Errorf("%d UpgradeJobs, want as many as the history limit", len(jobs.Items))
+	}
+	var events corev1.EventList
+	y.must(y.client.List(context.Background(), &events))
+	counts := map[string]int{}
+	for i := range events.Items {
+		if events.Items[i].InvolvedObject.Kind == "UpgradeConfig" {
+			counts[events.Items[i].Reason]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"JobCreated": 21, "SlotSkipped": 1, "SlotSuspended": 2, "SlotsMissed": 1}, counts); diff != "" {
+		y.t.Errorf("Events about the UpgradeConfig (-want +got):\n%s", diff)
+	}
+	var cfg v1beta1.UpgradeConfig
+	y.must(y.client.Get(context.Background(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
+	if last := y.slots[len(y.slots)-1]; !cfg.Status.HandledUntil.Equal(new(metav1.NewTime(last))) {
+		y.t.Errorf("handled until %s, want %s", cfg.Status.HandledUntil, last)
+	}
+}
