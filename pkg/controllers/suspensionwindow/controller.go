@@ -118,15 +118,14 @@ func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) [
 // Reconcile makes one pass over one window.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	window := &v1beta1.UpgradeSuspensionWindow{}
-	err := r.client.Get(ctx, req.NamespacedName, window)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err := r.client.Get(ctx, req.NamespacedName, window); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("getting UpgradeSuspensionWindow %s: %w", req, err)
 	}
 	if uid := r.uids[req.NamespacedName]; uid != "" && uid != string(window.UID) {
 		r.Events.Reset(uid)
 		delete(r.uids, req.NamespacedName)
 	}
-	if err != nil || window.DeletionTimestamp != nil {
+	if window.UID == "" || window.DeletionTimestamp != nil { // there is none
 		return reconcile.Result{}, nil
 	}
 	r.uids[req.NamespacedName] = string(window.UID)

@@ -6,6 +6,7 @@ package upgradeschedule
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -99,7 +100,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 func TestCacheBehindAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for write := 1; write <= 13; write++ {
-		t.Run(fmt.Sprint(write), func(t *testing.T) {
+		t.Run(strconv.Itoa(write), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.plan = func(r simulation.Request) simulation.Fault {
@@ -221,4 +222,21 @@ func TestRejectedJob(t *testing.T) {
 
 func (w *world) exists(object client.Object) bool {
 	return w.client.Get(w.t.Context(), client.ObjectKeyFromObject(object), &corev1.ConfigMap{}) == nil
+}
+
+// A user cancels the upgrade while the cache does not show that the slot was handled.
+func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config())
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "patch" && len(w.starts) == 1 && len(w.jobs()) == 1 {
+			w.After(time.Minute, func() { w.must(w.client.Delete(t.Context(), w.job())) })
+			return simulation.Fault{Lag: []string{"UpgradeConfig"}, LagFor: 20 * time.Minute}
+		}
+		return simulation.Fault{}
+	}
+	w.runTo(tuesday.Add(2 * time.Hour))
+	if got := w.lastSlot(); len(w.starts) != 1 || got != "03-02 21:00 JobCreated" {
+		t.Errorf("the last slot is %q; %s", got, w.describe())
+	}
 }

@@ -5,6 +5,7 @@ package upgradeschedule
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func (w *world) addMany(configs, windows, jobs int) {
 		start := w.Now().Add(-time.Duration(i+48) * time.Hour)
 		w.must(w.Add(&v1beta1.UpgradeJob{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: jobName(owner.Name, start, fmt.Sprint(i)),
+				Namespace: namespace, Name: jobName(owner.Name, start, strconv.Itoa(i)),
 				Labels:          map[string]string{v1beta1.ConfigLabel: string(owner.UID), v1beta1.SlotLabel: slotID(start)},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
 			},

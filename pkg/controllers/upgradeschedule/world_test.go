@@ -88,20 +88,20 @@ type world struct {
 	starts  []string // of all UpgradeJobs that were ever created, with their versions
 }
 
-func newWorld(t testing.TB, objects ...client.Object) *world {
-	t.Helper()
-	return newWorldAt(t, monday, objects...)
+func newWorld(tb testing.TB, objects ...client.Object) *world {
+	tb.Helper()
+	return newWorldAt(tb, monday, objects...)
 }
 
-func newWorldAt(t testing.TB, start time.Time, objects ...client.Object) *world {
-	t.Helper()
+func newWorldAt(tb testing.TB, start time.Time, objects ...client.Object) *world {
+	tb.Helper()
 	own, err := definitions()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w := &world{
 		World: simulation.New(simulation.Options{Definitions: own, Start: start, MaxBurst: 2000}),
-		t:     t, phase: history.PhaseUpgraded, created: map[string]int{},
+		t:     tb, phase: history.PhaseUpgraded, created: map[string]int{},
 	}
 	w.client = w.Client("test")
 	w.must(w.Add(&configv1.ClusterVersion{
@@ -111,7 +111,7 @@ func newWorldAt(t testing.TB, start time.Time, objects ...client.Object) *world 
 	w.install("4.20.5")
 	w.offer("4.20.6")
 	for _, object := range objects {
-		w.must(w.client.Create(t.Context(), object))
+		w.must(w.client.Create(tb.Context(), object))
 	}
 	w.Observe(w.observe)
 	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}

@@ -4,7 +4,6 @@
 package upgradeschedule_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -372,12 +371,12 @@ func TestYear(t *testing.T) {
 func (y *year) expectReleased() {
 	y.t.Helper()
 	var lease coordinationv1.Lease
-	y.must(y.client.Get(context.Background(), client.ObjectKey{Namespace: yearNamespace, Name: lock.Name}, &lease))
+	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: lock.Name}, &lease))
 	if holder := lock.HolderOf(&lease); holder != (lock.Holder{}) {
 		y.t.Errorf("%s has the lock", holder)
 	}
 	var jobs v1beta1.UpgradeJobList
-	y.must(y.client.List(context.Background(), &jobs))
+	y.must(y.client.List(y.t.Context(), &jobs))
 	for i := range jobs.Items {
 		if finalizers := jobs.Items[i].Finalizers; len(finalizers) > 0 {
 			y.t.Errorf("UpgradeJob %s has finalizers %v", jobs.Items[i].Name, finalizers)
@@ -387,7 +386,7 @@ func (y *year) expectReleased() {
 		y.t.Errorf("%d UpgradeJobs, want as many as the history limit", len(jobs.Items))
 	}
 	var events corev1.EventList
-	y.must(y.client.List(context.Background(), &events))
+	y.must(y.client.List(y.t.Context(), &events))
 	counts := map[string]int{}
 	for i := range events.Items {
 		if events.Items[i].InvolvedObject.Kind == "UpgradeConfig" {
@@ -398,7 +397,7 @@ func (y *year) expectReleased() {
 		y.t.Errorf("Events about the UpgradeConfig (-want +got):\n%s", diff)
 	}
 	var cfg v1beta1.UpgradeConfig
-	y.must(y.client.Get(context.Background(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
+	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: "fortnightly"}, &cfg))
 	if last := y.slots[len(y.slots)-1]; !cfg.Status.HandledUntil.Equal(new(metav1.NewTime(last))) {
 		y.t.Errorf("handled until %s, want %s", cfg.Status.HandledUntil, last)
 	}
