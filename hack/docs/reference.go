@@ -90,6 +90,11 @@ func metricsPage() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	hookMetrics, err := metrics.NewHooks(registry)
+	if err != nil {
+		return "", err
+	}
+	hookMetrics.IncHookRuns("", "", "", true)
 	poolMetrics, err := metrics.NewPools(registry)
 	if err != nil {
 		return "", err

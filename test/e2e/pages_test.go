@@ -136,7 +136,7 @@ func awaitStatus(t *testing.T, userClient client.Client, config *v1alpha1.Upgrad
 }
 
 func named(config *v1alpha1.UpgradeConfig) map[string]string {
-	return map[string]string{"NAMESPACE": config.Namespace, "NAME": config.Name}
+	return map[string]string{"KIND": "UpgradeConfig.upgrade.managed.openshift.io", "NAMESPACE": config.Namespace, "NAME": config.Name}
 }
 
 // TestAlertPages brings a cluster into the states that the alert pages describe, one after the
@@ -227,6 +227,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 			{"get clusterversion", "availableUpdates"},
 			{"get clusteroperators", "network"},
 			{"get machineconfigpools", "worker"},
+			{"annotate", "NotFound"}, // it is no UpgradeJob
 			{"patch", "patched"},
 		})
 		if err := userClient.Delete(t.Context(), config); err != nil {
@@ -279,7 +280,7 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 			}
 			return nil
 		})
-		want := []expectation{{"logs", `"level":"error".*forbidden`}, {"can-i", "^no"}, {"get upgrade", "upgradeAt"}}
+		want := []expectation{{"logs", `"level":"error".*forbidden`}, {"can-i", "^no"}, {"get UpgradeConfig", "upgradeAt"}}
 		term.follow(t, "ManagedUpgradeNotWatched", named(another), want)
 		restore()
 		want[1].output = "^yes"
@@ -409,7 +410,7 @@ func predateCordon(t *testing.T, userClient client.Client, name string) {
 // Each page is followed by one of the tests above.
 func TestAlertPages_are_all_tested(t *testing.T) {
 	t.Parallel()
-	source := readFile(t, "pages_test.go")
+	source := readFile(t, "pages_test.go") + readFile(t, "maintenance_pages_test.go")
 	pages, err := filepath.Glob(filepath.Join(pagesFolder, "*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("got %d pages: %v", len(pages), err)
