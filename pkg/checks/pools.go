@@ -34,7 +34,7 @@ func findPools(ctx context.Context, in Input) ([]Finding, error) {
 			f.Description = pool.Degraded.MessageOrReason()
 			degraded = append(degraded, f)
 		}
-		if pool.Paused && !pool.Empty() && !(in.Options.IgnoreDelayedPools && pool.Delayed()) {
+		if pool.Paused && !pool.Empty() && (!in.Options.IgnoreDelayedPools || !pool.Delayed()) {
 			f := poolFinding("PoolPaused", "machine config pools paused", pool)
 			f.Description = pausedBy(pool)
 			f.Remedy = "Set spec.paused of the MachineConfigPool to false."

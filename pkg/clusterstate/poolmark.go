@@ -107,7 +107,7 @@ func pausedByOthers(managers []metav1.ManagedFieldsEntry) bool {
 		var fields struct {
 			Spec map[string]json.RawMessage `json:"f:spec"`
 		}
-		if err := json.Unmarshal(manager.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(manager.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return true
 		}
 		if _, owns := fields.Spec["f:paused"]; owns {

@@ -22,7 +22,7 @@ func NewClusterVersions(registry prometheus.Registerer) (*ClusterVersions, error
 		}, []string{"field"}),
 		upgrading: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "managed_upgrade_cluster_upgrading",
-			Help: "1 while the cluster version operator installs an update, whoever requested it, and 0 otherwise. There is no series without a ClusterVersion.",
+			Help: "1 while the cluster version operator installs an update that any client requested, and 0 otherwise. There is no series without a ClusterVersion.",
 		}, nil),
 	}
 	for _, collector := range []prometheus.Collector{m.drift, m.upgrading} {

@@ -6,6 +6,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -265,11 +266,9 @@ func podOf(job *batchv1.Job) *corev1.Pod {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	for key, value := range map[string]string{
+	maps.Copy(pod.Labels, map[string]string{
 		batchv1.JobNameLabel: job.Name, "job-name": job.Name, batchv1.ControllerUidLabel: string(job.UID), "controller-uid": string(job.UID),
-	} {
-		pod.Labels[key] = value
-	}
+	})
 	pod.Finalizers = append(pod.Finalizers, batchv1.JobTrackingFinalizer)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	return pod
