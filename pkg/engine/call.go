@@ -32,6 +32,20 @@ func (p *pass) call(ctx context.Context, step Step, now time.Time) (Result, erro
 	return p.renew(ctx, step, run, result, err)
 }
 
+// timeoutClock is a clock that measures timeouts, too: that of a simulation, whose deadlines must not
+// depend on how fast the machine is.
+type timeoutClock interface {
+	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+}
+
+// withTimeout is context.WithTimeout by the clock of the engine.
+func (e *Engine) withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if c, ok := e.Clock.(timeoutClock); ok {
+		return c.WithTimeout(ctx, d)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
 func (p *pass) newRun(c history.StepCondition, now time.Time) Run {
 	run := Run{
 		Started: timeOf(p.record.StartTime), Since: timeOf(c.StartTime), Now: now,
@@ -57,7 +71,7 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	if due := p.deadline(step, *c); !due.IsZero() {
 		timeout = min(timeout, due.Sub(run.Now))
 	}
-	callCtx, cancel := context.WithTimeout(ctx, timeout)
+	callCtx, cancel := p.engine.withTimeout(ctx, timeout)
 	defer cancel()
 	result, err := observe(callCtx, step, run)
 	if err != nil || !result.IsZero() {

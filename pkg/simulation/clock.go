@@ -3,7 +3,10 @@
 
 package simulation
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock is a clock of a World. It implements clock.PassiveClock. The clock of a process may differ
 // from that of the API server: Step moves it.
@@ -17,6 +20,31 @@ func (c *Clock) Now() time.Time { return c.world.now.Add(c.skew) }
 
 // Since returns the virtual time that has passed since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// WithTimeout is context.WithTimeout in virtual time, whatever time the machine takes.
+func (c *Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	return virtualContext{ctx, c.world, c.world.now.Add(d)}, cancel
+}
+
+// virtualContext is a context that ends at a virtual time. Its Done is closed only if its parent ends:
+// nothing in a simulation waits while time passes.
+type virtualContext struct {
+	context.Context
+	world    *World
+	deadline time.Time
+}
+
+// Err returns DeadlineExceeded once the virtual time has come.
+func (c virtualContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if !c.world.now.Before(c.deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
 
 // Step moves the clock by d, as an administrator or NTP does. Timers that are running are not
 // affected.

@@ -382,3 +382,18 @@ func TestEvictionRefusesStaleBudgets(t *testing.T) {
 		t.Errorf("the eviction after the budget was processed: %v", err)
 	}
 }
+
+// Deadlines must not depend on how fast the machine is.
+func TestTimeoutsAreVirtual(t *testing.T) {
+	t.Parallel()
+	w := New(Options{})
+	ctx, cancel := w.Clock().WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	if _, ok := ctx.Deadline(); ok || ctx.Err() != nil {
+		t.Errorf("the context ends by the time of the machine: %v", ctx.Err())
+	}
+	w.Advance(time.Nanosecond)
+	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the context has not ended by virtual time: %v", err)
+	}
+}
