@@ -40,6 +40,9 @@ var announced = map[engine.Milestone]string{
 	engine.MilestoneSkipped:   corev1.EventTypeWarning,
 }
 
+// reasonNoHooks is the reason of a step that is recorded and not published: no hook runs on its event.
+const reasonNoHooks = "NoHooks"
+
 // stepClasses are the classes that are published, with the type of their Event.
 var stepClasses = map[engine.Class]string{
 	engine.ClassWaiting: corev1.EventTypeNormal,
@@ -65,6 +68,9 @@ func FromRecord(ref corev1.ObjectReference, record history.Record) []StepNotific
 			continue
 		}
 		class := engine.Classify(c)
+		if class == engine.ClassSkipped && c.Reason == reasonNoHooks {
+			continue
+		}
 		n := StepNotification{
 			Notification: engine.Notification{
 				Version: record.Version, Attempt: record.Attempt, Milestone: c.Milestone,

@@ -56,13 +56,17 @@ type world struct {
 	client  client.Client
 	config  config.Config
 
+	definitions []*simulation.Definition // that validate what is written; nil means that nothing is
+
 	program  simulation.Program
 	process  *simulation.Process
 	registry *prometheus.Registry
+	metrics  *metrics.Upgrades
 	holders  *lock.Holders
 	extra    func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
 	plan     simulation.Plan                                   // of the writes; nil serves all
 	requests []string                                          // of the operator to the API server
+	writes   int                                               // those of them that are writes
 	commits  int                                               // how often a version was requested
 }
 
@@ -77,7 +81,11 @@ func newWorld(t testing.TB, options ...func(*world)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 200, Definitions: definitions}), t: t, config: config.Default()}
+	w := &world{t: t, config: config.Default(), definitions: definitions}
+	for _, option := range options {
+		option(w)
+	}
+	w.World = simulation.New(simulation.Options{MaxBurst: 200, Definitions: w.definitions})
 	w.client = w.Client("test")
 	for _, name := range []string{namespace, "default"} {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -99,9 +107,6 @@ func newWorld(t testing.TB, options ...func(*world)) *world {
 		}
 	}
 	w.EnableGarbageCollection()
-	for _, option := range options {
-		option(w)
-	}
 	w.Observe(w.observe)
 	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
 	w.start()
@@ -123,6 +128,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.metrics = upgradeMetrics
 	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgradeMetrics.IncEventFailures}
 	namespaces := []string{namespace}
 	deps := runbooks.Deps{
@@ -150,8 +156,11 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 	if r.IsWrite() || !r.Cached {
 		w.requests = append(w.requests, fmt.Sprintf("%s %s", r.Verb, r.Kind))
 	}
-	if r.IsWrite() && w.plan != nil {
-		return w.plan(r)
+	if r.IsWrite() {
+		w.writes = r.Write
+		if w.plan != nil {
+			return w.plan(r)
+		}
 	}
 	return simulation.Fault{}
 }

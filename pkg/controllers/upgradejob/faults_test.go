@@ -1,0 +1,103 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// soon lets the window open five minutes after the beginning.
+func soon(job *v1beta1.UpgradeJob) {
+	start := noon.Truncate(time.Minute).Add(5 * time.Minute)
+	job.Spec.StartAfter, job.Spec.StartBefore = timestamp(start), timestamp(start.Add(time.Hour))
+}
+
+// faultyWorld is a world with an UpgradeJob that has hooks and delays a pool.
+func faultyWorld(t *testing.T, plan simulation.Plan) *world {
+	t.Helper()
+	w := newWorld(t, func(w *world) { w.plan, w.definitions = plan, nil }) // the other tests validate what is written
+	w.create(hook("start", v1beta1.HookFailureAbort, nil, v1beta1.EventStart, v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventFinish))
+	w.create(newJob(soon, delayWorker("30m", "2h")))
+	return w
+}
+
+// expectOneUpgrade checks that everything was done, and once.
+func (w *world) expectOneUpgrade(attempt string) {
+	w.t.Helper()
+	record := w.record()
+	if record.Phase != history.PhaseUpgraded || w.commits != 1 {
+		w.t.Errorf("%s: %d requests; %s", attempt, w.commits, w.describe())
+	}
+	if len(w.job().Status.History) != 1 || record.Attempt != 1 {
+		w.t.Errorf("%s: the history has %d attempts", attempt, len(w.job().Status.History))
+	}
+	var jobs batchv1.JobList
+	if err := w.client.List(context.Background(), &jobs, client.InNamespace(namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	events := map[string]int{}
+	for i := range jobs.Items {
+		for key, value := range jobs.Items[i].Labels {
+			if strings.HasSuffix(key, "/event") {
+				events[value]++
+			}
+		}
+	}
+	if len(jobs.Items) != 3 || len(events) != 3 {
+		w.t.Errorf("%s: the Jobs of the hooks are %v, want one for each of 3 events", attempt, events)
+	}
+	if w.pool("worker").Spec.Paused {
+		w.t.Errorf("%s: the delayed pool is still paused", attempt)
+	}
+	w.expectReleased()
+}
+
+// TestFaults ends the operator after every write of one upgrade. Before every other write it ends the
+// operator, too, or loses the answer: a crash before a write is one after the write before.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	clean := faultyWorld(t, nil)
+	clean.untilEnded()
+	clean.expectOneUpgrade("no fault")
+	writes := clean.writes
+	if writes < 50 {
+		t.Fatalf("%d writes only", writes)
+	}
+	for name, fault := range map[string]struct {
+		outcome simulation.Outcome
+		every   int
+	}{
+		"crash before": {simulation.CrashBefore, 2}, "crash after": {simulation.CrashAfter, 1}, "answer lost": {simulation.LoseAnswer, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i := 1; i <= writes; i += fault.every {
+				failed := false
+				w := faultyWorld(t, func(r simulation.Request) simulation.Fault {
+					if r.Write != i || failed {
+						return simulation.Fault{}
+					}
+					failed = true
+					return simulation.Fault{Outcome: fault.outcome}
+				})
+				w.untilEnded()
+				w.expectOneUpgrade(fmt.Sprintf("%s write %d", name, i))
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}

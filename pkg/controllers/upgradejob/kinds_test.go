@@ -1,0 +1,127 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/capacity"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
+)
+
+// withUpgradeConfigs adds the controller of the other UpgradeConfig to the operator.
+func withUpgradeConfigs(w *world) {
+	w.extra = func(env simulation.Env, w *world) []manager.Controller {
+		external, err := externaldeps.New(externaldeps.Options{Timeout: time.Second})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: w.metrics.IncEventFailures}
+		deps := runbooks.Deps{
+			Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Dependencies: external,
+			Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: env.Client, Live: env.Live}, Config: w.config,
+		}
+		snapshot := upgradeconfig.Snapshot{Upgraders: map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}}, Config: w.config}
+		r := &upgradeconfig.Reconciler{
+			Clock: env.Clock, Namespace: namespace, WatchNamespaces: []string{namespace}, Holders: w.holders,
+			Config:   func() upgradeconfig.Snapshot { return snapshot },
+			Notifier: notify.MultiPublisher{Events: events}, Metrics: w.metrics,
+		}
+		return []manager.Controller{r.Controller()}
+	}
+}
+
+func newConfig(start time.Time) *v1alpha1.UpgradeConfig {
+	return &v1alpha1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "config"},
+		Spec: v1alpha1.UpgradeConfigSpec{
+			Type: "OSD", UpgradeAt: start.UTC().Format(time.RFC3339), PDBForceDrainTimeout: new(int32(60)),
+			Desired: v1alpha1.Update{Version: desired, Channel: channel},
+		},
+	}
+}
+
+// configRecord returns the newest record of the UpgradeConfig.
+func (w *world) configRecord() history.Record {
+	w.t.Helper()
+	var cfg v1alpha1.UpgradeConfig
+	if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "config"}, &cfg); err != nil {
+		w.t.Fatal(err)
+	}
+	if len(cfg.Status.History) == 0 {
+		return history.Record{}
+	}
+	return cfg.Status.History[0]
+}
+
+// The upgrades of both kinds compete for one lock.
+func TestBothKinds(t *testing.T) {
+	t.Parallel()
+	later := func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.4.7" }
+	for name, tc := range map[string]struct {
+		configStart time.Duration // relative to the window of the UpgradeJob
+		firstIsJob  bool
+	}{
+		"the UpgradeConfig starts first": {configStart: -time.Minute},
+		"the UpgradeJob starts first":    {configStart: time.Minute, firstIsJob: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withUpgradeConfigs)
+			if tc.firstIsJob {
+				w.create(newJob())
+			} else {
+				w.create(newJob(later))
+			}
+			cfg := newConfig(startAfter.Add(tc.configStart))
+			if tc.firstIsJob {
+				cfg.Spec.Desired.Version = "4.4.7"
+			}
+			w.create(cfg)
+			w.until(startAfter.Add(10 * time.Minute))
+			if tc.firstIsJob {
+				if r := w.configRecord(); r.StartTime != nil || !strings.Contains(r.Message, "UpgradeJob "+namespace+"/job") {
+					t.Errorf("the UpgradeConfig is %s: %s", r.Phase, r.Message)
+				}
+			} else {
+				current := w.record().Conditions[len(w.record().Conditions)-1]
+				if current.Type != "LockAcquired" || !strings.Contains(current.Message, "UpgradeConfig "+namespace+"/config") {
+					t.Errorf("%s: %s", current.Type, current.Message)
+				}
+			}
+			ended := func() bool { return w.record().CompleteTime != nil && w.configRecord().CompleteTime != nil }
+			if err := w.RunUntil(5*time.Hour, ended); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			if w.record().Phase != history.PhaseUpgraded || w.configRecord().Phase != history.PhaseUpgraded || w.commits != 1 {
+				t.Errorf("the UpgradeConfig is %s: %s; %d first requests; the UpgradeJob: %s", w.configRecord().Phase, w.configRecord().Message, w.commits, w.describe())
+			}
+			first, second := w.configRecord(), w.record()
+			if tc.firstIsJob {
+				first, second = second, first
+			}
+			if first.CompleteTime.After(second.CommenceTime.Time) {
+				t.Errorf("the second upgrade commenced at %s, before the first had ended at %s", second.CommenceTime, first.CompleteTime)
+			}
+			w.expectReleased()
+		})
+	}
+}
