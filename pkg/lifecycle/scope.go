@@ -256,6 +256,9 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	if s.record.Finished() {
 		return s.finish(ctx)
 	}
+	if s.plan.waitsForLock(s.record) {
+		s.publishPrecheck(ctx)
+	}
 	next = engine.Earliest(next, retry)
 	if !s.plan.holdsLock(s.record) && s.recheckAt.After(s.now) {
 		next = engine.Earliest(next, s.recheckAt)

@@ -26,6 +26,11 @@ type Snapshot struct {
 	Slow bool
 	// Held reports whether a hold keeps the upgrade from being committed.
 	Held bool
+	// Locked reports whether the upgrade has the lock of the cluster.
+	Locked bool
+	// StartAfter and StartBefore are the window of an upgrade that waits in its steps; zero means that
+	// the kind has none.
+	StartAfter, StartBefore time.Time
 	// At is when the reconcile ended; Err is its error.
 	At  time.Time
 	Err error
@@ -45,6 +50,12 @@ var (
 		"1 if the current step takes longer than it should, 0 otherwise.", append(versionLabels[:4:4], "step"), nil)
 	held = prometheus.NewDesc("managed_upgrade_held",
 		"1 if the stop annotation of the ClusterVersion or a pause holds the upgrade, 0 otherwise.", versionLabels, nil)
+	startAfter = prometheus.NewDesc("managed_upgrade_job_start_after_timestamp_seconds",
+		"Time from which the UpgradeJob may start, while it has not ended.", versionLabels, nil)
+	startBefore = prometheus.NewDesc("managed_upgrade_job_start_before_timestamp_seconds",
+		"Time by which the UpgradeJob must have commenced, while it has not ended.", versionLabels, nil)
+	upgrading = prometheus.NewDesc("managed_upgrade_cluster_upgrading",
+		"1 while an upgrade of any kind has the lock of the cluster, 0 otherwise.", nil, nil)
 	lastSync = prometheus.NewDesc("managed_upgrade_last_sync_timestamp_seconds",
 		"Time of the last reconcile of an unfinished upgrade that ended without an error; that of the first one if none did.", objectLabels, nil)
 )
@@ -77,7 +88,7 @@ type upgradeCollector struct{ *Upgrades }
 
 // Describe implements prometheus.Collector.
 func (upgradeCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{phase, condition, step, slow, held, lastSync} {
+	for _, desc := range []*prometheus.Desc{phase, condition, step, slow, held, startAfter, startBefore, upgrading, lastSync} {
 		to <- desc
 	}
 }
@@ -86,9 +97,12 @@ func (upgradeCollector) Describe(to chan<- *prometheus.Desc) {
 func (c upgradeCollector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	locked := false
 	for _, upgrade := range c.upgrades {
 		upgrade.collect(to)
+		locked = locked || upgrade.Locked
 	}
+	to <- gauge(upgrading, boolToFloat(locked))
 	for k, at := range c.synced {
 		to <- gauge(lastSync, seconds(at), k.kind.String(), k.namespace, k.name)
 	}
@@ -100,6 +114,10 @@ func (s Snapshot) collect(to chan<- prometheus.Metric) {
 	}
 	emit(phase, 1, string(s.Record.Phase))
 	emit(held, boolToFloat(s.Held))
+	if !s.StartAfter.IsZero() {
+		emit(startAfter, seconds(s.StartAfter))
+		emit(startBefore, seconds(s.StartBefore))
+	}
 	seen := map[[3]string]bool{} // a damaged status may have a condition twice, and a series must not
 	for _, c := range s.Conditions {
 		labels := [3]string{label(c.Type), label(string(c.Status)), label(c.Reason)}

@@ -105,6 +105,7 @@ func TestMetrics_pass_promlint(t *testing.T) {
 	m, registry := newMetrics(t)
 	l := snapshotOf("example", history.PhaseUpgrading, "PreHealthCheck")
 	l.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Valid", LastTransitionTime: metav1.NewTime(noon)}}
+	l.StartAfter, l.StartBefore = noon, noon.Add(time.Hour)
 	m.SetUpgrade(l)
 	m.ObserveStep(upgradeConfig, "OSD", finishedStep(metav1.ConditionTrue, engine.ReasonDone, time.Minute))
 	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
@@ -113,8 +114,8 @@ func TestMetrics_pass_promlint(t *testing.T) {
 	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseSkipped, "Expired", time.Hour)
 	m.ObserveHealthCheck("nodes", false, noon)
 	families := gather(t, registry)
-	if len(families) != 15 {
-		t.Errorf("got %d metrics, want each of the 14 to have a value", len(families))
+	if len(families) != 18 {
+		t.Errorf("got %d metrics, want each of the 18 to have a value", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -297,6 +298,7 @@ func TestStep_durations_by_result(t *testing.T) {
 	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
 	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
 	want := []string{
+		"cluster_upgrading{} 0",
 		"configuration_valid{} 1",
 		"failures_total{kind=UpgradeConfig.upgrade.managed.openshift.io,reason=WindowMissed,type=OSD} 2",
 		"notification_failures_total{channel=events} 0",

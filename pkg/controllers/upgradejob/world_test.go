@@ -93,12 +93,7 @@ func newWorld(t testing.TB, options ...func(*world)) *world {
 	if w.cluster, err = openshift.NewScript(w.World, installed, channel); err != nil {
 		t.Fatal(err)
 	}
-	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
-		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
-			{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
-			{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue},
-		}
-	})
+	w.report()
 	w.cluster.Offer(desired, "4.4.7")
 	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) { pool.Labels = map[string]string{"pool": pool.Name} })
 	for _, program := range []*simulation.Program{simulation.KubeControllerManager(), pods()} {
@@ -111,6 +106,16 @@ func newWorld(t testing.TB, options ...func(*world)) *world {
 	w.program = simulation.Program{Name: "operator", Controllers: w.controllers, Plan: w.decide, OnCrash: w.start}
 	w.start()
 	return w
+}
+
+// report sets the conditions of a healthy ClusterVersion.
+func (w *world) report() {
+	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{
+			{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
+			{Type: configv1.RetrievedUpdates, Status: configv1.ConditionTrue},
+		}
+	})
 }
 
 // start begins a life of the operator.

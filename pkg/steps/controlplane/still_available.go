@@ -4,7 +4,6 @@
 package controlplane
 
 import (
-	"cmp"
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,8 +59,7 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	case !p.CheckAvailability:
 		return engine.Done("whether %s is available is not checked", target.Version), nil
 	case !version.RetrievedUpdates.IsTrue():
-		return engine.Wait("UpdatesNotRetrieved", "the available updates cannot be retrieved: %s",
-			cmp.Or(version.RetrievedUpdates.MessageOrReason(), "the ClusterVersion does not report that they were")), nil
+		return engine.Wait("UpdatesNotRetrieved", "the available updates cannot be retrieved: %s", version.RetrievedUpdates.MessageOrReason()), nil
 	}
 	update := version.AvailableUpdate(target)
 	switch risks := update.UnacceptedRisks(target); {

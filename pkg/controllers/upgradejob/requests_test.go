@@ -1,0 +1,251 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+)
+
+// annotate requests something of the UpgradeJob.
+func (w *world) annotate(key, token string) {
+	w.t.Helper()
+	change(w, w.job(), func(job *v1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, key, token) })
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cluster.Rejection = "the signature is missing"
+	w.create(newJob())
+	w.annotate(v1beta1.RetryAnnotation, "from the template")
+	w.untilEnded()
+	if err := w.RunFor(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if job := w.job(); len(job.Status.History) != 1 || job.Status.Retry == nil || job.Status.Retry.Token != "from the template" {
+		t.Fatalf("a request that was made before the end has started another attempt: %s", w.describe())
+	}
+
+	w.cluster.Rejection = ""
+	w.report()
+	w.annotate(v1beta1.RetryAnnotation, "monday")
+	requested := w.Now()
+	w.settle()
+	if record := w.record(); record.Attempt != 2 || record.UpgradeAt.Sub(requested) > time.Minute || record.CompleteTime != nil {
+		t.Fatalf("attempt %d at %s, %s", record.Attempt, record.UpgradeAt, w.describe())
+	}
+	w.untilEnded()
+	job := w.job()
+	if w.record().Phase != history.PhaseUpgraded || len(job.Status.History) != 2 || job.Status.Retry.Token != "monday" {
+		t.Errorf("after the retry: %d attempts, %+v, %s", len(job.Status.History), job.Status.Retry, w.describe())
+	}
+	if first := job.Status.History[1]; first.Attempt != 1 || first.Phase != history.PhaseFailed || first.Reason != "TargetRefused" {
+		t.Errorf("the first attempt is %d, %s, %s", first.Attempt, first.Phase, first.Reason)
+	}
+	if err := w.RunFor(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.job().Status.History) != 2 {
+		t.Error("one request has started two attempts")
+	}
+	w.expectReleased()
+}
+
+// A retry has a window of the same length as the first attempt, from the request on.
+func TestRetry_window(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cluster.Unresponsive = true
+	w.create(newJob())
+	w.untilEnded()
+	w.annotate(v1beta1.RetryAnnotation, "again")
+	requested := w.Now()
+	w.settle()
+	w.untilEnded()
+	record := w.record()
+	if took := record.CompleteTime.Sub(requested); record.Phase != history.PhaseSkipped || record.Attempt != 2 || took < time.Hour || took > 62*time.Minute {
+		t.Errorf("attempt %d ended after %s: %s", record.Attempt, took, w.describe())
+	}
+	w.expectReleased()
+}
+
+func TestAcknowledge(t *testing.T) {
+	t.Parallel()
+	acknowledged := func(w *world) string {
+		if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionAcknowledged); c != nil {
+			return string(c.Status) + " " + c.Reason
+		}
+		return ""
+	}
+	w := newWorld(t)
+	w.cluster.Rejection = "the signature is missing"
+	w.create(newJob())
+	w.annotate(v1beta1.AcknowledgedAnnotation, "too early")
+	w.untilEnded()
+	if got := acknowledged(w); got != "False BeforeEnd" {
+		t.Errorf("before the end: %q", got)
+	}
+	w.annotate(v1beta1.AcknowledgedAnnotation, "seen by Ada")
+	w.settle()
+	if got := acknowledged(w); got != "True Acknowledged" {
+		t.Errorf("after the end: %q", got)
+	}
+	w.annotate(v1beta1.RetryAnnotation, "again")
+	w.settle()
+	w.untilEnded()
+	if got := acknowledged(w); got != "False BeforeEnd" || w.record().Attempt != 2 {
+		t.Errorf("the end of attempt %d was acknowledged before it: %q", w.record().Attempt, got)
+	}
+}
+
+// Nothing is written, and the API server is not read, from the creation of an UpgradeJob to its start.
+func TestPending_is_quiet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(newJob(delayWorker("1h", "2h")))
+	w.until(noon.Add(time.Minute))
+	job := w.job()
+	if w.record().Phase != history.PhasePending || !strings.Contains(w.message(), "starts at 2026-03-01T14:00:00Z") {
+		t.Errorf("a pending UpgradeJob: %s", w.describe())
+	}
+	if !meta.IsStatusConditionTrue(job.Status.Conditions, v1beta1.ConditionPreCheckPassed) {
+		t.Errorf("what would be in its way is not shown: %s", w.describe())
+	}
+	before := len(w.requests)
+	w.until(startAfter.Add(-time.Second))
+	if made := w.requests[before:]; len(made) > 0 {
+		t.Errorf("%d requests while it waits: %q", len(made), made)
+	}
+	if w.job().ResourceVersion != job.ResourceVersion {
+		t.Error("the UpgradeJob was written while it waits")
+	}
+}
+
+// message returns the message of the condition Progressing.
+func (w *world) message() string {
+	if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionProgressing); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+func TestPending_shows_what_is_in_the_way(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		job      []func(*v1beta1.UpgradeJob)
+		cluster  func(*world)
+		accepted metav1.ConditionStatus
+		want     string
+	}{
+		"withdrawn": {cluster: func(w *world) { w.cluster.Offer("4.4.7") }, accepted: metav1.ConditionTrue, want: "VersionStillAvailable"},
+		"suspended": {cluster: func(w *world) { w.create(window(unchanged)) }, accepted: metav1.ConditionTrue, want: "NotSuspended"},
+		"unhealthy": {cluster: func(w *world) {
+			w.cluster.ChangeOperator(func(o *configv1.ClusterOperator) {
+				o.Status.Conditions = append(o.Status.Conditions[:1], configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorDegraded, Status: configv1.ConditionTrue})
+			})
+		}, accepted: metav1.ConditionTrue, want: "PreHealthCheck"},
+		"invalid pools": {job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h"), delayWorker("1h", "2h")}, accepted: metav1.ConditionFalse, want: "PoolsPaused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(newJob(tc.job...))
+			if tc.cluster != nil {
+				tc.cluster(w)
+			}
+			w.until(noon.Add(3 * time.Minute))
+			conditions := w.job().Status.Conditions
+			if c := meta.FindStatusCondition(conditions, v1beta1.ConditionPreCheckPassed); c == nil || c.Status != metav1.ConditionFalse || c.Reason != tc.want {
+				t.Errorf("PreCheckPassed is %+v", c)
+			}
+			if c := meta.FindStatusCondition(conditions, v1beta1.ConditionAccepted); c == nil || c.Status != tc.accepted {
+				t.Errorf("Accepted is %+v", c)
+			}
+			if !strings.HasPrefix(w.message(), "pre-check failed: "+tc.want) {
+				t.Errorf("the message is %q", w.message())
+			}
+			if !slices.Contains(w.events(), "Warning PreCheckFailed") {
+				t.Errorf("the Events are %q", w.events())
+			}
+		})
+	}
+}
+
+// The figures of a slot without hooks: at most two writes of the status per step and 15 others.
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(newJob())
+	w.untilEnded()
+	count := map[string]int{}
+	for _, request := range w.requests {
+		count[request]++
+	}
+	steps := len(w.record().Conditions)
+	others := 0
+	for request, n := range count {
+		if verb, kind, _ := strings.Cut(request, " "); verb != "get" && verb != "list" && kind != "UpgradeJob" && kind != "Event" {
+			others += n
+		}
+	}
+	t.Logf("%d steps: %v", steps, count)
+	if count["patch UpgradeJob"] > 2*steps+2 {
+		t.Errorf("%d writes of the UpgradeJob in %d steps, the finalizer included", count["patch UpgradeJob"], steps)
+	}
+	if others > 15 || count["patch ClusterVersion"] != 1 {
+		t.Errorf("%d other writes: %v", others, count)
+	}
+}
+
+// Each metric of an UpgradeJob has a value while it is in progress, and none is left behind.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(newJob())
+	values := func() map[string]float64 {
+		families, err := w.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]float64{}
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				found[strings.TrimPrefix(family.GetName(), "managed_upgrade_")] += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			}
+		}
+		return found
+	}
+	w.until(startAfter.Add(-time.Minute))
+	pending := values()
+	if pending["cluster_upgrading"] != 0 || pending["job_start_after_timestamp_seconds"] != float64(startAfter.Unix()) ||
+		pending["job_start_before_timestamp_seconds"] != float64(startAfter.Add(time.Hour).Unix()) {
+		t.Errorf("while it is pending: %v", pending)
+	}
+	w.until(startAfter.Add(5 * time.Minute))
+	if values()["cluster_upgrading"] != 1 {
+		t.Error("no upgrade has the lock while one is in progress")
+	}
+	w.untilEnded()
+	ended := values()
+	if _, stale := ended["job_start_after_timestamp_seconds"]; stale || ended["cluster_upgrading"] != 0 || ended["successes_total"] != 1 {
+		t.Errorf("after the end: %v", ended)
+	}
+	if err := w.client.Delete(t.Context(), w.job()); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if _, stale := values()["phase"]; stale {
+		t.Error("a deleted UpgradeJob has series")
+	}
+}
