@@ -172,7 +172,8 @@ type HealthChecks struct {
 	// +default=true
 	CheckCriticalAlerts *bool `json:"checkCriticalAlerts,omitempty"` //nolint:kubeapilinter // The field's name and type are given.
 
-	// checkDegradedOperators requires that no ClusterOperator is degraded. It defaults to true.
+	// checkDegradedOperators requires that no ClusterOperator is degraded or unavailable. It defaults
+	// to true.
 	//
 	// +optional
 	// +default=true
@@ -186,7 +187,8 @@ type HealthChecks struct {
 	// +kubebuilder:validation:MaxItems=64
 	ExcludeAlerts []AlertExclusion `json:"excludeAlerts,omitempty"`
 
-	// excludeNamespaces are namespaces whose alerts checkCriticalAlerts ignores.
+	// excludeNamespaces are namespaces whose alerts checkCriticalAlerts ignores. An asterisk matches
+	// any characters.
 	//
 	// +optional
 	// +listType=atomic
@@ -197,7 +199,8 @@ type HealthChecks struct {
 	ExcludeNamespaces []string `json:"excludeNamespaces,omitempty"`
 
 	// excludeOperators are ClusterOperators that checkDegradedOperators ignores, by name, with or
-	// without the prefix openshift-. A name that no ClusterOperator has is reported.
+	// without the prefix openshift-. An asterisk matches any characters. A name that no
+	// ClusterOperator has is reported.
 	//
 	// +optional
 	// +listType=atomic
@@ -218,7 +221,8 @@ type HealthChecks struct {
 
 // AlertExclusion is an alert that is ignored.
 type AlertExclusion struct {
-	// alertname is the value of the label alertname, for example KubePodCrashLooping.
+	// alertname is the value of the label alertname, for example KubePodCrashLooping. An asterisk
+	// matches any characters.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
