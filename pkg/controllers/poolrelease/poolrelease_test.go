@@ -4,7 +4,6 @@
 package poolrelease_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,7 +51,7 @@ type world struct {
 	log      []string // changes of the pool
 }
 
-func newWorld(t testing.TB, mark string, outdated bool) *world {
+func newWorld(t *testing.T, mark string, outdated bool) *world {
 	t.Helper()
 	w := &world{World: simulation.New(simulation.Options{MaxBurst: 50}), t: t}
 	w.client = w.Client("user")
@@ -119,7 +118,7 @@ func (w *world) observe(change simulation.Change) {
 // setJob stores an UpgradeJob with that record.
 func (w *world) setJob(namespace string, record ...history.Record) {
 	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job", UID: "uid"}, Status: v1beta1.UpgradeJobStatus{History: record}}
-	err := w.client.Get(context.Background(), client.ObjectKeyFromObject(job), &v1beta1.UpgradeJob{})
+	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(job), &v1beta1.UpgradeJob{})
 	switch {
 	case apierrors.IsNotFound(err):
 		err = w.Add(job)
@@ -141,7 +140,7 @@ func attempt(number int32, finished bool) history.Record {
 
 func (w *world) patch(patch string) {
 	pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}
-	if err := w.client.Patch(context.Background(), pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := w.client.Patch(w.t.Context(), pool, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -156,7 +155,7 @@ func (w *world) runFor(d time.Duration) {
 // events returns the reasons of the Events about the pool.
 func (w *world) events() []string {
 	var list corev1.EventList
-	if err := w.client.List(context.Background(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+	if err := w.client.List(w.t.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 		w.t.Fatal(err)
 	}
 	var reasons []string
@@ -176,16 +175,16 @@ func (w *world) series() map[string]float64 {
 	series := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			name, value, night := strings.TrimPrefix(family.GetName(), "managed_upgrade_pool_"), m.GetGauge().GetValue(), false
+			name, value, night := []string{strings.TrimPrefix(family.GetName(), "managed_upgrade_pool_")}, m.GetGauge().GetValue(), false
 			for _, label := range m.GetLabel() {
 				night = night || label.GetValue() == "night"
 				if label.GetName() == "reason" {
-					name += " " + label.GetValue()
+					name = append(name, label.GetValue())
 					value = time.Unix(int64(value), 0).Sub(simulation.Start.Truncate(time.Second)).Hours()
 				}
 			}
 			if night {
-				series[name] = value
+				series[strings.Join(name, " ")] = value
 			}
 		}
 	}
@@ -231,7 +230,7 @@ func TestReconcile(t *testing.T) {
 			mark: window, setup: func(w *world) {
 				w.setJob(namespace, attempt(1, false))
 				w.After(90*time.Minute, func() {
-					_ = w.client.Delete(context.Background(), &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}})
+					_ = w.client.Delete(w.t.Context(), &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}})
 				})
 			},
 			log: []string{"1h30m0s operator: paused false, marked false"}, events: []string{"Normal PoolReleased"}, series: map[string]float64{"updating": 1},
@@ -289,7 +288,7 @@ func TestReconcile(t *testing.T) {
 		"pool is deleted": {
 			mark: window, setup: func(w *world) {
 				w.After(30*time.Minute, func() {
-					_ = w.client.Delete(context.Background(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}})
+					_ = w.client.Delete(w.t.Context(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}})
 				})
 			}, series: map[string]float64{},
 		},

@@ -4,7 +4,6 @@
 package pools_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
@@ -26,12 +27,12 @@ const (
 	upcoming = "other/1/2026-03-01T15:00:00Z/2026-03-01T16:00:00Z"
 )
 
-// leave makes a pool one that another UpgradeJob has left paused, with nodes to be updated.
-func leave(w *world, name, mark string) {
-	w.setPaused(name, true)
-	w.setMark(name, mark)
+// leave makes pool night one that another UpgradeJob has left paused, with nodes to be updated.
+func leave(w *world, mark string) {
+	w.setPaused("night", true)
+	w.setMark("night", mark)
 	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
-		if pool.Name == name {
+		if pool.Name == "night" {
 			pool.Status.UpdatedMachineCount = 0
 			pool.Status.Conditions[0].Status = corev1.ConditionFalse
 		}
@@ -118,7 +119,7 @@ func TestDelayed(t *testing.T) {
 			setup: func(w *world) { w.setPaused("night", true) }, end: "Failed, PoolsPaused WindowMissed",
 		},
 		"paused after the failure of another upgrade": {
-			setup: func(w *world) { leave(w, "night", "other/1/never/2026-02-01T22:00:00Z") }, end: "Failed, PoolsPaused WindowMissed",
+			setup: func(w *world) { leave(w, "other/1/never/2026-02-01T22:00:00Z") }, end: "Failed, PoolsPaused WindowMissed",
 		},
 		"unpaused by a user": {
 			script: []at{{30 * time.Minute, func(w *world) { w.setPaused("night", false) }}},
@@ -202,7 +203,7 @@ func TestDelayed(t *testing.T) {
 		"cancelled before the commit, with nodes to be updated": {
 			setup: func(w *world) {
 				w.holds = true
-				leave(w, "night", expired)
+				leave(w, expired)
 			},
 			script: []at{{5 * time.Minute, func(w *world) { w.cancel = "deleted" }}},
 			log:    []string{paused, released}, end: "Failed, UpgradeCommenced Cancelled", rest: 2 * time.Hour,
@@ -222,19 +223,19 @@ func TestDelayed(t *testing.T) {
 			rest: 24 * time.Hour,
 		},
 		"left paused by another upgrade": {
-			setup: func(w *world) { leave(w, "night", expired) }, log: []string{paused, released}, end: upgraded,
+			setup: func(w *world) { leave(w, expired) }, log: []string{paused, released}, end: upgraded,
 		},
 		"left paused by another upgrade, not selected": {
-			setup: func(w *world) { w.delays = nil; leave(w, "night", expired) },
+			setup: func(w *world) { w.delays = nil; leave(w, expired) },
 			log:   []string{"0s operator: night is unpaused"}, end: upgraded,
 		},
 		"left paused by another upgrade until later, not selected": {
-			setup: func(w *world) { w.delays = nil; leave(w, "night", upcoming) },
+			setup: func(w *world) { w.delays = nil; leave(w, upcoming) },
 			log:   []string{"3h0m0s operator: night is unpaused"}, end: upgraded,
 		},
 		"deleted": {
 			script: []at{{30 * time.Minute, func(w *world) {
-				if err := w.client.Delete(context.Background(), w.pool("night")); err != nil {
+				if err := w.client.Delete(w.t.Context(), w.pool("night")); err != nil {
 					w.t.Fatal(err)
 				}
 			}}},
@@ -248,7 +249,7 @@ func TestDelayed(t *testing.T) {
 			script: []at{{30 * time.Minute, func(w *world) {
 				pool := w.pool("night")
 				pool.Labels = nil
-				if err := w.client.Update(context.Background(), pool); err != nil {
+				if err := w.client.Update(w.t.Context(), pool); err != nil {
 					w.t.Fatal(err)
 				}
 			}}},
@@ -371,6 +372,33 @@ func TestKeepReleasing_keeps_the_items_of_hooks(t *testing.T) {
 		}
 		if diff := cmp.Diff([]history.StepItem{{Name: "Unpause/night", Status: "Completed"}}, c.Items); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.Type, diff)
+		}
+	}
+}
+
+// The simulators of the cluster render, drain, and reboot as the real ones do.
+func TestDelayed_on_a_simulated_cluster(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	reboots := map[string]time.Duration{} // first change of each node's configuration
+	w.Observe(func(change simulation.Change) {
+		before, isNode := change.Old.(*corev1.Node)
+		after, _ := change.New.(*corev1.Node)
+		if isNode && after != nil && before.Annotations[machineconfig.CurrentConfig] != after.Annotations[machineconfig.CurrentConfig] {
+			reboots[after.Name] = w.Now().Sub(w.start)
+		}
+	})
+	w.runToEnd()
+	want := []string{"0s operator: night is paused, marked uid/1", "1h0m0s operator: night is unpaused"}
+	if diff := cmp.Diff(want, w.log); diff != "" || w.end() != "Upgraded" || w.writes != 2 {
+		t.Errorf("%s, %d writes (-want +got):\n%s\n%s", w.end(), w.writes, diff, w.record())
+	}
+	if len(reboots) != 6 {
+		t.Errorf("nodes updated: %v", reboots)
+	}
+	for node, after := range reboots {
+		if delayed := strings.HasPrefix(node, "night"); delayed != (after > time.Hour) {
+			t.Errorf("node %s is updated after %s", node, after)
 		}
 	}
 }

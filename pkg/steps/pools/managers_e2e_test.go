@@ -34,7 +34,7 @@ func TestMark_with_a_real_API_server(t *testing.T) {
 		paused  bool
 		delayed bool // the operator is going to unpause it
 	}{
-		"nobody":                {paused: true, delayed: true},
+		"no client":             {paused: true, delayed: true},
 		"user pauses it, too":   {do: []func(*testing.T, string){patch(`{"spec":{"paused":true}}`)}, paused: true, delayed: true},
 		"user unpauses it":      {do: []func(*testing.T, string){patch(`{"spec":{"paused":false}}`)}},
 		"user removes the mark": {do: []func(*testing.T, string){patch(`{"metadata":{"annotations":{"managedupgrade.appuio.io/paused-by":null}}}`)}, paused: true},

@@ -24,7 +24,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/poolrelease"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
@@ -56,6 +59,7 @@ type world struct {
 	registry *prometheus.Registry
 	plan     simulation.Plan
 
+	to      string    // the version of the job
 	start   time.Time // of the job
 	delays  []pools.Delay
 	onFail  *metav1.LabelSelector
@@ -73,26 +77,65 @@ func night(names ...string) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{"name": append(names, "night")[0]})
 }
 
-func newWorld(t testing.TB, changes ...func(*world)) *world {
+func newWorld(t *testing.T, changes ...func(*world)) *world {
 	t.Helper()
-	w := &world{
-		World: simulation.New(simulation.Options{MaxBurst: 100}), t: t, timeout: 12 * time.Hour,
-		delays: []pools.Delay{{Selector: night(), Min: time.Hour, Max: 2 * time.Hour}},
-		hooks:  map[string]func(engine.Run) engine.Result{},
-	}
-	w.start, w.client = w.Now().Truncate(time.Second), w.Client("user")
+	w := emptyWorld(t, simulation.Options{MaxBurst: 100})
 	var err error
 	if w.cluster, err = openshift.NewScript(w.World, from, channel, to, "4.4.7"); err != nil {
 		t.Fatal(err)
 	}
 	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { v.Spec.Channel = channel })
 	w.addPool("night", "night")
-	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: jobKey.Namespace, Name: jobKey.Name, UID: "uid"}}
-	if err := w.Add(job); err != nil {
-		t.Fatal(err)
-	}
 	for _, change := range changes {
 		change(w)
+	}
+	w.begin()
+	return w
+}
+
+// newClusterWorld is newWorld with the simulators of the dev cluster instead of a script. The pool
+// night has two nodes, as have the others.
+func newClusterWorld(t *testing.T) *world {
+	t.Helper()
+	definitions, err := openshift.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := emptyWorld(t, simulation.Options{Definitions: definitions})
+	spec := devcluster.Spec{Masters: 2, Workers: 2, Pools: []machineconfig.Pool{{Name: "night", Nodes: 2}}}
+	if _, err := openshift.New(w.World, spec); err != nil {
+		t.Fatal(err)
+	}
+	w.to, w.start = "4.20.6", w.Now().Truncate(time.Second).Add(time.Second)
+	pool := w.pool("night")
+	pool.Labels["name"] = "night"
+	if err := w.client.Update(w.t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	w.runFor(time.Minute)
+	w.begin()
+	return w
+}
+
+func emptyWorld(t *testing.T, options simulation.Options) *world {
+	t.Helper()
+	w := &world{
+		World: simulation.New(options), t: t, timeout: 12 * time.Hour, to: to,
+		delays: []pools.Delay{{Selector: night(), Min: time.Hour, Max: 2 * time.Hour}},
+		hooks:  map[string]func(engine.Run) engine.Result{},
+	}
+	w.start, w.client = w.Now().Truncate(time.Second), w.Client("user")
+	return w
+}
+
+// begin creates the job and starts the operator.
+func (w *world) begin() {
+	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: jobKey.Namespace, Name: jobKey.Name, UID: "uid"}}
+	job.Spec = v1beta1.UpgradeJobSpec{
+		StartAfter: maintenance.Timestamp(w.start), StartBefore: maintenance.Timestamp(w.start.Add(time.Hour)), DesiredVersion: v1beta1.DesiredVersion{Version: w.to},
+	}
+	if err := w.Add(job); err != nil {
+		w.t.Fatal(err)
 	}
 	w.Observe(w.observe)
 	w.program = simulation.Program{
@@ -105,7 +148,6 @@ func newWorld(t testing.TB, changes ...func(*world)) *world {
 		},
 	}
 	w.run()
-	return w
 }
 
 func (w *world) addPool(name, label string) {
@@ -208,13 +250,13 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 		if w.holds {
 			return engine.Wait("Held", "held"), nil
 		}
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"desiredUpdate":{"version":"`+to+`"}}}`))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"desiredUpdate":{"version":"`+w.to+`"}}}`))
 		err := env.Client.Patch(ctx, &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}, patch)
 		return engine.Wait("Requested", "requested"), err
 	}
 	commenced := func(ctx context.Context) (bool, error) {
 		version, err := clusterstate.GetClusterVersion(ctx, env.Client)
-		return err == nil && version.Current.Version == to, err
+		return err == nil && version.Current.Version == w.to, err
 	}
 	step := func(name string, do engine.UpgradeStep) engine.Step {
 		return engine.Step{Name: name, Doc: name, Do: do}
@@ -247,7 +289,7 @@ func (w *world) reconcile(ctx context.Context, env simulation.Env) (reconcile.Re
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if len(job.Status.History) == 0 {
-		job.Status.History = []history.Record{{Version: to, Attempt: 1, UpgradeAt: &metav1.Time{Time: w.start}}}
+		job.Status.History = []history.Record{{Version: w.to, Attempt: 1, UpgradeAt: &metav1.Time{Time: w.start}}}
 	}
 	if job.Status.History[0].Finished() {
 		return reconcile.Result{}, nil
@@ -306,7 +348,7 @@ func (w *world) runToEnd() {
 
 func (w *world) job() *v1beta1.UpgradeJob {
 	var job v1beta1.UpgradeJob
-	if err := w.client.Get(context.Background(), jobKey, &job); client.IgnoreNotFound(err) != nil {
+	if err := w.client.Get(w.t.Context(), jobKey, &job); client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}
 	return &job
@@ -323,21 +365,9 @@ func (w *world) record() string {
 	return strings.Join(lines, "\n")
 }
 
-// condition returns the reason of a step.
-func (w *world) reason(step string) string {
-	for _, record := range w.job().Status.History[:min(1, len(w.job().Status.History))] {
-		for _, c := range record.Conditions {
-			if c.Type == step {
-				return c.Reason
-			}
-		}
-	}
-	return ""
-}
-
 func (w *world) pool(name string) *mcfgv1.MachineConfigPool {
 	var pool mcfgv1.MachineConfigPool
-	if err := w.client.Get(context.Background(), client.ObjectKey{Name: name}, &pool); err != nil {
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
 		w.t.Fatal(err)
 	}
 	return &pool
@@ -346,7 +376,7 @@ func (w *world) pool(name string) *mcfgv1.MachineConfigPool {
 // setPaused pauses or unpauses a pool as a user does.
 func (w *world) setPaused(name string, paused bool) {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused))
-	if err := w.client.Patch(context.Background(), w.pool(name), patch); err != nil {
+	if err := w.client.Patch(w.t.Context(), w.pool(name), patch); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -358,7 +388,7 @@ func (w *world) setMark(name, mark string) {
 		value = "null"
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+clusterstate.AnnotationPausedBy+`":`+value+`}}}`))
-	if err := w.client.Patch(context.Background(), w.pool(name), patch); err != nil {
+	if err := w.client.Patch(w.t.Context(), w.pool(name), patch); err != nil {
 		w.t.Fatal(err)
 	}
 }
