@@ -175,7 +175,26 @@ func (w *World) create(ctx context.Context, api client.Client, obj client.Object
 	if err != nil && generated {
 		obj.SetName("")
 	}
+	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil {
+		return w.answer(u)
+	}
 	return err
+}
+
+// answer gives an object the state in which it is stored. The fake client does so for typed objects
+// only.
+func (w *World) answer(u *unstructured.Unstructured) error {
+	stored, _, gvk, err := w.stored(u)
+	if err != nil || stored == nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
+	if err != nil {
+		return err
+	}
+	u.SetUnstructuredContent(content)
+	u.SetGroupVersionKind(gvk)
+	return nil
 }
 
 func (w *World) createDryRun(obj client.Object) error {

@@ -233,6 +233,27 @@ func TestDeletedObjectAcceptsNoFinalizer(t *testing.T) {
 	}
 }
 
+// TestCreationAnswersWithTheStoredState creates an object in each form that clients use.
+func TestCreationAnswersWithTheStoredState(t *testing.T) {
+	t.Parallel()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	u.SetName("unstructured")
+	for _, obj := range []client.Object{u, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "typed"}}} {
+		t.Run(obj.GetName(), func(t *testing.T) {
+			t.Parallel()
+			c := New(Options{}).Client("test")
+			if err := c.Create(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+			created := obj.GetCreationTimestamp()
+			if obj.GetUID() == "" || obj.GetResourceVersion() == "" || created.IsZero() {
+				t.Errorf("UID %q, resource version %q, created %v: want those that are stored", obj.GetUID(), obj.GetResourceVersion(), created)
+			}
+		})
+	}
+}
+
 func TestSetReplacesSpecAndStatus(t *testing.T) {
 	t.Parallel()
 	w := New(Options{})

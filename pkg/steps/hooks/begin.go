@@ -210,7 +210,9 @@ func (e *eventRun) createJob(ctx context.Context, run *hookRun, job *unstructure
 	case err != nil:
 		return fmt.Errorf("creating the Job of hook %s: %w", run.Name, err)
 	}
-	run.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: job.GetName(), UID: job.GetUID(), CreationTimestamp: job.GetCreationTimestamp()}}
+	run.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Name: job.GetName(), Namespace: job.GetNamespace(), UID: job.GetUID(), CreationTimestamp: job.GetCreationTimestamp(),
+	}}
 	run.item = running(run.item.Name, job.GetName())
 	return nil
 }
