@@ -105,9 +105,6 @@ func restricted(t *testing.T) (*server, client.Client) {
 		"clusterversion": func(ctx context.Context) error {
 			return patch(ctx, operator, version, `{"metadata": {"labels": {"a": "b"}}}`)
 		},
-		"clusterversion-parameters": func(ctx context.Context) error { // nothing sets one
-			return patch(ctx, operator, version, `{"spec": {"upstream": "https://example.com"}}`)
-		},
 		"machineconfigpools": func(ctx context.Context) error {
 			return patch(ctx, operator, object(poolKind, "", "day", nil), `{"spec": {"maxUnavailable": 2}}`)
 		},
@@ -128,6 +125,9 @@ func restricted(t *testing.T) (*server, client.Client) {
 			}
 			return nil
 		})
+	}
+	if err := patch(t.Context(), operator, version, `{"spec": {"channel": "stable-4.20"}}`); err != nil {
+		t.Errorf("without parameters, the operator cannot upgrade: %v", err)
 	}
 	s.setParameters(t, operator)
 	return s, operator
@@ -151,6 +151,9 @@ func (s *server) setParameters(t *testing.T, operator client.Client) {
 		t.Fatal(err)
 	}
 	eventually(t, time.Minute, "the admission policy reads the parameters", func(ctx context.Context) error {
+		if patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"capabilities": null}}`) == nil {
+			return errors.New("it admits the removal of a field that nothing sets")
+		}
 		return errors.Join(
 			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": "https://example.com"}}`),
 			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": null}}`),
@@ -477,8 +480,8 @@ func TestAdmissionPoliciesPerKind(t *testing.T) {
 	t.Parallel()
 	policies := pick[admissionregistrationv1.ValidatingAdmissionPolicy](t, kustomized(t), "ValidatingAdmissionPolicy")
 	bindings := pick[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, kustomized(t), "ValidatingAdmissionPolicyBinding")
-	if len(policies) != 6 || len(bindings) != len(policies) {
-		t.Fatalf("got %d policies and %d bindings, want six of each", len(policies), len(bindings))
+	if len(policies) != 7 || len(bindings) != len(policies) {
+		t.Fatalf("got %d policies and %d bindings, want seven of each", len(policies), len(bindings))
 	}
 	for i, policy := range policies {
 		if bindings[i].Spec.PolicyName != policy.Name {
