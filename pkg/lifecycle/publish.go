@@ -181,10 +181,9 @@ func (s *scope[T]) recordMetrics(err error) {
 	snapshot := metrics.Snapshot{
 		Kind: s.Kind.GroupVersionKind().GroupKind(), Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(),
 		Record: s.record, Conditions: conditions,
-		Slow:   meta.IsStatusConditionTrue(conditions, history.ConditionStalled),
-		Held:   s.holdReason() != "" && s.record.CommenceTime == nil && !s.record.Finished(),
-		Locked: s.plan.holdsLock(s.record),
-		At:     s.Clock.Now(), Err: err,
+		Slow: meta.IsStatusConditionTrue(conditions, history.ConditionStalled),
+		Held: s.holdReason() != "" && s.record.CommenceTime == nil && !s.record.Finished(),
+		At:   s.Clock.Now(), Err: err,
 	}
 	if s.plan.LockStep != "" && !s.record.Finished() {
 		snapshot.StartAfter, snapshot.StartBefore = s.upgradeAt, s.windowEnd()

@@ -26,8 +26,6 @@ type Snapshot struct {
 	Slow bool
 	// Held reports whether a hold keeps the upgrade from being committed.
 	Held bool
-	// Locked reports whether the upgrade has the lock of the cluster.
-	Locked bool
 	// StartAfter and StartBefore are the window of an upgrade that waits in its steps; zero means that
 	// the kind has none.
 	StartAfter, StartBefore time.Time
@@ -54,8 +52,6 @@ var (
 		"Time from which the UpgradeJob may start, while it has not ended.", versionLabels, nil)
 	startBefore = prometheus.NewDesc("managed_upgrade_job_start_before_timestamp_seconds",
 		"Time by which the UpgradeJob must have commenced, while it has not ended.", versionLabels, nil)
-	upgrading = prometheus.NewDesc("managed_upgrade_cluster_upgrading",
-		"1 while an upgrade of any kind has the lock of the cluster, 0 otherwise.", nil, nil)
 	lastSync = prometheus.NewDesc("managed_upgrade_last_sync_timestamp_seconds",
 		"Time of the last reconcile of an unfinished upgrade that ended without an error; that of the first one if none did.", objectLabels, nil)
 )
@@ -88,7 +84,7 @@ type upgradeCollector struct{ *Upgrades }
 
 // Describe implements prometheus.Collector.
 func (upgradeCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{phase, condition, step, slow, held, startAfter, startBefore, upgrading, lastSync} {
+	for _, desc := range []*prometheus.Desc{phase, condition, step, slow, held, startAfter, startBefore, lastSync} {
 		to <- desc
 	}
 }
@@ -97,12 +93,9 @@ func (upgradeCollector) Describe(to chan<- *prometheus.Desc) {
 func (c upgradeCollector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	locked := false
 	for _, upgrade := range c.upgrades {
 		upgrade.collect(to)
-		locked = locked || upgrade.Locked
 	}
-	to <- gauge(upgrading, boolToFloat(locked))
 	for k, at := range c.synced {
 		to <- gauge(lastSync, seconds(at), k.kind.String(), k.namespace, k.name)
 	}

@@ -114,8 +114,8 @@ func TestMetrics_pass_promlint(t *testing.T) {
 	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseSkipped, "Expired", time.Hour)
 	m.ObserveHealthCheck("nodes", false, noon)
 	families := gather(t, registry)
-	if len(families) != 18 {
-		t.Errorf("got %d metrics, want each of the 18 to have a value", len(families))
+	if len(families) != 17 {
+		t.Errorf("got %d metrics, want each of the 17 to have a value", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
@@ -298,7 +298,6 @@ func TestStep_durations_by_result(t *testing.T) {
 	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
 	m.ObserveEnd(upgradeConfig, "OSD", history.PhaseFailed, "WindowMissed", 0)
 	want := []string{
-		"cluster_upgrading{} 0",
 		"configuration_valid{} 1",
 		"failures_total{kind=UpgradeConfig.upgrade.managed.openshift.io,reason=WindowMissed,type=OSD} 2",
 		"notification_failures_total{channel=events} 0",

@@ -228,17 +228,13 @@ func TestMetrics(t *testing.T) {
 	}
 	w.until(startAfter.Add(-time.Minute))
 	pending := values()
-	if pending["cluster_upgrading"] != 0 || pending["job_start_after_timestamp_seconds"] != float64(startAfter.Unix()) ||
+	if pending["job_start_after_timestamp_seconds"] != float64(startAfter.Unix()) ||
 		pending["job_start_before_timestamp_seconds"] != float64(startAfter.Add(time.Hour).Unix()) {
 		t.Errorf("while it is pending: %v", pending)
 	}
-	w.until(startAfter.Add(5 * time.Minute))
-	if values()["cluster_upgrading"] != 1 {
-		t.Error("no upgrade has the lock while one is in progress")
-	}
 	w.untilEnded()
 	ended := values()
-	if _, stale := ended["job_start_after_timestamp_seconds"]; stale || ended["cluster_upgrading"] != 0 || ended["successes_total"] != 1 {
+	if _, stale := ended["job_start_after_timestamp_seconds"]; stale || ended["successes_total"] != 1 {
 		t.Errorf("after the end: %v", ended)
 	}
 	if err := w.client.Delete(t.Context(), w.job()); err != nil {
