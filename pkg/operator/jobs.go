@@ -54,6 +54,11 @@ func (p *operator) jobRunbook(job *v1beta1.UpgradeJob, record history.Record) en
 	return p.jobSnapshot().Upgrader.Runbook(job, record, neverAcquired)
 }
 
+// poolProblem returns why the entries of pools of an UpgradeJob do not suit the cluster.
+func (p *operator) poolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (string, error) {
+	return p.jobSnapshot().Upgrader.PoolProblem(ctx, job)
+}
+
 // neverAcquired acquires the lock in a runbook that is only read.
 func neverAcquired(context.Context, engine.Run) (engine.Result, error) {
 	return engine.Wait("ClusterLocked", "the runbook is only read"), nil

@@ -156,7 +156,9 @@ func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk c
 		Sources: []nodekeeper.Source{UpgradeConfigSource(p.upgrades.Kind(), clk, p.runbook), UpgradeJobSource(p.jobs.Kind(), clk, p.jobRunbook)},
 		Events:  p.events, Metrics: drainMetrics, // no webhook: a drain has an Event for each pod
 	}
-	p.schedules = &upgradeschedule.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events, Metrics: scheduleMetrics}
+	p.schedules = &upgradeschedule.Reconciler{
+		Clock: clk, WatchNamespaces: o.Watched(), PoolProblem: p.poolProblem, Events: p.events, Metrics: scheduleMetrics,
+	}
 	p.windows = &suspensionwindow.Reconciler{Clock: clk, WatchNamespaces: o.Watched(), Events: p.events}
 	p.versions = &clusterversion.Reconciler{
 		Clock: clk, Namespace: o.Namespace, WatchNamespaces: o.Watched(), Events: p.events, Metrics: versionMetrics,

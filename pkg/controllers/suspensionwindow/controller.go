@@ -22,7 +22,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -79,7 +78,8 @@ type Reconciler struct {
 func (r *Reconciler) Controller() manager.Controller {
 	windows, configs, jobs := facts.UpgradeSuspensionWindows(r.WatchNamespaces), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeJobs(r.WatchNamespaces)
 	windows.Requests, configs.Requests, jobs.Requests = manager.Self, r.namespaceRequests, r.namespaceRequests
-	configs.Predicates, jobs.Predicates = []predicate.Predicate{labelsChanged{}}, []predicate.Predicate{labelsChanged{}}
+	labels := []predicate.Predicate{predicate.LabelChangedPredicate{}} // nothing else by which a window selects can change
+	configs.Predicates, jobs.Predicates = labels, labels
 	return manager.Controller{
 		Name:        "suspensionwindow",
 		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme},
@@ -90,15 +90,6 @@ func (r *Reconciler) Controller() manager.Controller {
 		},
 		Reconciler: r,
 	}
-}
-
-// labelsChanged passes the updates that change labels. Nothing else that a window selects by can
-// change.
-type labelsChanged struct{ predicate.Funcs }
-
-// Update compares two states of an object.
-func (labelsChanged) Update(e event.UpdateEvent) bool {
-	return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
 }
 
 // namespaceRequests requests a reconcile of all windows in the namespace of an object.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -52,6 +54,9 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// WatchNamespaces lists the namespaces whose UpgradeConfigs are reconciled; empty means all.
 	WatchNamespaces []string
+	// PoolProblem returns why the entries of spec.config.machineConfigPools of an UpgradeJob do not suit
+	// the pools of the cluster; empty means that they do. Nil means that they are not compared.
+	PoolProblem func(ctx context.Context, job *v1beta1.UpgradeJob) (string, error)
 	// Events publishes what happens to slots, Metrics counts it.
 	Events  EventPublisher
 	Metrics *metrics.Schedules
@@ -88,14 +93,19 @@ func (r *Reconciler) Controller() manager.Controller {
 	configs.Requests, jobs.Requests, windows.Requests = manager.Self, ownerRequests, r.namespaceRequests
 	reads := []manager.Kind{configs, jobs, windows}
 	for _, kind := range facts.Watches() {
-		if _, ok := kind.Object.(*configv1.ClusterVersion); ok {
-			kind.Requests = r.allRequests
-			reads = append(reads, kind)
+		switch kind.Object.(type) {
+		case *configv1.ClusterVersion:
+		case *mcfgv1.MachineConfigPool:
+			kind.Predicates = append(kind.Predicates, predicate.LabelChangedPredicate{})
+		default:
+			continue
 		}
+		kind.Requests = r.allRequests
+		reads = append(reads, kind)
 	}
 	return manager.Controller{
 		Name:        "upgradeschedule",
-		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, configv1.Install, corev1.AddToScheme},
+		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, configv1.Install, mcfgv1.Install, corev1.AddToScheme},
 		Reads:       reads,
 		Bind: func(clients manager.Clients) error {
 			r.client, r.live = clients.Client, clients.Live

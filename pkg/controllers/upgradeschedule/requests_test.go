@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -308,6 +309,31 @@ func TestNotAccepted(t *testing.T) {
 				t.Errorf("the metric is %v", got)
 			}
 		})
+	}
+}
+
+// Pools may change until the start: the UpgradeJob decides.
+func TestInvalidPools(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) {
+		entry := v1beta1.MachineConfigPoolConfig{DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "1h", DelayMax: "2h"}}
+		entry.MatchLabels = map[string]string{"pool": "night"}
+		cfg.Spec.JobTemplate.Spec.Config = v1beta1.UpgradeJobConfig{MachineConfigPools: []v1beta1.MachineConfigPoolConfig{entry}}
+	}))
+	w.poolProblem = "spec.config.machineConfigPools selects machine config pool master"
+	w.restart()
+	w.runTo(tuesday)
+	if got, want := w.condition("Accepted"), "False InvalidPools: jobTemplate.spec.config.machineConfigPools selects machine config pool master"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if diff := cmp.Diff([]string{"InvalidPools", "JobCreated"}, w.events()); diff != "" || len(w.starts) != 1 {
+		t.Errorf("starts %q, Events (-want +got):\n%s", w.starts, diff)
+	}
+	w.poolProblem = ""
+	w.must(w.client.Create(t.Context(), &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "night"}}))
+	w.runFor(time.Second)
+	if got := w.condition("Accepted"); !strings.HasPrefix(got, "True") {
+		t.Errorf("after pools have changed, Accepted is %s", got)
 	}
 }
 

@@ -28,6 +28,7 @@ const (
 	reasonInvalidSchedule = "InvalidSchedule"
 	reasonNeverRuns       = "NeverRuns"
 	reasonInvalidTemplate = "InvalidTemplate"
+	reasonInvalidPools    = "InvalidPools"
 )
 
 // condition is the reason and the message of a condition; the zero value is none.
@@ -42,7 +43,8 @@ type scope struct {
 
 	cron       schedule.Schedule // selects no start without a cron expression
 	pin, delay time.Duration
-	problem    condition // why the spec is not accepted; zero means that it is
+	problem    condition // why no slot is handled; zero means that slots are
+	pools      condition // why the entries of pools do not suit the cluster now; zero means that they do
 
 	windows   []v1beta1.UpgradeSuspensionWindow // those that select the UpgradeConfig or its UpgradeJobs
 	jobLabels map[string]string                 // of its UpgradeJobs
@@ -82,7 +84,23 @@ func (r *Reconciler) newScope(ctx context.Context, cfg *v1beta1.UpgradeConfig, n
 	if err := s.listWindows(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.listJobs(ctx)
+	if err := s.listJobs(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.validatePools(ctx)
+}
+
+// validatePools compares the entries of pools with the cluster. Pools may change until the upgrade
+// starts, so UpgradeJobs are created nevertheless; they are skipped if the entries do not suit then.
+func (s *scope) validatePools(ctx context.Context) error {
+	if s.PoolProblem == nil || len(s.cfg.Spec.JobTemplate.Spec.Config.MachineConfigPools) == 0 {
+		return nil
+	}
+	problem, err := s.PoolProblem(ctx, s.newJob(request{start: s.now}))
+	if err == nil && problem != "" {
+		s.pools = condition{reasonInvalidPools, "jobTemplate." + problem}
+	}
+	return err
 }
 
 // listWindows lists the windows that may suspend a start of this UpgradeConfig.

@@ -58,15 +58,25 @@ func (s *scope) handle(ctx context.Context) error {
 	if requested, err := s.handleRunNow(ctx); requested || err != nil {
 		return err
 	}
-	if s.problem.reason != "" {
-		id := s.problem.reason + " " + strconv.FormatInt(s.cfg.Generation, 10)
-		return s.publish(ctx, id, corev1.EventTypeWarning, s.problem.reason, s.problem.message)
+	if reported := s.notAccepted(); reported.reason != "" {
+		id := reported.reason + " " + strconv.FormatInt(s.cfg.Generation, 10)
+		if err := s.publish(ctx, id, corev1.EventTypeWarning, reported.reason, reported.message); err != nil || s.problem.reason != "" {
+			return err
+		}
 	}
 	s.observeSchedule()
 	if changed := s.observeUpdates(); changed {
 		return nil
 	}
 	return s.handleSlots(ctx)
+}
+
+// notAccepted returns why the spec is not accepted; zero means that it is.
+func (s *scope) notAccepted() condition {
+	if s.problem.reason != "" {
+		return s.problem
+	}
+	return s.pools
 }
 
 // publish publishes an Event about the UpgradeConfig. One that is rejected, for example in a
@@ -93,8 +103,12 @@ func (s *scope) publishStatus(ctx context.Context) error {
 		s.setConditions(metav1.ConditionFalse, s.problem, metav1.ConditionFalse, condition{s.problem.reason, "the spec is not accepted"})
 	} else {
 		s.status.NextPossibleSchedules = s.upcoming()
+		accepted, why := metav1.ConditionTrue, condition{"Valid", "the schedule and the template are valid"}
+		if s.pools.reason != "" {
+			accepted, why = metav1.ConditionFalse, s.pools
+		}
 		status, scheduled := s.summarize()
-		s.setConditions(metav1.ConditionTrue, condition{"Valid", "the schedule and the template are valid"}, status, scheduled)
+		s.setConditions(accepted, why, status, scheduled)
 	}
 	if equality.Semantic.DeepEqual(s.cfg.Status, s.status) {
 		return nil
@@ -211,7 +225,7 @@ func (s *scope) noPending() string {
 
 // setMetrics shows the state after the pass.
 func (s *scope) setMetrics() {
-	m := metrics.Schedule{Kind: kindName, Namespace: s.cfg.Namespace, Name: s.cfg.Name, Accepted: s.problem.reason == ""}
+	m := metrics.Schedule{Kind: kindName, Namespace: s.cfg.Namespace, Name: s.cfg.Name, Accepted: s.notAccepted().reason == ""}
 	m.Next, _ = s.nextUnsuspended()
 	if upcoming := s.status.NextPossibleSchedules; len(upcoming) > 0 {
 		m.Suspended = upcoming[0].SuspendedBy != ""

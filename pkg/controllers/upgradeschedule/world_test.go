@@ -77,11 +77,12 @@ type world struct {
 	program simulation.Program
 	process *simulation.Process
 
-	registry   *prometheus.Registry
-	lives      int
-	reconciles int
-	plan       simulation.Plan // of the writes; nil serves all
-	requests   []string        // of the operator to the API server
+	registry    *prometheus.Registry
+	lives       int
+	reconciles  int
+	poolProblem string
+	plan        simulation.Plan // of the writes; nil serves all
+	requests    []string        // of the operator to the API server
 
 	phase   history.Phase // in which UpgradeJobs end; empty leaves them to the test
 	created map[string]int
@@ -146,6 +147,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		return nil, err
 	}
 	r := &Reconciler{Clock: env.Clock, Events: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: schedules}
+	r.PoolProblem = func(context.Context, *v1beta1.UpgradeJob) (string, error) { return w.poolProblem, nil }
 	c := r.Controller()
 	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		w.reconciles++
