@@ -240,3 +240,23 @@ func TestDeletedJobIsNotCreatedAgainByAStaleCache(t *testing.T) {
 		t.Errorf("the last slot is %q; %s", got, w.describe())
 	}
 }
+
+// Two operators run at the same time: one comes between the other's list and its creation.
+func TestTwoLeaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, config())
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "create" && r.Kind == "UpgradeJob" && r.Life == 1 {
+			return simulation.Fault{Outcome: simulation.Stall, For: 10 * time.Second}
+		}
+		return simulation.Fault{}
+	}
+	w.start()
+	w.runTo(tuesday.Add(time.Hour))
+	if got := w.lastSlot(); len(w.starts) != 1 || got != "03-02 21:00 JobCreated" {
+		t.Errorf("the last slot is %q; %s", got, w.describe())
+	}
+	if diff := cmp.Diff([]string{"JobCreated"}, w.events()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+}

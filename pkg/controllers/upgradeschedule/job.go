@@ -87,7 +87,8 @@ func (s *scope) cachedJob(slot string) *v1beta1.UpgradeJob {
 	return nil
 }
 
-// createJob creates the UpgradeJob of a slot that has none.
+// createJob creates the UpgradeJob of a slot that has none. If another operator has created it
+// meanwhile, it returns that one.
 func (s *scope) createJob(ctx context.Context, req request) (*v1beta1.UpgradeJob, error) {
 	for i := range nameAttempts {
 		job := s.newJob(req)
@@ -97,15 +98,17 @@ func (s *scope) createJob(ctx context.Context, req request) (*v1beta1.UpgradeJob
 		}
 		job.Name = jobName(s.cfg.Name, req.start, hashed)
 		err := s.client.Create(ctx, job)
-		if apierrors.IsAlreadyExists(err) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			return job, nil
+		case !apierrors.IsAlreadyExists(err):
 			return nil, fmt.Errorf("creating UpgradeJob %s: %w", job.Name, err)
 		}
-		return job, nil
+		if found, err := s.findJob(ctx, req.slot); found != nil || err != nil {
+			return found, err
+		}
 	}
-	return nil, fmt.Errorf("creating the UpgradeJob of slot %s: others have created UpgradeJobs with its names", req.slot)
+	return nil, fmt.Errorf("creating the UpgradeJob of slot %s: other clients have created UpgradeJobs with its names", req.slot)
 }
 
 // newJob returns the UpgradeJob of a slot, without a name.

@@ -72,10 +72,11 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 // world is a cluster with the controller. UpgradeJobs end when they start, as endJob decides.
 type world struct {
 	*simulation.World
-	t       testing.TB
-	client  client.Client
-	program simulation.Program
-	process *simulation.Process
+	t          testing.TB
+	client     client.Client
+	program    simulation.Program
+	process    *simulation.Process
+	reconciler *Reconciler // of this life of the process
 
 	registry    *prometheus.Registry
 	lives       int
@@ -148,6 +149,7 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	}
 	r := &Reconciler{Clock: env.Clock, Events: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: schedules}
 	r.PoolProblem = func(context.Context, *v1beta1.UpgradeJob) (string, error) { return w.poolProblem, nil }
+	w.reconciler = r
 	c := r.Controller()
 	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		w.reconciles++
