@@ -18,15 +18,20 @@ import (
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
 // checkAftermath fails unless the invariants of every scenario hold: the lock is held, the
@@ -37,8 +42,8 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 	t.Helper()
 	userClient := newUserClient(t, cluster)
 	eventually(t, 2*time.Minute, "nothing is left behind", func(ctx context.Context) error {
-		var configs v1alpha1.UpgradeConfigList
-		if err := userClient.List(ctx, &configs); err != nil {
+		upgrades, err := listUpgrades(ctx, userClient)
+		if err != nil {
 			return err
 		}
 		var events corev1.EventList
@@ -46,14 +51,14 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 			return err
 		}
 		errs := []error{
-			checkLock(ctx, userClient, configs.Items),
-			checkExtraNodes(ctx, userClient, configs.Items),
-			checkSilences(ctx, cluster, configs.Items),
-			checkSeries(ctx, operator, configs.Items),
-			checkDelivery(cluster, configs.Items),
+			checkLock(ctx, userClient, upgrades),
+			checkExtraNodes(ctx, userClient, upgrades),
+			checkSilences(ctx, cluster, upgrades),
+			checkSeries(ctx, userClient, operator, upgrades),
+			checkDelivery(cluster, upgrades),
 		}
-		for i := range configs.Items {
-			errs = append(errs, checkCleanup(&configs.Items[i]), checkFinalizer(&configs.Items[i]), checkNotifications(&configs.Items[i], events.Items))
+		for i := range upgrades {
+			errs = append(errs, checkCleanup(&upgrades[i]), checkFinalizer(&upgrades[i]), checkNotifications(&upgrades[i], events.Items))
 		}
 		return errors.Join(errs...)
 	})
@@ -77,27 +82,95 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 	}
 }
 
+// upgradeState is an object that requests an upgrade, of either group.
+type upgradeState struct {
+	metav1.ObjectMeta
+	kind, group string
+	finalizer   string // while an attempt is in progress
+	conditions  []metav1.Condition
+	history     []history.Record
+}
+
+// String returns the kind and the name.
+func (u *upgradeState) String() string { return u.kind + " " + u.Name }
+
+// listUpgrades returns all UpgradeConfigs that are upgrades themselves, and all UpgradeJobs.
+func listUpgrades(ctx context.Context, userClient client.Client) ([]upgradeState, error) {
+	var configs v1alpha1.UpgradeConfigList
+	var jobs v1beta1.UpgradeJobList
+	if err := errors.Join(userClient.List(ctx, &configs), userClient.List(ctx, &jobs)); err != nil {
+		return nil, err
+	}
+	var all []upgradeState
+	for i := range configs.Items {
+		all = append(all, *stateOf(&configs.Items[i]))
+	}
+	for _, j := range jobs.Items {
+		all = append(all, upgradeState{j.ObjectMeta, "UpgradeJob", v1beta1.GroupVersion.Group, v1beta1.Finalizer, j.Status.Conditions, j.Status.History})
+	}
+	return all, nil
+}
+
+func stateOf(c *v1alpha1.UpgradeConfig) *upgradeState {
+	return &upgradeState{c.ObjectMeta, "UpgradeConfig", v1alpha1.GroupVersion.Group, v1alpha1.Finalizer, c.Status.Conditions, c.Status.History}
+}
+
+// checkPools returns an error if a pool is paused by an upgrade that is over, except past its release
+// window.
+func checkPools(ctx context.Context, userClient client.Client, upgrades []upgradeState) error {
+	var pools mcfgv1.MachineConfigPoolList
+	if err := userClient.List(ctx, &pools); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range pools.Items {
+		mark, marked := pools.Items[i].Annotations["managedupgrade.appuio.io/paused-by"]
+		excused := slices.ContainsFunc(upgrades, func(u upgradeState) bool {
+			return strings.HasPrefix(mark, string(u.UID)+"/") && (inProgress(&u) != nil || u.history[0].Reason == "UnpausingPoolsExpired")
+		})
+		if marked && !excused {
+			errs = append(errs, fmt.Errorf("pool %s is left with the mark %s, paused: %t", pools.Items[i].Name, mark, pools.Items[i].Spec.Paused))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkHooks returns an error if a Job of a hook has a finalizer although no upgrade is in progress.
+func checkHooks(ctx context.Context, userClient client.Client, upgrades []upgradeState) error {
+	var jobs batchv1.JobList
+	if err := userClient.List(ctx, &jobs); err != nil || slices.ContainsFunc(upgrades, func(u upgradeState) bool { return inProgress(&u) != nil }) {
+		return err
+	}
+	var errs []error
+	for i := range jobs.Items {
+		if slices.Contains(jobs.Items[i].Finalizers, hooks.Finalizer) {
+			errs = append(errs, fmt.Errorf("Job %s is left with its finalizer", jobs.Items[i].Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // inProgress returns the attempt that has started and is not finished; nil means none.
-func inProgress(config *v1alpha1.UpgradeConfig) *history.Record {
-	i := slices.IndexFunc(config.Status.History, func(h history.Record) bool { return h.StartTime != nil && h.CompleteTime == nil })
+func inProgress(upgrade *upgradeState) *history.Record {
+	i := slices.IndexFunc(upgrade.history, func(h history.Record) bool { return h.StartTime != nil && h.CompleteTime == nil })
 	if i < 0 {
 		return nil
 	}
-	return &config.Status.History[i]
+	return &upgrade.history[i]
 }
 
 // checkCleanup returns an error if an upgrade has failed and its cleanup is not finished.
-func checkCleanup(config *v1alpha1.UpgradeConfig) error {
-	if current := inProgress(config); current != nil && current.Phase == history.PhaseFailed {
-		return fmt.Errorf("UpgradeConfig %s: the clean-up of %s is not over", config.Name, current.Version)
+func checkCleanup(upgrade *upgradeState) error {
+	if current := inProgress(upgrade); current != nil && current.Phase == history.PhaseFailed {
+		return fmt.Errorf("%s: the clean-up of %s is not over", upgrade, current.Version)
 	}
 	return nil
 }
 
 // checkExtraNodes returns an error if extra nodes, Machines, or MachineSets exist although no
 // upgrade is in progress.
-func checkExtraNodes(ctx context.Context, userClient client.Client, configs []v1alpha1.UpgradeConfig) error {
-	if slices.ContainsFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return inProgress(&c) != nil }) {
+func checkExtraNodes(ctx context.Context, userClient client.Client, upgrades []upgradeState) error {
+	if slices.ContainsFunc(upgrades, func(c upgradeState) bool { return inProgress(&c) != nil }) {
 		return nil
 	}
 	var errs []error
@@ -113,19 +186,19 @@ func checkExtraNodes(ctx context.Context, userClient client.Client, configs []v1
 	return errors.Join(errs...)
 }
 
-func checkFinalizer(config *v1alpha1.UpgradeConfig) error {
-	has := slices.Contains(config.Finalizers, v1alpha1.Finalizer)
-	if want := inProgress(config) != nil; has != want {
-		return fmt.Errorf("UpgradeConfig %s: that it has a finalizer is %t, and that an upgrade is under way is %t", config.Name, has, want)
+func checkFinalizer(upgrade *upgradeState) error {
+	has := slices.Contains(upgrade.Finalizers, upgrade.finalizer)
+	if want := inProgress(upgrade) != nil; has != want {
+		return fmt.Errorf("%s: that it has a finalizer is %t, and that an upgrade is under way is %t", upgrade, has, want)
 	}
 	return nil
 }
 
-func checkLock(ctx context.Context, userClient client.Client, configs []v1alpha1.UpgradeConfig) error {
+func checkLock(ctx context.Context, userClient client.Client, upgrades []upgradeState) error {
 	want := ""
-	for i := range configs {
-		if c := &configs[i]; inProgress(c) != nil {
-			want = strings.Join([]string{"UpgradeConfig", c.Namespace, c.Name, string(c.UID)}, "/")
+	for i := range upgrades {
+		if c := &upgrades[i]; inProgress(c) != nil {
+			want = strings.Join([]string{c.group, c.kind, c.Namespace, c.Name, string(c.UID)}, "/")
 		}
 	}
 	var lease coordinationv1.Lease
@@ -145,19 +218,19 @@ func checkLock(ctx context.Context, userClient client.Client, configs []v1alpha1
 
 // checkNotifications compares the notifications about each version with its history: at most one of
 // each kind in each attempt, and at least one of each that is due.
-func checkNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) error {
+func checkNotifications(upgrade *upgradeState, events []corev1.Event) error {
 	var errs []error
-	for _, h := range config.Status.History {
+	for _, h := range upgrade.history {
 		ended := h.StartTime != nil && h.CompleteTime != nil
 		for reason, due := range map[string]bool{
 			"UpgradeStarted":   h.StartTime != nil && len(h.Conditions) > 1,
 			"UpgradeCompleted": ended && h.Phase == history.PhaseUpgraded,
 			"UpgradeFailed":    ended && h.Phase == history.PhaseFailed,
 		} {
-			got, limit := notifications(config, events, reason, h.Version), int(max(1, h.Attempt))
+			got, limit := notifications(upgrade, events, reason, h.Version), int(max(1, h.Attempt))
 			if got > limit || due && got == 0 {
-				errs = append(errs, fmt.Errorf("UpgradeConfig %s: %d notifications %s of %s in %d attempts (due: %t)",
-					config.Name, got, reason, h.Version, limit, due))
+				errs = append(errs, fmt.Errorf("%s: %d notifications %s of %s in %d attempts (due: %t)",
+					upgrade, got, reason, h.Version, limit, due))
 			}
 		}
 	}
@@ -166,10 +239,10 @@ func checkNotifications(config *v1alpha1.UpgradeConfig, events []corev1.Event) e
 
 // notifications counts the distinct notifications about a version. A repeated one is one Event with
 // a count.
-func notifications(config *v1alpha1.UpgradeConfig, events []corev1.Event, reason, version string) int {
+func notifications(upgrade *upgradeState, events []corev1.Event, reason, version string) int {
 	n := 0
 	for _, event := range events {
-		if event.InvolvedObject.UID == config.UID && event.Reason == reason && strings.Contains(event.Message, "to "+version+" ") {
+		if event.InvolvedObject.UID == upgrade.UID && event.Reason == reason && strings.Contains(event.Message, "to "+version+" ") {
 			n += int(max(1, event.Count))
 		}
 	}

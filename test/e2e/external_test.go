@@ -19,9 +19,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/alertmanager"
@@ -33,7 +34,7 @@ import (
 
 // checkSilences returns an error that names the silences in effect without an upgrade in progress.
 // It ignores those that the history reports as not ended.
-func checkSilences(ctx context.Context, cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig) error {
+func checkSilences(ctx context.Context, cluster *devcluster.Cluster, upgrades []upgradeState) error {
 	if cluster.Monitoring == nil {
 		return nil
 	}
@@ -51,22 +52,26 @@ func checkSilences(ctx context.Context, cluster *devcluster.Cluster, configs []v
 		if i < 0 || !silence.InEffect() {
 			continue
 		}
-		of := slices.IndexFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return string(c.UID) == silence.Matchers[i].Value })
-		if of < 0 || inProgress(&configs[of]) == nil && !leftToExpire(&configs[of]) {
+		of := slices.IndexFunc(upgrades, func(c upgradeState) bool { return string(c.UID) == silence.Matchers[i].Value })
+		if of < 0 || inProgress(&upgrades[of]) == nil && !leftToExpire(&upgrades[of]) {
 			errs = append(errs, fmt.Errorf("the silence %s is in force until %s: %s", silence.ID, silence.EndsAt, silence.Comment))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func leftToExpire(config *v1alpha1.UpgradeConfig) bool {
-	return slices.ContainsFunc(config.Status.History, func(h history.Record) bool {
+func leftToExpire(upgrade *upgradeState) bool {
+	return slices.ContainsFunc(upgrade.history, func(h history.Record) bool {
 		return slices.ContainsFunc(h.Conditions, func(c history.StepCondition) bool { return c.Reason == "NotEnded" })
 	})
 }
 
 // checkSeries returns an error that names the gauges that differ from the state of their upgrade.
-func checkSeries(ctx context.Context, operator *devcluster.Operator, configs []v1alpha1.UpgradeConfig) error {
+func checkSeries(ctx context.Context, userClient client.Client, operator *devcluster.Operator, upgrades []upgradeState) error {
+	var schedules v1beta1.UpgradeConfigList
+	if err := userClient.List(ctx, &schedules); err != nil {
+		return err
+	}
 	var errs []error
 	for _, replica := range operator.Replicas() {
 		if leads, err := replica.IsLeader(ctx); !replica.Running() || len(operator.Replicas()) > 1 && (err != nil || !leads) {
@@ -91,12 +96,16 @@ func checkSeries(ctx context.Context, operator *devcluster.Operator, configs []v
 				for _, label := range series.GetLabel() {
 					labels[label.GetName()] = label.GetValue()
 				}
-				shown[name+" "+labels["namespace"]+"/"+labels["name"]] = true
-				errs = append(errs, checkGauge(name, labels, configs))
+				shown[name+" "+labels["kind"]+" "+labels["namespace"]+"/"+labels["name"]] = true
+				if labels["kind"] == "UpgradeConfig."+v1beta1.GroupVersion.Group {
+					errs = append(errs, checkSchedule(name, labels, schedules.Items))
+				} else {
+					errs = append(errs, checkGauge(name, labels, upgrades))
+				}
 			}
 		}
-		for i := range configs {
-			if of := "managed_upgrade_phase " + configs[i].Namespace + "/" + configs[i].Name; !shown[of] {
+		for i := range upgrades {
+			if of := "managed_upgrade_phase " + upgrades[i].kind + "." + upgrades[i].group + " " + upgrades[i].Namespace + "/" + upgrades[i].Name; !shown[of] {
 				errs = append(errs, fmt.Errorf("no series %s", of))
 			}
 		}
@@ -104,31 +113,41 @@ func checkSeries(ctx context.Context, operator *devcluster.Operator, configs []v
 	return errors.Join(errs...)
 }
 
-func checkGauge(name string, labels map[string]string, configs []v1alpha1.UpgradeConfig) error {
-	if labels["node"] != "" && !slices.ContainsFunc(configs, func(c v1alpha1.UpgradeConfig) bool { return inProgress(&c) != nil }) {
+// checkSchedule returns an error if a gauge is about an UpgradeConfig that was deleted.
+func checkSchedule(name string, labels map[string]string, schedules []v1beta1.UpgradeConfig) error {
+	if slices.ContainsFunc(schedules, func(c v1beta1.UpgradeConfig) bool {
+		return c.Namespace == labels["namespace"] && c.Name == labels["name"]
+	}) {
+		return nil
+	}
+	return fmt.Errorf("%s%v is about a deleted UpgradeConfig", name, labels)
+}
+
+func checkGauge(name string, labels map[string]string, upgrades []upgradeState) error {
+	if labels["node"] != "" && !slices.ContainsFunc(upgrades, func(c upgradeState) bool { return inProgress(&c) != nil }) {
 		return fmt.Errorf("%s%v is about a node that is not being upgraded", name, labels)
 	}
 	if labels["name"] == "" {
 		return nil // a series without an upgrade
 	}
-	i := slices.IndexFunc(configs, func(c v1alpha1.UpgradeConfig) bool {
-		return c.Namespace == labels["namespace"] && c.Name == labels["name"]
+	i := slices.IndexFunc(upgrades, func(c upgradeState) bool {
+		return c.Namespace == labels["namespace"] && c.Name == labels["name"] && c.kind+"."+c.group == labels["kind"]
 	})
 	if i < 0 {
-		return fmt.Errorf("%s%v is about a deleted UpgradeConfig", name, labels)
+		return fmt.Errorf("%s%v is about a deleted upgrade", name, labels)
 	}
-	config := &configs[i]
-	if len(config.Status.History) == 0 {
-		return fmt.Errorf("%s%v is about an UpgradeConfig without a history", name, labels)
+	upgrade := &upgrades[i]
+	if len(upgrade.history) == 0 {
+		return fmt.Errorf("%s%v is about an upgrade without a history", name, labels)
 	}
-	newest := &config.Status.History[0]
-	truth := map[string]string{"kind": "UpgradeConfig." + v1alpha1.GroupVersion.Group, "version": newest.Version, "phase": string(newest.Phase)}
+	newest := &upgrade.history[0]
+	truth := map[string]string{"kind": upgrade.kind + "." + upgrade.group, "version": newest.Version, "phase": string(newest.Phase)}
 	for _, c := range newest.Conditions {
 		if c.StartTime != nil && c.CompleteTime == nil {
 			truth["step"] = c.Type
 		}
 	}
-	if c := meta.FindStatusCondition(config.Status.Conditions, labels["condition"]); c != nil {
+	if c := meta.FindStatusCondition(upgrade.conditions, labels["condition"]); c != nil {
 		truth["condition"], truth["status"], truth["reason"] = c.Type, string(c.Status), c.Reason
 	}
 	for label, value := range labels {
@@ -144,7 +163,7 @@ func checkGauge(name string, labels map[string]string, configs []v1alpha1.Upgrad
 
 // checkDelivery compares the events at the receiver with the history, as checkNotifications does
 // with Events, and checks their order.
-func checkDelivery(cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig) error {
+func checkDelivery(cluster *devcluster.Cluster, upgrades []upgradeState) error {
 	if !cluster.Sink.Running() {
 		return nil
 	}
@@ -164,8 +183,8 @@ func checkDelivery(cluster *devcluster.Cluster, configs []v1alpha1.UpgradeConfig
 		}
 		published[i] = corev1.Event{Reason: data.Reason, Message: data.Message, InvolvedObject: corev1.ObjectReference{UID: types.UID(data.Object.UID)}}
 	}
-	for i := range configs {
-		if err := checkNotifications(&configs[i], published); err != nil {
+	for i := range upgrades {
+		if err := checkNotifications(&upgrades[i], published); err != nil {
 			errs = append(errs, fmt.Errorf("at the receiver: %w", err))
 		}
 	}
@@ -178,7 +197,8 @@ func dataOf(one event.Event) (webhook.Data, error) {
 }
 
 // checkOrder returns an error that names an event about a step that arrived before the start of its
-// upgrade, or after the end. Another attempt or version starts anew.
+// upgrade, or after the end. Another attempt or version starts anew. An UpgradeJob has steps before
+// its start and after its end: it runs hooks then.
 func checkOrder(received []event.Event) error {
 	begun := map[string]bool{} // by the UID of the UpgradeConfig
 	for _, one := range received {
@@ -193,7 +213,7 @@ func checkOrder(received []event.Event) error {
 		case webhook.TypeCompleted, webhook.TypeFailed, webhook.TypeCancelled:
 			begun[uid] = false
 		case webhook.TypeStepWaiting, webhook.TypeStepUnknown, webhook.TypeStepDone, webhook.TypeStepSkipped, webhook.TypeStepFailed:
-			if !begun[uid] {
+			if !begun[uid] && data.Object.Kind != "UpgradeJob" {
 				return fmt.Errorf("the receiver got %s of %s while no upgrade was under way, by what it had got before", one.Type(), data.Step)
 			}
 		}

@@ -118,7 +118,7 @@ func TestUpgrades_ten_in_a_row(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, reason := range []string{"UpgradeStarted", "UpgradeCompleted"} {
-			if got := notifications(config, events.Items, reason, release.Version); got != 1 {
+			if got := notifications(stateOf(config), events.Items, reason, release.Version); got != 1 {
 				t.Errorf("%s: %d notifications %s, want 1", release.Version, got, reason)
 			}
 		}
