@@ -151,6 +151,10 @@ func (r Result) Passed() bool { return r.outcome == done || r.outcome == skipped
 // Failed reports whether the upgrade fails.
 func (r Result) Failed() bool { return r.outcome == failed }
 
+// After returns the time after which a waiting step is called again although nothing may have changed;
+// 0 means that it requests none.
+func (r Result) After() time.Duration { return r.after }
+
 // IsZero reports whether this is the zero Result.
 func (r Result) IsZero() bool { return r == Result{} }
 

@@ -150,3 +150,25 @@ func TestThrottle_does_not_keep_an_answer_that_was_not_waited_for(t *testing.T) 
 		t.Errorf("%d calls", calls)
 	}
 }
+
+func TestNoLaterThan(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		result engine.Result
+		after  time.Duration
+		want   time.Duration
+	}{
+		"no time before":      {engine.Wait("A", ""), time.Minute, time.Minute},
+		"later time before":   {engine.WaitFor(time.Hour, "A", ""), time.Minute, time.Minute},
+		"earlier time before": {engine.WaitFor(time.Minute, "A", ""), time.Hour, time.Minute},
+		"no time":             {engine.WaitFor(time.Minute, "A", ""), 0, time.Minute},
+		"less than a second":  {engine.Wait("A", ""), time.Millisecond, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := tc.result.NoLaterThan(tc.after); got.After() != tc.want || got.Reason() != "A" {
+				t.Errorf("got %s, reason %s", got.After(), got.Reason())
+			}
+		})
+	}
+}

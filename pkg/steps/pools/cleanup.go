@@ -29,18 +29,18 @@ func (d Delayed) Released() engine.UpgradeStep {
 		if err := errors.Join(p.errs...); err != nil {
 			return engine.Result{}, err
 		}
-		return d.withItems(d.released(p, run), p), nil
+		return d.withItems(d.released(p), p), nil
 	}
 }
 
-func (d Delayed) released(p progress, run engine.Run) engine.Result {
+func (d Delayed) released(p progress) engine.Result {
 	switch {
 	case len(p.releasing) > 0 && p.hooks != "":
-		return engine.WaitFor(retryInterval, reasonReleasing, "%s", p.hooks)
+		return engine.Wait(reasonReleasing, "%s", p.hooks).NoLaterThan(p.again)
 	case len(p.releasing) > 0:
-		return engine.WaitFor(retryInterval, reasonReleasing, "unpausing machine config pools: %s", text.JoinNames(names(p.releasing, all)))
+		return engine.Wait(reasonReleasing, "unpausing machine config pools: %s", text.JoinNames(names(p.releasing, all))).NoLaterThan(p.again)
 	case len(p.later) > 0:
-		return engine.WaitFor(p.after(run.Now), ReasonDelaySet, "%s", releaseTimes(p.later))
+		return engine.Wait(ReasonDelaySet, "%s", releaseTimes(p.later)).NoLaterThan(p.again)
 	case len(p.missed) > 0:
 		return d.missed(p)
 	}

@@ -357,6 +357,22 @@ func TestDelayed_while_it_waits(t *testing.T) {
 	}
 }
 
+// While a hook runs, the steps are called when it requests that, not every few seconds.
+func TestDelayed_does_not_poll(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	w := newWorld(t, func(w *world) {
+		hook := w.answer(100*time.Minute, engine.Done(""))
+		w.hooks["before/night"] = func(run engine.Run) engine.Result { calls++; return hook(run) }
+	})
+	w.runFor(62 * time.Minute)
+	calls = 0
+	w.runFor(30 * time.Minute)
+	if calls > 15 { // each heartbeat of the engine, and the change that it makes
+		t.Errorf("the hook is called %d times in half an hour", calls)
+	}
+}
+
 // What the hooks of a pool did stays in the record when the pool is released and the step goes on.
 func TestKeepReleasing_keeps_the_items_of_hooks(t *testing.T) {
 	t.Parallel()

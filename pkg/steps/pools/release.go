@@ -20,8 +20,8 @@ import (
 // progress is what a pass over the delayed pools has found and done.
 type progress struct {
 	later, releasing, missed, updating []delayedPool
-	next                               time.Time // when the next pool is released
-	hooks                              string    // what the hooks wait for
+	again                              time.Duration // until the next call at the latest; 0 means that a change of the cluster triggers it
+	hooks                              string        // what the hooks wait for
 	failed                             *engine.Result
 	items                              []history.StepItem
 	errs                               []error
@@ -34,13 +34,12 @@ func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPoo
 		switch release := checks.ReleaseOf(pool.Pool, pool.upToDate, run.Now); release.State {
 		case checks.ReleaseLater:
 			p.later = append(p.later, pool)
-			if p.next.IsZero() || release.At.Before(p.next) {
-				p.next = release.At
-			}
+			p.within(release.At.Sub(run.Now))
 		case checks.ReleaseMissed:
 			p.missed = append(p.missed, pool)
 		case checks.ReleaseNow:
 			p.releasing = append(p.releasing, pool)
+			p.within(release.At.Sub(run.Now))
 			d.releaseNow(ctx, run, pool, release, &p)
 		case checks.ReleaseKept, checks.ReleaseNotOurs:
 		}
@@ -70,6 +69,14 @@ func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPoo
 	}
 	_, err := Release(ctx, d.Client, pool.Pool)
 	p.errs = append(p.errs, err)
+	p.within(retryInterval)
+}
+
+// within makes the next call one that is no later than that.
+func (p *progress) within(after time.Duration) {
+	if after > 0 && (p.again == 0 || after < p.again) {
+		p.again = after
+	}
 }
 
 // call calls the step of the hooks of a pool and collects what it answers.
@@ -83,6 +90,7 @@ func (p *progress) call(ctx context.Context, run engine.Run, hooks func(string) 
 	}
 	p.items = append(p.items, result.Items()...)
 	if !result.Passed() {
+		p.within(result.After())
 		p.hooks = cmp.Or(p.hooks, "pool "+text.WithReason(pool, result.Message()))
 	}
 	return result, nil
@@ -122,19 +130,8 @@ func (d Delayed) KeepReleasing(do engine.UpgradeStep) engine.UpgradeStep {
 		if result.IsZero() {
 			result = engine.Wait(reasonUpdating, "waiting")
 		}
-		return d.withItems(result.NoLaterThan(p.after(run.Now)), p), nil
+		return d.withItems(result.NoLaterThan(p.again), p), nil
 	}
-}
-
-// after returns when the step is to be called again; 0 means that a change of the cluster triggers it.
-func (p progress) after(now time.Time) time.Duration {
-	switch {
-	case len(p.releasing) > 0:
-		return retryInterval
-	case !p.next.IsZero():
-		return max(p.next.Sub(now), time.Second)
-	}
-	return 0
 }
 
 // Undelayed waits until all pools are updated that are not delayed. A paused pool whose machines are
@@ -251,15 +248,15 @@ func (d Delayed) updated(ctx context.Context, run engine.Run, s survey, p progre
 		if message == "" {
 			message = "unpausing machine config pools: " + text.JoinNames(names(p.releasing, all))
 		}
-		return engine.WaitFor(cmp.Or(p.after(run.Now), retryInterval), reasonReleasing, "%s", message), nil
+		return engine.Wait(reasonReleasing, "%s", message).NoLaterThan(p.again), nil
 	case waits && waiting.Reason() != ReasonPausedByUser:
-		return waiting.NoLaterThan(p.after(run.Now)), nil
+		return waiting.NoLaterThan(p.again), nil
 	case len(p.later) > 0:
-		result := engine.WaitFor(p.next.Sub(run.Now), ReasonDelaySet, "%s", releaseTimes(p.later))
+		message := releaseTimes(p.later)
 		if waits {
-			result = engine.WaitFor(p.next.Sub(run.Now), ReasonDelaySet, "%s; %s", result.Message(), waiting.Message())
+			message += "; " + waiting.Message()
 		}
-		return result, nil
+		return engine.Wait(ReasonDelaySet, "%s", message).NoLaterThan(p.again), nil
 	case waits:
 		return waiting, nil
 	}
