@@ -126,17 +126,28 @@ func restricted(t *testing.T) (*server, client.Client) {
 			return nil
 		})
 	}
-	if err := patch(t.Context(), operator, version, `{"spec": {"channel": "stable-4.20"}}`); err != nil {
-		t.Errorf("without parameters, the operator cannot upgrade: %v", err)
-	}
 	s.setParameters(t, operator)
 	return s, operator
 }
 
-// setParameters creates a ClusterVersion that sets parameters, and returns once the operator may apply
-// them.
+// setParameters creates a ClusterVersion that sets parameters, and lets the operator apply them. It
+// returns once the admission policy reads both. Before that, the operator is limited to two fields.
 func (s *server) setParameters(t *testing.T, operator client.Client) {
 	t.Helper()
+	const two, all = "channel, desiredUpdate, and upstream only, unless deploy/cluster-version-parameters is applied", "what the ClusterVersion of managedupgrade.appuio.io sets"
+	version := object(clusterVersionKind, "", "version", nil)
+	for merge, denied := range map[string]string{
+		`{"spec": {"channel": "fast-4.20"}}`:                                                                                   "",
+		`{"spec": {"desiredUpdate": {"version": "4.20.6"}}}`:                                                                   "",
+		`{"spec": {"upstream": "https://example.com"}}`:                                                                        "",
+		`{"spec": {"capabilities": {"baselineCapabilitySet": "vCurrent"}}}`:                                                    two,
+		`{"spec": {"capabilities": null}}`:                                                                                     two,
+		`{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`:                                                      two,
+		`{"spec": {"overrides": [{"kind": "Deployment", "group": "apps", "namespace": "a", "name": "b", "unmanaged": true}]}}`: two,
+	} {
+		checkAdmission(t, patch(t.Context(), operator, version, merge), denied)
+	}
+	s.apply(t, kustomizedFrom(t, deployFolder+"/cluster-version-parameters"))
 	parameters := object(parametersKind, home, "version", map[string]any{"spec": map[string]any{
 		"template": map[string]any{"spec": map[string]any{
 			"channel": "stable-4.20", "clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11", "upstream": "https://example.com",
@@ -150,14 +161,14 @@ func (s *server) setParameters(t *testing.T, operator client.Client) {
 	if err := s.client.Status().Patch(t.Context(), parameters, client.RawPatch("application/merge-patch+json", []byte(status))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "the admission policy reads the parameters", func(ctx context.Context) error {
-		if patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"capabilities": null}}`) == nil {
-			return errors.New("it admits the removal of a field that nothing sets")
+	eventually(t, time.Minute, "the admission policies read the parameters and the permission", func(ctx context.Context) error {
+		if err := patch(ctx, operator, version, `{"spec": {"capabilities": null}}`); err == nil || !strings.Contains(err.Error(), "may remove") {
+			return fmt.Errorf("removing capabilities: %w", err)
 		}
-		return errors.Join(
-			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": "https://example.com"}}`),
-			patch(ctx, operator, object(clusterVersionKind, "", "version", nil), `{"spec": {"upstream": null}}`),
-		)
+		if err := patch(ctx, operator, version, `{"spec": {"capabilities": {"baselineCapabilitySet": "vCurrent"}}}`); err == nil || !strings.Contains(err.Error(), all) {
+			return fmt.Errorf("changing capabilities: %w", err)
+		}
+		return patch(ctx, operator, version, `{"spec": {"upstream": null}}`)
 	})
 }
 
@@ -243,7 +254,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		"capabilities":                                {patch: `{"spec": {"capabilities": {"baselineCapabilitySet": "vCurrent"}}}`, denied: fields},
 		"capabilities beside a channel":               {patch: `{"spec": {"channel": "fast-4.20", "capabilities": {"baselineCapabilitySet": "vCurrent"}}}`, denied: fields},
 		"removed capabilities":                        {patch: `{"spec": {"capabilities": null}}`, denied: removed},
-		"another cluster ID":                          {patch: `{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`, denied: fields},
+		"another cluster ID":                          {patch: `{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`, denied: "may not change the clusterID"},
 		"a label of the ClusterVersion":               {patch: `{"metadata": {"labels": {"a": "b"}}}`, denied: metadata},
 		"an annotation of the ClusterVersion":         {patch: `{"metadata": {"annotations": {"upgrade.managed.openshift.io/hold": "no"}}}`, denied: metadata},
 		"a finalizer of the ClusterVersion":           {patch: `{"metadata": {"finalizers": ["example.com/a"]}}`, denied: metadata},
