@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -146,7 +144,7 @@ func (s jobSteps) PoolsPausedOnFailure() engine.Step {
 			if selector == nil {
 				return engine.Skip("NotConfigured", "pauseMachineConfigPoolsOnFailure is not set"), nil
 			}
-			return pools.PauseOnFailure(s.Client, s.Live, s.poolOwner(), (*metav1.LabelSelector)(&selector.LabelSelector))(ctx, run)
+			return pools.PauseOnFailure(s.Client, s.Live, s.poolOwner(), &selector.LabelSelector)(ctx, run)
 		}),
 		FailAfter: poolPauseTimeout,
 	}
@@ -177,7 +175,7 @@ func (s jobSteps) unlessNoUpdate(do engine.UpgradeStep) engine.UpgradeStep {
 func (j Job) PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
 	for i := range record.Conditions {
 		if record.Conditions[i].Type == stepPoolsPaused {
-			return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).Status(ctx, metav1.NewTime(now))
+			return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).Status(ctx, now)
 		}
 	}
 	return nil, nil

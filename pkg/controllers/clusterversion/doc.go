@@ -6,7 +6,7 @@
 // with the latest time that has passed.
 //
 //   - The parameters are applied by server-side apply, so that fields that the template does not set
-//     belong to whoever sets them. A field that is removed from the template is removed.
+//     belong to the clients that set them. A field that is removed from the template is removed.
 //   - spec.desiredUpdate is never applied: upgrades set it.
 //   - A change by another client is corrected, with an Event that names the field and the client. The
 //     more often that happens, the longer the next correction waits.

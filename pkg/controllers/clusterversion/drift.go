@@ -37,28 +37,33 @@ func contains(value, applied any) bool {
 		if !ok {
 			return len(applied) == 0 && value == nil
 		}
-		for key := range applied {
-			if !contains(object[key], applied[key]) {
-				return false
-			}
-		}
-		return true
+		return containsFields(object, applied)
 	case []any:
 		list, ok := value.([]any)
 		if !ok {
 			return len(applied) == 0 && value == nil
 		}
-		if !ofObjects(applied) || !ofObjects(list) {
-			return reflect.DeepEqual(list, applied)
-		}
-		for _, element := range applied {
-			if !slices.ContainsFunc(list, func(e any) bool { return contains(e, element) }) {
-				return false
-			}
-		}
-		return true
+		return containsElements(list, applied)
 	}
 	return reflect.DeepEqual(value, applied)
+}
+
+func containsFields(object, applied map[string]any) bool {
+	for key := range applied {
+		if !contains(object[key], applied[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+func containsElements(list, applied []any) bool {
+	if !ofObjects(applied) || !ofObjects(list) {
+		return reflect.DeepEqual(list, applied)
+	}
+	return !slices.ContainsFunc(applied, func(element any) bool {
+		return !slices.ContainsFunc(list, func(e any) bool { return contains(e, element) })
+	})
 }
 
 func ofObjects(list []any) bool {
@@ -81,7 +86,7 @@ func managerOf(managed []metav1.ManagedFieldsEntry, field string) string {
 		var fields struct {
 			Spec map[string]any `json:"f:spec"`
 		}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			continue // it cannot name the field
 		}
 		if _, owns := fields.Spec["f:"+field]; !owns {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -204,7 +205,7 @@ func (r *Reconciler) publish(ctx context.Context, hook *v1beta1.UpgradeJobHook, 
 		Namespace: hook.Namespace, Name: hook.Name, UID: hook.UID,
 	}
 	return r.Publisher.Publish(ctx, ref, engine.Notification{
-		ID:   engine.NotificationID(string(hook.UID), fmt.Sprint(hook.Generation), v1beta1.ConditionAccepted, accepted.Reason),
+		ID:   engine.NotificationID(string(hook.UID), strconv.FormatInt(hook.Generation, 10), v1beta1.ConditionAccepted, accepted.Reason),
 		Type: corev1.EventTypeWarning, Reason: accepted.Reason, Message: accepted.Message,
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -129,12 +130,10 @@ func (e *eventRun) newJob(upgrade *v1beta1.UpgradeJob, hook *v1beta1.UpgradeJobH
 	return job, nil
 }
 
-func merge(maps ...map[string]string) map[string]string {
+func merge(labels ...map[string]string) map[string]string {
 	all := map[string]string{}
-	for _, m := range maps {
-		for key, value := range m {
-			all[key] = value
-		}
+	for _, l := range labels {
+		maps.Copy(all, l)
 	}
 	return all
 }

@@ -77,10 +77,8 @@ func setServiceAccount(pod map[string]any, allowed []string) error {
 	}
 	pod["automountServiceAccountToken"] = false
 	volumes, _ := pod["volumes"].([]any)
-	for _, volume := range volumes {
-		if mountsToken(volume) {
-			return &invalidError{ReasonServiceAccountNotAllowed, "a volume with a serviceAccountToken requires serviceAccountName, and that it is in hooks.serviceAccounts of the operator's configuration"}
-		}
+	if slices.ContainsFunc(volumes, mountsToken) {
+		return &invalidError{ReasonServiceAccountNotAllowed, "a volume with a serviceAccountToken requires serviceAccountName, and that it is in hooks.serviceAccounts of the operator's configuration"}
 	}
 	return nil
 }

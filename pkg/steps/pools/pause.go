@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
@@ -107,7 +108,7 @@ func names(pools []delayedPool, is func(delayedPool) bool) []string {
 // PauseOnFailure pauses the pools that a selector selects if the upgrade failed after it had
 // commenced. Only a user unpauses them. A pool that is paused already and that the operator was going
 // to unpause is among them; one that a user paused is left as it is. A nil selector selects none.
-func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *metav1.LabelSelector) engine.UpgradeStep {
+func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *v1beta1.LabelSelector) engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		switch {
 		case selector == nil:
@@ -115,7 +116,7 @@ func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *
 		case !run.Committed:
 			return engine.Skip("NotCommenced", "the upgrade had not commenced, so no machine config pool is paused"), nil
 		}
-		matches, err := metav1.LabelSelectorAsSelector(selector)
+		matches, err := metav1.LabelSelectorAsSelector((*metav1.LabelSelector)(selector))
 		if err != nil {
 			return engine.Fail(ReasonInvalidPools, "spec.config.pauseMachineConfigPoolsOnFailure is not a valid selector: %s", text.Excerpt(err.Error())), nil
 		}

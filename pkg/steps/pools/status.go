@@ -5,6 +5,7 @@ package pools
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,7 +30,7 @@ const maxStatus = 64
 
 // Status returns the state of the pools that the attempt delays or has paused, sorted by name. It is
 // meant for the time from the step of Pause on: before, a pool counts as completed.
-func (d Delayed) Status(ctx context.Context, now metav1.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
+func (d Delayed) Status(ctx context.Context, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
 	s, err := d.survey(ctx, d.Client)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (d Delayed) Status(ctx context.Context, now metav1.Time) ([]v1beta1.Machine
 		if len(list) == maxStatus {
 			break
 		}
-		release := checks.ReleaseOf(pool.Pool, pool.upToDate, now.Time)
+		release := checks.ReleaseOf(pool.Pool, pool.upToDate, now)
 		status := v1beta1.MachineConfigPoolStatus{Name: pool.Name, State: pool.state(release)}
 		if pool.Delayed() {
 			status.ReleaseAfter = &metav1.Time{Time: pool.Mark.ReleaseAfter}

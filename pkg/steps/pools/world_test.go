@@ -276,7 +276,7 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 	return engine.Runbook{
 		Steps: []engine.Step{step("PoolsPaused", d.Pause()), commit, completed, updated},
 		Cleanup: []engine.Step{
-			step("PoolsPausedOnFailure", pools.PauseOnFailure(env.Client, env.Live, d.Owner, w.onFail)), step("PoolsReleased", d.Released()),
+			step("PoolsPausedOnFailure", pools.PauseOnFailure(env.Client, env.Live, d.Owner, (*v1beta1.LabelSelector)(w.onFail))), step("PoolsReleased", d.Released()),
 		},
 		SkipReasons: []string{pools.ReasonInvalidPools},
 	}
@@ -317,7 +317,7 @@ func (w *world) reconcile(ctx context.Context, env simulation.Env) (reconcile.Re
 		record.CompleteTime = &metav1.Time{Time: env.Clock.Now()}
 		return reconcile.Result{}, save(ctx, record)
 	}
-	list, err := d.Status(ctx, metav1.Time{Time: env.Clock.Now()})
+	list, err := d.Status(ctx, env.Clock.Now())
 	w.status = map[string]string{}
 	for _, pool := range list {
 		w.status[pool.Name] = pool.State
