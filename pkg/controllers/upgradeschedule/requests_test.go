@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -270,6 +271,44 @@ func TestEditedSchedule(t *testing.T) {
 		}
 		w.runFor(week)
 		if len(w.starts) != 1 {
+			t.Errorf("starts %q", w.starts)
+		}
+	})
+}
+
+func TestClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	ahead := func(w *world, d time.Duration) {
+		w.process.Clock().Step(d)
+		w.process.Enqueue(reconcile.Request{NamespacedName: weekly})
+		w.runFor(time.Minute)
+		w.process.Clock().Step(-d)
+		w.process.Enqueue(reconcile.Request{NamespacedName: weekly})
+	}
+	t.Run("over a slot", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		ahead(w, 2*week)
+		w.runTo(tuesday.Add(time.Minute))
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" {
+			t.Errorf("starts (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("over the pin of a slot", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(pinned("4h")))
+		ahead(w, 32*time.Hour)
+		w.runTo(tuesday.Add(time.Minute))
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.6"}, w.starts); diff != "" || w.lastSlot() != "03-02 21:00 JobCreated" {
+			t.Errorf("the last slot is %q, starts (-want +got):\n%s", w.lastSlot(), diff)
+		}
+	})
+	t.Run("when a version became available", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config(onUpdate("0 22 * * *")))
+		ahead(w, 2*week)
+		w.runTo(tuesday.Add(time.Minute))
+		if len(w.starts) != 1 || w.starts[0] > "03-02" {
 			t.Errorf("starts %q", w.starts)
 		}
 	})

@@ -129,6 +129,14 @@ func (s *scope) handledUntil() time.Time {
 	return until
 }
 
+// observeClock forgets what was handled while the clock was ahead. Starts that have an UpgradeJob
+// keep it.
+func (s *scope) observeClock() {
+	if until := s.status.HandledUntil; s.usesCron() && until != nil && until.After(s.now.Add(s.pin)) {
+		s.status.HandledUntil = new(metav1.NewTime(s.now.Truncate(time.Second)))
+	}
+}
+
 // observeSchedule compares the schedule with the starts that were published. If it has changed,
 // only later starts count, and of those that are due the ones that were published before.
 func (s *scope) observeSchedule() {
@@ -178,7 +186,7 @@ func (s *scope) observeUpdates() bool {
 		return false // the update service may only be unreachable
 	case best == "" || best == s.status.LastScheduledVersion || clusterstate.IsLater(s.status.LastScheduledVersion, best):
 		s.status.PendingUpdate = nil
-	case pending == nil || pending.Since == nil || pending.Version != best || s.isOver():
+	case pending == nil || pending.Since == nil || pending.Version != best || pending.Since.After(s.now) || s.isOver():
 		s.status.PendingUpdate = &v1beta1.PendingUpdate{Version: best, Since: new(metav1.NewTime(s.now.Truncate(time.Second)))}
 		return true
 	}

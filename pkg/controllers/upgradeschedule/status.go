@@ -64,6 +64,7 @@ func (s *scope) handle(ctx context.Context) error {
 			return err
 		}
 	}
+	s.observeClock()
 	s.observeSchedule()
 	if changed := s.observeUpdates(); changed {
 		return nil
