@@ -254,7 +254,7 @@ func TestAdmissionPolicies(t *testing.T) {
 		"capabilities":                                {patch: `{"spec": {"capabilities": {"baselineCapabilitySet": "vCurrent"}}}`, denied: fields},
 		"capabilities beside a channel":               {patch: `{"spec": {"channel": "fast-4.20", "capabilities": {"baselineCapabilitySet": "vCurrent"}}}`, denied: fields},
 		"removed capabilities":                        {patch: `{"spec": {"capabilities": null}}`, denied: removed},
-		"another cluster ID":                          {patch: `{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`, denied: "may not change the clusterID"},
+		"another cluster ID":                          {patch: `{"spec": {"clusterID": "6b7f0c55-52d8-4f0e-8f1c-6c9f3f1c0f43"}}`, denied: "clusterID"},
 		"a label of the ClusterVersion":               {patch: `{"metadata": {"labels": {"a": "b"}}}`, denied: metadata},
 		"an annotation of the ClusterVersion":         {patch: `{"metadata": {"annotations": {"upgrade.managed.openshift.io/hold": "no"}}}`, denied: metadata},
 		"a finalizer of the ClusterVersion":           {patch: `{"metadata": {"finalizers": ["example.com/a"]}}`, denied: metadata},

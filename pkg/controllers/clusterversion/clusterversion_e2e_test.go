@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,7 @@ func start(t *testing.T) *testEnv {
 	must(t, err)
 	t.Cleanup(func() { must(t, cluster.Stop()) })
 	must(t, cluster.Deploy(ctx, "../../.."))
+	must(t, cluster.Apply(ctx, os.DirFS("../../../deploy/cluster-version-parameters"))) // a field of a later release needs it
 	scheme, err := devcluster.Scheme()
 	must(t, errors.Join(err, v1beta1.AddToScheme(scheme)))
 	e := &testEnv{t: t, clock: &offsetClock{}}
