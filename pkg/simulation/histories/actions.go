@@ -98,6 +98,7 @@ func actions() []action {
 			h.once.locked = func() {
 				if leader := h.leader(); leader != nil {
 					leader.Lag("Lease", 4*time.Minute)
+					h.checker.disturbedUntil(h.world.Now().Add(4 * time.Minute))
 				}
 				h.forgeFinished()
 			}
@@ -109,6 +110,15 @@ func actions() []action {
 		{"the receiver of the webhook is up", 2, func(h *runner) { h.receiver.down = false }},
 		{"back up etcd", 2, (*runner).backUp},
 		{"restore etcd", 1, (*runner).restore},
+		{"hold all upgrades right after the request", 2, func(h *runner) { h.once.atRequest = func() { h.hold(true) } }},
+		{"start the target elsewhere right before the window of a held upgrade closes", 3, (*runner).startBeforeWindowEnd},
+		{"pause right after the request", 2, func(h *runner) {
+			h.once.atRequest = func() {
+				for _, key := range keys() {
+					edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = new(true) })
+				}
+			}
+		}},
 	}
 }
 
@@ -203,6 +213,26 @@ func (h *runner) moveClusterVersion(version string) {
 			v.Spec.DesiredUpdate = &configv1.Update{Version: version, Image: release.Image()}
 		}
 	})
+}
+
+// startBeforeWindowEnd holds the next upgrade that starts, and has another client start its target a few
+// minutes before its window closes.
+func (h *runner) startBeforeWindowEnd() {
+	h.once.started = func(cfg *v1alpha1.UpgradeConfig) {
+		h.world.Logf("action: the one that waits for the end of the window")
+		h.hold(true)
+		at, err := time.Parse(time.RFC3339, cfg.Spec.UpgradeAt)
+		if err != nil {
+			return
+		}
+		h.world.After(max(0, at.Add(window-4*time.Minute).Sub(h.world.Now())), func() {
+			if !h.calm {
+				h.world.Logf("action: the one that comes right before the end of the window")
+				h.hold(true)
+				h.moveClusterVersion(cfg.Spec.Desired.Version)
+			}
+		})
+	}
 }
 
 func (h *runner) hold(held bool) {

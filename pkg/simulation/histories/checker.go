@@ -28,6 +28,9 @@ const (
 	window = 30 * time.Minute
 	// reaction is how long an undisturbed operator may take to react to a change.
 	reaction = 2 * time.Minute
+	// idleLimit is how long an upgrade that has ended may have the lock: the notification of its end is
+	// waited for.
+	idleLimit = 10 * time.Minute
 	// deletionLimit is how long the deletion of an upgrade may take while the operator runs.
 	deletionLimit = 25 * time.Minute
 )
@@ -40,6 +43,9 @@ type checker struct {
 	pools   map[string]*mcfgv1.MachineConfigPool
 	configs map[client.ObjectKey]*v1alpha1.UpgradeConfig
 	lease   *coordinationv1.Lease
+	// idleSince is since when, with an undisturbed operator, the holder of the lock has ended or does not
+	// exist; zero means that it is in progress, or that the lock is free.
+	idleSince time.Time
 
 	// heldAt is when control plane and pools were last at a version, by version; commencedAt is when
 	// the control plane began to move to the version where it is.
@@ -131,6 +137,7 @@ func (c *checker) observe(change simulation.Change) {
 		c.pod(change, object)
 	}
 	c.noteHeld(change.Time)
+	c.idleHolder(change.Time)
 	c.deletions(change.Time)
 }
 

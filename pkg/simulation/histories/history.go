@@ -80,6 +80,10 @@ type trigger struct {
 // hooks are actions that wait for a moment of an upgrade. They come some seconds after it.
 type hooks struct {
 	requested, commenced, failed func()
+	// started comes when the first step of an upgrade begins.
+	started func(*v1alpha1.UpgradeConfig)
+	// atRequest comes a second after the request: long before the cluster version operator accepts it.
+	atRequest func()
 	// locked comes between the acquisition of the lock and the next write of the operator, which then
 	// conflicts.
 	locked func()

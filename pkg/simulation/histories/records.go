@@ -22,6 +22,10 @@ func (c *checker) status(change simulation.Change, key client.ObjectKey, before,
 	now := after.Status.History[0]
 	was := find(before.Status.History, now)
 	c.note(now)
+	if do := c.h.once.started; do != nil && now.StartTime != nil && was.StartTime == nil && now.CompleteTime == nil && !c.h.calm {
+		c.h.once.started = nil
+		c.h.world.After(0, func() { do(after) })
+	}
 	if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && !c.held(now.Version, change.Time) {
 		c.h.violate("outcome: %s is Upgraded to %s, but the cluster is not: control plane %s, pools %s", key, now.Version, newest(c.version), c.describePools())
 	}

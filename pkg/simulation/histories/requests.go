@@ -47,6 +47,13 @@ func (c *checker) clusterVersion(change simulation.Change, after *configv1.Clust
 // requested checks that the operator may request a version now.
 func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, version string) {
 	c.h.soonAfter(&c.h.once.requested)
+	if do := c.h.once.atRequest; do != nil && !c.h.calm {
+		c.h.once.atRequest = nil
+		c.h.world.After(time.Second, func() {
+			c.h.world.Logf("action: the one that comes right after the request")
+			do()
+		})
+	}
 	if newest(before) == version {
 		c.h.violate("request: %s is requested, which the cluster version operator has begun before", version)
 	}
