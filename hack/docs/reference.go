@@ -65,6 +65,7 @@ func metricsPage() (string, error) {
 	upgradeMetrics.SetUpgrade(metrics.Snapshot{
 		Record:     history.Record{Conditions: []history.StepCondition{{StartTime: &at}}},
 		Conditions: []metav1.Condition{{LastTransitionTime: at}},
+		StartAfter: at.Time, StartBefore: at.Time,
 	})
 	upgradeMetrics.ObserveStep(schema.GroupKind{}, "", history.StepCondition{StartTime: &at, CompleteTime: &at})
 	upgradeMetrics.ObserveEnd(schema.GroupKind{}, "", history.PhaseUpgraded, "", time.Hour)

@@ -101,3 +101,34 @@ func TestFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordLost removes the status of an UpgradeJob at several times. The Lease shows that the attempt
+// has begun, and whether it has requested the version.
+func TestRecordLost(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{
+		"while it is pending":         -time.Minute,
+		"while it is requested":       10 * time.Second,
+		"after the commit":            3 * time.Minute,
+		"while a pool is delayed":     25 * time.Minute,
+		"after the window has closed": 70 * time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(newJob(soon, delayWorker("90m", "2h")))
+			w.until(noon.Truncate(time.Minute).Add(5*time.Minute + after))
+			job := w.job()
+			before := job.DeepCopy()
+			job.Status = v1beta1.UpgradeJobStatus{}
+			if err := w.client.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
+				t.Fatal(err)
+			}
+			w.untilEnded()
+			if w.record().Phase != history.PhaseUpgraded || w.commits != 1 || w.pool("worker").Spec.Paused {
+				t.Errorf("%d requests, paused: %t; %s", w.commits, w.pool("worker").Spec.Paused, w.describe())
+			}
+			w.expectReleased()
+		})
+	}
+}
