@@ -331,6 +331,36 @@ func TestItems_change_like_a_message(t *testing.T) {
 	}
 }
 
+// A hold and a deadline answer for a step without calling it: what it had recorded stays.
+func TestItems_stay_when_the_engine_answers(t *testing.T) {
+	t.Parallel()
+	running := []history.StepItem{{Name: "hook", Status: "Running"}}
+	for name, tc := range map[string]struct {
+		change func(*script)
+		after  time.Duration
+		reason string
+	}{
+		"hold":     {func(s *script) { s.Hold = "a freeze" }, time.Minute, "Paused"},
+		"deletion": {func(s *script) { s.Cancel = "deleted" }, time.Minute, "Cancelled"},
+		"deadline": {func(*script) {}, 2 * time.Hour, "TimedOut"},
+		"reached":  {func(s *script) { s.reached["First"] = func() (bool, error) { return true, nil } }, 2 * time.Hour, "Done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			s.Steps[0].FailAfter = time.Hour
+			s.setResult("First", engine.Wait("HooksRunning", "a while").WithItems(running...))
+			w.mustPass()
+			tc.change(s)
+			w.runUntil(func() bool { return w.clock.Now().After(noon.Add(tc.after)) })
+			c := condition(w.store.load(), "First")
+			if diff := cmp.Diff(running, c.Items); diff != "" || c.Reason != tc.reason {
+				t.Errorf("reason %s, items (-want +got):\n%s", c.Reason, diff)
+			}
+		})
+	}
+}
+
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	for want, conditions := range map[engine.Class][]history.StepCondition{

@@ -184,7 +184,9 @@ func applyResult(c *history.StepCondition, result Result, err error, now metav1.
 		}
 	} else {
 		c.Reason, c.Message, c.LastAnswer = result.reason, result.message, nil
-		c.Items = result.Items()
+		if result.items != nil { // a hold or a deadline answers without the step
+			c.Items = result.Items()
+		}
 	}
 	switch {
 	case err != nil:

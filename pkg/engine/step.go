@@ -126,9 +126,9 @@ const (
 	maxItemMessage = 256
 )
 
-// WithItems returns the result with named sub-results of the step. Names are unique: of several
-// items of one name the first counts. Items without a name or status, and those beyond 64, are
-// dropped.
+// WithItems returns the result with named sub-results of the step. They replace those that are
+// recorded, which a result without items keeps. Names are unique: of several items of one name the
+// first counts. Items without a name or status, and those beyond 64, are dropped.
 func (r Result) WithItems(items ...history.StepItem) Result {
 	kept := make([]history.StepItem, 0, min(len(items), maxItems))
 	names := make(map[string]bool, len(kept))
