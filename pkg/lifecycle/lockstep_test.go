@@ -4,7 +4,6 @@
 package lifecycle_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -74,6 +73,7 @@ func TestStepsBeforeTheLockRunWhileAnotherUpgradeHasIt(t *testing.T) {
 func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, crash int, outcome simulation.Outcome) (writes int) {
+		t.Helper()
 		w := newJobWorld(t)
 		w.program.Plan = func(r simulation.Request) simulation.Fault {
 			if r.IsWrite() {
@@ -322,7 +322,7 @@ func step(r history.Record, name string) *history.StepCondition {
 
 func (w *jobWorld) events(name, reason string) int {
 	var list corev1.EventList
-	w.must(w.client.List(context.Background(), &list))
+	w.must(w.client.List(w.t.Context(), &list))
 	n := 0
 	for _, e := range list.Items {
 		if e.InvolvedObject.Name == name && e.Reason == reason {
@@ -334,7 +334,7 @@ func (w *jobWorld) events(name, reason string) int {
 
 func (w *jobWorld) lease() *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
-	err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, lease)
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, lease)
 	w.must(client.IgnoreNotFound(err))
 	return lease
 }

@@ -90,8 +90,8 @@ func (s jobSteps) PoolsPaused() engine.Step {
 		Doc:   "Pauses the machine config pools that are delayed. The upgrade is skipped if a pool is selected twice, or if it is that of the control plane.",
 		Gates: []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}},
 		Do: func(ctx context.Context, run engine.Run) (engine.Result, error) {
-			if s.delayErr != nil {
-				return engine.Fail(reasonInvalidPools, "%s", s.delayErr.Error()), nil
+			if s.delayProblem != "" {
+				return engine.Fail(reasonInvalidPools, "%s", s.delayProblem), nil
 			}
 			return s.delayed(stepPoolsPaused).Pause()(ctx, run)
 		},
@@ -113,8 +113,8 @@ func (s jobSteps) validatePools(ctx context.Context, _ engine.Run) (engine.Resul
 
 // poolProblem returns what is wrong with the entries; empty means nothing.
 func (s jobSteps) poolProblem(ctx context.Context) (string, error) {
-	if s.delayErr != nil {
-		return s.delayErr.Error(), nil
+	if s.delayProblem != "" {
+		return s.delayProblem, nil
 	}
 	return s.delayed(stepPoolsPaused).Validate(ctx)
 }

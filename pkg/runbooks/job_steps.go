@@ -38,9 +38,10 @@ type jobSteps struct {
 	failBy time.Time // when the upgrade times out
 	// requested reports whether this attempt has requested the version.
 	requested bool
-	// delays are the entries of spec.config.machineConfigPools; delayErr is why they are invalid.
-	delays   []pools.Delay
-	delayErr error
+	// delays are the entries of spec.config.machineConfigPools; delayProblem is why they are invalid;
+	// empty means that they are valid.
+	delays       []pools.Delay
+	delayProblem string
 
 	notSuspended, available, upgradeable, healthy, notSuperseded engine.UpgradeStep
 }
@@ -49,7 +50,10 @@ func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobStep
 	s := jobSteps{Deps: t, job: job, record: record, requested: record.RequestTime != nil}
 	s.target = clusterstate.Target{Version: job.Spec.DesiredVersion.Version, Image: job.Spec.DesiredVersion.Image}
 	s.start, s.failBy = jobTimes(job, record)
-	s.delays, s.delayErr = poolDelays(job)
+	var err error
+	if s.delays, err = poolDelays(job); err != nil {
+		s.delayProblem = err.Error()
+	}
 	s.announcer = announcer{notifier: t.Notifier, attemptKey: engine.AttemptKey(record)}
 	s.common.Subject = notify.ObjectReference(v1beta1.GroupVersion.String(), "UpgradeJob", job)
 	s.common.Version, s.common.Attempt = s.target.Version, record.Attempt

@@ -4,7 +4,6 @@
 package upgradejob_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +61,7 @@ func newConfig(start time.Time) *v1alpha1.UpgradeConfig {
 func (w *world) configRecord() history.Record {
 	w.t.Helper()
 	var cfg v1alpha1.UpgradeConfig
-	if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "config"}, &cfg); err != nil {
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "config"}, &cfg); err != nil {
 		w.t.Fatal(err)
 	}
 	if len(cfg.Status.History) == 0 {

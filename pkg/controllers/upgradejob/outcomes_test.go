@@ -4,7 +4,6 @@
 package upgradejob_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,12 +61,12 @@ func selectPool(name string) v1beta1.MachineConfigPoolSelector {
 
 // hook returns a hook whose Job ends by itself, with the annotations of its pod.
 func hook(name string, policy v1beta1.HookFailurePolicy, pod map[string]string, events ...v1beta1.HookEvent) *v1beta1.UpgradeJobHook {
-	annotations := ""
+	var annotations []string
 	for key, value := range pod {
-		annotations += fmt.Sprintf("%q: %q,", key, value)
+		annotations = append(annotations, fmt.Sprintf("%q: %q", key, value))
 	}
 	template := fmt.Sprintf(`{"backoffLimit": 0, "template": {"metadata": {"annotations": {%s}},
-		"spec": {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "example.com/hook"}]}}}`, strings.TrimSuffix(annotations, ","))
+		"spec": {"restartPolicy": "Never", "containers": [{"name": "hook", "image": "example.com/hook"}]}}}`, strings.Join(annotations, ","))
 	return &v1beta1.UpgradeJobHook{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1beta1.UpgradeJobHookSpec{
@@ -293,7 +292,7 @@ func (w *world) expectAnnounced(phase history.Phase) {
 func (w *world) pool(name string) *mcfgv1.MachineConfigPool {
 	w.t.Helper()
 	var pool mcfgv1.MachineConfigPool
-	if err := w.client.Get(context.Background(), client.ObjectKey{Name: name}, &pool); err != nil {
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
 		w.t.Fatal(err)
 	}
 	return &pool
@@ -351,7 +350,7 @@ func TestOutcomes_deletion(t *testing.T) {
 	t.Parallel()
 	gone := func(w *world) bool {
 		var jobs v1beta1.UpgradeJobList
-		if err := w.client.List(context.Background(), &jobs); err != nil {
+		if err := w.client.List(w.t.Context(), &jobs); err != nil {
 			w.t.Fatal(err)
 		}
 		return len(jobs.Items) == 0

@@ -4,9 +4,9 @@
 package upgradejob_test
 
 import (
-	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -181,7 +181,7 @@ func (w *world) observe(change simulation.Change) {
 
 func (w *world) create(object client.Object) {
 	w.t.Helper()
-	if err := w.client.Create(context.Background(), object); err != nil {
+	if err := w.client.Create(w.t.Context(), object); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -214,7 +214,7 @@ func (w *world) job(names ...string) *v1beta1.UpgradeJob {
 		name = names[0]
 	}
 	var job v1beta1.UpgradeJob
-	if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
 		w.t.Fatal(err)
 	}
 	return &job
@@ -232,12 +232,12 @@ func (w *world) record(names ...string) history.Record {
 // change edits an object as a user.
 func change[T client.Object](w *world, object T, edit func(T)) {
 	w.t.Helper()
-	if err := w.client.Get(context.Background(), client.ObjectKeyFromObject(object), object); err != nil {
+	if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		w.t.Fatal(err)
 	}
 	before, _ := object.DeepCopyObject().(T)
 	edit(object)
-	if err := w.client.Patch(context.Background(), object, client.MergeFrom(before)); err != nil {
+	if err := w.client.Patch(w.t.Context(), object, client.MergeFrom(before)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -271,7 +271,7 @@ func (w *world) settle() {
 func (w *world) expectReleased() {
 	w.t.Helper()
 	var lease coordinationv1.Lease
-	err := w.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
 	if client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func (w *world) expectReleased() {
 		w.t.Errorf("%s has the lock", holder)
 	}
 	var jobs v1beta1.UpgradeJobList
-	if err := w.client.List(context.Background(), &jobs); err != nil {
+	if err := w.client.List(w.t.Context(), &jobs); err != nil {
 		w.t.Fatal(err)
 	}
 	for i := range jobs.Items {
@@ -294,7 +294,7 @@ func (w *world) expectReleased() {
 func (w *world) events() []string {
 	w.t.Helper()
 	var list corev1.EventList
-	if err := w.client.List(context.Background(), &list); err != nil {
+	if err := w.client.List(w.t.Context(), &list); err != nil {
 		w.t.Fatal(err)
 	}
 	var reasons []string
@@ -307,12 +307,12 @@ func (w *world) events() []string {
 // describe returns the steps of the attempt, for messages.
 func (w *world) describe() string {
 	record := w.record()
-	text := fmt.Sprintf("phase %s %s: %s", record.Phase, record.Reason, record.Message)
+	lines := []string{fmt.Sprintf("phase %s %s: %s", record.Phase, record.Reason, record.Message)}
 	for _, c := range record.Conditions {
-		text += fmt.Sprintf("\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
 	for _, c := range w.job().Status.Conditions {
-		text += fmt.Sprintf("\n  condition %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		lines = append(lines, fmt.Sprintf("condition %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
-	return text
+	return strings.Join(lines, "\n  ")
 }
