@@ -89,8 +89,8 @@ type Finding struct {
 	CausedBy []string
 }
 
-// UID identifies the finding by what is wrong and with which objects, never by text, time, count, or
-// index.
+// UID identifies the finding by what is wrong and with which objects, never by text, time, count,
+// or index.
 func (f Finding) UID() string {
 	parts := []string{f.Reason}
 	if f.Key != "" {

@@ -17,8 +17,8 @@ var queriesCheck = Check{
 	Find: findQueries,
 }
 
-// maxFailedQueries bounds how many queries of an upgrade object may fail before the rest is not sent:
-// a source that does not respond must not delay the pass by the timeout of each query.
+// maxFailedQueries bounds how many queries of an upgrade object may fail before the rest is not
+// sent: a source that does not respond must not delay the pass by the timeout of each query.
 const maxFailedQueries = 3
 
 func findQueries(ctx context.Context, in Input) ([]Finding, error) {

@@ -51,8 +51,8 @@ type Runner struct {
 	Reader, Live client.Reader
 	Sources      *Sources
 	Options      Options
-	// Ahead means that the result opens no gate, so that results of limited queries suffice although
-	// they are outdated.
+	// Ahead means that the result opens no gate, so that results of limited queries suffice
+	// although they are outdated.
 	Ahead bool
 }
 

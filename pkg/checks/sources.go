@@ -30,14 +30,14 @@ type Prometheus interface {
 	HasSamples(ctx context.Context, expression string) (bool, error)
 }
 
-// Sources are what checks query beside the cache. All upgrade objects share them, and checks run far
-// more often than a source is to be queried. Therefore each query is sent at most once an interval
-// on average:
+// Sources are what checks query beside the cache. All upgrade objects share them, and checks run
+// far more often than a source is to be queried. Therefore each query is sent at most once an
+// interval on average:
 //
-//   - While something else blocks, a query is repeated once an interval. In between, the last result
-//     counts, also if it is an error.
-//   - No gate opens on a result that is older than a few seconds. If nothing else blocks, the query is
-//     sent at once, at most twice in a row, and following queries are delayed for that.
+//   - While something else blocks, a query is repeated once an interval. In between, the last
+//     result counts, also if it is an error.
+//   - No gate opens on a result that is older than a few seconds. If nothing else blocks, the query
+//     is sent at once, at most twice in a row, and following queries are delayed for that.
 type Sources struct {
 	// AlertsDisabled means that alerts are not queried and never block.
 	AlertsDisabled bool
@@ -120,11 +120,12 @@ func (s *Sources) overlappingPDBs(ctx context.Context, key string, find func(con
 // maxEntries bounds how many results are kept of each kind.
 const maxEntries = 4096
 
-// errTooManyQueries means that a result could not be kept, so that its query would be sent too often.
+// errTooManyQueries means that a result could not be kept, so that its query would be sent too
+// often.
 var errTooManyQueries = fmt.Errorf("more than %d different queries are in use", maxEntries)
 
-// entry returns the last result of a query. To make room, results are dropped whose query may be sent
-// at once anyway.
+// entry returns the last result of a query. To make room, results are dropped whose query may be
+// sent at once anyway.
 func entry[T any](entries *map[string]*limited[T], key string, s *Sources) (*limited[T], error) {
 	if found := (*entries)[key]; found != nil {
 		return found, nil
@@ -180,8 +181,8 @@ type result[T any] struct {
 }
 
 // get returns the last result, or sends the query. An outdated result for which urgent returns true
-// is renewed at once, as far as the credit allows; an error is renewed with the interval only. A nil
-// function means that an outdated result suffices.
+// is renewed at once, as far as the credit allows; an error is renewed with the interval only. A
+// nil function means that an outdated result suffices.
 func (l *limited[T]) get(ctx context.Context, s *Sources, urgent func(T) bool, query func(context.Context) (T, error)) (result[T], error) {
 	now := s.Clock.Now()
 	if l.updated.IsZero() || now.Before(l.updated) { // the clock was set back

@@ -11,9 +11,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
-// jobHealthChecks are the health checks that an UpgradeJob requests, and nothing else. A pool that a
-// person paused always counts: the upgrade could not complete. The settings of the operator narrow
-// none of them; the alerts of every namespace count.
+// jobHealthChecks are the health checks that an UpgradeJob requests, and nothing else. A pool that
+// a person paused always counts: the upgrade could not complete. The settings of the operator
+// narrow none of them; the alerts of every namespace count.
 func (t Deps) jobHealthChecks(h v1beta1.HealthChecks) checks.Runner {
 	options := checks.Options{
 		Checks:          []string{checks.NamePools},

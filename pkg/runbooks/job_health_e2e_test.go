@@ -49,8 +49,8 @@ func query(expressions ...string) []v1beta1.CustomQuery {
 	return queries
 }
 
-// Each key of the health checks of an UpgradeJob decides as it says, by the responses of a real
-// Prometheus in which alerts of several namespaces fire.
+// Each key of the health checks of an UpgradeJob narrows or extends the checks as documented, by
+// the responses of a real Prometheus in which alerts of several namespaces fire.
 func TestJobHealthChecks_with_a_real_Prometheus(t *testing.T) {
 	t.Parallel()
 	critical := func(name, namespace string) monitoring.Alert {

@@ -83,8 +83,8 @@ func eventOf(o client.Object, reason, message string) *corev1.Event {
 	return event
 }
 
-// TestAlertPages_of_scheduled_maintenance runs the commands of the pages in the states that the pages
-// describe.
+// TestAlertPages_of_scheduled_maintenance runs the commands of the pages in the states that the
+// pages describe.
 func TestAlertPages_of_scheduled_maintenance(t *testing.T) {
 	t.Parallel()
 	s, term := shellServer(t)

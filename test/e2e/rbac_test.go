@@ -175,8 +175,8 @@ func TestPermissions(t *testing.T) {
 // watchedGroups are the groups of the objects that the operator manages in the watched namespaces.
 var watchedGroups = []string{"upgrade.managed.openshift.io", "managedupgrade.appuio.io", "batch"}
 
-// A user who creates hooks runs code, and one who creates UpgradeJobs upgrades the cluster. The roles
-// that users have by default must not include that.
+// A user who creates hooks runs code, and one who creates UpgradeJobs upgrades the cluster. The
+// roles that users have by default must not include that.
 func TestRolesAreNotAggregated(t *testing.T) {
 	t.Parallel()
 	for _, role := range pick[rbacv1.ClusterRole](t, kustomized(t), "ClusterRole") {

@@ -124,19 +124,20 @@ func (e *testEnv) set(template map[string]any) {
 	must(e.t, e.user.Update(e.t.Context(), object))
 }
 
-// openShift returns OpenShift's object.
-func (e *testEnv) openShift() *unstructured.Unstructured {
-	e.t.Helper()
+// openShift returns OpenShift's object, without its fields.
+func openShift() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
-	must(e.t, e.user.Get(e.t.Context(), client.ObjectKey{Name: "version"}, object))
+	object.SetName("version")
 	return object
 }
 
 // field returns a field of the spec of OpenShift's object.
-func (e *testEnv) field(name string) any {
+func (e *testEnv) field(ctx context.Context, name string) any {
 	e.t.Helper()
-	value, _, err := unstructured.NestedFieldNoCopy(e.openShift().Object, "spec", name)
+	object := openShift()
+	must(e.t, e.user.Get(ctx, client.ObjectKeyFromObject(object), object))
+	value, _, err := unstructured.NestedFieldNoCopy(object.Object, "spec", name)
 	must(e.t, err)
 	return value
 }
@@ -144,13 +145,13 @@ func (e *testEnv) field(name string) any {
 // applyAs applies fields of OpenShift's spec in the name of another field manager.
 func (e *testEnv) applyAs(owner string, fields map[string]any) {
 	e.t.Helper()
-	object := &unstructured.Unstructured{Object: map[string]any{"spec": maps.Clone(fields)}}
-	object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
-	object.SetName("version")
+	object := openShift()
+	object.Object["spec"] = maps.Clone(fields)
 	must(e.t, e.user.Apply(e.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(owner), client.ForceOwnership))
 }
 
-// await waits until the condition has that status and reason, and a field of OpenShift's spec the value.
+// await waits until the condition has that status and reason, and a field of OpenShift's spec the
+// value.
 func (e *testEnv) await(what, condition, want, field string, value any) string {
 	e.t.Helper()
 	var got, message string
@@ -166,15 +167,16 @@ func (e *testEnv) await(what, condition, want, field string, value any) string {
 			return false, nil
 		}
 		got, message = string(c.Status)+" "+c.Reason, c.Message
-		return got == want && e.field(field) == value, nil
+		return got == want && e.field(ctx, field) == value, nil
 	})
 	if err != nil {
-		e.t.Fatalf("%s: the conditions are %+v, spec.%s is %v: %v", what, all, field, e.field(field), err)
+		e.t.Fatalf("%s: the conditions are %+v, spec.%s is %v: %v", what, all, field, e.field(e.t.Context(), field), err)
 	}
 	return message
 }
 
-// addField makes the API server serve another string field of OpenShift's spec, as a later release does.
+// addField makes the API server serve another string field of OpenShift's spec, as a later release
+// does.
 func (e *testEnv) addField(name string) {
 	e.t.Helper()
 	crd := &unstructured.Unstructured{}
@@ -203,11 +205,11 @@ func (e *testEnv) events(reason string) []string {
 func TestSync_with_a_real_API_server(t *testing.T) {
 	t.Parallel()
 	e := start(t)
-	id := e.field("clusterID")
+	id := e.field(t.Context(), "clusterID")
 	template := map[string]any{"channel": "fast-4.20", "clusterID": id, "desiredUpdate": map[string]any{"version": "9.9.9"}}
 	e.set(template)
 	e.await("the template", "Synced", "True Synced", "channel", "fast-4.20")
-	if requested := e.field("desiredUpdate"); requested != nil {
+	if requested := e.field(t.Context(), "desiredUpdate"); requested != nil {
 		t.Errorf("desiredUpdate is %v", requested)
 	}
 
@@ -229,7 +231,7 @@ func TestSync_with_a_real_API_server(t *testing.T) {
 	template["channel"] = "stable-4.20"
 	e.set(template)
 	e.await("a change of the template", "Synced", "True Synced", "channel", "stable-4.20")
-	if got, requested := e.field("another"), e.field("desiredUpdate"); got != "y" || cmp.Diff(map[string]any{"version": "4.20.5"}, requested) != "" {
+	if got, requested := e.field(t.Context(), "another"), e.field(t.Context(), "desiredUpdate"); got != "y" || cmp.Diff(map[string]any{"version": "4.20.5"}, requested) != "" {
 		t.Errorf("the fields of another client are %v and %v", got, requested)
 	}
 	delete(template, "future")
@@ -277,7 +279,7 @@ func (e *testEnv) awaitServed(field string) {
 	e.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec": {%q: "x"}}`, field))
 	err := wait.PollUntilContextTimeout(e.t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return client.WithFieldValidation(e.user, "Strict").Patch(ctx, e.openShift(), patch, client.DryRunAll) == nil, nil
+		return client.WithFieldValidation(e.user, "Strict").Patch(ctx, openShift(), patch, client.DryRunAll) == nil, nil
 	})
 	must(e.t, err)
 }

@@ -101,10 +101,11 @@ func TestOverlays(t *testing.T) {
 		if status.OverlayApplied != nil {
 			line += " since " + status.OverlayApplied.UTC().Format("02 15:04")
 		}
+		parts := []string{line}
 		for _, o := range status.Overlays {
-			line += "; " + o.From.UTC().Format("02 15:04") + " " + string(o.Preview.Spec.Raw)
+			parts = append(parts, o.From.UTC().Format("02 15:04")+" "+string(o.Preview.Spec.Raw))
 		}
-		got = append(got, line)
+		got = append(got, strings.Join(parts, "; "))
 	}
 	w.runFor(time.Minute)
 	show()
@@ -155,8 +156,8 @@ func TestDriftIsCorrected(t *testing.T) {
 	}
 }
 
-// A client that changes a field every ten seconds is corrected less and less often, down to every five
-// minutes, and no more is said than once a correction. Once it stops, the condition recovers.
+// A client that changes a field every ten seconds is corrected less and less often, down to every
+// five minutes, with one Event for each correction. Once it stops, the condition recovers.
 func TestContestedField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -269,7 +270,7 @@ func TestChannelIsLeftToUpgradesOfTheOtherKind(t *testing.T) {
 	}
 }
 
-// The cache of Leases may be behind when the channel changes: the API server is asked.
+// The cache of Leases may be behind when the channel changes: the API server is queried.
 func TestChannelIsLeftAloneWithAStaleLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -512,8 +513,8 @@ func TestQuietPassMakesNoRequest(t *testing.T) {
 	}
 }
 
-// The operator is killed before and after each of its writes. Nothing is lost: each correction has its
-// Event, and in the end the status is true.
+// The operator is killed before and after each of its writes. Nothing is lost: each correction has
+// its Event, and in the end the status is true.
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []simulation.Outcome{simulation.CrashBefore, simulation.CrashAfter, simulation.LoseAnswer, simulation.Conflict} {

@@ -98,8 +98,8 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// requestsAll returns a request for each ClusterVersion, for the changed object, which may have been
-// deleted, and for OpenShift's object.
+// requestsAll returns a request for each ClusterVersion, for the changed object, which may have
+// been deleted, and for OpenShift's object.
 func (r *Reconciler) requestsAll(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{{NamespacedName: clusterstate.VersionKey}}
 	if _, is := changed.(*v1beta1.ClusterVersion); is {
@@ -186,8 +186,8 @@ func (r *Reconciler) observeUpgrading(current *configv1.ClusterVersion) {
 	r.Metrics.SetUpgrading(updating)
 }
 
-// stateOf returns the state of a ClusterVersion. A new process takes the pace of the corrections from
-// the status.
+// stateOf returns the state of a ClusterVersion. A new process takes the pace of the corrections
+// from the status.
 func (r *Reconciler) stateOf(object *v1beta1.ClusterVersion, now time.Time) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -82,8 +82,8 @@ func (p plan) next() time.Time {
 	return p.upcoming[0].from
 }
 
-// otherClusterID returns where parameters name another cluster than the one with the ID, and its ID;
-// empty means that none do.
+// otherClusterID returns where parameters name another cluster than the one with the ID, and its
+// ID; empty means that none do.
 func (p plan) otherClusterID(id string) (where, other string) {
 	if other := p.current.otherClusterID(id); other != "" {
 		return "the parameters that apply now", other
@@ -151,7 +151,8 @@ func (p parameters) encode() (v1beta1.ClusterVersionTemplate, error) {
 // maxPreviews bounds the size of the previews in a status, in bytes.
 const maxPreviews = 128 << 10
 
-// previews returns the upcoming overlays as the status shows them, the next one first, as many as fit.
+// previews returns the upcoming overlays as the status shows them, the next one first, as many as
+// fit.
 func (p plan) previews() ([]v1beta1.ClusterVersionOverlayPreview, error) {
 	var all []v1beta1.ClusterVersionOverlayPreview
 	size := 0

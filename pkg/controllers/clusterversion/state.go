@@ -13,8 +13,8 @@ import (
 type state struct {
 	// verified is what the last pass has compared or applied.
 	verified verified
-	// applied are the parameters in effect, and overlay is the time of their overlay; nil means that
-	// the status names both.
+	// applied are the parameters in effect, and overlay is the time of their overlay; nil means
+	// that the status names both.
 	applied parameters
 	overlay time.Time
 	// holder is the upgrade that the channel was left to in that pass; empty means none.

@@ -62,7 +62,8 @@ func isContested(object *v1beta1.ClusterVersion) bool {
 	return synced != nil && synced.Reason == reasonContested
 }
 
-// publish writes the outcome to the status, unless it is there, and an Event if the spec is rejected.
+// publish writes the outcome to the status, unless it is there, and an Event if the spec is
+// rejected.
 func (s *scope) publish(ctx context.Context, o outcome) error {
 	if o.rejected != "" {
 		if err := s.publishRejection(ctx, o); err != nil {

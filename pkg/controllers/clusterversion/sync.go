@@ -115,8 +115,8 @@ func (s *scope) holder(ctx context.Context, from client.Reader) (string, error) 
 	return holder.String(), nil
 }
 
-// compare compares OpenShift's object on the API server with the parameters, and applies them unless
-// they were applied before and are unchanged.
+// compare compares OpenShift's object on the API server with the parameters, and applies them
+// unless they were applied before and are unchanged.
 func (s *scope) compare(ctx context.Context, seen verified, holder string) (outcome, error) {
 	live := newOpenShift()
 	if err := s.Live.Get(ctx, clusterstate.VersionKey, live); err != nil {
@@ -173,8 +173,8 @@ func (s *scope) correct(ctx context.Context, live *unstructured.Unstructured, wa
 }
 
 // withoutChannel returns the parameters that are to be applied. While an UpgradeConfig of the other
-// group holds the lock, the channel stays as it is. The lock is acquired before the channel is set, so
-// a channel that differs is not corrected before the API server was asked for the holder.
+// group holds the lock, the channel stays as it is. The lock is acquired before the channel is set,
+// so a channel that differs is not corrected before the holder was read from the API server.
 func (s *scope) withoutChannel(ctx context.Context, spec map[string]any, holder string) (parameters, string, error) {
 	wanted := merge(nil, s.plan.current)
 	channel, set := spec[fieldChannel]
@@ -224,12 +224,12 @@ func (s *scope) apply(ctx context.Context, live *unstructured.Unstructured, want
 	return config, nil
 }
 
-// unknownField is how the API server rejects fields that OpenShift's object does not have, or that have
-// another type. Such an error has no reason of its own: its code is 500.
+// unknownField is how the API server rejects fields that OpenShift's object does not have, or that
+// have another type. Such an error has no reason of its own: its code is 500.
 const unknownField = "failed to create typed patch object"
 
-// applyFailed returns the outcome of parameters that were not applied. They are applied again later,
-// in case that what rejects them has changed.
+// applyFailed returns the outcome of parameters that were not applied. They are applied again
+// later, in case that what rejects them has changed.
 func (s *scope) applyFailed(ctx context.Context, seen verified, err error) (outcome, error) {
 	if apierrors.IsConflict(err) {
 		return outcome{}, err

@@ -81,8 +81,8 @@ func PreCheckHealth(runner checks.Runner, reason string) engine.UpgradeStep {
 	}
 }
 
-// IsHealthy reports whether no check finds anything. That a check finds something is confirmed by the
-// API server, because the upgrade may fail for it.
+// IsHealthy reports whether no check finds anything. That a check finds something is confirmed by
+// the API server, because the upgrade may fail for it.
 func IsHealthy(runner checks.Runner) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		report := runner.Confirm(ctx, runner.Run(ctx, time.Time{}))
