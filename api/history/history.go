@@ -283,3 +283,9 @@ type StepItem struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
+
+// ItemRunning is the status of an item that has not ended.
+const ItemRunning = "Running"
+
+// Ended reports whether the item has its last status: any other than Running.
+func (i StepItem) Ended() bool { return i.Status != ItemRunning && i.Status != "" }

@@ -307,13 +307,13 @@ func TestItems(t *testing.T) {
 	}
 }
 
-func TestItems_change_like_a_message(t *testing.T) {
+func TestItems_change_like_a_message_until_they_end(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")
 	n := 0
 	s.setDo("First", func(engine.Run) (engine.Result, error) {
 		n++
-		return engine.Wait("HooksRunning", "a while").WithItems(history.StepItem{Name: "hook", Status: fmt.Sprint("Run", n)}), nil
+		return engine.Wait("HooksRunning", "a while").WithItems(history.StepItem{Name: "hook", Status: "Running", Message: fmt.Sprint("pod ", n)}), nil
 	})
 	w.mustPass()
 	saves := w.store.saves
@@ -321,6 +321,14 @@ func TestItems_change_like_a_message(t *testing.T) {
 	w.runUntil(func() bool { return w.clock.Now().After(noon.Add(5 * time.Minute)) })
 	if got := w.store.saves - saves; got != 5 {
 		t.Errorf("%d saves in five minutes in which an item changed every five seconds", got)
+	}
+	w.mustPass() // the next change of a message is saved in a minute at the earliest
+	s.setDo("First", func(engine.Run) (engine.Result, error) {
+		return engine.Wait("HooksRunning", "a while").WithItems(history.StepItem{Name: "hook", Status: "Failed"}), nil
+	})
+	w.mustPass()
+	if diff := cmp.Diff([]history.StepItem{{Name: "hook", Status: "Failed"}}, condition(w.store.load(), "First").Items); diff != "" {
+		t.Errorf("at once when the item has ended (-want +got):\n%s", diff)
 	}
 	s.setDo("First", func(engine.Run) (engine.Result, error) {
 		return engine.Done("done").WithItems(history.StepItem{Name: "hook", Status: "Succeeded"}), nil

@@ -241,12 +241,12 @@ func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result,
 }
 
 // changedBeside reports whether something has changed that is always saved at once: another step,
-// the first answer of this one, or whether it is held.
+// the first answer of this one, that one of its items has ended, or whether it is held.
 func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 	if p.saved.StartTime == nil {
 		return true
 	}
-	if (p.record.RequestTime == nil) != (p.saved.RequestTime == nil) {
+	if (p.record.RequestTime == nil) != (p.saved.RequestTime == nil) || hasNewEnd(c.Items, saved.Items) {
 		return true
 	}
 	for _, t := range p.transitions() {
@@ -255,6 +255,13 @@ func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 		}
 	}
 	return false
+}
+
+// hasNewEnd reports whether an item has ended that has not ended in what is saved.
+func hasNewEnd(items, saved []history.StepItem) bool {
+	return slices.ContainsFunc(items, func(item history.StepItem) bool {
+		return item.Ended() && !slices.ContainsFunc(saved, func(s history.StepItem) bool { return s.Name == item.Name && s.Ended() })
+	})
 }
 
 // changeDue returns when the answer of a waiting step is to be saved because it differs from what

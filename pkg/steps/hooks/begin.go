@@ -172,7 +172,7 @@ func (e *eventRun) createMissing(ctx context.Context, run *hookRun, all []hookRe
 // cannot run. An error means that this is to be tried again.
 func (e *eventRun) create(ctx context.Context, run *hookRun, upgrade *v1beta1.UpgradeJob, hook *v1beta1.UpgradeJobHook, all []hookRef) error {
 	run.abort = hook.Spec.FailurePolicy == v1beta1.HookFailureAbort
-	if ended := e.observed(run.item.Name); isFinal(ended) {
+	if ended := e.observed(run.item.Name); ended.Ended() {
 		run.item = ended
 		return nil
 	}

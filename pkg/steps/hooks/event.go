@@ -57,7 +57,7 @@ func (e *eventRun) step(ctx context.Context) (engine.Result, error) {
 		if h.item.Status == statusRunning && h.job != nil {
 			e.inspect(ctx, h)
 		}
-		if isFinal(h.item) && !isFinal(e.known(h.item.Name)) {
+		if h.item.Ended() && !e.known(h.item.Name).Ended() {
 			e.report(ctx, h.Name, h.item)
 		}
 	}
@@ -69,7 +69,7 @@ func (e *eventRun) step(ctx context.Context) (engine.Result, error) {
 func (e *eventRun) known(name string) history.StepItem {
 	for i := range e.record.Conditions {
 		for _, item := range e.record.Conditions[i].Items {
-			if item.Name == name && isFinal(item) {
+			if item.Name == name && item.Ended() {
 				return item
 			}
 		}
@@ -184,7 +184,7 @@ func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs 
 		}
 		recorded := run.item
 		switch ended := e.known(name); {
-		case isFinal(ended):
+		case ended.Ended():
 			run.item = ended
 		case run.job != nil:
 			run.item = running(name, run.job.Name)
@@ -194,7 +194,7 @@ func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs 
 		switch {
 		case run.job != nil:
 			run.abort = run.job.Annotations[annotationPolicy] != string(v1beta1.HookFailureIgnore)
-		case run.item.Status == statusFailed && !isFinal(recorded): // with Abort, the step would have failed when it was recorded
+		case run.item.Status == statusFailed && !recorded.Ended(): // with Abort, the step would have failed when it was recorded
 			run.abort = e.abortsNow(ctx, run.Name)
 		}
 	}

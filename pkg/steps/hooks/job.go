@@ -182,7 +182,7 @@ func resultIn(conditions []history.StepCondition, job *batchv1.Job) bool {
 			continue
 		}
 		for _, item := range conditions[i].Items {
-			if (item.Name == job.Annotations[annotationItem] || item.Name == job.Annotations[annotationEvent]) && isFinal(item) {
+			if (item.Name == job.Annotations[annotationItem] || item.Name == job.Annotations[annotationEvent]) && item.Ended() {
 				return true
 			}
 		}

@@ -66,7 +66,7 @@ type Runner struct {
 
 // The statuses of items. Other statuses than Running are final.
 const (
-	statusRunning   = "Running"
+	statusRunning   = history.ItemRunning
 	statusSucceeded = "Succeeded"
 	statusFailed    = "Failed"
 	// statusRemoved is a hook that was deleted before its Job was created.
@@ -78,8 +78,6 @@ const (
 	statusNoHooks = "NoHooks"
 	statusBegun   = "Begun"
 )
-
-func isFinal(item history.StepItem) bool { return item.Status != statusRunning && item.Status != "" }
 
 // Event returns the step that runs the hooks of an event, once each in an attempt. It is skipped if
 // no hook selects the event. Its items are the hooks of this event only; for an event of a pool,

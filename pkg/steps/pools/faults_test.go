@@ -37,6 +37,11 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 	run := func(t *testing.T, plan simulation.Plan) *world {
 		t.Helper()
 		w := newWorld(t, twoDelays, func(w *world) { w.plan = plan })
+		w.Observe(func(simulation.Change) {
+			if len(w.log) == len(want) && !w.recorded("Unpause/night") {
+				t.Error("the pool is released, but the result of its hook is not recorded")
+			}
+		})
 		w.runToEnd()
 		slices.Sort(w.log[:min(2, len(w.log))]) // both are paused at one moment
 		if diff := cmp.Diff(want, w.log); diff != "" {

@@ -65,6 +65,9 @@ func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPoo
 			return
 		case !result.Passed():
 			return
+		case !d.recorded(result.Items()):
+			p.within(time.Second)
+			return
 		}
 	}
 	_, err := Release(ctx, d.Client, pool.Pool)
@@ -77,6 +80,14 @@ func (p *progress) within(after time.Duration) {
 	if after > 0 && (p.again == 0 || after < p.again) {
 		p.again = after
 	}
+}
+
+// recorded reports whether the record of the attempt holds how each item has ended. The hooks of a
+// pool are not called again once it is released, so their results are saved before.
+func (d Delayed) recorded(items []history.StepItem) bool {
+	return !slices.ContainsFunc(items, func(item history.StepItem) bool {
+		return !slices.ContainsFunc(d.Recorded, func(r history.StepItem) bool { return r.Name == item.Name && r.Ended() })
+	})
 }
 
 // call calls the step of the hooks of a pool and collects what it answers.

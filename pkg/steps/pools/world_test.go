@@ -6,6 +6,7 @@ package pools_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,18 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Name: "job", AddToScheme: facts.AddToScheme(), Reads: reads,
 		Reconciler: reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) { return w.reconcile(ctx, env) }),
 	}}, nil
+}
+
+// recorded reports whether the record of the job has an item that has ended.
+func (w *world) recorded(item string) bool {
+	for _, record := range w.job().Status.History {
+		for _, c := range record.Conditions {
+			if slices.ContainsFunc(c.Items, func(i history.StepItem) bool { return i.Name == item && i.Ended() }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (w *world) delayed(c client.Client, live client.Reader, job *v1beta1.UpgradeJob) pools.Delayed {
