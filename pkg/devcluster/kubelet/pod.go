@@ -196,9 +196,15 @@ func (k *Kubelets) completeLocal(ctx context.Context, pod *corev1.Pod, now time.
 // complete ends a pod that ends by itself, or restarts its containers if they fail and its restart
 // policy is OnFailure.
 func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time) (reconcile.Result, error) {
+	before := pod.DeepCopy()
 	b, err := behaviorOf(pod)
-	if err != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || b.neverEnds {
-		return reconcile.Result{}, nil // an annotation that has become invalid changes nothing
+	switch {
+	case err != nil: // it was valid when the pod was started
+		finished := metav1.NewTime(now.Truncate(time.Second))
+		end(pod, corev1.ContainerStateTerminated{ExitCode: startErrorCode, Reason: "Error", Message: err.Error(), FinishedAt: finished})
+		return reconcile.Result{}, k.patch(ctx, pod, before)
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || b.neverEnds:
+		return reconcile.Result{}, nil
 	}
 	if b.local && k.local != nil {
 		return k.completeLocal(ctx, pod, now)
@@ -206,7 +212,6 @@ func (k *Kubelets) complete(ctx context.Context, pod *corev1.Pod, now time.Time)
 	if remaining := restartIn(pod, now); remaining > 0 {
 		return reconcile.Result{RequeueAfter: remaining}, nil
 	}
-	before := pod.DeepCopy()
 	if restarting(pod) {
 		setRunning(pod, metav1.NewTime(now.Truncate(time.Second)))
 		return reconcile.Result{}, k.patch(ctx, pod, before)

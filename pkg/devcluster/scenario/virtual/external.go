@@ -174,6 +174,11 @@ func (c passiveClock) Now() time.Time { return c.now.Now() }
 // Since returns the virtual time that has passed since t.
 func (c passiveClock) Since(t time.Time) time.Duration { return c.now.Since(t) }
 
+// WithTimeout measures the timeouts of the engine in virtual time.
+func (c passiveClock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return c.now.WithTimeout(ctx, d)
+}
+
 // Publish queues a notification.
 func (l *lifeWebhook) Publish(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
 	defer l.deliverAfter(0)

@@ -269,7 +269,7 @@ func (w *World) list(ctx context.Context, gvk schema.GroupVersionKind) ([]*unstr
 
 // Go runs a script as the virtual time passes.
 func (w *World) Go(script scenario.Script) {
-	ctx, cancel := context.WithCancel(context.Background()) // Stop ends it
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // Stop calls cancel
 	next, stop := iter.Pull(func(yield func(time.Duration) bool) { script(ctx, yield) })
 	w.stops = append(w.stops, cancel, stop)
 	var advance func()
