@@ -142,17 +142,13 @@ func (r *Reconciler[T]) claimants(ctx context.Context, namespace string) ([]lock
 
 // anyHoldsLock reports whether any attempt of an object has the lock according to its record.
 func (r *Reconciler[T]) anyHoldsLock(obj T) bool {
+	never := engine.FromBool(func(context.Context) (bool, error) { return false, nil }) // the runbook is only read
 	for _, record := range *r.Kind.Status(obj).History {
-		if record.InProgress() && r.Kind.Plan(obj, record, r.Kind.Request(obj).RunbookType, neverAcquired).holdsLock(record) {
+		if record.InProgress() && r.Kind.Plan(obj, record, r.Kind.Request(obj).RunbookType, never).holdsLock(record) {
 			return true
 		}
 	}
 	return false
-}
-
-// neverAcquired is the step that acquires the lock in a runbook that is only read.
-func neverAcquired(context.Context, engine.Run) (engine.Result, error) {
-	return engine.Wait(reasonClusterLocked, "the runbook is only read"), nil
 }
 
 // maxClockSkew is how far the clocks of two processes may differ.

@@ -119,9 +119,17 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 	if !held || !s.unrecorded(attempt) {
 		if held && s.isRequestLost(attempt) {
 			s.record.RequestTime = toMetaTime(s.now)
+			s.setPlan()
 		}
 		return nil
 	}
+	s.resumeClaim(attempt, recorded)
+	return nil
+}
+
+// resumeClaim makes the pass one about the attempt that the Lease names. Recorded reports whether the
+// record is that of another attempt.
+func (s *scope[T]) resumeClaim(attempt lock.Attempt, recorded bool) {
 	s.claimed = true
 	if attempt.Key != "" && (recorded || !attempt.Is(s.attempt())) {
 		desired := newRecord(s.request.Version, s.request.At)
@@ -141,7 +149,6 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 		s.record.RequestTime = toMetaTime(s.now)
 		s.setPlan()
 	}
-	return nil
 }
 
 // setPlan sets the plan of the attempt. It depends on the record.
