@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +26,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,7 +52,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// upgraders returns the upgraders of UpgradeConfigs, of which this test has none.
+// upgraders returns the upgraders of UpgradeConfigs. This test has no UpgradeConfig.
 func upgraders(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
 	return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}}
 }
@@ -142,13 +144,13 @@ func (e *testEnv) create(objects ...client.Object) {
 // eventually polls until a function returns an empty text, and fails with the last one.
 func (e *testEnv) eventually(limit time.Duration, missing func() string) {
 	e.t.Helper()
-	last := "nothing was checked"
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if last = missing(); last == "" {
+		last := missing()
+		if last == "" {
 			return
 		}
 		select {
@@ -233,9 +235,7 @@ func upgradeJob(name string, labels map[string]string) *v1beta1.UpgradeJob {
 
 func hookOf(name, pod string, annotations map[string]string, job map[string]any, selected string, events ...v1beta1.HookEvent) *v1beta1.UpgradeJobHook {
 	spec := map[string]any{"backoffLimit": 0, "template": map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": json.RawMessage(pod)}}
-	for key, value := range job {
-		spec[key] = value
-	}
+	maps.Copy(spec, job)
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		panic(err)
@@ -293,8 +293,8 @@ spec:
       activeDeadlineSeconds: 300 # 5m
 `
 
+// The cases share a cluster, on which one upgrade runs at a time.
 func TestHooks_on_an_API_server(t *testing.T) {
-	t.Parallel()
 	e := start(t)
 	t.Run("invalid templates", e.testInvalidTemplates)
 	t.Run("hook of the design", e.testSeedHook)
@@ -318,13 +318,14 @@ func (e *testEnv) testInvalidTemplates(t *testing.T) {
 		e.eventually(20*time.Second, func() string {
 			var hook v1beta1.UpgradeJobHook
 			e.must(e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &hook))
-			for _, c := range hook.Status.Conditions {
-				if text := string(c.Status) + " " + c.Reason + ": " + c.Message; !strings.Contains(text, tc.want) {
-					return fmt.Sprintf("hook %s: got %s, want %s", name, text, tc.want)
-				}
-				return ""
+			accepted := apimeta.FindStatusCondition(hook.Status.Conditions, v1beta1.ConditionAccepted)
+			if accepted == nil {
+				return "hook " + name + " has no condition"
 			}
-			return "hook " + name + " has no condition"
+			if text := string(accepted.Status) + " " + accepted.Reason + ": " + accepted.Message; !strings.Contains(text, tc.want) {
+				return fmt.Sprintf("hook %s: got %s, want %s", name, text, tc.want)
+			}
+			return ""
 		})
 	}
 	if jobs := e.jobs(); len(jobs) > 0 {

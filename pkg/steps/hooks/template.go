@@ -57,7 +57,7 @@ func template(hook *v1beta1.UpgradeJobHook, serviceAccounts []string) (*unstruct
 	return job, unstructured.SetNestedMap(spec, pod, "template", "spec")
 }
 
-// setServiceAccount checks the ServiceAccount of a pod. A pod that names none gets no token.
+// setServiceAccount checks the ServiceAccount of a pod. A pod that names none has no token.
 func setServiceAccount(pod map[string]any, allowed []string) error {
 	named := false
 	for _, field := range []string{"serviceAccountName", "serviceAccount"} { // the latter is the former's old name
