@@ -99,7 +99,7 @@ func (s *scope[T]) summarize(record history.Record) summary {
 		s.summarizeOpen(&result, record, e)
 	case engine.OutcomeUpgraded:
 		result.phase = history.PhaseUpgraded
-		result.outcome = upgradedOutcome(record.Version)
+		result.outcome = upgradedOutcome(record)
 		result.progressing = condition{metav1.ConditionFalse, result.outcome.reason, result.outcome.message}
 		result.succeeded = condition{metav1.ConditionTrue, result.outcome.reason, result.outcome.message}
 	case engine.OutcomeFailed, engine.OutcomeCancelled, engine.OutcomeSkipped:
@@ -112,11 +112,15 @@ func (s *scope[T]) summarize(record history.Record) summary {
 }
 
 // upgradedOutcome returns how an attempt ended that has succeeded.
-func upgradedOutcome(version string) outcome {
-	if version == "" {
+func upgradedOutcome(record history.Record) outcome {
+	if record.Version == "" {
 		return outcome{reasonNoUpdate, "there was no version to upgrade to; the hooks have run"}
 	}
-	return outcome{reasonUpgraded, "the cluster was upgraded to " + version}
+	switch record.PrecedingVersion {
+	case "", record.Version: // it was lost, or recorded after the update had begun
+		return outcome{reasonUpgraded, "upgraded to " + record.Version}
+	}
+	return outcome{reasonUpgraded, "upgraded from " + record.PrecedingVersion + " to " + record.Version}
 }
 
 // summarizeOpen shows what is particular to an attempt that waits for the lock, or that is paused.
@@ -224,7 +228,7 @@ func (s *scope[T]) recordedOutcome(record history.Record) outcome {
 		return outcome{sanitizeReason(record.Reason), record.Message}
 	}
 	if record.Phase == history.PhaseUpgraded {
-		return upgradedOutcome(record.Version)
+		return upgradedOutcome(record)
 	}
 	name := failedStep(record)
 	for _, c := range record.Conditions {

@@ -149,9 +149,9 @@ func TestSummarize(t *testing.T) {
 			paused: "paused",
 			want: summary{
 				phase: history.PhaseUpgraded, accepted: accepted, stalled: onTime, finished: true,
-				outcome:     outcome{reasonUpgraded, "the cluster was upgraded to 4.4.6"},
-				progressing: condition{metav1.ConditionFalse, reasonUpgraded, "the cluster was upgraded to 4.4.6"},
-				succeeded:   condition{metav1.ConditionTrue, reasonUpgraded, "the cluster was upgraded to 4.4.6"},
+				outcome:     outcome{reasonUpgraded, "upgraded to 4.4.6"},
+				progressing: condition{metav1.ConditionFalse, reasonUpgraded, "upgraded to 4.4.6"},
+				succeeded:   condition{metav1.ConditionTrue, reasonUpgraded, "upgraded to 4.4.6"},
 			},
 		},
 	} {
@@ -163,6 +163,19 @@ func TestSummarize(t *testing.T) {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestUpgradedOutcome(t *testing.T) {
+	t.Parallel()
+	for want, record := range map[string]history.Record{
+		"upgraded from 4.4.5 to 4.4.6":                           {Version: "4.4.6", PrecedingVersion: "4.4.5"},
+		"upgraded to 4.4.6":                                      {Version: "4.4.6", PrecedingVersion: "4.4.6"},
+		"there was no version to upgrade to; the hooks have run": {PrecedingVersion: "4.4.5"},
+	} {
+		if got := upgradedOutcome(record).message; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
