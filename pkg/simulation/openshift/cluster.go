@@ -31,8 +31,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// How often the simulators look at what does not change by an event. It is much less often than in
-// the dev cluster, since each look costs a write.
+// Intervals at which the simulators poll what does not change by an event. They are much longer than in
+// the dev cluster, since each poll costs a write.
 const (
 	progressInterval = timescale.Duration(10 * time.Minute)
 	retryInterval    = timescale.Duration(30 * time.Second)

@@ -206,8 +206,8 @@ func (s *Script) reconcile(context.Context, reconcile.Request) (reconcile.Result
 	return reconcile.Result{}, nil
 }
 
-// isOffered reports whether the cluster version operator may be asked for a version: one that is
-// available, or that the cluster had before.
+// isOffered reports whether a version may be requested: one that is available, or that the cluster had
+// before.
 func isOffered(version *configv1.ClusterVersion, target string) bool {
 	return slices.ContainsFunc(version.Status.AvailableUpdates, func(r configv1.Release) bool { return r.Version == target }) ||
 		slices.ContainsFunc(version.Status.History, func(h configv1.UpdateHistory) bool { return h.Version == target })
