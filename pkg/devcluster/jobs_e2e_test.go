@@ -47,6 +47,7 @@ func hook(name string, annotations map[string]string, container corev1.Container
 
 // testLocalJob runs the hook of the seed: curl posts what the environment contains.
 func testLocalJob(t *testing.T, cluster *devcluster.Cluster) {
+	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
@@ -106,6 +107,7 @@ func testLocalJob(t *testing.T, cluster *devcluster.Cluster) {
 }
 
 func testUnpullableJob(t *testing.T, cluster *devcluster.Cluster) {
+	t.Helper()
 	job := hook("unpullable", map[string]string{kubelet.ImagePull: "fail"}, corev1.Container{Name: "hook", Image: "example.com/none"})
 	job.Spec.ActiveDeadlineSeconds = new(int64(5))
 	if err := cluster.Client.Create(t.Context(), job); err != nil {

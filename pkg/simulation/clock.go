@@ -30,9 +30,9 @@ func (c *Clock) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 // virtualContext is a context that ends at a virtual time. Its Done is closed only if its parent ends:
 // nothing in a simulation waits while time passes.
 type virtualContext struct {
-	context.Context
-	world    *World
-	deadline time.Time
+	context.Context //nolint:containedctx // It is a context itself.
+	world           *World
+	deadline        time.Time
 }
 
 // Err returns DeadlineExceeded once the virtual time has come.

@@ -35,7 +35,8 @@ import (
 )
 
 // checkAftermath fails unless the invariants of every scenario hold: the lock is held, the
-// finalizer is set, and alerts are silenced exactly while an upgrade is in progress; the metrics
+// finalizers are set, pools are paused, and alerts are silenced exactly while an upgrade is in
+// progress; the metrics
 // match the upgrades; each notification was sent once, in order; no request was forbidden or
 // invalid; and the operator did not panic.
 func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devcluster.Operator) {
@@ -52,6 +53,8 @@ func checkAftermath(t *testing.T, cluster *devcluster.Cluster, operator *devclus
 		}
 		errs := []error{
 			checkLock(ctx, userClient, upgrades),
+			checkPools(ctx, userClient, upgrades),
+			checkHooks(ctx, userClient, upgrades),
 			checkExtraNodes(ctx, userClient, upgrades),
 			checkSilences(ctx, cluster, upgrades),
 			checkSeries(ctx, userClient, operator, upgrades),
@@ -126,7 +129,7 @@ func checkPools(ctx context.Context, userClient client.Client, upgrades []upgrad
 	for i := range pools.Items {
 		mark, marked := pools.Items[i].Annotations["managedupgrade.appuio.io/paused-by"]
 		excused := slices.ContainsFunc(upgrades, func(u upgradeState) bool {
-			return strings.HasPrefix(mark, string(u.UID)+"/") && (inProgress(&u) != nil || u.history[0].Reason == "UnpausingPoolsExpired")
+			return strings.HasPrefix(mark, string(u.UID)+"/") && (inProgress(&u) != nil || u.endedAs("UnpausingPoolsExpired"))
 		})
 		if marked && !excused {
 			errs = append(errs, fmt.Errorf("pool %s is left with the mark %s, paused: %t", pools.Items[i].Name, mark, pools.Items[i].Spec.Paused))
@@ -148,6 +151,11 @@ func checkHooks(ctx context.Context, userClient client.Client, upgrades []upgrad
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// endedAs reports whether the last attempt ended for that reason.
+func (u *upgradeState) endedAs(reason string) bool {
+	return len(u.history) > 0 && u.history[0].Reason == reason
 }
 
 // inProgress returns the attempt that has started and is not finished; nil means none.

@@ -133,8 +133,12 @@ func TestAlertPages_of_scheduled_maintenance(t *testing.T) {
 		{"Accepted", "^no date matches the schedule\n$"}, {"get upgradeconfigs", "NeverRuns"},
 	})
 	term.follow(t, "ManagedUpgradeSlotMissed", names, []expectation{
-		{"get upgradeconfigs", "cron"}, {"get events", "SlotsMissed"}, {"get upgradejobs", "weekly-1"}, {"get clusterversions", "clusterID"},
-		{"get pods", "No resources found"}, {"annotate", "annotated"},
+		{"get upgradeconfigs", "cron"},
+		{"get events", "SlotsMissed"},
+		{"get upgradejobs", "weekly-1"},
+		{"get clusterversions", "clusterID"},
+		{"get pods", "No resources found"},
+		{"annotate", "annotated"},
 	})
 	term.follow(t, "ManagedUpgradeClusterVersionContested", names, []expectation{
 		{"get events", "DriftDetected.*argocd"}, {"Synced", "^another client keeps changing"}, {"managed-fields", "managedFields"}, {"get clusterversions", "stable-4.20"},
@@ -148,7 +152,12 @@ func TestAlertPages_of_scheduled_maintenance(t *testing.T) {
 		}
 	}
 	term.follow(t, "ManagedUpgradeFailed", map[string]string{"KIND": "UpgradeJob.managedupgrade.appuio.io", "NAMESPACE": home, "NAME": "weekly-1"}, []expectation{
-		{"describe", "Expired"}, {"get events", "UpgradeSkipped"}, {"get clusterversions", "clusterID"}, {"get clusteroperators", "No resources"},
-		{"get machineconfigpools", "night"}, {"annotate", "annotated"}, {"patch", "NotFound"}, // it is no UpgradeConfig
+		{"describe", "Expired"},
+		{"get events", "UpgradeSkipped"},
+		{"get clusterversions", "clusterID"},
+		{"get clusteroperators", "No resources"},
+		{"get machineconfigpools", "night"},
+		{"annotate", "annotated"},
+		{"patch", "NotFound"}, // it is no UpgradeConfig
 	})
 }

@@ -4,7 +4,6 @@
 package upgradejob_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,7 +43,7 @@ func (w *world) expectOneUpgrade(attempt string) {
 		w.t.Errorf("%s: the history has %d attempts", attempt, len(w.job().Status.History))
 	}
 	var jobs batchv1.JobList
-	if err := w.client.List(context.Background(), &jobs, client.InNamespace(namespace)); err != nil {
+	if err := w.client.List(w.t.Context(), &jobs, client.InNamespace(namespace)); err != nil {
 		w.t.Fatal(err)
 	}
 	events := map[string]int{}
@@ -58,7 +57,7 @@ func (w *world) expectOneUpgrade(attempt string) {
 	if len(jobs.Items) != 3 || len(events) != 3 {
 		w.t.Errorf("%s: the Jobs of the hooks are %v, want one for each of 3 events", attempt, events)
 	}
-	if w.pool("worker").Spec.Paused {
+	if w.workers().Spec.Paused {
 		w.t.Errorf("%s: the delayed pool is still paused", attempt)
 	}
 	w.expectReleased()
@@ -125,8 +124,8 @@ func TestRecordLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.untilEnded()
-			if w.record().Phase != history.PhaseUpgraded || w.commits != 1 || w.pool("worker").Spec.Paused {
-				t.Errorf("%d requests, paused: %t; %s", w.commits, w.pool("worker").Spec.Paused, w.describe())
+			if w.record().Phase != history.PhaseUpgraded || w.commits != 1 || w.workers().Spec.Paused {
+				t.Errorf("%d requests, paused: %t; %s", w.commits, w.workers().Spec.Paused, w.describe())
 			}
 			w.expectReleased()
 		})

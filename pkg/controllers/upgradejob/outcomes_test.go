@@ -288,11 +288,11 @@ func (w *world) expectAnnounced(phase history.Phase) {
 	}
 }
 
-// pool returns a machine config pool.
-func (w *world) pool(name string) *mcfgv1.MachineConfigPool {
+// workers returns the machine config pool of the workers.
+func (w *world) workers() *mcfgv1.MachineConfigPool {
 	w.t.Helper()
 	var pool mcfgv1.MachineConfigPool
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "worker"}, &pool); err != nil {
 		w.t.Fatal(err)
 	}
 	return &pool
@@ -312,7 +312,7 @@ func TestOutcomes_paused(t *testing.T) {
 		w := newWorld(t)
 		w.create(newJob(delayWorker("1h", "2h")))
 		w.until(startAfter.Add(40 * time.Minute))
-		if w.record().Phase != history.PhasePaused || paused(w) != "True DelaySet" || !w.pool("worker").Spec.Paused {
+		if w.record().Phase != history.PhasePaused || paused(w) != "True DelaySet" || !w.workers().Spec.Paused {
 			t.Errorf("%s, %s", paused(w), w.describe())
 		}
 		statuses := w.job().Status.MachineConfigPools
@@ -320,7 +320,7 @@ func TestOutcomes_paused(t *testing.T) {
 			t.Errorf("machineConfigPools are %+v", statuses)
 		}
 		w.until(startAfter.Add(2 * time.Hour))
-		if w.record().Phase != history.PhaseUpgraded || w.pool("worker").Spec.Paused {
+		if w.record().Phase != history.PhaseUpgraded || w.workers().Spec.Paused {
 			t.Errorf("after the release: %s", w.describe())
 		}
 		w.expectReleased()
@@ -330,7 +330,7 @@ func TestOutcomes_paused(t *testing.T) {
 		w := newWorld(t)
 		w.create(newJob())
 		w.until(startAfter.Add(5 * time.Minute))
-		change(w, w.pool("worker"), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = true })
+		change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = true })
 		w.until(startAfter.Add(time.Hour))
 		if w.record().Phase != history.PhasePaused || paused(w) != "True PausedByUser" {
 			t.Errorf("%s, %s", paused(w), w.describe())
@@ -339,7 +339,7 @@ func TestOutcomes_paused(t *testing.T) {
 		if got, want := w.outcome(), (outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "UpgradeCompleted", commits: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		if !w.pool("worker").Spec.Paused {
+		if !w.workers().Spec.Paused {
 			t.Error("the pause of a person was undone")
 		}
 		w.expectReleased()
@@ -381,7 +381,7 @@ func TestOutcomes_deletion(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.expectReleased()
-			pool := w.pool("worker")
+			pool := w.workers()
 			if pool.Spec.Paused != tc.paused {
 				t.Errorf("the delayed pool is paused: %t, want %t", pool.Spec.Paused, tc.paused)
 			}

@@ -4,7 +4,6 @@
 package upgradejob_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -40,7 +39,7 @@ func withSchedules(w *world) {
 func (w *world) jobs() []v1beta1.UpgradeJob {
 	w.t.Helper()
 	var list v1beta1.UpgradeJobList
-	if err := w.client.List(context.Background(), &list); err != nil {
+	if err := w.client.List(w.t.Context(), &list); err != nil {
 		w.t.Fatal(err)
 	}
 	slices.SortFunc(list.Items, func(a, b v1beta1.UpgradeJob) int {
@@ -85,7 +84,7 @@ func TestSlots(t *testing.T) {
 		if installed := w.cluster.ClusterVersion().Status.History[0].Version; installed != version {
 			t.Errorf("day %d: %s is installed, want %s", day, installed, version)
 		}
-		if w.pool("worker").Spec.Paused {
+		if w.workers().Spec.Paused {
 			t.Errorf("day %d: the delayed pool is still paused", day)
 		}
 		w.expectReleased()

@@ -75,13 +75,13 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	return simulation.Definitions(os.DirFS("../../../deploy/crds"))
 })
 
-func newWorld(t testing.TB, options ...func(*world)) *world {
-	t.Helper()
+func newWorld(tb testing.TB, options ...func(*world)) *world {
+	tb.Helper()
 	definitions, err := definitions()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	w := &world{t: t, config: config.Default(), definitions: definitions}
+	w := &world{t: tb, config: config.Default(), definitions: definitions}
 	for _, option := range options {
 		option(w)
 	}
@@ -91,14 +91,14 @@ func newWorld(t testing.TB, options ...func(*world)) *world {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	if w.cluster, err = openshift.NewScript(w.World, installed, channel); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.report()
 	w.cluster.Offer(desired, "4.4.7")
 	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) { pool.Labels = map[string]string{"pool": pool.Name} })
 	for _, program := range []*simulation.Program{simulation.KubeControllerManager(), pods()} {
 		if _, err := w.Start(program); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	w.EnableGarbageCollection()
@@ -207,23 +207,19 @@ func timestamp(t time.Time) v1beta1.Timestamp {
 }
 
 // job returns the UpgradeJob as it is stored.
-func (w *world) job(names ...string) *v1beta1.UpgradeJob {
+func (w *world) job() *v1beta1.UpgradeJob {
 	w.t.Helper()
-	name := "job"
-	if len(names) > 0 {
-		name = names[0]
-	}
 	var job v1beta1.UpgradeJob
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "job"}, &job); err != nil {
 		w.t.Fatal(err)
 	}
 	return &job
 }
 
 // record returns the newest attempt; the zero Record if there is none.
-func (w *world) record(names ...string) history.Record {
+func (w *world) record() history.Record {
 	w.t.Helper()
-	if records := w.job(names...).Status.History; len(records) > 0 {
+	if records := w.job().Status.History; len(records) > 0 {
 		return records[0]
 	}
 	return history.Record{}
@@ -251,9 +247,9 @@ func (w *world) until(at time.Time) {
 }
 
 // untilEnded runs the world until the attempt has ended, for a day at most.
-func (w *world) untilEnded(names ...string) {
+func (w *world) untilEnded() {
 	w.t.Helper()
-	if err := w.RunUntil(24*time.Hour, func() bool { return w.record(names...).CompleteTime != nil }); err != nil {
+	if err := w.RunUntil(24*time.Hour, func() bool { return w.record().CompleteTime != nil }); err != nil {
 		w.t.Fatal(err)
 	}
 	w.settle()

@@ -42,11 +42,15 @@ func TestAccepted(t *testing.T) {
 		"other conditions go": {template: exits0, change: func(h *v1beta1.UpgradeJobHook) {
 			h.Status.Conditions = []metav1.Condition{{Type: "Foreign", Status: metav1.ConditionTrue, Reason: "X", LastTransitionTime: metav1.Now()}}
 		}, want: "True Valid: the template is valid"},
-		"no container": {template: `{"template":{"spec":{"containers":[]}}}`, event: true,
-			want: `False InvalidTemplate: the API server rejects spec.template: Job.batch `},
+		"no container": {
+			template: `{"template":{"spec":{"containers":[]}}}`, event: true,
+			want: `False InvalidTemplate: the API server rejects spec.template: Job.batch `,
+		},
 		"no object": {template: `{"template":7}`, event: true, want: "False InvalidTemplate: spec.template.spec.template.spec is not an object"},
-		"not allowed": {template: `{"template":{"spec":{"serviceAccountName":"x","containers":[{"name":"a","image":"a"}]}}}`, event: true,
-			want: `False ServiceAccountNotAllowed: ServiceAccount "x" is not allowed; add it to hooks.serviceAccounts of the operator's configuration, or remove it from the template`},
+		"not allowed": {
+			template: `{"template":{"spec":{"serviceAccountName":"x","containers":[{"name":"a","image":"a"}]}}}`, event: true,
+			want: `False ServiceAccountNotAllowed: ServiceAccount "x" is not allowed; add it to hooks.serviceAccounts of the operator's configuration, or remove it from the template`,
+		},
 		"invalid selector": {template: exits0, change: func(h *v1beta1.UpgradeJobHook) {
 			h.Spec.Selector = &v1beta1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
 		}, event: true, want: "False InvalidSelector: spec.selector: "},

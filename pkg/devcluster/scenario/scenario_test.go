@@ -334,7 +334,7 @@ func TestConfigFile_contains_addresses(t *testing.T) {
 
 // maxBinary limits the scenarios that need the operator's binary. The others run in virtual time,
 // within seconds.
-const maxBinary = 13
+const maxBinary = 16
 
 func TestScenarios_most_run_in_virtual_time(t *testing.T) {
 	t.Parallel()

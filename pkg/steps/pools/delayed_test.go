@@ -30,7 +30,7 @@ const (
 // leave makes pool night one that another UpgradeJob has left paused, with nodes to be updated.
 func leave(w *world, mark string) {
 	w.setPaused("night", true)
-	w.setMark("night", mark)
+	w.setMark(mark)
 	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
 		if pool.Name == "night" {
 			pool.Status.UpdatedMachineCount = 0
@@ -144,18 +144,18 @@ func TestDelayed(t *testing.T) {
 		},
 		"mark removed by a user": {
 			script: []at{
-				{30 * time.Minute, func(w *world) { w.setMark("night", "") }},
+				{30 * time.Minute, func(w *world) { w.setMark("") }},
 				{3 * time.Hour, func(w *world) { w.setPaused("night", false) }},
 			},
 			log: []string{paused, "30m0s user: night is paused", "3h0m0s user: night is unpaused"}, end: upgraded,
 		},
 		"mark replaced by a malformed one": {
 			setup:  func(w *world) { w.timeout = 4 * time.Hour },
-			script: []at{{30 * time.Minute, func(w *world) { w.setMark("night", "uid/1/now") }}},
+			script: []at{{30 * time.Minute, func(w *world) { w.setMark("uid/1/now") }}},
 			log:    []string{paused, "30m0s user: night is paused, marked /0"}, end: "Failed, DelayedPoolsUpdated TimedOut",
 		},
 		"mark with an earlier window": {
-			script: []at{{30 * time.Minute, func(w *world) { w.setMark("night", "uid/1/2026-03-01T12:00:00Z/2026-03-02T12:00:00Z") }}},
+			script: []at{{30 * time.Minute, func(w *world) { w.setMark("uid/1/2026-03-01T12:00:00Z/2026-03-02T12:00:00Z") }}},
 			log:    []string{paused, released}, end: upgraded,
 		},
 		"undelayed pool that a user paused": {

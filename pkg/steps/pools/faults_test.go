@@ -94,7 +94,7 @@ func TestDelayed_with_a_user_in_between(t *testing.T) {
 			[]string{"0s user: night is paused", "20m0s user: night is unpaused", "20m0s operator: night is paused, marked uid/1", "1h0m0s operator: night is unpaused"},
 		},
 		"removes the mark of the pool that is being released": {
-			2, func(w *world) { w.setMark("night", "") },
+			2, func(w *world) { w.setMark("") },
 			[]string{"0s operator: night is paused, marked uid/1", "1h0m0s user: night is paused", "1h20m0s user: night is unpaused"},
 		},
 		"unpauses the pool that is being released": {

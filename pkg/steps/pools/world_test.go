@@ -394,14 +394,14 @@ func (w *world) setPaused(name string, paused bool) {
 	}
 }
 
-// setMark sets the annotation as a user does; empty removes it.
-func (w *world) setMark(name, mark string) {
+// setMark sets the annotation of the pool night as a user does; empty removes it.
+func (w *world) setMark(mark string) {
 	value := `"` + mark + `"`
 	if mark == "" {
 		value = "null"
 	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+clusterstate.AnnotationPausedBy+`":`+value+`}}}`))
-	if err := w.client.Patch(w.t.Context(), w.pool(name), patch); err != nil {
+	if err := w.client.Patch(w.t.Context(), w.pool("night"), patch); err != nil {
 		w.t.Fatal(err)
 	}
 }
