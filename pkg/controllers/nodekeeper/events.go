@@ -12,6 +12,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // The reasons of the Events.
@@ -60,7 +61,7 @@ func (s *drainScope) publishInvalidPDB(ctx context.Context, b clusterstate.PDB) 
 func (r *Reconciler) publish(ctx context.Context, node *corev1.Node, ref corev1.ObjectReference, id, reason, message string) error {
 	r.drains.recordNotified(node.Name, string(ref.UID))
 	err := r.Events.Publish(ctx, ref, engine.Notification{ID: id, Type: corev1.EventTypeWarning, Reason: reason, Message: message})
-	if isPermanentClientError(err) {
+	if manager.IsRejected(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
 		return nil
 	}

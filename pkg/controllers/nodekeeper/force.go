@@ -5,9 +5,7 @@ package nodekeeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -45,7 +44,7 @@ func (s *drainScope) force(ctx context.Context, bp blockedPod) error {
 	switch err := s.Client.Delete(ctx, pod, options...); {
 	case isGone(err):
 		return nil
-	case isPermanentClientError(err):
+	case manager.IsRejected(err):
 		bp.reason = "its deletion was refused and is tried again every minute: " + text.Reason(err.Error())
 		return s.publishCannotForce(ctx, bp)
 	case err != nil:
@@ -78,17 +77,3 @@ func (s *drainScope) evict(ctx context.Context, pod *corev1.Pod, bp blockedPod, 
 
 // isGone reports whether the pod does not exist any more: there is none of its name, or another one.
 func isGone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
-
-// isPermanentClientError reports whether the API server refused the request and would do so again.
-func isPermanentClientError(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	switch code := status.Status().Code; code {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return false
-	default:
-		return code >= 400 && code < 500
-	}
-}

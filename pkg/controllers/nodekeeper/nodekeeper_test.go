@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -647,23 +646,6 @@ func TestSlowEvictions(t *testing.T) {
 	w.drainFor(45 * time.Minute)
 	if _, err := w.reconcile(); err != nil || w.remainingPods() != "a† b† c† d e" {
 		t.Errorf("remaining pods: %s (%v)", w.remainingPods(), err)
-	}
-}
-
-func TestPermanentClientErrors(t *testing.T) {
-	t.Parallel()
-	for code, want := range map[int32]bool{
-		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusUnprocessableEntity: true,
-		http.StatusRequestTimeout: false, http.StatusConflict: false, http.StatusTooManyRequests: false,
-		http.StatusInternalServerError: false, http.StatusServiceUnavailable: false, http.StatusGatewayTimeout: false,
-	} {
-		err := fmt.Errorf("deleting: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}})
-		if got := isPermanentClientError(err); got != want {
-			t.Errorf("%d: got %t", code, got)
-		}
-	}
-	if isPermanentClientError(context.DeadlineExceeded) || isPermanentClientError(nil) {
-		t.Error("a missing answer counts as a refusal")
 	}
 }
 

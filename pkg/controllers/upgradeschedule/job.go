@@ -7,10 +7,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -168,18 +166,4 @@ func describeJob(job *v1beta1.UpgradeJob) string {
 		does = "upgrades the cluster to " + version + ","
 	}
 	return fmt.Sprintf("UpgradeJob %s %s between %s and %s", job.Name, does, job.Spec.StartAfter, job.Spec.StartBefore)
-}
-
-// rejected reports whether the API server rejected a request and would do so again.
-func rejected(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	switch code := status.Status().Code; code {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return false
-	default:
-		return code >= 400 && code < 500
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // handleRunNow answers a request to run an upgrade now. It reports whether there was one that was
@@ -41,7 +42,7 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	if job == nil {
 		job, err = s.createJob(ctx, request{slot: id, start: s.now.Truncate(time.Second), release: s.newest.Release, name: string(s.cfg.UID) + id})
 	}
-	if rejected(err) {
+	if manager.IsRejected(err) {
 		s.status.RunNow = answer
 		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the API server rejects the UpgradeJob: "+err.Error())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -356,7 +357,7 @@ func (s *scope) serve(ctx context.Context, slot time.Time) error {
 		}
 		job, err = s.createJob(ctx, request{slot: key, start: slot, release: release, name: string(s.cfg.UID)})
 	}
-	if rejected(err) {
+	if manager.IsRejected(err) {
 		s.waiting = condition{ResultJobRejected, "the API server rejects the UpgradeJob: " + text.Reason(err.Error())}
 	}
 	if err != nil {

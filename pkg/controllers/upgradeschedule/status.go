@@ -20,6 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -89,7 +90,7 @@ func (s *scope) publish(ctx context.Context, id, eventType, reason, message stri
 	}
 	n := engine.Notification{ID: engine.NotificationID(string(s.cfg.UID), id, reason, ""), Type: eventType, Reason: reason, Message: message}
 	err := s.Events.Publish(ctx, ref, n)
-	if rejected(err) {
+	if manager.IsRejected(err) {
 		ctrl.LoggerFrom(ctx).Error(err, "publishing an Event", "message", message)
 		return nil
 	}

@@ -64,15 +64,22 @@ func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.R
 		_, err := pause(ctx, d.Client, p.Pool, want)
 		errs = append(errs, err)
 	}
-	switch err := errors.Join(errs...); {
-	case err != nil:
-		return engine.Result{}, err
-	case len(requested) > 0:
-		return engine.WaitFor(retryInterval, reasonPausing, "pausing machine config pools: %s", text.JoinNames(requested)), nil
+	switch result, err := pausing(requested, errs); {
+	case err != nil || !result.IsZero():
+		return result, err
 	case len(paused) == 0:
 		return engine.Done("no machine config pool is to be delayed: spec.config.machineConfigPools selects none"), nil
 	}
 	return engine.Done("machine config pools paused: %s", text.JoinNames(paused)), nil
+}
+
+// pausing returns what to wait for after requests to pause pools; the zero Result if none was made.
+func pausing(requested []string, errs []error) (engine.Result, error) {
+	err := errors.Join(errs...)
+	if err != nil || len(requested) == 0 {
+		return engine.Result{}, err
+	}
+	return engine.WaitFor(retryInterval, reasonPausing, "pausing machine config pools: %s", text.JoinNames(requested)), nil
 }
 
 // selectedPools returns the pools that the entries select, with their marks as they are.
@@ -138,11 +145,9 @@ func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *
 			_, err := pause(ctx, c, pool, owner.keptMark(run.Now))
 			errs = append(errs, err)
 		}
-		switch err := errors.Join(errs...); {
-		case err != nil:
-			return engine.Result{}, err
-		case len(requested) > 0:
-			return engine.WaitFor(retryInterval, reasonPausing, "pausing machine config pools: %s", text.JoinNames(requested)), nil
+		switch result, err := pausing(requested, errs); {
+		case err != nil || !result.IsZero():
+			return result, err
 		case len(kept) == 0:
 			return engine.Done("spec.config.pauseMachineConfigPoolsOnFailure selects no machine config pool"), nil
 		}
