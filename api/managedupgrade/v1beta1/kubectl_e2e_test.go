@@ -132,8 +132,8 @@ func TestKubectlPrintsOtherKinds(t *testing.T) {
 		},
 		"UpgradeSuspensionWindow": {
 			"holidays", "usw",
-			map[string]any{"matchingConfigs": []any{"cluster-upgrade"}},
-			[][]string{{"NAME", "START", "END", "REASON"}, {"holidays", "2027-12-20T00:00:00+01:00", "2028-01-03T00:00:00+01:00", "No maintenance over the holidays"}},
+			map[string]any{"matchingConfigs": []any{"cluster-upgrade"}, "conditions": conditions("Accepted")},
+			[][]string{{"NAME", "START", "END", "REASON", "ACCEPTED"}, {"holidays", "2027-12-20T00:00:00+01:00", "2028-01-03T00:00:00+01:00", "No maintenance over the holidays", "True"}},
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {

@@ -55,6 +55,7 @@ const (
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextPossibleSchedules[0].time`
 // +kubebuilder:printcolumn:name="Last",type=string,JSONPath=`.status.lastSlot.result`
 // +kubebuilder:printcolumn:name="Rhythm",type=string,priority=1,JSONPath=`.spec.schedule.rhythm`
+// +kubebuilder:printcolumn:name="Accepted",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Scheduled")].message`
 type UpgradeConfig struct {
 	metav1.TypeMeta `json:",inline"`

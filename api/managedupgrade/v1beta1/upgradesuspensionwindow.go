@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Start",type=string,JSONPath=`.spec.start`
 // +kubebuilder:printcolumn:name="End",type=string,JSONPath=`.spec.end`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
 // +kubebuilder:printcolumn:name="Configs",type=string,priority=1,JSONPath=`.status.matchingConfigs`
 // +kubebuilder:printcolumn:name="Jobs",type=string,priority=1,JSONPath=`.status.matchingJobs`
 type UpgradeSuspensionWindow struct {

@@ -102,7 +102,7 @@ func (s *scope) publishStatus(ctx context.Context) error {
 	s.status.ObservedGeneration = s.cfg.Generation
 	if s.problem.reason != "" {
 		s.status.NextPossibleSchedules = nil
-		s.setConditions(metav1.ConditionFalse, s.problem, metav1.ConditionFalse, condition{s.problem.reason, "the spec is not accepted"})
+		s.setConditions(metav1.ConditionFalse, s.problem, metav1.ConditionFalse, s.problem)
 	} else {
 		s.status.NextPossibleSchedules = s.upcoming()
 		accepted, why := metav1.ConditionTrue, condition{"Valid", "the schedule and the template are valid"}
