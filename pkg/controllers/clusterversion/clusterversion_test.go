@@ -384,6 +384,94 @@ func TestRejectedParameters(t *testing.T) {
 	}
 }
 
+// Parameters that the API server rejected, or has not checked, are not shown as accepted.
+func TestParametersThatWereNotCheckedAreNotAccepted(t *testing.T) {
+	t.Parallel()
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
+	refuse := func(verb string, err error) simulation.Plan {
+		return func(r simulation.Request) simulation.Fault {
+			if r.Verb == verb && r.Kind == "ClusterVersion" && r.Key.Namespace == "" && !r.Cached {
+				return simulation.Fault{Outcome: simulation.Refuse, Err: err}
+			}
+			return simulation.Fault{}
+		}
+	}
+	for name, tc := range map[string]struct {
+		first simulation.Plan
+		then  func(*world)
+		want  string
+	}{
+		"the update changes after a rejection": {
+			first: refuse("apply", invalid),
+			then:  func(w *world) { w.change(func(s *configv1.ClusterVersionSpec) { s.DesiredUpdate.Version = "4.10.4" }) },
+			want:  "False InvalidTemplate, False NotAccepted",
+		},
+		"the object of OpenShift cannot be read": {first: refuse("get", errors.New("timeout")), want: "none, none"},
+		"the object of OpenShift cannot be read after a rejection": {
+			first: refuse("apply", invalid),
+			then: func(w *world) {
+				w.plan = refuse("get", errors.New("timeout"))
+				w.edit(map[string]any{"channel": "fast-4.11"})
+			},
+			want: "False InvalidTemplate, False NotAccepted",
+		},
+		"the API server does not answer after a rejection": {
+			first: refuse("apply", invalid),
+			then: func(w *world) {
+				w.plan = refuse("apply", errors.New("timeout"))
+				w.edit(map[string]any{"channel": "fast-4.11"})
+			},
+			want: "False InvalidTemplate, False ApplyFailed",
+		},
+		"the object of OpenShift was deleted after a rejection": {
+			first: refuse("apply", invalid),
+			then:  func(w *world) { w.must(w.user.Delete(w.t.Context(), w.openShift())) },
+			want:  "False InvalidTemplate, False ClusterVersionMissing",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.plan = tc.first
+			w.create(template)
+			w.runFor(10 * time.Minute)
+			if tc.then != nil {
+				tc.then(w)
+				w.runFor(time.Second)
+			}
+			if got := w.condition("Accepted") + ", " + w.condition("Synced"); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// An Event that cannot be created is not a failure to apply the parameters: it is created at once
+// when that is possible again, and the correction follows.
+func TestDriftWhileEventsFail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(template)
+	w.runFor(time.Minute)
+	failing := 3
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Kind == "Event" && failing > 0 {
+			failing--
+			return simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("timeout")}
+		}
+		return simulation.Fault{}
+	}
+	w.change(setChannel("fast-4.11"))
+	w.runFor(100 * time.Millisecond)
+	if got := w.condition("Synced"); got != "True Synced" || failing != 2 {
+		t.Errorf("after the first failure: Synced is %s, %d more failures", got, failing)
+	}
+	w.runFor(10 * time.Second)
+	if got := w.condition("Synced") + " " + w.openShift().Spec.Channel; got != "True Synced stable-4.11" || w.drifts() != 1 || len(w.events()) != 1 {
+		t.Errorf("got %s after %d corrections, Events %q", got, w.drifts(), w.events())
+	}
+}
+
 // overlayAt returns an overlay by its texts.
 func (*world) overlayAt(from v1beta1.Timestamp, fields string) v1beta1.ClusterVersionOverlay {
 	var o v1beta1.ClusterVersionOverlay
@@ -412,7 +500,7 @@ func TestForbiddenApplyIsRetried(t *testing.T) {
 	}
 	w.create(template)
 	w.runFor(time.Hour)
-	if got := w.condition("Accepted") + ", " + w.condition("Synced"); got != "True Valid, False ApplyFailed" || !strings.Contains(w.message("Synced"), "denied by a policy") {
+	if got := w.condition("Accepted") + ", " + w.condition("Synced"); got != "none, False ApplyFailed" || !strings.Contains(w.message("Synced"), "denied by a policy") {
 		t.Errorf("got %s: %s", got, w.message("Synced"))
 	}
 	if applies < 12 || applies > 20 {

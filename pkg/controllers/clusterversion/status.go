@@ -84,25 +84,26 @@ func (s *scope) publish(ctx context.Context, o outcome) error {
 	return nil
 }
 
-// setStatus sets what the outcome changes. What the parameters in effect were stays if the outcome
-// does not know it.
+// setStatus sets what the outcome changes. The conditions and the parameters in effect stay if the
+// outcome does not know them.
 func (s *scope) setStatus(status *v1beta1.ClusterVersionStatus, o outcome) error {
 	status.ObservedGeneration = s.object.Generation
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Type != v1beta1.ConditionAccepted && c.Type != v1beta1.ConditionSynced
 	})
-	if o.rejected != "" {
+	switch {
+	case o.rejected != "":
+		o.synced = reasonNotAccepted
 		s.setCondition(status, v1beta1.ConditionAccepted, false, o.rejected, o.message)
-		s.setCondition(status, v1beta1.ConditionSynced, false, reasonNotAccepted, o.message)
-	} else {
+	case o.accepted:
 		s.setCondition(status, v1beta1.ConditionAccepted, true, reasonValid, "the parameters are valid")
-		switch o.synced {
-		case "":
-		case reasonSynced:
-			s.setCondition(status, v1beta1.ConditionSynced, true, reasonSynced, s.plan.describe())
-		default:
-			s.setCondition(status, v1beta1.ConditionSynced, false, o.synced, o.message)
-		}
+	}
+	switch o.synced {
+	case "":
+	case reasonSynced:
+		s.setCondition(status, v1beta1.ConditionSynced, true, reasonSynced, s.plan.describe())
+	default:
+		s.setCondition(status, v1beta1.ConditionSynced, false, o.synced, o.message)
 	}
 	previews, err := s.plan.previews()
 	if err != nil {

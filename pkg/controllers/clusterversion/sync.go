@@ -41,8 +41,11 @@ type scope struct {
 
 // outcome is the result of a pass.
 type outcome struct {
-	// rejected is why the spec is not accepted; empty means that it is.
+	// rejected is why the spec is not accepted; empty means that it is, or that this is unknown.
 	rejected string
+	// accepted reports that the API server has accepted the parameters. If the spec is neither
+	// accepted nor rejected, the condition Accepted stays.
+	accepted bool
 	// synced is the reason of the condition Synced; empty means that the condition stays.
 	synced string
 	// message is that of the conditions that are not true.
@@ -84,7 +87,7 @@ func (s *scope) sync(ctx context.Context) (outcome, error) {
 		return s.verifiedOutcome(), nil
 	}
 	if at := s.state.notBefore(seen); s.now.Before(at) {
-		return outcome{next: at}, nil
+		return s.outcomeUntil(at), nil
 	}
 	return s.compare(ctx, seen, holder)
 }
@@ -136,40 +139,27 @@ func (s *scope) compare(ctx context.Context, seen verified, holder string) (outc
 	}
 	differing := wanted.differing(spec)
 	wasApplied := s.isApplied(wanted)
-	seen.uid, seen.generation = live.GetUID(), live.GetGeneration()
-	switch {
-	case !wasApplied:
-		live, err = s.apply(ctx, live, wanted)
-	case len(differing) > 0:
-		live, err = s.correct(ctx, live, wanted, differing)
+	drifted := wasApplied && len(differing) > 0
+	drift := describeDrift(differing, spec, live.GetManagedFields())
+	if drifted { // the Event is first, so that a crash does not lose it
+		if err := s.publishDrift(ctx, live, drift); err != nil {
+			return outcome{}, err
+		}
 	}
-	if err != nil {
-		return s.applyFailed(ctx, seen, err)
+	seen.uid, seen.generation = live.GetUID(), live.GetGeneration()
+	if drifted || !wasApplied {
+		if live, err = s.apply(ctx, live, wanted); err != nil {
+			return s.applyFailed(ctx, seen, err)
+		}
+	}
+	if drifted {
+		s.state.corrections.record(s.now, drift)
+		s.Metrics.AddDrift(differing)
 	}
 	seen.generation = live.GetGeneration()
 	s.state.verified, s.state.holder, s.state.failures = seen, holder, failures{}
 	s.state.applied, s.state.overlay = wanted, s.plan.applied
 	return s.verifiedOutcome(), nil
-}
-
-// correct applies the parameters again after another client has changed the fields. The Event about
-// that is published first, so that a crash does not lose it.
-func (s *scope) correct(ctx context.Context, live *unstructured.Unstructured, wanted parameters, fields []string) (*unstructured.Unstructured, error) {
-	spec, _, err := unstructured.NestedMap(live.Object, "spec")
-	if err != nil {
-		return nil, fmt.Errorf("reading the ClusterVersion of OpenShift: %w", err)
-	}
-	drift := describeDrift(fields, spec, live.GetManagedFields())
-	if err := s.publishDrift(ctx, live, drift); err != nil {
-		return nil, err
-	}
-	applied, err := s.apply(ctx, live, wanted)
-	if err != nil {
-		return nil, err
-	}
-	s.state.corrections.record(s.now, drift)
-	s.Metrics.AddDrift(fields)
-	return applied, nil
 }
 
 // withoutChannel returns the parameters that are to be applied. While an UpgradeConfig of the other
@@ -245,13 +235,13 @@ func (s *scope) applyFailed(ctx context.Context, seen verified, err error) (outc
 
 // verifiedOutcome is the outcome of the last pass that compared or applied the parameters.
 func (s *scope) verifiedOutcome() outcome {
-	o := outcome{synced: reasonSynced, applied: s.state.applied}
+	o := outcome{accepted: true, synced: reasonSynced, applied: s.state.applied}
 	c, f := s.state.corrections, s.state.failures
 	switch {
 	case f.rejected:
-		o.rejected, o.message = reasonInvalidTemplate, f.message
+		o.accepted, o.rejected, o.message = false, reasonInvalidTemplate, f.message
 	case f.count > 0:
-		o.synced, o.message = reasonApplyFailed, f.message
+		o.accepted, o.synced, o.message = false, reasonApplyFailed, f.message
 	case c.contested() && c.drift == "": // an earlier process has described it
 		o.synced = ""
 	case c.contested():
@@ -264,6 +254,16 @@ func (s *scope) verifiedOutcome() outcome {
 		o.next = c.last.Add(calm)
 	}
 	o.next = engine.Earliest(o.next, f.retryAt)
+	return o
+}
+
+// outcomeUntil is the outcome while OpenShift's object has changed and is not compared before that
+// time: a rejection of the parameters stays.
+func (s *scope) outcomeUntil(at time.Time) outcome {
+	o := outcome{next: at}
+	if f := s.state.failures; f.rejected {
+		o.rejected, o.message = reasonInvalidTemplate, f.message
+	}
 	return o
 }
 
