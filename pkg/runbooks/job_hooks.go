@@ -74,9 +74,9 @@ func (s jobSteps) UpgradeCompleteHooksDone() engine.Step {
 // FailureHooksDone runs the hooks of an upgrade that did not succeed.
 func (s jobSteps) FailureHooksDone() engine.Step {
 	return engine.Step{
-		Name: "FailureHooksDone",
-		Doc:  "Runs the hooks of event Failure, or of event Skip if the upgrade was skipped.",
-		Do: func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		Name: stepFailureHooksDone,
+		Doc:  "Runs the hooks of event Failure, or of event Skip if the upgrade was skipped. Meanwhile, delayed machine config pools are unpaused in their time.",
+		Do: s.keepReleasing(stepFailureHooksDone, func(ctx context.Context, run engine.Run) (engine.Result, error) {
 			switch run.Outcome {
 			case engine.OutcomeCancelled:
 				return engine.Skip("Cancelled", "an upgrade that was cancelled has neither failed nor was it skipped"), nil
@@ -85,7 +85,7 @@ func (s jobSteps) FailureHooksDone() engine.Step {
 			default:
 				return s.runHooks(v1beta1.EventFailure)(ctx, run)
 			}
-		},
+		}),
 	}
 }
 

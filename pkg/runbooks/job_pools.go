@@ -22,6 +22,8 @@ const (
 	stepUpgradeCompleted   = "UpgradeCompleted"
 	stepCompleteHooksDone  = "UpgradeCompleteHooksDone"
 	stepDelayedPoolsUpdate = "DelayedPoolsUpdated"
+	stepFailureHooksDone   = "FailureHooksDone"
+	stepClusterSettled     = "ClusterSettled"
 	stepPoolsReleased      = "PoolsReleased"
 )
 
@@ -152,6 +154,18 @@ func (s jobSteps) PoolsPausedOnFailure() engine.Step {
 
 // poolPauseTimeout is how long pausing pools after a failure is tried.
 const poolPauseTimeout = 15 * time.Minute
+
+// keepReleasing returns the step of the cleanup that does what another one does. If the upgrade had
+// commenced, delayed pools are released in their windows while that waits.
+func (s jobSteps) keepReleasing(step string, do engine.UpgradeStep) engine.UpgradeStep {
+	releasing := s.delayed(step).KeepReleasing(do)
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if !run.Committed || s.hooksOnly() {
+			return do(ctx, run)
+		}
+		return releasing(ctx, run)
+	}
+}
 
 // PoolsReleased releases the pools of an upgrade that failed.
 func (s jobSteps) PoolsReleased() engine.Step {

@@ -327,9 +327,9 @@ func (s jobSteps) FailureNotificationSent() engine.Step {
 // ClusterSettled keeps the lock while the cluster is being changed.
 func (s jobSteps) ClusterSettled() engine.Step {
 	return engine.Step{
-		Name:      "ClusterSettled",
-		Doc:       "Waits until nothing is being installed any more if the upgrade had commenced.",
-		Do:        s.ifCommenced(controlplane.WaitUntilSettled(s.Client, s.target)),
+		Name:      stepClusterSettled,
+		Doc:       "Waits until nothing is being installed any more if the upgrade had commenced. Meanwhile, delayed machine config pools are unpaused in their time.",
+		Do:        s.keepReleasing(stepClusterSettled, s.ifCommenced(controlplane.WaitUntilSettled(s.Client, s.target))),
 		FailAfter: s.Config.Cleanup.SettleTimeout.Duration,
 	}
 }

@@ -298,6 +298,42 @@ func (w *world) workers() *mcfgv1.MachineConfigPool {
 	return &pool
 }
 
+// After a failure behind the commit, delayed pools are released in their window while the cleanup waits.
+func TestCleanup_releases_delayed_pools(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		step    string // of the cleanup that waits in the window
+		replace configv1.UpdateState
+		hook    string // annotation of the pod of the hook for event Failure; empty means no hook
+	}{
+		"while hooks run":              {step: "FailureHooksDone", replace: configv1.CompletedUpdate, hook: kubelet.NeverEnds},
+		"while the cluster is changed": {step: "ClusterSettled", replace: configv1.PartialUpdate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if tc.hook != "" {
+				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{tc.hook: "true"}, v1beta1.EventFailure))
+			}
+			w.create(newJob(delayWorker("30m", "40m")))
+			at(20*time.Minute, func(w *world) {
+				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
+					v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: tc.replace})
+				})
+			})(w)
+			w.until(startAfter.Add(29 * time.Minute))
+			conditions := w.record().Conditions
+			if last := conditions[len(conditions)-1]; last.Type != tc.step || !w.workers().Spec.Paused {
+				t.Fatalf("before the window, the pool is paused: %t; %s", w.workers().Spec.Paused, w.describe())
+			}
+			w.until(startAfter.Add(31 * time.Minute))
+			if w.workers().Spec.Paused {
+				t.Errorf("the pool is paused in its window; %s", w.describe())
+			}
+		})
+	}
+}
+
 // The rows of the table whose outcome is not the end.
 func TestOutcomes_paused(t *testing.T) {
 	t.Parallel()
