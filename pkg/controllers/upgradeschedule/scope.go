@@ -48,11 +48,12 @@ type scope struct {
 
 	windows   []v1beta1.UpgradeSuspensionWindow // those that select the UpgradeConfig or its UpgradeJobs
 	jobLabels map[string]string                 // of its UpgradeJobs
-	jobs      []v1beta1.UpgradeJob              // its UpgradeJobs, as they are cached
+	jobs      []v1beta1.UpgradeJob              // its UpgradeJobs, as they are cached, or live before slots are passed over
 	newest    clusterstate.Newest
 	unknown   string // why the available updates are not known; empty means that they are
 
-	waiting condition // what the slot that is due waits for; zero means nothing
+	due     time.Time // the slot that was to be served; zero means none
+	waiting condition // what it waits for; zero means nothing
 	handled outcome   // what this pass has handled; zero means nothing
 	wake    time.Time // when the next pass has something to do; zero means never
 }
@@ -84,7 +85,7 @@ func (r *Reconciler) newScope(ctx context.Context, cfg *v1beta1.UpgradeConfig, n
 	if err := s.listWindows(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.listJobs(ctx); err != nil {
+	if err := s.listJobs(ctx, r.client); err != nil {
 		return nil, err
 	}
 	return s, s.validatePools(ctx)
@@ -119,12 +120,13 @@ func (s *scope) listWindows(ctx context.Context) error {
 }
 
 // listJobs lists the UpgradeJobs that this UpgradeConfig created.
-func (s *scope) listJobs(ctx context.Context) error {
+func (s *scope) listJobs(ctx context.Context, from client.Reader) error {
 	var jobs v1beta1.UpgradeJobList
 	own := client.MatchingLabels{v1beta1.ConfigLabel: string(s.cfg.UID)}
-	if err := s.client.List(ctx, &jobs, client.InNamespace(s.cfg.Namespace), own, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &jobs, client.InNamespace(s.cfg.Namespace), own, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the UpgradeJobs: %w", err)
 	}
+	s.jobs = nil
 	for i := range jobs.Items {
 		if maintenance.OwnerUID(&jobs.Items[i]) == string(s.cfg.UID) {
 			s.jobs = append(s.jobs, jobs.Items[i])

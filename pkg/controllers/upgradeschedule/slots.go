@@ -222,6 +222,7 @@ func (s *scope) handleSlots(ctx context.Context) error {
 		return s.suspend(ctx, slot, by)
 	}
 	s.wakeAt(slot.Add(s.delay))
+	s.due = slot
 	return s.serve(ctx, slot)
 }
 
@@ -254,9 +255,13 @@ type passed struct {
 }
 
 // passOver passes over all slots that are over, from the first one on. Those that were suspended
-// are not missed.
+// are not missed, nor is one whose UpgradeJob the cache does not hold yet: the UpgradeJobs are read
+// from the API server.
 func (s *scope) passOver(ctx context.Context, first time.Time) error {
 	if err := s.verify(ctx); err != nil {
+		return err
+	}
+	if err := s.listJobs(ctx, s.live); err != nil {
 		return err
 	}
 	over := s.collectPassed(first)

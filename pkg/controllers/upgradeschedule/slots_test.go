@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 func TestJobJustInTime(t *testing.T) {
@@ -157,6 +158,27 @@ func TestOutage(t *testing.T) {
 		w.runTo(tuesday.Add(week))
 		if diff := cmp.Diff([]string{"03-09 21:00 4.20.6"}, w.starts); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("with an UpgradeJob that the cache does not hold yet", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.phase = ""
+		w.plan = func(r simulation.Request) simulation.Fault {
+			switch {
+			case r.Verb == "create" && r.Kind == "UpgradeJob":
+				return simulation.Fault{Lag: []string{"UpgradeJob"}, LagFor: 2 * time.Hour}
+			case r.Verb == "patch" && r.Kind == "UpgradeConfig" && len(w.starts) > 0 && w.Now().Before(tuesday.Add(time.Hour)):
+				return simulation.Fault{Outcome: simulation.Refuse} // the slot is not recorded before it is over
+			}
+			return simulation.Fault{}
+		}
+		w.runTo(tuesday.Add(time.Hour + 20*time.Minute))
+		if got := w.lastSlot(); got != "03-02 21:00 JobCreated" {
+			t.Errorf("the last slot is %q; %s", got, w.describe())
+		}
+		if diff := cmp.Diff([]string{"JobCreated"}, w.events()); diff != "" {
+			t.Errorf("Events (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("over three slots", func(t *testing.T) {
@@ -336,6 +358,22 @@ func TestUpdatesUnknown(t *testing.T) {
 		w.runTo(tuesday.Add(30 * time.Minute))
 		if got, want := w.condition("Scheduled"), "False UpdatesUnknown: the available updates are not known: RemoteFailed: unreachable"; got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+		w.offer("4.20.7")
+		w.runFor(time.Second)
+		if diff := cmp.Diff([]string{"03-02 21:00 4.20.7"}, w.starts); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("while the schedule is edited", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, config())
+		w.losesUpdates()
+		w.runTo(tuesday.Add(10 * time.Minute))
+		w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,4" })
+		w.runTo(tuesday.Add(30 * time.Minute))
+		if got := w.get().Status.NextPossibleSchedules; len(got) != published || !got[0].Time.Time.Equal(tuesday) {
+			t.Errorf("the next starts are %+v", got)
 		}
 		w.offer("4.20.7")
 		w.runFor(time.Second)

@@ -144,10 +144,14 @@ func (s *scope) setConditions(accepted metav1.ConditionStatus, why condition, sc
 	s.status.Conditions = conditions
 }
 
-// upcoming returns the next starts, with what suspends each.
+// upcoming returns the next starts, with what suspends each. A start that is due and waits is the
+// first one: if the schedule changes meanwhile, it counts as published.
 func (s *scope) upcoming() []v1beta1.NextPossibleSchedule {
 	var all []v1beta1.NextPossibleSchedule
 	base := s.now
+	if s.waiting.reason != "" && !s.due.After(s.now) {
+		base = s.due.Add(-time.Nanosecond)
+	}
 	for len(all) < published {
 		start, found := s.next(base)
 		if !found {
