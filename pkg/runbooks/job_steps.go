@@ -191,7 +191,7 @@ func (s jobSteps) UpgradeCommenced() engine.Step {
 	return engine.Step{
 		Name:    "UpgradeCommenced",
 		Doc:     "Requests the version from the cluster version operator and waits until it is accepted.",
-		Observe: s.ifRequested(controlplane.WaitUntilAccepted(s.Client, s.target)),
+		Observe: s.ifRequested(s.unlessSuspended(controlplane.WaitUntilAccepted(s.Client, s.target))),
 		Gates: []engine.Gate{
 			{Name: "NotSuspended", Check: s.notSuspended},
 			{Name: "VersionStillAvailable", Check: s.available},
@@ -216,6 +216,33 @@ func (s jobSteps) ifRequested(observe engine.UpgradeStep) engine.UpgradeStep {
 			return engine.Result{}, nil
 		}
 		return observe(ctx, run)
+	}
+}
+
+// unlessSuspended returns a step that fails once the upgrade is suspended while a request of this
+// attempt waits: what is requested but not accepted can be withdrawn. The API server confirms that the
+// upgrade has not commenced.
+func (s jobSteps) unlessSuspended(observe engine.UpgradeStep) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		result, err := observe(ctx, run)
+		if err != nil || result.IsZero() || result.Passed() || !run.Requested {
+			return result, err
+		}
+		suspended, err := s.notSuspended(ctx, run)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case !suspended.Failed():
+			return result, nil
+		}
+		commenced, err := controlplane.IsCommenced(s.Client, s.Live, s.target)(ctx)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case commenced:
+			return engine.Done("the cluster version operator has accepted %s", s.target.Version), nil
+		}
+		return suspended, nil
 	}
 }
 

@@ -124,6 +124,20 @@ func TestOutcomes(t *testing.T) {
 			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
 			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "PreHealthCheck"},
 		},
+		"suspended while the request is ignored": {
+			cluster: func(w *world) { w.cluster.Unresponsive = true },
+			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "UpgradeCommenced", commits: 1}, message: "holidays",
+		},
+		"suspended while the request is refused": {
+			cluster: func(w *world) { w.cluster.Rejection = "the signature is missing" },
+			then:    at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			want:    outcome{phase: history.PhaseSkipped, reason: "Suspended", step: "UpgradeCommenced", commits: 1}, message: "holidays",
+		},
+		"suspended after the upgrade has commenced": {
+			then: at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
+			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+		},
 		"installed already": {
 			then: at(-time.Hour, func(w *world) {
 				w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) {
