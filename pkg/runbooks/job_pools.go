@@ -113,9 +113,13 @@ func (s jobSteps) validatePools(ctx context.Context, _ engine.Run) (engine.Resul
 	return engine.Done("the entries are valid"), nil
 }
 
-// poolProblem returns what is wrong with the entries; empty means nothing.
+// poolProblem returns what is wrong with the entries; empty means nothing. Without a version they do
+// not matter.
 func (s jobSteps) poolProblem(ctx context.Context) (string, error) {
-	if s.delayProblem != "" {
+	switch {
+	case s.hooksOnly():
+		return "", nil
+	case s.delayProblem != "":
 		return s.delayProblem, nil
 	}
 	return s.delayed(stepPoolsPaused).Validate(ctx)

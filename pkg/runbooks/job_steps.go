@@ -102,10 +102,23 @@ func (s jobSteps) unlessHooksOnly(table []engine.Step) []engine.Step {
 	}
 	for i := range table {
 		if !slices.Contains(hooksOnlySteps, table[i].Name) {
-			table[i].Observe, table[i].PreCheck = skipWithoutUpdate, nil
+			table[i] = withoutUpdate(table[i])
 		}
 	}
 	return table
+}
+
+// withoutUpdate returns a step that skips. It has no deadlines: hooks may run for longer than an
+// upgrade may take.
+func withoutUpdate(step engine.Step) engine.Step {
+	skipped := engine.Step{
+		Name: step.Name, FormerNames: step.FormerNames, Doc: step.Doc, Do: skipWithoutUpdate,
+		Commits: step.Commits, Milestone: step.Milestone,
+	}
+	if step.Commits { // Validate requires it
+		skipped.Reached = step.Reached
+	}
+	return skipped
 }
 
 func skipWithoutUpdate(context.Context, engine.Run) (engine.Result, error) {

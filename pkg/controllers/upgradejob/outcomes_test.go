@@ -89,6 +89,9 @@ func window(edit func(*v1beta1.UpgradeSuspensionWindow)) *v1beta1.UpgradeSuspens
 
 func unchanged[T any](T) {}
 
+// hooksOnly removes the version.
+func hooksOnly(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion = v1beta1.DesiredVersion{} }
+
 // at runs the world until a time after the start of the window, then does something.
 func at(after time.Duration, do func(*world)) func(*world) {
 	return func(w *world) {
@@ -201,7 +204,14 @@ func TestOutcomes(t *testing.T) {
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
 		"hooks only": {
-			job:  []func(*v1beta1.UpgradeJob){func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion = v1beta1.DesiredVersion{} }},
+			job:  []func(*v1beta1.UpgradeJob){hooksOnly},
+			want: outcome{phase: history.PhaseUpgraded, reason: "NoUpdate"},
+		},
+		"hooks only, with a hook that takes longer than the timeout": {
+			job: []func(*v1beta1.UpgradeJob){hooksOnly, func(job *v1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "30m" }},
+			cluster: func(w *world) {
+				w.create(hook("slow", v1beta1.HookFailureIgnore, map[string]string{kubelet.Duration: "45m"}, v1beta1.EventUpgradeStart))
+			},
 			want: outcome{phase: history.PhaseUpgraded, reason: "NoUpdate"},
 		},
 		"aborted by a hook": {
@@ -458,4 +468,19 @@ func TestHold(t *testing.T) {
 		t.Errorf("the message %q does not name the hold", message)
 	}
 	w.expectReleased()
+}
+
+// The pools do not matter to an UpgradeJob that names no version.
+func TestHooksOnly_has_no_pool_problem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(newJob(hooksOnly, delayWorker("1h", "2h"), delayWorker("1h", "2h")))
+	w.until(noon.Add(3 * time.Minute))
+	if !meta.IsStatusConditionTrue(w.job().Status.Conditions, v1beta1.ConditionAccepted) {
+		t.Errorf("it is not accepted: %s", w.describe())
+	}
+	w.untilEnded()
+	if got, want := w.outcome(), (outcome{phase: history.PhaseUpgraded, reason: "NoUpdate"}); got != want {
+		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
+	}
 }

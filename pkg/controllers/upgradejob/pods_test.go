@@ -4,6 +4,7 @@
 package upgradejob_test
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,11 +18,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// podDuration is how long a pod runs.
-const podDuration = 10 * time.Second
+// podDuration is how long a pod runs without the annotation.
+const podDuration = "10s"
 
-// pods is a program that runs pods: each ends after ten seconds, with the exit code of its annotation,
-// or never.
+// pods is a program that runs pods: each ends after ten seconds or the duration of its annotation, with
+// the exit code of its annotation, or never.
 func pods() *simulation.Program {
 	return &simulation.Program{
 		Name: "kubelet", Direct: true,
@@ -31,12 +32,16 @@ func pods() *simulation.Program {
 				if err := env.Client.Get(ctx, request.NamespacedName, &pod); err != nil {
 					return reconcile.Result{}, client.IgnoreNotFound(err)
 				}
+				duration, err := time.ParseDuration(cmp.Or(pod.Annotations[kubelet.Duration], podDuration))
+				if err != nil {
+					return reconcile.Result{}, err
+				}
 				age := env.Clock.Now().Sub(pod.CreationTimestamp.Time)
 				switch {
 				case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed, pod.Annotations[kubelet.NeverEnds] == "true":
 					return reconcile.Result{}, nil
-				case age < podDuration:
-					return reconcile.Result{RequeueAfter: podDuration - age}, nil
+				case age < duration:
+					return reconcile.Result{RequeueAfter: duration - age}, nil
 				}
 				pod.Status.Phase = corev1.PodSucceeded
 				if code := pod.Annotations[kubelet.ExitCode]; code != "" && code != "0" {
