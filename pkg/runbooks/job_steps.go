@@ -140,7 +140,7 @@ func (s jobSteps) NotSuspended() engine.Step {
 		Name:     "NotSuspended",
 		Doc:      "Skips the upgrade if an UpgradeSuspensionWindow or its UpgradeConfig suspends it, or if the schedule does not select its start any more.",
 		Do:       s.notSuspended,
-		PreCheck: s.notSuspended,
+		PreCheck: window.FailIfSuspended(s.Client, s.Client, s.job, s.start), // it ends nothing: the cache suffices
 	}
 }
 
@@ -171,7 +171,7 @@ func (s jobSteps) VersionStillAvailable() engine.Step {
 		Name:     "VersionStillAvailable",
 		Doc:      "Skips the upgrade if the version is installed already, or not offered any more.",
 		Do:       s.available,
-		PreCheck: s.available,
+		PreCheck: controlplane.FailUnlessAvailable(s.Client, s.Client, s.pinned), // it ends nothing: the cache suffices
 	}
 }
 

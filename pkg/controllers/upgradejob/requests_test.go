@@ -132,6 +132,31 @@ func TestPending_is_quiet(t *testing.T) {
 	}
 }
 
+// A pre-check ends nothing, so that what it finds is not confirmed by the API server.
+func TestPending_is_quiet_with_something_in_the_way(t *testing.T) {
+	t.Parallel()
+	for name, obstruct := range map[string]func(*world){
+		"suspended": func(w *world) { w.create(window(unchanged)) },
+		"withdrawn": func(w *world) { w.cluster.Offer("4.4.7") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			obstruct(w)
+			w.create(newJob())
+			w.until(noon.Add(3 * time.Minute))
+			if !meta.IsStatusConditionFalse(w.job().Status.Conditions, v1beta1.ConditionPreCheckPassed) {
+				t.Fatalf("what is in its way is not shown: %s", w.describe())
+			}
+			before := len(w.requests)
+			w.until(startAfter.Add(-time.Second))
+			if made := w.requests[before:]; len(made) > 0 {
+				t.Errorf("%d requests while it waits: %q", len(made), slices.Compact(made))
+			}
+		})
+	}
+}
+
 // message returns the message of the condition Progressing.
 func (w *world) message() string {
 	if c := meta.FindStatusCondition(w.job().Status.Conditions, v1beta1.ConditionProgressing); c != nil {
