@@ -127,7 +127,7 @@ func TestHooks(t *testing.T) {
 		"UpgradeJob that is too large": {
 			hooks: []*v1beta1.UpgradeJobHook{newHook("a", exits0, v1beta1.EventStart)}, labels: map[string]string{"large": strings.Repeat("a", 100<<10)},
 			steps: map[string]string{
-				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (EnvironmentTooLarge: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from it) [Start/a Failed]",
+				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (EnvironmentTooLarge: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from jobTemplate of the UpgradeConfig, or create the UpgradeJob without them) [Start/a Failed]",
 			},
 		},
 	} {

@@ -187,7 +187,7 @@ func (e *eventRun) create(ctx context.Context, run *hookRun, upgrade *v1beta1.Up
 		run.fail("%s: %s", invalid.reason, invalid.message)
 		return nil
 	case errors.Is(err, errEnvironmentTooLarge):
-		run.fail("%s: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from it", reasonEnvironmentTooLarge)
+		run.fail("%s: the UpgradeJob has too much JSON even without its annotations and its status; remove labels or health checks from jobTemplate of the UpgradeConfig, or create the UpgradeJob without them", reasonEnvironmentTooLarge)
 		return nil
 	case err != nil:
 		return err
