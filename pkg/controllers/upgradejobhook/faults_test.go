@@ -6,6 +6,7 @@
 package upgradejobhook_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -393,5 +394,70 @@ func TestWaitingHook_makes_no_request(t *testing.T) {
 	w.runFor(4 * time.Minute)
 	if n := w.requests - before; n > 1 { // the heartbeat of the record
 		t.Errorf("%d requests in four minutes", n)
+	}
+}
+
+// An event that is not bounded otherwise ends after hooks.timeout whatever the API server refuses.
+func TestHook_that_cannot_be_started_fails_after_its_timeout(t *testing.T) {
+	t.Parallel()
+	const failed = "could not be started within hooks.timeout (1h): "
+	down := apierrors.NewInternalError(errors.New("the webhook is down"))
+	for name, tc := range map[string]struct {
+		refused func(simulation.Request) bool
+		event   v1beta1.HookEvent
+		policy  func(*v1beta1.UpgradeJobHook) *v1beta1.UpgradeJobHook
+		want    string // prefix of the step
+	}{
+		"Job is not created": {
+			refused: func(r simulation.Request) bool { return r.Verb == "create" && r.Kind == "Job" },
+			event:   v1beta1.EventFinish, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "creating the Job of hook a: ",
+		},
+		"Job is not created, with Abort": {
+			refused: func(r simulation.Request) bool { return r.Verb == "create" && r.Kind == "Job" },
+			event:   v1beta1.EventUpgradeComplete, policy: aborting,
+			want: "HookFailed: hook UpgradeComplete/a failed: " + failed + "creating the Job of hook a: ",
+		},
+		"Job of one hook is not created": {
+			refused: func(r simulation.Request) bool {
+				return r.Verb == "create" && r.Kind == "Job" && strings.HasPrefix(r.Key.Name, "b-")
+			},
+			event: v1beta1.EventSuccess, want: "Done: 1 hook completed, 1 failed and ignored: b (" + failed + "creating the Job of hook b: ",
+		},
+		"hook is not read": {
+			refused: func(r simulation.Request) bool { return r.Verb == "get" && r.Kind == "UpgradeJobHook" && !r.Cached },
+			event:   v1beta1.EventFinish, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "getting UpgradeJobHook a: ",
+		},
+		"hook is not claimed": {
+			refused: func(r simulation.Request) bool { return r.Verb == "patch" && r.Kind == "UpgradeJobHook" },
+			event:   v1beta1.EventFinish, policy: next, want: "Done: 0 hooks completed, 2 failed and ignored: a (" + failed + "claiming UpgradeJobHook a: ",
+		},
+		"hooks are not listed": {
+			refused: func(r simulation.Request) bool { return r.Verb == "list" && r.Kind == "UpgradeJobHookList" },
+			event:   v1beta1.EventUpgradeComplete, want: "HookFailed: hook UpgradeComplete failed: its hooks " + failed + "listing UpgradeJobHooks: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, newUpgrade("upgrade", nil))
+			w.hold = time.Minute
+			for _, hook := range []*v1beta1.UpgradeJobHook{newHook("a", exits0, tc.event), newHook("b", exits0, tc.event)} {
+				if tc.policy != nil {
+					hook = tc.policy(hook)
+				}
+				w.create(hook)
+			}
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if !tc.refused(r) || r.Time.Before(simulation.Start.Add(30*time.Second)) { // of the minute before it commences
+					return simulation.Fault{}
+				}
+				return simulation.Fault{Outcome: simulation.Refuse, Err: down}
+			}
+			w.start()
+			record := w.runUntil("upgrade", 5*time.Hour)
+			if got := step(record, string(tc.event)+"HooksDone"); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got  %s\nwant %s…", got, tc.want)
+			}
+			w.checkReleased()
+		})
 	}
 }

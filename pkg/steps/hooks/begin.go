@@ -151,6 +151,8 @@ func (e *eventRun) claim(ctx context.Context, hook *v1beta1.UpgradeJobHook) (boo
 	return true, nil
 }
 
+const messageRemoved = "the UpgradeJobHook was deleted before its Job was created"
+
 // createMissing creates the Job of a hook that an earlier process has selected.
 func (e *eventRun) createMissing(ctx context.Context, run *hookRun, all []hookRef) error {
 	hook, err := e.liveHook(ctx, run.Name)
@@ -158,7 +160,7 @@ func (e *eventRun) createMissing(ctx context.Context, run *hookRun, all []hookRe
 		return err
 	}
 	if hook == nil || hook.UID != run.UID {
-		run.item.Status, run.item.Message = statusRemoved, "the UpgradeJobHook was deleted before its Job was created"
+		run.item.Status, run.item.Message = statusRemoved, messageRemoved
 		return nil
 	}
 	upgrade, err := e.upgrade(ctx)

@@ -6,6 +6,7 @@ package hooks
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,8 +46,12 @@ func (e *eventRun) step(ctx context.Context) (engine.Result, error) {
 		return engine.Done("%s", ended.Message).WithItems(ended), nil
 	}
 	hooks, err := e.hooks(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+	case !e.overdue() || errors.Is(err, context.Canceled):
 		return engine.Result{}, err
+	default:
+		hooks = e.endOverdue(ctx, err)
 	}
 	if len(hooks) == 0 {
 		e.observe(history.StepItem{Name: e.event.key(), Status: statusNoHooks})
@@ -137,6 +142,23 @@ func (e *eventRun) listJobs(ctx context.Context, from client.Reader) (map[string
 // resume returns the hooks that were selected when the event began, and creates the Jobs that are
 // missing because the process ended.
 func (e *eventRun) resume(ctx context.Context, recorded map[string]history.StepItem, jobs map[string]*batchv1.Job) ([]hookRun, error) {
+	runs, all := e.selected(recorded, jobs)
+	if err := e.findJobs(ctx, runs, jobs); err != nil {
+		return nil, err
+	}
+	for _, run := range runs {
+		if run.item.Status == "" { // selected, but neither recorded nor created
+			if err := e.createMissing(ctx, run, all); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return sorted(runs), nil
+}
+
+// selected returns the hooks that the record and the Jobs list, by the names of their items, and all
+// that were selected when the first Job was created.
+func (e *eventRun) selected(recorded map[string]history.StepItem, jobs map[string]*batchv1.Job) (map[string]*hookRun, []hookRef) {
 	runs := map[string]*hookRun{}
 	for name, item := range recorded {
 		runs[name] = &hookRun{hookRef: hookRef{Name: strings.TrimPrefix(name, e.event.key()+"/")}, item: item}
@@ -152,20 +174,16 @@ func (e *eventRun) resume(ctx context.Context, recorded map[string]history.StepI
 			runs[name].hookRef = hook
 		}
 	}
-	if err := e.findJobs(ctx, runs, jobs); err != nil {
-		return nil, err
-	}
+	return runs, all
+}
+
+func sorted(runs map[string]*hookRun) []hookRun {
 	var hooks []hookRun
 	for _, run := range runs {
-		if run.item.Status == "" { // selected, but neither recorded nor created
-			if err := e.createMissing(ctx, run, all); err != nil {
-				return nil, err
-			}
-		}
 		hooks = append(hooks, *run)
 	}
 	slices.SortFunc(hooks, func(a, b hookRun) int { return cmp.Compare(a.item.Name, b.item.Name) })
-	return hooks, nil
+	return hooks
 }
 
 // findJobs finds the Jobs of the hooks, and what has become of those without one. The cache may not
@@ -204,11 +222,15 @@ func (e *eventRun) findJobs(ctx context.Context, runs map[string]*hookRun, jobs 
 // abortsNow returns the policy of a hook whose Job is gone. That of a hook that is gone, too, is
 // unknown: it aborts.
 func (e *eventRun) abortsNow(ctx context.Context, hook string) bool {
-	var current v1beta1.UpgradeJobHook
-	if err := e.Client.Get(ctx, client.ObjectKey{Namespace: e.job.Namespace, Name: hook}, &current); err != nil {
-		return true
-	}
-	return current.Spec.FailurePolicy == v1beta1.HookFailureAbort
+	current, err := e.cachedHook(ctx, hook)
+	return err != nil || current.Spec.FailurePolicy == v1beta1.HookFailureAbort
+}
+
+// cachedHook returns a hook as the cache has it.
+func (e *eventRun) cachedHook(ctx context.Context, name string) (v1beta1.UpgradeJobHook, error) {
+	var hook v1beta1.UpgradeJobHook
+	err := e.Client.Get(ctx, client.ObjectKey{Namespace: e.job.Namespace, Name: name}, &hook)
+	return hook, err
 }
 
 func running(item, job string) history.StepItem {
@@ -237,6 +259,12 @@ func (e *eventRun) deadline() time.Time {
 		return time.Time{}
 	}
 	return e.run.Since.Add(e.Config().Timeout.Duration)
+}
+
+// overdue reports whether the deadline has passed.
+func (e *eventRun) overdue() bool {
+	deadline := e.deadline()
+	return !deadline.IsZero() && !e.run.Now.Before(deadline)
 }
 
 // result returns the answer of the step.

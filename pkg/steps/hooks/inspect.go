@@ -32,7 +32,6 @@ type podProblem struct {
 // inspect sets the result of a hook's Job, or why it has none yet.
 func (e *eventRun) inspect(ctx context.Context, h *hookRun) {
 	job := h.job
-	deadline := e.deadline()
 	switch end := finishedCondition(job); {
 	case end != nil && end.Type == batchv1.JobComplete:
 		h.item.Status, h.item.Message = statusSucceeded, "Job "+job.Name
@@ -41,7 +40,7 @@ func (e *eventRun) inspect(ctx context.Context, h *hookRun) {
 		h.item.Message = fmt.Sprintf("Job %s: %s: %s", job.Name, cmp.Or(text.Sanitize(end.Reason, maxReason), "Failed"), text.Reason(end.Message))
 	case job.DeletionTimestamp != nil:
 		h.item.Status, h.item.Message = statusFailed, "Job "+job.Name+" was deleted before it had ended; it is not run again"
-	case !deadline.IsZero() && !e.run.Now.Before(deadline):
+	case e.overdue():
 		h.item.Status = statusFailed
 		h.item.Message = fmt.Sprintf("Job %s: TimedOut: it has not ended within hooks.timeout (%s), and runs on; set activeDeadlineSeconds in the template", job.Name, e.Config().Timeout)
 	default:

@@ -1,0 +1,97 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// endOverdue returns the hooks of an event whose deadline passed while an error kept them from being
+// started or observed: each without a result has failed. It reads the cache only. If that cannot be
+// read either, the event has failed, and because the failure policies are unknown, it aborts.
+func (e *eventRun) endOverdue(ctx context.Context, cause error) []hookRun {
+	within := fmt.Sprintf("within hooks.timeout (%s): %s", e.Config().Timeout, text.Reason(cause.Error()))
+	runs, err := e.cached(ctx)
+	if err != nil {
+		event := hookRun{hookRef: hookRef{Name: e.event.key()}, item: history.StepItem{Name: e.event.key()}, abort: true}
+		event.fail("its hooks could not be started %s", within)
+		return []hookRun{event}
+	}
+	for _, run := range runs {
+		switch {
+		case run.item.Status == "":
+			run.fail("could not be started %s", within)
+		case run.item.Status == statusRunning && run.job == nil:
+			run.fail("its Job could not be observed %s", within)
+		}
+	}
+	return sorted(runs)
+}
+
+// cached returns the hooks of the event as far as the record and the cache have them, by the names of
+// their items. One without a status was not started, as far as they show.
+func (e *eventRun) cached(ctx context.Context) (map[string]*hookRun, error) {
+	jobs, err := e.listJobs(ctx, e.Client)
+	if err != nil {
+		return nil, err
+	}
+	runs, _ := e.selected(e.recorded(), jobs)
+	if len(runs) == 0 {
+		if runs, err = e.notBegun(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for name, run := range runs {
+		recorded := run.item.Ended()
+		run.job = jobs[name]
+		switch ended := e.known(name); {
+		case ended.Ended():
+			run.item = ended
+		case run.job != nil:
+			run.item = running(name, run.job.Name)
+		}
+		switch {
+		case run.job != nil:
+			run.abort = run.job.Annotations[annotationPolicy] != string(v1beta1.HookFailureIgnore)
+		case run.item.Status == "" && e.isRemoved(ctx, run.Name):
+			run.item.Status, run.item.Message = statusRemoved, messageRemoved
+		case !recorded:
+			run.abort = e.abortsNow(ctx, run.Name)
+		}
+	}
+	return runs, nil
+}
+
+// notBegun returns the hooks in the cache that select an event of which no Job exists.
+func (e *eventRun) notBegun(ctx context.Context) (map[string]*hookRun, error) {
+	var list v1beta1.UpgradeJobHookList
+	if err := e.Client.List(ctx, &list, client.InNamespace(e.job.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing UpgradeJobHooks: %w", err)
+	}
+	runs := map[string]*hookRun{}
+	for i := range list.Items {
+		hook := &list.Items[i]
+		by := hook.Status.ClaimedBy
+		claimed := hook.Spec.Run == v1beta1.HookRunNext && by != nil && by.UID != "" && by.UID != string(e.job.UID)
+		if hook.DeletionTimestamp == nil && !claimed && e.selects(hook, e.job) {
+			name := e.event.itemName(hook.Name)
+			runs[name] = &hookRun{hookRef: hookRef{hook.Name, hook.UID}, item: history.StepItem{Name: name}}
+		}
+	}
+	return runs, nil
+}
+
+// isRemoved reports whether a hook was deleted, as far as the cache has it.
+func (e *eventRun) isRemoved(ctx context.Context, hook string) bool {
+	_, err := e.cachedHook(ctx, hook)
+	return apierrors.IsNotFound(err)
+}
