@@ -5,43 +5,96 @@ package poolrelease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list
+
+// jobPageSize is the number of UpgradeJobs in one page of a list. They are few, since annotations
+// may be long.
+const jobPageSize = 25
+
 // activeJob reports whether the attempt of the UpgradeJob is in progress that has marked a pool.
-func activeJob(ctx context.Context, r client.Reader, mark clusterstate.PoolMark, namespaces ...client.ListOption) (bool, error) {
+func activeJob(ctx context.Context, cache client.Reader, mark clusterstate.PoolMark) (bool, error) {
+	job, err := cachedJob(ctx, cache, mark.JobUID)
+	return job != nil && isActive(job, mark.Attempt), err
+}
+
+// cachedJob returns the UpgradeJob in the cache, which must not be changed; nil means that there is
+// none.
+func cachedJob(ctx context.Context, cache client.Reader, uid string) (*v1beta1.UpgradeJob, error) {
 	var jobs v1beta1.UpgradeJobList
-	if err := r.List(ctx, &jobs, append(namespaces, client.UnsafeDisableDeepCopy)...); err != nil {
-		return false, fmt.Errorf("listing the UpgradeJobs: %w", err)
+	if err := cache.List(ctx, &jobs, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the UpgradeJobs: %w", err)
 	}
 	for i := range jobs.Items {
-		if job := &jobs.Items[i]; string(job.UID) == mark.JobUID {
-			return isActive(job, mark.Attempt), nil
+		if string(jobs.Items[i].UID) == uid {
+			return &jobs.Items[i], nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // activeLive is activeJob of the API server: the cache may be behind.
 func (r *Reconciler) activeLive(ctx context.Context, mark clusterstate.PoolMark) (bool, error) {
-	if len(r.WatchNamespaces) == 0 {
-		return activeJob(ctx, r.Live, mark)
+	cached, err := cachedJob(ctx, r.Client, mark.JobUID)
+	if err != nil {
+		return false, err
 	}
-	var errs []error
-	for _, namespace := range r.WatchNamespaces {
-		active, err := activeJob(ctx, r.Live, mark, client.InNamespace(namespace))
-		if active {
-			return true, nil
+	var key client.ObjectKey
+	if cached != nil {
+		key = client.ObjectKeyFromObject(cached)
+	} else if key, err = r.findLive(ctx, mark.JobUID); err != nil || key.Name == "" {
+		return false, err
+	}
+	var job v1beta1.UpgradeJob
+	if err := r.Live.Get(ctx, key, &job); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, nil
 		}
-		errs = append(errs, err)
+		return false, fmt.Errorf("getting UpgradeJob %s: %w", key, err)
 	}
-	return false, errors.Join(errs...)
+	return string(job.UID) == mark.JobUID && isActive(&job, mark.Attempt), nil
+}
+
+// findLive returns the key of an UpgradeJob that the cache does not have; an empty name means that
+// the API server has none in the watched namespaces.
+func (r *Reconciler) findLive(ctx context.Context, uid string) (client.ObjectKey, error) {
+	namespaces := r.WatchNamespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		if key, err := findJob(ctx, r.Live, uid, namespace); err != nil || key.Name != "" {
+			return key, err
+		}
+	}
+	return client.ObjectKey{}, nil
+}
+
+// findJob lists the metadata of the UpgradeJobs in a namespace, page by page.
+func findJob(ctx context.Context, live client.Reader, uid, namespace string) (client.ObjectKey, error) {
+	page := metav1.PartialObjectMetadataList{}
+	for more := true; more; more = page.Continue != "" {
+		from := page.Continue
+		page = metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("UpgradeJobList"))
+		if err := live.List(ctx, &page, client.InNamespace(namespace), client.Limit(jobPageSize), client.Continue(from)); err != nil {
+			return client.ObjectKey{}, fmt.Errorf("listing the UpgradeJobs: %w", err)
+		}
+		for i := range page.Items {
+			if string(page.Items[i].UID) == uid {
+				return client.ObjectKeyFromObject(&page.Items[i]), nil
+			}
+		}
+	}
+	return client.ObjectKey{}, nil
 }
 
 // isActive reports whether an attempt is in progress. A job without a record has lost it and resumes

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -15,23 +16,32 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get
+
+// windowPageSize is the number of UpgradeSuspensionWindows in one page of a list. They are few, since
+// annotations may be long.
+const windowPageSize = 25
+
 // FailIfSuspended passes if nothing suspends an attempt that starts at that time: neither an
 // UpgradeSuspensionWindow, nor the UpgradeConfig that created the UpgradeJob for a slot. It fails
 // with the reason of maintenance.SuspendedJob otherwise, once the API server confirms it. It waits
 // while that UpgradeConfig does not exist: the garbage collector deletes the UpgradeJob, too.
 func FailIfSuspended(r, live client.Reader, job *v1beta1.UpgradeJob, start time.Time) engine.UpgradeStep {
 	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
-		result, err := suspended(ctx, r, job, start)
+		result, err := suspended(ctx, r, cachedWindows, job, start)
 		if err == nil && !result.Passed() {
-			result, err = suspended(ctx, live, job, start)
+			result, err = suspended(ctx, live, liveWindows, job, start)
 		}
 		return result, err
 	}
 }
 
-func suspended(ctx context.Context, r client.Reader, job *v1beta1.UpgradeJob, start time.Time) (engine.Result, error) {
-	var windows v1beta1.UpgradeSuspensionWindowList
-	if err := r.List(ctx, &windows, client.InNamespace(job.Namespace)); err != nil {
+// listWindows returns the UpgradeSuspensionWindows in a namespace.
+type listWindows func(ctx context.Context, r client.Reader, namespace string) ([]v1beta1.UpgradeSuspensionWindow, error)
+
+func suspended(ctx context.Context, r client.Reader, list listWindows, job *v1beta1.UpgradeJob, start time.Time) (engine.Result, error) {
+	windows, err := list(ctx, r, job.Namespace)
+	if err != nil {
 		return engine.Result{}, fmt.Errorf("listing the UpgradeSuspensionWindows: %w", err)
 	}
 	owner, err := ownerOf(ctx, r, job)
@@ -41,10 +51,35 @@ func suspended(ctx context.Context, r client.Reader, job *v1beta1.UpgradeJob, st
 	if owner == nil && maintenance.OwnerUID(job) != "" {
 		return engine.Wait("ConfigDeleted", "the UpgradeConfig that created this UpgradeJob does not exist; the UpgradeJob is about to be deleted, too"), nil
 	}
-	if reason, message := maintenance.SuspendedJob(job, owner, windows.Items, start); reason != "" {
+	if reason, message := maintenance.SuspendedJob(job, owner, windows, start); reason != "" {
 		return engine.Fail(reason, "%s", message), nil
 	}
 	return engine.Done("nothing suspends the upgrade"), nil
+}
+
+func cachedWindows(ctx context.Context, cache client.Reader, namespace string) ([]v1beta1.UpgradeSuspensionWindow, error) {
+	var windows v1beta1.UpgradeSuspensionWindowList
+	err := cache.List(ctx, &windows, client.InNamespace(namespace))
+	return windows.Items, err
+}
+
+// liveWindows lists page by page, since the API server does not strip the windows as the cache does.
+// It returns their names and specs.
+func liveWindows(ctx context.Context, live client.Reader, namespace string) ([]v1beta1.UpgradeSuspensionWindow, error) {
+	var windows []v1beta1.UpgradeSuspensionWindow
+	page := v1beta1.UpgradeSuspensionWindowList{}
+	for more := true; more; more = page.Continue != "" {
+		from := page.Continue
+		page = v1beta1.UpgradeSuspensionWindowList{}
+		if err := live.List(ctx, &page, client.InNamespace(namespace), client.Limit(windowPageSize), client.Continue(from)); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			window := &page.Items[i]
+			windows = append(windows, v1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Name: window.Name}, Spec: window.Spec})
+		}
+	}
+	return windows, nil
 }
 
 // ownerOf returns the UpgradeConfig that created the UpgradeJob for a slot; nil means that there is
@@ -54,14 +89,16 @@ func ownerOf(ctx context.Context, r client.Reader, job *v1beta1.UpgradeJob) (*v1
 	if uid == "" {
 		return nil, nil
 	}
-	var configs v1beta1.UpgradeConfigList // the operator may not get single ones
-	if err := r.List(ctx, &configs, client.InNamespace(job.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing the UpgradeConfigs: %w", err)
-	}
-	for i := range configs.Items {
-		if string(configs.Items[i].UID) == uid {
-			return &configs.Items[i], nil
+	var owner v1beta1.UpgradeConfig
+	key := client.ObjectKey{Namespace: job.Namespace, Name: metav1.GetControllerOf(job).Name}
+	if err := r.Get(ctx, key, &owner); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil
 		}
+		return nil, fmt.Errorf("getting UpgradeConfig %s: %w", key.Name, err)
 	}
-	return nil, nil
+	if string(owner.UID) != uid {
+		return nil, nil
+	}
+	return &owner, nil
 }

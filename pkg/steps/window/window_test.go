@@ -4,11 +4,14 @@
 package window_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
@@ -108,3 +111,36 @@ func TestFailIfSuspended(t *testing.T) {
 
 func suspend(c *v1beta1.UpgradeConfig) { c.Spec.Schedule.Suspend = new(true) }
 func move(c *v1beta1.UpgradeConfig)    { c.Spec.Schedule.Cron = "0 22 * * 2" }
+
+// The API server's windows are listed page by page, and its UpgradeConfig is read by its name.
+func TestFailIfSuspended_reads_pages(t *testing.T) {
+	t.Parallel()
+	job := &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "upgrades", Name: "slot", Labels: map[string]string{v1beta1.SlotLabel: "x"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: "weekly", UID: "config", Controller: new(true)}},
+		},
+		Spec: v1beta1.UpgradeJobSpec{StartAfter: "2027-03-02T21:00:00Z", StartBefore: "2027-03-02T22:00:00Z"},
+	}
+	owner := config(func(*v1beta1.UpgradeConfig) {})
+	live := interceptor.NewClient(simulation.NewFakeClient(t, owner), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var options client.ListOptions
+			options.ApplyOptions(opts)
+			page, ok := list.(*v1beta1.UpgradeSuspensionWindowList)
+			if !ok || options.Limit == 0 || options.Namespace != "upgrades" {
+				return fmt.Errorf("unexpected list of %T (%+v)", list, options)
+			}
+			if options.Continue == "" {
+				page.Continue = "more"
+				return nil
+			}
+			page.Items = []v1beta1.UpgradeSuspensionWindow{*holidays()}
+			return nil
+		},
+	})
+	got, err := window.FailIfSuspended(simulation.NewFakeClient(t, owner, holidays()), live, job, start)(t.Context(), engine.Run{Now: start})
+	if err != nil || !got.Failed() || got.Reason() != maintenance.ReasonSuspended {
+		t.Errorf("%s: %s, %v", got.Reason(), got.Message(), err)
+	}
+}
