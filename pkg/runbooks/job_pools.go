@@ -199,6 +199,12 @@ func (j Job) PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record his
 	return nil, nil
 }
 
+// PoolStatusAfterEnd returns the state of the pools of the attempts of an UpgradeJob, all of which are
+// over: pools that it still has paused are listed until they are unpaused.
+func (j Job) PoolStatusAfterEnd(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
+	return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).StatusAfterEnd(ctx, job.Status.MachineConfigPools, now)
+}
+
 // PoolProblem returns why the entries of spec.config.machineConfigPools do not suit the pools of the
 // cluster; empty means that they do.
 func (j Job) PoolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (string, error) {

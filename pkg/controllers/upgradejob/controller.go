@@ -35,6 +35,9 @@ type Upgrader interface {
 	LockStep() string
 	// PoolStatus returns the state of the machine config pools that the attempt delays or has paused.
 	PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error)
+	// PoolStatusAfterEnd returns the state of the machine config pools once the attempt is over: those
+	// that the UpgradeJob still has paused, beside what its status shows of others.
+	PoolStatusAfterEnd(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error)
 	// PoolProblem returns why the UpgradeJob does not suit the machine config pools of the cluster;
 	// empty means that it does.
 	PoolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (string, error)
@@ -98,7 +101,7 @@ func (r *Reconciler) Kind() manager.Kind { return facts.UpgradeJobs(r.WatchNames
 // Controller declares the controller. The runbook of the upgrader must be one that Validate accepts.
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*v1beta1.UpgradeJob]{Kind: kind{r}}
-	reads := append(facts.Watches(), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces))
+	reads := append(r.withPoolRequests(facts.Watches()), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces))
 	c := r.lifecycle.Controller(lifecycle.Declaration{
 		Name: "upgradejob", AddToScheme: append(facts.AddToScheme(), v1beta1.AddToScheme),
 		Objects: r.Kind(), Facts: append(reads, r.Watches...),

@@ -484,3 +484,44 @@ func TestHooksOnly_has_no_pool_problem(t *testing.T) {
 		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
 	}
 }
+
+// A pool that was paused because the upgrade failed is listed until a user unpauses it.
+func TestPausedOnFailure_is_listed_until_it_is_unpaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(newJob(func(job *v1beta1.UpgradeJob) {
+		job.Spec.Config.PauseMachineConfigPoolsOnFailure = new(selectPool("worker"))
+	}))
+	w.until(startAfter.Add(5 * time.Minute))
+	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { v.Status.Conditions[0].Status = configv1.ConditionFalse })
+	w.untilEnded()
+	expect := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, pool := range w.job().Status.MachineConfigPools {
+			got = append(got, pool.Name+" "+pool.State)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("machineConfigPools are %q, want %q; %s", got, want, w.describe())
+		}
+	}
+	expect("worker PausedOnFailure")
+	before := len(w.requests)
+	if err := w.RunFor(24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if made := w.requests[before:]; len(made) > 0 {
+		t.Errorf("%d requests while the pool stays paused: %q", len(made), made)
+	}
+	expect("worker PausedOnFailure")
+	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
+	w.settle()
+	expect()
+	before = len(w.requests)
+	if err := w.RunFor(24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if made := w.requests[before:]; len(made) > 0 {
+		t.Errorf("%d requests after the end: %q", len(made), made)
+	}
+}

@@ -5,13 +5,18 @@ package upgradejob
 
 import (
 	"context"
+	"slices"
 	"sync"
 
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // observedPools is what the last pass over an UpgradeJob has found of the machine config pools.
@@ -50,16 +55,20 @@ func (f *poolFacts) delete(key client.ObjectKey) {
 	delete(f.byJob, key)
 }
 
-// observePools reads the pools from the cache for the status of an UpgradeJob that is not over. What
-// cannot be read stays as it was: the steps report the error.
+// observePools reads the pools from the cache for the status of an UpgradeJob. What cannot be read
+// stays as it was: the steps report the error.
 func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) {
-	if isOver(job) {
-		r.facts.delete(client.ObjectKeyFromObject(job))
-		return
-	}
 	observed := observedPools{uid: job.UID}
 	upgrader := r.Config().Upgrader
 	var err error
+	if isOver(job) {
+		if observed.statuses, err = upgrader.PoolStatusAfterEnd(ctx, job, job.Status.History[0], r.Clock.Now()); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
+			return
+		}
+		r.facts.set(job, observed)
+		return
+	}
 	if observed.problem, err = upgrader.PoolProblem(ctx, job); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
 		return
@@ -71,4 +80,41 @@ func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) 
 		}
 	}
 	r.facts.set(job, observed)
+}
+
+// withPoolRequests returns the kinds, of which machine config pools request what poolChanged returns.
+func (r *Reconciler) withPoolRequests(kinds []manager.Kind) []manager.Kind {
+	for i := range kinds {
+		if _, ok := kinds[i].Object.(*mcfgv1.MachineConfigPool); ok {
+			kinds[i].Requests = r.poolChanged
+		}
+	}
+	return kinds
+}
+
+// poolChanged returns a request for each UpgradeJob that is not finished, and one for the UpgradeJob
+// that has marked the pool: it lists the pool until that is unpaused. Of a change, both the old and the
+// new state of the pool request it.
+func (r *Reconciler) poolChanged(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.lifecycle.Active(ctx)
+	pool, ok := obj.(*mcfgv1.MachineConfigPool)
+	if !ok {
+		return requests
+	}
+	mark, ok := clusterstate.ParsePoolMark(pool.Annotations[clusterstate.AnnotationPausedBy])
+	if !ok {
+		return requests
+	}
+	jobs, err := kind{r}.List(ctx, r.Client)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the UpgradeJobs that a machine config pool may concern")
+		return requests
+	}
+	for _, job := range jobs {
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)}
+		if string(job.UID) == mark.JobUID && !slices.Contains(requests, request) {
+			requests = append(requests, request)
+		}
+	}
+	return requests
 }

@@ -4,13 +4,16 @@
 package pools
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 // The states of a pool in the status of an UpgradeJob.
@@ -48,6 +51,37 @@ func (d Delayed) Status(ctx context.Context, now time.Time) ([]v1beta1.MachineCo
 		list = append(list, status)
 	}
 	return list, nil
+}
+
+// StatusAfterEnd returns the state of the pools of an attempt that is over, given the state that was
+// shown before. Those that the UpgradeJob still has paused are shown as they are now. One that it has
+// paused no longer is not listed any more; the others are shown as they were at the end.
+func (d Delayed) StatusAfterEnd(ctx context.Context, before []v1beta1.MachineConfigPoolStatus, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
+	current, err := d.Status(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	all, err := clusterstate.ListPools(ctx, d.Client)
+	if err != nil {
+		return nil, err
+	}
+	paused := map[string]bool{}
+	for _, pool := range all {
+		paused[pool.Name] = pool.PausedByMark() && pool.Mark.JobUID == d.Owner.JobUID
+	}
+	list := slices.DeleteFunc(current, func(s v1beta1.MachineConfigPoolStatus) bool { return !paused[s.Name] })
+	for _, status := range before {
+		if !paused[status.Name] && !isPaused(status.State) && len(list) < maxStatus {
+			list = append(list, status)
+		}
+	}
+	slices.SortFunc(list, func(a, b v1beta1.MachineConfigPoolStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// isPaused reports whether a state is that of a pool that the operator has paused.
+func isPaused(state string) bool {
+	return slices.Contains([]string{StatePaused, StateReleasing, StateLeftPaused, StatePausedOnFailure}, state)
 }
 
 func (p delayedPool) state(release checks.Release) string {
