@@ -183,7 +183,7 @@ func (c *Config) Settings() []Setting {
 		{"workers.slowAfter", "How long the worker upgrade may take before it is reported as slow.", DurationSetting{&c.Workers.SlowAfter, 4 * time.Hour, time.Second, 14 * day}},
 		{"postHealthCheck.timeout", "How long the cluster may take to become healthy after its upgrade before the upgrade fails.", DurationSetting{&c.PostHealthCheck.Timeout, 2 * time.Hour, time.Second, 7 * day}},
 		{"cleanup.settleTimeout", "How long a failed upgrade that had commenced blocks other upgrades while the cluster settles.", DurationSetting{&c.Cleanup.SettleTimeout, 12 * time.Hour, time.Second, 7 * day}},
-		{"cancellation.timeout", "How long the deletion of an UpgradeConfig waits for its cleanup.", DurationSetting{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
+		{"cancellation.timeout", "How long the deletion of an UpgradeConfig or UpgradeJob waits for its cleanup.", DurationSetting{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
 		{"scale.timeout", "How long an upgrade waits for the extra nodes of spec.capacityReservation before it continues without them, and a cleanup for their removal. Must be shorter than upgradeWindow. The default is reduced to half of upgradeWindow if that is shorter.", DurationSetting{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
 		{"preChecks.leadTime", "How long before upgradeAt to run pre-checks and report blockers. 0s disables pre-checks.", DurationSetting{&c.PreChecks.LeadTime, 2 * time.Hour, 0, 7 * day}},
 		{"alerts.url", "URL of the Prometheus API that is queried for firing alerts. Empty disables the check of alerts.", StringSetting{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", maxURLLen}},

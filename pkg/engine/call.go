@@ -123,7 +123,7 @@ func (p *pass) blocked(step Step, c history.StepCondition, now time.Time) *block
 	pending := beforeCommit(p.book, p.record.Conditions, step)
 	constraints := p.constraints
 	switch {
-	case pending && constraints.Cancel != "":
+	case constraints.Cancel != "" && isCancellable(p.book, p.record.Conditions, step):
 		return &blocker{result: Fail(ReasonCancelled, "%s", constraints.Cancel)}
 	case pending && !constraints.CommitBy.IsZero() && !now.Before(constraints.CommitBy):
 		reason := cmp.Or(p.book.MissedAs, reasonWindowMissed)

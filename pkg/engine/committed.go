@@ -61,7 +61,14 @@ func committed(book Runbook, conditions []history.StepCondition) bool {
 		return false
 	}
 	at := indexOfCondition(conditions, book.Steps[commit].Name)
-	return at >= 0 && conditions[at].Status == metav1.ConditionTrue && isFinished(conditions[at])
+	return at >= 0 && conditions[at].Status == metav1.ConditionTrue && isFinished(conditions[at]) &&
+		!slices.Contains(book.UncommittedReasons, conditions[at].Reason)
+}
+
+// isCancellable reports whether a cancellation affects the step: one of Steps, as long as the record
+// does not hold that the point of no return is passed.
+func isCancellable(book Runbook, conditions []history.StepCondition, step Step) bool {
+	return book.indexOf(step.Name) < len(book.Steps) && !committed(book, conditions)
 }
 
 // IsPast reports whether the record holds that a step is done or skipped, or that a later one of

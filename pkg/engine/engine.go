@@ -55,7 +55,8 @@ type Constraints struct {
 	CommitBy time.Time
 	// Hold is why no step may act; empty means that the upgrade is not held.
 	Hold string
-	// Cancel is why the upgrade is to be aborted; empty means that it is not.
+	// Cancel is why the upgrade is to be aborted; empty means that it is not. It also affects the steps
+	// after a committing one that was skipped for one of Runbook.UncommittedReasons.
 	Cancel string
 }
 

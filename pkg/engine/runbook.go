@@ -107,6 +107,9 @@ type Runbook struct {
 	// PauseReasons are the reasons of a waiting step that pause the upgrade: nothing is left to do
 	// until a time has come or a user has acted.
 	PauseReasons []string
+	// UncommittedReasons are the reasons with which the committing step is skipped because there is
+	// nothing to commit to: the point of no return is not passed then.
+	UncommittedReasons []string
 	// AdoptAfter names a step before the committing one. Until it is done, an upgrade that the cluster
 	// has begun is that of another record: nothing is adopted, and Committed reports no. Empty means
 	// that every upgrade of the cluster to the target is that of this record.
@@ -174,7 +177,7 @@ func (b Runbook) Validate() error {
 	if b.AdoptAfter != "" && !slices.ContainsFunc(b.Steps[:min(b.commitIndex(), len(b.Steps))], func(s Step) bool { return s.Name == b.AdoptAfter }) {
 		errs = append(errs, fmt.Errorf("AdoptAfter: no step before the committing one has the name %s", b.AdoptAfter))
 	}
-	for _, reason := range slices.Concat([]string{b.MissedAs}, b.SkipReasons, b.PauseReasons) {
+	for _, reason := range slices.Concat([]string{b.MissedAs}, b.SkipReasons, b.PauseReasons, b.UncommittedReasons) {
 		if reason != "" && !namePattern.MatchString(reason) {
 			errs = append(errs, fmt.Errorf("reason %q is not one CamelCase word", reason))
 		}

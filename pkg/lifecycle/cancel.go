@@ -16,8 +16,8 @@ import (
 // abandonTimeout is how long removing what would be orphaned may take.
 const abandonTimeout = time.Minute
 
-// cancel ends the attempt of an object that is being deleted: before the commit by the cleanup,
-// afterwards at once, and never later than the timeout.
+// cancel ends the attempt of an object that is being deleted: before the commit by the cleanup and the
+// final steps, once it has committed or succeeded at once, and never later than the timeout.
 func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	if !s.record.InProgress() && !s.claimed {
 		return time.Time{}, s.release(ctx)
@@ -28,13 +28,15 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	switch committed, err := engine.Committed(ctx, s.plan.Book, s.record); {
 	case !s.plan.Known:
 		end = ending{reason: "CancellationAbandoned", message: "the type is not known to this release of the operator, so nothing was cleaned up"}
+	case s.outcome() == engine.OutcomeUpgraded:
+		end = ending{upgraded: true}
 	case committed && s.failure() != nil:
 		end = ending{failed: true}
 	case committed:
 		end = ending{reason: "UpgradeContinues", message: s.describe() + " had commenced; it continues without this " + s.Kind.GroupVersionKind().Kind}
 	case expired:
 		end = ending{
-			reason: "CancellationAbandoned", message: "the cleanup did not end in time; check spec.desiredUpdate and spec.channel of the ClusterVersion",
+			reason: "CancellationAbandoned", message: s.abandoned(),
 			failed: s.failure() != nil && s.failure().Reason != engine.ReasonCancelled,
 		}
 	case err != nil:
@@ -65,10 +67,30 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 type ending struct {
 	reason, message string // of a Warning Event; empty if there is none
 	failed          bool   // whether the attempt had failed, so that its failure has to be published
+	upgraded        bool   // whether it had succeeded, so that its success has to be published
 }
 
-// publishEnding publishes the failure of the attempt, if it had failed, and what the deletion did.
+// abandoned returns what a deletion did not wait for any longer.
+func (s *scope[T]) abandoned() string {
+	e := engine.Summarize(s.plan.Book, s.record, s.now, s.constraints())
+	switch {
+	case e.State == engine.Finishing && e.Current != nil:
+		return fmt.Sprintf("the upgrade was cleaned up; %s did not end in time: %s", e.Current.Type, e.Current.Message)
+	case e.Current != nil:
+		return fmt.Sprintf("the cleanup did not end in time: %s: %s; check spec.desiredUpdate and spec.channel of the ClusterVersion", e.Current.Type, e.Current.Message)
+	default:
+		return "the cleanup did not end in time; check spec.desiredUpdate and spec.channel of the ClusterVersion"
+	}
+}
+
+// publishEnding publishes the outcome of the attempt, if it is decided, and what the deletion did. The
+// IDs are those of the steps that publish outcomes, so that none is published twice.
 func (s *scope[T]) publishEnding(ctx context.Context, end ending) error {
+	if end.upgraded {
+		if err := s.publish(ctx, corev1.EventTypeNormal, "UpgradeCompleted", s.describe()+" is complete"); err != nil {
+			return err
+		}
+	}
 	if failure := s.failure(); end.failed && failure != nil {
 		reason, result := "UpgradeFailed", "has failed"
 		if s.outcome() == engine.OutcomeSkipped {

@@ -101,7 +101,7 @@ func (s *scope[T]) publishStatus(ctx context.Context) {
 	if c := meta.FindStatusCondition(conditions, history.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeStalled", c.Reason, c.Message)
 	}
-	if s.hold != "" && s.record.CommenceTime == nil && !s.record.Finished() && !s.deleted() { // also before the window opens
+	if s.hold != "" && !s.isPastCommit() && !s.record.Finished() && !s.deleted() { // also before the window opens
 		s.publishOnce(ctx, corev1.EventTypeWarning, "UpgradeHeld", s.hold, s.hold)
 	}
 	if s.record.Finished() {
@@ -182,7 +182,7 @@ func (s *scope[T]) recordMetrics(err error) {
 		Kind: s.Kind.GroupVersionKind().GroupKind(), Namespace: s.obj.GetNamespace(), Name: s.obj.GetName(),
 		Record: s.record, Conditions: conditions,
 		Slow: meta.IsStatusConditionTrue(conditions, history.ConditionStalled),
-		Held: s.holdReason() != "" && s.record.CommenceTime == nil && !s.record.Finished(),
+		Held: s.holdReason() != "" && !s.isPastCommit() && !s.record.Finished(),
 		At:   s.Clock.Now(), Err: err,
 	}
 	if s.plan.LockStep != "" && !s.record.Finished() {

@@ -453,7 +453,7 @@ func (s *scope[T]) completeRecord(record *history.Record, sum summary, now time.
 		switch {
 		case c.Milestone == engine.MilestoneWorkersUpgraded:
 			record.WorkerStartTime, record.WorkerCompleteTime = c.StartTime, c.CompleteTime
-		case record.CommenceTime == nil && c.CompleteTime != nil && c.Status == metav1.ConditionTrue && c.Type == s.commitStep():
+		case record.CommenceTime == nil && c.CompleteTime != nil && c.Type == s.commitStep() && s.isCommitted(*record):
 			record.CommenceTime = c.CompleteTime
 		}
 	}
@@ -467,6 +467,17 @@ func (s *scope[T]) commitStep() string {
 		}
 	}
 	return ""
+}
+
+// isCommitted reports whether the record holds that the point of no return is passed.
+func (s *scope[T]) isCommitted(record history.Record) bool {
+	return engine.Summarize(s.plan.Book, record, s.now, engine.Constraints{}).Committed
+}
+
+// isPastCommit reports whether a hold can have no effect any more: the upgrade has commenced, or there
+// was nothing to commence.
+func (s *scope[T]) isPastCommit() bool {
+	return s.record.CommenceTime != nil || s.plan.Book.IsPast(s.record, s.commitStep())
 }
 
 // failure returns the step because of which the attempt was aborted; nil if it was not.

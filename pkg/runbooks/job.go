@@ -66,6 +66,8 @@ func (j Job) Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire eng
 		MissedAs:     reasonExpired,
 		SkipReasons:  skipReasons(),
 		PauseReasons: []string{pools.ReasonDelaySet, pools.ReasonPausedByUser},
+
+		UncommittedReasons: []string{reasonNoUpdate},
 	}
 }
 

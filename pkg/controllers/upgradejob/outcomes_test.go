@@ -12,6 +12,8 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -453,6 +455,140 @@ func TestOutcomes_deletion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// eventMessages returns the messages of the Events of that reason.
+func (w *world) eventMessages(reason string) []string {
+	w.t.Helper()
+	var list corev1.EventList
+	if err := w.client.List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	var messages []string
+	for i := range list.Items {
+		if list.Items[i].Reason == reason {
+			messages = append(messages, list.Items[i].Message)
+		}
+	}
+	return messages
+}
+
+// A deletion while a hook runs publishes what has become of the upgrade, once, and nothing else.
+func TestOutcomes_deletion_while_a_hook_runs(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		job     func(*v1beta1.UpgradeJob)
+		event   v1beta1.HookEvent // of the hook, which never ends
+		step    string            // that waits for it
+		within  time.Duration     // the UpgradeJob is gone
+		outcome string            // the Event about the end; the other ones are missing
+		finish  bool              // whether Finish hooks have run
+	}{
+		"Success": {job: unchanged[*v1beta1.UpgradeJob], event: v1beta1.EventSuccess, step: "SuccessHooksDone", within: time.Minute, outcome: "UpgradeCompleted"},
+		"Finish":  {job: unchanged[*v1beta1.UpgradeJob], event: v1beta1.EventFinish, step: "FinishHooksDone", within: time.Minute, outcome: "UpgradeCompleted", finish: true},
+		"UpgradeStart": {
+			job: unchanged[*v1beta1.UpgradeJob], event: v1beta1.EventUpgradeStart, step: "UpgradeStartHooksDone", within: time.Minute, outcome: "UpgradeCancelled", finish: true,
+		},
+		"Success, hooks only": {job: hooksOnly, event: v1beta1.EventSuccess, step: "SuccessHooksDone", within: time.Minute, outcome: "UpgradeCompleted"},
+		"UpgradeComplete, hooks only": {
+			job: hooksOnly, event: v1beta1.EventUpgradeComplete, step: "UpgradeCompleteHooksDone", within: time.Minute, outcome: "UpgradeCancelled", finish: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.event))
+			if tc.event != v1beta1.EventFinish {
+				w.create(hook("finish", v1beta1.HookFailureIgnore, nil, v1beta1.EventFinish))
+			}
+			w.create(newJob(tc.job))
+			w.untilStep(tc.step)
+			if hooksOnly := w.job().Spec.DesiredVersion.Version == ""; hooksOnly && w.record().CommenceTime != nil {
+				t.Errorf("without a version, commenceTime is %s", w.record().CommenceTime)
+			}
+			finished := w.deleteJob(tc.within)
+			w.expectReleased()
+			if finished != tc.finish {
+				t.Errorf("Finish hooks have run: %t, want %t", finished, tc.finish)
+			}
+			for _, reason := range []string{"UpgradeCompleted", "UpgradeCancelled", "UpgradeFailed", "UpgradeSkipped", "UpgradeContinues", "CancellationAbandoned"} {
+				want := 0
+				if reason == tc.outcome {
+					want = 1
+				}
+				if got := w.eventMessages(reason); len(got) != want {
+					t.Errorf("Events %s are %q, want %d", reason, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A deletion waits for Finish hooks at most as long as cancellation.timeout, and names them then.
+func TestOutcomes_deletion_with_a_hook_that_hangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventFinish))
+	w.create(newJob())
+	w.until(startAfter.Add(-time.Hour))
+	if finished := w.deleteJob(11 * time.Minute); !finished {
+		t.Error("no Finish hook has run")
+	}
+	w.expectReleased()
+	if got := w.eventMessages("UpgradeCancelled"); len(got) != 1 {
+		t.Errorf("the Events about the end are %q", got)
+	}
+	got := w.eventMessages("CancellationAbandoned")
+	if len(got) != 1 || !strings.Contains(got[0], "FinishHooksDone") || !strings.Contains(got[0], "hangs") || strings.Contains(got[0], "desiredUpdate") {
+		t.Errorf("what the deletion did not wait for: %q", got)
+	}
+}
+
+// untilStep runs the world until that step has been running for two minutes.
+func (w *world) untilStep(name string) {
+	w.t.Helper()
+	running := func() bool {
+		return slices.ContainsFunc(w.record().Conditions, func(c history.StepCondition) bool { return c.Type == name && c.CompleteTime == nil })
+	}
+	if err := w.RunUntil(24*time.Hour, running); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.RunFor(2 * time.Minute); err != nil {
+		w.t.Fatal(err)
+	}
+	if !running() {
+		w.t.Fatalf("step %s is not running: %s", name, w.describe())
+	}
+}
+
+// deleteJob deletes the UpgradeJob, which has to be gone within that time. It reports whether a Job of
+// event Finish was created.
+func (w *world) deleteJob(within time.Duration) bool {
+	w.t.Helper()
+	if err := w.client.Delete(w.t.Context(), w.job()); err != nil {
+		w.t.Fatal(err)
+	}
+	finished := false
+	gone := func() bool {
+		var hookJobs batchv1.JobList
+		if err := w.client.List(w.t.Context(), &hookJobs); err != nil {
+			w.t.Fatal(err)
+		}
+		for i := range hookJobs.Items {
+			for key, value := range hookJobs.Items[i].Labels {
+				finished = finished || strings.HasSuffix(key, "/event") && value == string(v1beta1.EventFinish)
+			}
+		}
+		var jobs v1beta1.UpgradeJobList
+		if err := w.client.List(w.t.Context(), &jobs); err != nil {
+			w.t.Fatal(err)
+		}
+		return len(jobs.Items) == 0
+	}
+	if err := w.RunUntil(within, gone); err != nil {
+		w.t.Fatalf("%v; %s", err, w.describe())
+	}
+	return finished
 }
 
 func TestHold(t *testing.T) {
