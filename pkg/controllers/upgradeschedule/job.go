@@ -113,19 +113,14 @@ func (s *scope) createJob(ctx context.Context, req request) (*v1beta1.UpgradeJob
 func (s *scope) newJob(req request) *v1beta1.UpgradeJob {
 	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.cfg.Namespace,
-		Labels:    map[string]string{},
+		Labels:    s.jobLabels(req.slot),
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1beta1.GroupVersion.String(), Kind: kindName.Kind, Name: s.cfg.Name, UID: s.cfg.UID, Controller: new(true),
 		}},
 	}}
 	if template := s.cfg.Spec.JobTemplate.Metadata; template != nil {
-		ours := func(key, _ string) bool { return strings.HasPrefix(key, ownPrefix) }
-		maps.Copy(job.Labels, template.Labels)
-		maps.DeleteFunc(job.Labels, ours)
-		job.Annotations = maps.Clone(template.Annotations)
-		maps.DeleteFunc(job.Annotations, ours)
+		job.Annotations = ofTemplate(template.Annotations)
 	}
-	job.Labels[v1beta1.ConfigLabel], job.Labels[v1beta1.SlotLabel] = string(s.cfg.UID), req.slot
 	job.Spec = v1beta1.UpgradeJobSpec{
 		StartAfter:     maintenance.Timestamp(req.start),
 		StartBefore:    maintenance.Timestamp(req.start.Add(s.delay)),
@@ -136,6 +131,24 @@ func (s *scope) newJob(req request) *v1beta1.UpgradeJob {
 		job.Spec.DesiredVersion.Image = req.release.Image
 	}
 	return job
+}
+
+// jobLabels returns the labels of the UpgradeJob of a slot: windows select by the same ones before
+// it exists.
+func (s *scope) jobLabels(slot string) map[string]string {
+	labels := map[string]string{}
+	if template := s.cfg.Spec.JobTemplate.Metadata; template != nil {
+		maps.Copy(labels, ofTemplate(template.Labels))
+	}
+	labels[v1beta1.ConfigLabel], labels[v1beta1.SlotLabel] = string(s.cfg.UID), slot
+	return labels
+}
+
+// ofTemplate returns the labels or the annotations of a template, without those that it cannot set.
+func ofTemplate(values map[string]string) map[string]string {
+	values = maps.Clone(values)
+	maps.DeleteFunc(values, func(key, _ string) bool { return strings.HasPrefix(key, ownPrefix) })
+	return values
 }
 
 // digestPattern matches the images that spec.desiredVersion.image accepts. A release that is

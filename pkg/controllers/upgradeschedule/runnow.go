@@ -35,7 +35,7 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	if refusal := s.refuseRunNow(); refusal != "" && job == nil {
+	if refusal := s.refuseRunNow(id); refusal != "" && job == nil {
 		s.status.RunNow = answer
 		return true, s.publish(ctx, id, corev1.EventTypeWarning, "RunNowRejected", "the requested upgrade does not run: "+refusal+"; to request it again, set annotation "+v1beta1.RunNowAnnotation+" to another value")
 	}
@@ -55,12 +55,13 @@ func (s *scope) handleRunNow(ctx context.Context) (bool, error) {
 	return true, s.publish(ctx, id, corev1.EventTypeNormal, "JobCreated", describeJob(job))
 }
 
-// refuseRunNow returns why no upgrade can run now; empty means that one can.
-func (s *scope) refuseRunNow() string {
+// refuseRunNow returns why no upgrade can run now, as the slot of the request; empty means that one
+// can.
+func (s *scope) refuseRunNow(slot string) string {
 	if s.problem.reason != "" {
 		return s.problem.message
 	}
-	if by, suspended := s.window(s.now); suspended {
+	if by, suspended := s.window(s.now, slot); suspended {
 		return "suspended by " + by.String()
 	}
 	switch {

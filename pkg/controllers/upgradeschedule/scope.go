@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,11 +45,10 @@ type scope struct {
 	problem    condition // why no slot is handled; zero means that slots are
 	pools      condition // why the entries of pools do not suit the cluster now; zero means that they do
 
-	windows   []v1beta1.UpgradeSuspensionWindow // those that select the UpgradeConfig or its UpgradeJobs
-	jobLabels map[string]string                 // of its UpgradeJobs
-	jobs      []v1beta1.UpgradeJob              // its UpgradeJobs, as they are cached, or live before slots are passed over
-	newest    clusterstate.Newest
-	unknown   string // why the available updates are not known; empty means that they are
+	windows []v1beta1.UpgradeSuspensionWindow // of the namespace
+	jobs    []v1beta1.UpgradeJob              // its UpgradeJobs, as they are cached, or live before slots are passed over
+	newest  clusterstate.Newest
+	unknown string // why the available updates are not known; empty means that they are
 
 	due     time.Time // the slot that was to be served; zero means none
 	waiting condition // what it waits for; zero means nothing
@@ -68,11 +66,6 @@ type outcome struct {
 func (r *Reconciler) newScope(ctx context.Context, cfg *v1beta1.UpgradeConfig, now time.Time) (*scope, error) {
 	s := &scope{Reconciler: r, cfg: cfg, status: *cfg.Status.DeepCopy(), now: now}
 	s.validate()
-	s.jobLabels = map[string]string{}
-	if template := cfg.Spec.JobTemplate.Metadata; template != nil {
-		maps.Copy(s.jobLabels, template.Labels)
-	}
-	s.jobLabels[v1beta1.ConfigLabel] = string(cfg.UID)
 	version, err := clusterstate.GetClusterVersion(ctx, r.client)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -110,12 +103,7 @@ func (s *scope) listWindows(ctx context.Context) error {
 	if err := s.client.List(ctx, &windows, client.InNamespace(s.cfg.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the UpgradeSuspensionWindows: %w", err)
 	}
-	for i := range windows.Items {
-		window := &windows.Items[i]
-		if maintenance.Selects(window, s.cfg.Labels, maintenance.SelectedConfigs) || maintenance.Selects(window, s.jobLabels, maintenance.SelectedJobs) {
-			s.windows = append(s.windows, *window)
-		}
-	}
+	s.windows = windows.Items
 	return nil
 }
 

@@ -81,7 +81,7 @@ func (s *scope) next(base time.Time) (time.Time, bool) {
 // afterWindows returns the first time from start on that no window contains.
 func (s *scope) afterWindows(start time.Time) time.Time {
 	for range len(s.windows) {
-		by, suspended := s.window(start)
+		by, suspended := s.window(start, s.slotKey(start))
 		if !suspended {
 			break
 		}
@@ -90,12 +90,12 @@ func (s *scope) afterWindows(start time.Time) time.Time {
 	return start
 }
 
-// window returns the window that suspends a start.
-func (s *scope) window(start time.Time) (maintenance.Suspension, bool) {
+// window returns the window that suspends a start whose UpgradeJob has that value of the slot's label.
+func (s *scope) window(start time.Time, slot string) (maintenance.Suspension, bool) {
 	if by, suspended := maintenance.SuspendedBy(s.windows, s.cfg.Labels, start, maintenance.SelectedConfigs); suspended {
 		return by, true
 	}
-	return maintenance.SuspendedBy(s.windows, s.jobLabels, start, maintenance.SelectedJobs)
+	return maintenance.SuspendedBy(s.windows, s.jobLabels(slot), start, maintenance.SelectedJobs)
 }
 
 // suspendedBy returns what suspends a start; empty means that nothing does.
@@ -103,7 +103,7 @@ func (s *scope) suspendedBy(start time.Time) string {
 	if maintenance.IsSuspended(s.cfg) {
 		return maintenance.SuspendField
 	}
-	if by, suspended := s.window(start); suspended {
+	if by, suspended := s.window(start, s.slotKey(start)); suspended {
 		return by.String()
 	}
 	return ""

@@ -268,16 +268,25 @@ func TestSuspensionWindow(t *testing.T) {
 		configs, jobs *v1beta1.LabelSelector
 		suspended     bool
 	}{
-		"all configs":   {configs: all, suspended: true},
-		"all jobs":      {jobs: all, suspended: true},
-		"its label":     {configs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, suspended: true},
-		"jobs' label":   {jobs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"upgrade-config": "weekly"}}, suspended: true},
+		"all configs": {configs: all, suspended: true},
+		"all jobs":    {jobs: all, suspended: true},
+		"its label":   {configs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, suspended: true},
+		"jobs' label": {jobs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"upgrade-config": "weekly"}}, suspended: true},
+		"the slot's label": {
+			jobs:      &v1beta1.LabelSelector{MatchLabels: map[string]string{v1beta1.SlotLabel: "1804021200"}},
+			suspended: true,
+		},
+		"a label that the template cannot set": {
+			jobs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"managedupgrade.appuio.io/x": "y"}},
+		},
 		"another label": {configs: &v1beta1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}},
 		"none":          {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, config())
+			w := newWorld(t, config(func(cfg *v1beta1.UpgradeConfig) {
+				cfg.Spec.JobTemplate.Metadata.Labels["managedupgrade.appuio.io/x"] = "y"
+			}))
 			w.create(w.window("freeze", tuesday, tuesday.Add(time.Minute), tc.configs, tc.jobs))
 			w.runTo(tuesday.Add(time.Hour))
 			want, slot := []string{"03-02 21:00 4.20.6"}, "03-02 21:00 JobCreated"

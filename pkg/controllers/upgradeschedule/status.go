@@ -181,7 +181,7 @@ func (s *scope) nextUnsuspended() (time.Time, bool) {
 		if !found {
 			return time.Time{}, false
 		}
-		by, suspended := s.window(start)
+		by, suspended := s.window(start, s.slotKey(start))
 		if !suspended {
 			return start, true
 		}
