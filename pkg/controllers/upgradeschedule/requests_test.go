@@ -362,7 +362,7 @@ func TestInvalidPools(t *testing.T) {
 	w.poolProblem = "spec.config.machineConfigPools selects machine config pool master"
 	w.restart()
 	w.runTo(tuesday)
-	if got, want := w.condition("Accepted"), "False InvalidPools: jobTemplate.spec.config.machineConfigPools selects machine config pool master"; got != want {
+	if got, want := w.condition("Accepted"), "False InvalidPools: spec.jobTemplate: spec.config.machineConfigPools selects machine config pool master"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if diff := cmp.Diff([]string{"InvalidPools", "JobCreated"}, w.events()); diff != "" || len(w.starts) != 1 {

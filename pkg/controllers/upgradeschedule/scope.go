@@ -92,7 +92,7 @@ func (s *scope) validatePools(ctx context.Context) error {
 	}
 	problem, err := s.PoolProblem(ctx, s.newJob(request{start: s.now}))
 	if err == nil && problem != "" {
-		s.pools = condition{reasonInvalidPools, "jobTemplate." + problem}
+		s.pools = condition{reasonInvalidPools, "spec.jobTemplate: " + problem}
 	}
 	return err
 }
