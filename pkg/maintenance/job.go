@@ -5,21 +5,50 @@ package maintenance
 
 import (
 	"slices"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 )
 
-// EndPhase returns the phase in which an UpgradeJob has ended; false means that there is something
-// left to do for it: its latest attempt is not complete, it keeps the finalizer, or a user has
-// requested another attempt.
-func EndPhase(job *v1beta1.UpgradeJob) (history.Phase, bool) {
+// AttemptStart returns when the window of an attempt opens: a retry has a window of its own. An
+// error means that the API server would not have accepted the UpgradeJob.
+func AttemptStart(job *v1beta1.UpgradeJob, record history.Record) (time.Time, error) {
+	start, _, err := Window(job)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if at := record.UpgradeAt; at != nil && !at.Time.Equal(start.Truncate(time.Second)) {
+		return at.Time, nil
+	}
+	return start, nil
+}
+
+// latestRecord returns the record of the latest attempt of an UpgradeJob; nil means that there is none.
+func latestRecord(job *v1beta1.UpgradeJob) *history.Record {
 	var latest *history.Record
 	for i := range job.Status.History {
 		if record := &job.Status.History[i]; latest == nil || record.Attempt > latest.Attempt {
 			latest = record
 		}
 	}
+	return latest
+}
+
+// LatestStart returns when the window of the latest attempt of an UpgradeJob opens, as AttemptStart
+// does.
+func LatestStart(job *v1beta1.UpgradeJob) (time.Time, error) {
+	if record := latestRecord(job); record != nil {
+		return AttemptStart(job, *record)
+	}
+	return AttemptStart(job, history.Record{})
+}
+
+// EndPhase returns the phase in which an UpgradeJob has ended; false means that there is something
+// left to do for it: its latest attempt is not complete, it keeps the finalizer, or a user has
+// requested another attempt.
+func EndPhase(job *v1beta1.UpgradeJob) (history.Phase, bool) {
+	latest := latestRecord(job)
 	if latest == nil || latest.CompleteTime == nil || slices.Contains(job.Finalizers, v1beta1.Finalizer) {
 		return "", false
 	}

@@ -69,15 +69,11 @@ func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobStep
 	return s
 }
 
-// jobTimes returns when the window of an attempt opens, and when the upgrade times out: a retry has a
-// window of its own.
+// jobTimes returns when the window of an attempt opens, and when the upgrade times out.
 func jobTimes(job *v1beta1.UpgradeJob, record history.Record) (start, failBy time.Time) {
-	start, _, err := maintenance.Window(job)
+	start, err := maintenance.AttemptStart(job, record)
 	if err != nil {
 		return time.Time{}, time.Time{} // such an UpgradeJob never starts
-	}
-	if at := record.UpgradeAt; at != nil && !at.Time.Equal(start.Truncate(time.Second)) {
-		start = at.Time
 	}
 	timeout, err := maintenance.Duration(job.Spec.Config.UpgradeTimeout)
 	if err != nil || timeout <= 0 {

@@ -104,8 +104,8 @@ type UpgradeSuspensionWindowStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	MatchingConfigs []string `json:"matchingConfigs,omitempty"`
 
-	// matchingJobs are the names of the UpgradeJobs that jobSelector selects and that start in the
-	// window.
+	// matchingJobs are the names of the UpgradeJobs that jobSelector selects, that have not ended, and
+	// whose latest attempt starts in the window.
 	//
 	// +optional
 	// +listType=set

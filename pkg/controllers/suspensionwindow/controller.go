@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -78,8 +79,8 @@ type Reconciler struct {
 func (r *Reconciler) Controller() manager.Controller {
 	windows, configs, jobs := facts.UpgradeSuspensionWindows(r.WatchNamespaces), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeJobs(r.WatchNamespaces)
 	windows.Requests, configs.Requests, jobs.Requests = manager.Self, r.namespaceRequests, r.namespaceRequests
-	labels := []predicate.Predicate{predicate.LabelChangedPredicate{}} // nothing else by which a window selects can change
-	configs.Predicates, jobs.Predicates = labels, labels
+	configs.Predicates = []predicate.Predicate{predicate.LabelChangedPredicate{}} // nothing else by which a window selects can change
+	jobs.Predicates = []predicate.Predicate{predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: attemptChanged})}
 	return manager.Controller{
 		Name:        "suspensionwindow",
 		AddToScheme: []func(*runtime.Scheme) error{v1beta1.AddToScheme, corev1.AddToScheme},
@@ -90,6 +91,29 @@ func (r *Reconciler) Controller() manager.Controller {
 		},
 		Reconciler: r,
 	}
+}
+
+// nextStart returns the start of an UpgradeJob that a window may suspend; false means that there is
+// none, since the UpgradeJob has ended or its times are invalid.
+func nextStart(job *v1beta1.UpgradeJob) (time.Time, bool) {
+	if _, ended := maintenance.EndPhase(job); ended {
+		return time.Time{}, false
+	}
+	start, err := maintenance.LatestStart(job)
+	return start, err == nil // its own status reports the error
+}
+
+// attemptChanged reports whether an update of an UpgradeJob changed the start that a window may
+// suspend.
+func attemptChanged(e event.UpdateEvent) bool {
+	before, isJob := e.ObjectOld.(*v1beta1.UpgradeJob)
+	after, isJobStill := e.ObjectNew.(*v1beta1.UpgradeJob)
+	if !isJob || !isJobStill {
+		return true
+	}
+	old, had := nextStart(before)
+	start, has := nextStart(after)
+	return had != has || !old.Equal(start)
 }
 
 // namespaceRequests requests a reconcile of all windows in the namespace of an object.
@@ -211,7 +235,8 @@ func (r *Reconciler) matchingConfigs(ctx context.Context, window *v1beta1.Upgrad
 	return bounded(names), nil
 }
 
-// matchingJobs returns the names of the UpgradeJobs that a window selects and that start in it.
+// matchingJobs returns the names of the UpgradeJobs that a window selects, that have not ended, and
+// whose latest attempt starts in it.
 func (r *Reconciler) matchingJobs(ctx context.Context, window *v1beta1.UpgradeSuspensionWindow) ([]string, error) {
 	var jobs v1beta1.UpgradeJobList
 	if err := r.client.List(ctx, &jobs, client.InNamespace(window.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -221,9 +246,9 @@ func (r *Reconciler) matchingJobs(ctx context.Context, window *v1beta1.UpgradeSu
 	var names []string
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		start, err := maintenance.Time(job.Spec.StartAfter)
-		if err != nil {
-			continue // its own status reports it
+		start, found := nextStart(job)
+		if !found {
+			continue
 		}
 		if _, suspended := maintenance.SuspendedBy(one, job.Labels, start, maintenance.SelectedJobs); suspended {
 			names = append(names, job.Name)

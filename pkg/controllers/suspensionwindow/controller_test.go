@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -135,6 +136,30 @@ func TestMatching(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"first"}, got.MatchingJobs); diff != "" {
 		t.Errorf("jobs after one was deleted (-want +got):\n%s", diff)
+	}
+}
+
+func TestMatchingJobs_attempts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := time.Date(2027, 3, 2, 0, 0, 0, 0, time.UTC)
+	end := start.Add(time.Hour)
+	w.create(job("ended", "a", start), job("retried-in", "a", start.Add(-24*time.Hour)), job("retried-after", "a", start),
+		window("freeze", start, end, nil, &v1beta1.LabelSelector{}))
+	if diff := cmp.Diff([]string{"ended", "retried-after"}, w.status("freeze").MatchingJobs); diff != "" {
+		t.Errorf("first attempts (-want +got):\n%s", diff)
+	}
+	record := func(name string, phase history.Phase, attempt int32, at time.Time, complete *metav1.Time) {
+		var changed v1beta1.UpgradeJob
+		w.must(w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &changed))
+		changed.Status.History = []history.Record{{Attempt: attempt, Phase: phase, UpgradeAt: new(metav1.NewTime(at)), CompleteTime: complete}}
+		w.must(w.client.Status().Update(t.Context(), &changed))
+	}
+	record("ended", v1beta1.PhaseSkipped, 1, start, new(metav1.NewTime(start)))
+	record("retried-in", history.PhaseNew, 2, end.Add(-time.Second), nil)
+	record("retried-after", history.PhaseNew, 2, end, nil)
+	if diff := cmp.Diff([]string{"retried-in"}, w.status("freeze").MatchingJobs); diff != "" {
+		t.Errorf("later attempts (-want +got):\n%s", diff)
 	}
 }
 
