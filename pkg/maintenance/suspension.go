@@ -17,6 +17,10 @@ import (
 // maxWindowReason bounds the reason of a window in a message, in bytes.
 const maxWindowReason = 200
 
+// LabelsTooLong is the key of a label that stands for labels that are too long to be cached. The API
+// server does not accept it in an object.
+const LabelsTooLong = "too long/"
+
 // Selected is the kind of object that a selector of an UpgradeSuspensionWindow selects.
 type Selected int
 
@@ -35,11 +39,17 @@ type Suspension struct {
 	Reason string
 	// End is the first instant after the window.
 	End time.Time
+	// LabelsTooLong reports that the labels of the object are too long to decide whether the window
+	// selects it.
+	LabelsTooLong bool
 }
 
 // String returns the window with its end and its reason, for messages.
 func (s Suspension) String() string {
 	name := "UpgradeSuspensionWindow " + s.Window + " until " + s.End.UTC().Format(time.RFC3339)
+	if s.LabelsTooLong {
+		name += ", by which an object is suspended whose labels are too long to decide whether it is selected: remove some"
+	}
 	return text.WithReason(name, text.Sanitize(s.Reason, maxWindowReason))
 }
 
@@ -50,6 +60,7 @@ func (s Suspension) String() string {
 func SuspendedBy(windows []v1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, at time.Time, kind Selected) (Suspension, bool) {
 	var last Suspension
 	found := false
+	_, tooLong := objectLabels[LabelsTooLong]
 	for i := range windows {
 		window := &windows[i]
 		start, end, err := WindowTimes(window)
@@ -57,7 +68,7 @@ func SuspendedBy(windows []v1beta1.UpgradeSuspensionWindow, objectLabels map[str
 			continue
 		}
 		if !found || end.After(last.End) || end.Equal(last.End) && window.Name < last.Window {
-			last, found = Suspension{Window: window.Name, Reason: window.Spec.Reason, End: end}, true
+			last, found = Suspension{Window: window.Name, Reason: window.Spec.Reason, End: end, LabelsTooLong: tooLong}, true
 		}
 	}
 	return last, found
@@ -76,7 +87,7 @@ func WindowTimes(window *v1beta1.UpgradeSuspensionWindow) (start, end time.Time,
 }
 
 // Selects reports whether a window selects an object with these labels, at any time. An absent
-// selector selects none, an invalid one all.
+// selector selects none, an invalid one all. Any other selects an object whose labels are too long.
 func Selects(window *v1beta1.UpgradeSuspensionWindow, objectLabels map[string]string, kind Selected) bool {
 	selector := window.Spec.ConfigSelector
 	if kind == SelectedJobs {
@@ -84,6 +95,9 @@ func Selects(window *v1beta1.UpgradeSuspensionWindow, objectLabels map[string]st
 	}
 	if selector == nil {
 		return false
+	}
+	if _, tooLong := objectLabels[LabelsTooLong]; tooLong {
+		return true
 	}
 	parsed, err := Selector(selector)
 	return err != nil || parsed.Matches(labels.Set(objectLabels))

@@ -5,7 +5,6 @@ package facts
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +30,7 @@ func UpgradeSuspensionWindows(namespaces []string) manager.Kind {
 	return manager.Kind{Object: &v1beta1.UpgradeSuspensionWindow{}, AddToScheme: v1beta1.AddToScheme, Namespaces: namespaces, Transform: StripMaintenance}
 }
 
-// What is cached of the metadata of an object, in bytes and items. A label that is dropped makes
-// the object one that a selector by that label does not select.
+// What is cached of the metadata of an object, in bytes and items.
 const (
 	maxCachedLabels = 16 << 10
 	maxCachedOwners = 4
@@ -69,7 +67,9 @@ func StripMaintenance(obj any) (any, error) {
 	return obj, nil
 }
 
-// cachedLabels returns the labels up to the limit, in the order of their keys.
+// cachedLabels returns the labels. If they exceed the limit, it returns those that the operator has
+// set, and one that stands for the others: by a part of them it cannot be decided which selectors
+// select the object.
 func cachedLabels(all map[string]string) map[string]string {
 	size := 0
 	for key, value := range all {
@@ -78,14 +78,13 @@ func cachedLabels(all map[string]string) map[string]string {
 	if size <= maxCachedLabels {
 		return all
 	}
-	some, size := map[string]string{}, 0
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if size += len(key) + len(all[key]); size > maxCachedLabels {
-			break
+	own := map[string]string{maintenance.LabelsTooLong: ""}
+	for _, key := range []string{v1beta1.ConfigLabel, v1beta1.SlotLabel} {
+		if value, ok := all[key]; ok {
+			own[key] = value
 		}
-		some[key] = all[key]
 	}
-	return some
+	return own
 }
 
 // cachedOwners returns the owners up to the limit, the controller first. Owners that are longer than
