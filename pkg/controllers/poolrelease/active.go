@@ -20,10 +20,23 @@ import (
 // may be long.
 const jobPageSize = 25
 
-// activeJob reports whether the attempt of the UpgradeJob is in progress that has marked a pool.
-func activeJob(ctx context.Context, cache client.Reader, mark clusterstate.PoolMark) (bool, error) {
+// attemptState is how far the attempt is that has marked a pool.
+type attemptState int
+
+// The states.
+const (
+	attemptEnded    attemptState = iota // or it is gone
+	attemptPausing                      // it has not commenced, and may still pause pools
+	attemptReleases                     // it has commenced, and releases its pools
+)
+
+// attemptOf returns the state of the attempt that has marked a pool.
+func attemptOf(ctx context.Context, cache client.Reader, mark clusterstate.PoolMark) (attemptState, error) {
 	job, err := cachedJob(ctx, cache, mark.JobUID)
-	return job != nil && isActive(job, mark.Attempt), err
+	if err != nil || job == nil {
+		return attemptEnded, err
+	}
+	return stateOf(job, mark.Attempt), nil
 }
 
 // cachedJob returns the UpgradeJob in the cache, which must not be changed; nil means that there is
@@ -41,26 +54,29 @@ func cachedJob(ctx context.Context, cache client.Reader, uid string) (*v1beta1.U
 	return nil, nil
 }
 
-// activeLive is activeJob of the API server: the cache may be behind.
-func (r *Reconciler) activeLive(ctx context.Context, mark clusterstate.PoolMark) (bool, error) {
+// attemptLive is attemptOf of the API server: the cache may be behind.
+func (r *Reconciler) attemptLive(ctx context.Context, mark clusterstate.PoolMark) (attemptState, error) {
 	cached, err := cachedJob(ctx, r.Client, mark.JobUID)
 	if err != nil {
-		return false, err
+		return attemptEnded, err
 	}
 	var key client.ObjectKey
 	if cached != nil {
 		key = client.ObjectKeyFromObject(cached)
 	} else if key, err = r.findLive(ctx, mark.JobUID); err != nil || key.Name == "" {
-		return false, err
+		return attemptEnded, err
 	}
 	var job v1beta1.UpgradeJob
 	if err := r.Live.Get(ctx, key, &job); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return false, nil
+			return attemptEnded, nil
 		}
-		return false, fmt.Errorf("getting UpgradeJob %s: %w", key, err)
+		return attemptEnded, fmt.Errorf("getting UpgradeJob %s: %w", key, err)
 	}
-	return string(job.UID) == mark.JobUID && isActive(&job, mark.Attempt), nil
+	if string(job.UID) != mark.JobUID {
+		return attemptEnded, nil
+	}
+	return stateOf(&job, mark.Attempt), nil
 }
 
 // findLive returns the key of an UpgradeJob that the cache does not have; an empty name means that
@@ -97,12 +113,16 @@ func findJob(ctx context.Context, live client.Reader, uid, namespace string) (cl
 	return client.ObjectKey{}, nil
 }
 
-// isActive reports whether an attempt is in progress. A job without a record has lost it and resumes
-// the attempt.
-func isActive(job *v1beta1.UpgradeJob, attempt int32) bool {
+// stateOf returns the state of an attempt. A job without a record has lost it and resumes the attempt.
+func stateOf(job *v1beta1.UpgradeJob, attempt int32) attemptState {
 	if len(job.Status.History) == 0 {
-		return true
+		return attemptPausing
 	}
-	newest := job.Status.History[0]
-	return newest.Attempt <= attempt && !newest.Finished()
+	switch newest := job.Status.History[0]; {
+	case newest.Attempt > attempt || newest.Finished():
+		return attemptEnded
+	case newest.CommenceTime == nil:
+		return attemptPausing
+	}
+	return attemptReleases
 }

@@ -51,7 +51,7 @@ func paged(t *testing.T, requests *[]string, objects ...client.Object) client.Wi
 	})
 }
 
-func TestActiveLive(t *testing.T) {
+func TestAttemptLive(t *testing.T) {
 	t.Parallel()
 	job := func(namespace, name, uid string, finished bool) *v1beta1.UpgradeJob {
 		record := history.Record{Version: "4.4.5", Attempt: 1, StartTime: &metav1.Time{Time: simulation.Start}}
@@ -89,8 +89,8 @@ func TestActiveLive(t *testing.T) {
 				live = append(live[:3:3], tc.live)
 			}
 			r := &Reconciler{Client: simulation.NewFakeClient(t, cached...), Live: paged(t, &requests, live...), WatchNamespaces: tc.namespaces}
-			active, err := r.activeLive(t.Context(), clusterstate.PoolMark{JobUID: "uid", Attempt: 1})
-			if err != nil || active != tc.active {
+			state, err := r.attemptLive(t.Context(), clusterstate.PoolMark{JobUID: "uid", Attempt: 1})
+			if active := state != attemptEnded; err != nil || active != tc.active {
 				t.Errorf("active is %t, %v", active, err)
 			}
 			if diff := cmp.Diff(tc.requests, requests); diff != "" {

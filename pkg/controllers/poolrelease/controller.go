@@ -112,17 +112,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	pool := clusterstate.NewPool(&object)
 	r.setMetrics(pool)
-	switch {
-	case pool.Mark == nil:
+	if pool.Mark == nil {
 		r.Events.Reset(string(object.UID))
 		return reconcile.Result{}, nil
-	case !pool.Paused:
-		return reconcile.Result{}, pools.RemoveMark(ctx, r.Client, pool)
 	}
-	if active, err := activeJob(ctx, r.Client, *pool.Mark); err != nil || active {
-		return reconcile.Result{}, err // the upgrade releases the pool
+	state, err := attemptOf(ctx, r.Client, *pool.Mark)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case !pool.Paused && state != attemptPausing:
+		return r.removeMark(ctx, pool)
+	case state != attemptEnded:
+		return reconcile.Result{}, nil // the upgrade releases the pool
 	}
 	return r.reconcilePaused(ctx, &object, pool)
+}
+
+// removeMark removes the mark of a pool that a user has unpaused. Until the upgrade has commenced, the
+// mark is what keeps it from pausing the pool again.
+func (r *Reconciler) removeMark(ctx context.Context, pool clusterstate.Pool) (reconcile.Result, error) {
+	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state == attemptPausing {
+		return reconcile.Result{RequeueAfter: maxRequeue}, err
+	}
+	return reconcile.Result{}, pools.RemoveMark(ctx, r.Client, pool)
 }
 
 // reconcilePaused makes one pass over a pool that no upgrade releases.
@@ -154,7 +166,7 @@ func (r *Reconciler) upToDate(ctx context.Context, pool clusterstate.Pool) bool 
 // release unpauses a pool, unless the API server shows that its upgrade is in progress. The Event comes
 // first: if the operator ends in between, it is still true by the next pass.
 func (r *Reconciler) release(ctx context.Context, object *mcfgv1.MachineConfigPool, pool clusterstate.Pool, release checks.Release) (reconcile.Result, error) {
-	if active, err := r.activeLive(ctx, *pool.Mark); err != nil || active {
+	if state, err := r.attemptLive(ctx, *pool.Mark); err != nil || state != attemptEnded {
 		return reconcile.Result{RequeueAfter: maxRequeue}, err
 	}
 	message := fmt.Sprintf("machine config pool %s is unpaused in its release window, without the UpgradeJob that paused it: its hooks for the event MachineConfigPoolUnpause do not run", pool.Name)

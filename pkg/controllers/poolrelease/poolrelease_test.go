@@ -274,6 +274,26 @@ func TestReconcile(t *testing.T) {
 			},
 			series: map[string]float64{"updating": 0},
 		},
+		"unpaused by a user before the upgrade commences": {
+			mark: window, setup: func(w *world) {
+				w.setJob(namespace, attempt(1, false))
+				w.After(20*time.Minute, func() { w.patch(`{"spec":{"paused":false}}`) })
+				w.After(30*time.Minute, func() {
+					record := attempt(1, false)
+					record.CommenceTime = &metav1.Time{Time: simulation.Start}
+					w.setJob(namespace, record)
+				})
+			},
+			log: []string{"20m0s user: paused false, marked true", "30m0s operator: paused false, marked false"}, series: map[string]float64{"updating": 1},
+		},
+		"unpaused by a user before the upgrade is skipped": {
+			mark: window, setup: func(w *world) {
+				w.setJob(namespace, attempt(1, false))
+				w.After(20*time.Minute, func() { w.patch(`{"spec":{"paused":false}}`) })
+				w.After(30*time.Minute, func() { w.setJob(namespace, attempt(1, true)) })
+			},
+			log: []string{"20m0s user: paused false, marked true", "30m0s operator: paused false, marked false"}, series: map[string]float64{"updating": 1},
+		},
 		"Events are refused": {
 			mark: window, setup: func(w *world) {
 				w.plan = func(r simulation.Request) simulation.Fault {

@@ -6,6 +6,7 @@ package pools_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +122,25 @@ func TestDelayed_with_a_user_in_between(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s\n%s", w.end(), diff, w.record())
 			}
 		})
+	}
+}
+
+// While one pool cannot be paused, a user unpauses another one. It is not paused again.
+func TestPause_does_not_undo_that_a_user_unpauses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, twoDelays, func(w *world) {
+		w.plan = func(r simulation.Request) simulation.Fault {
+			if r.Kind == "MachineConfigPool" && r.Key.Name == "early" && w.Now().Before(w.start.Add(10*time.Minute)) {
+				return simulation.Fault{Outcome: simulation.Refuse}
+			}
+			return simulation.Fault{}
+		}
+		w.After(4*time.Minute, func() { w.setPaused("night", false) })
+	})
+	w.runFor(12 * time.Minute)
+	paused := slices.DeleteFunc(slices.Clone(w.log), func(change string) bool { return !strings.Contains(change, "night is paused") })
+	if len(paused) != 1 || w.pool("night").Spec.Paused {
+		t.Errorf("pool night is paused by %q, changes: %q\n%s", paused, w.log, w.record())
 	}
 }
 

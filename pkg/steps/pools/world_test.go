@@ -313,6 +313,11 @@ func (w *world) reconcile(ctx context.Context, env simulation.Env) (reconcile.Re
 		return reconcile.Result{}, err
 	}
 	save := func(ctx context.Context, record history.Record) error {
+		for _, c := range record.Conditions {
+			if c.Type == "UpgradeCommenced" && c.Status == metav1.ConditionTrue {
+				record.CommenceTime = c.CompleteTime
+			}
+		}
 		job.Status.History[0] = record
 		return env.Client.Status().Update(ctx, &job)
 	}
