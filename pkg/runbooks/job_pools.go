@@ -175,7 +175,7 @@ func (s jobSteps) keepReleasing(step string, do engine.UpgradeStep) engine.Upgra
 func (s jobSteps) PoolsReleased() engine.Step {
 	return engine.Step{
 		Name: stepPoolsReleased,
-		Doc:  "Unpauses the delayed machine config pools: at once if the upgrade had not commenced, otherwise in their time.",
+		Doc:  "Unpauses the delayed machine config pools: at once if the upgrade had not commenced (tried for 15m), otherwise in their time.",
 		Do:   s.unlessNoUpdate(s.delayed(stepPoolsReleased).Released()),
 	}
 }

@@ -34,6 +34,8 @@ type Script struct {
 	Rejection string
 	// Unresponsive has the cluster version operator not react to changes of the spec.
 	Unresponsive bool
+	// PoolsIgnored has the machine config operator not react to changes of the pools.
+	PoolsIgnored bool
 	// AcceptDelay is the time from a request until the update commences, ControlPlaneDuration until
 	// the control plane is updated, WorkersDuration until the pools are updated after that.
 	AcceptDelay, ControlPlaneDuration, WorkersDuration time.Duration
@@ -277,7 +279,7 @@ func (s *Script) complete(target string) {
 // and updates the nodes of a pool that is not paused and whose configuration has changed.
 func (s *Script) reconcilePool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool := &mcfgv1.MachineConfigPool{}
-	if err := s.client.Get(ctx, request.NamespacedName, pool); err != nil {
+	if err := s.client.Get(ctx, request.NamespacedName, pool); err != nil || s.PoolsIgnored {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	name, target := pool.Name, s.rendered[pool.Name]

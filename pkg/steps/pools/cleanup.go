@@ -6,6 +6,7 @@ package pools
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -13,13 +14,18 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
+// undoTimeout is how long the pools of an attempt that has not commenced are tried to be released. The
+// lock is held meanwhile, and the controller poolrelease releases them after it.
+const undoTimeout = 15 * time.Minute
+
 // Released releases the pools that this attempt has paused, after it failed. If it had commenced, that
 // is in their windows, after their hooks. Otherwise it is at once, except for pools with nodes to be
 // updated: those stay paused until their window, in which the controller poolrelease releases them.
+// That it releases, too, what cannot be released within undoTimeout.
 func (d Delayed) Released() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if !run.Committed {
-			return d.undoPause(ctx)
+			return d.undoPauseInTime(ctx, run)
 		}
 		s, err := d.survey(ctx, d.Client)
 		if err != nil {
@@ -45,6 +51,25 @@ func (d Delayed) released(p progress) engine.Result {
 		return d.missed(p)
 	}
 	return engine.Done("the upgrade delays no machine config pool any more")
+}
+
+// undoPauseInTime is undoPause until undoTimeout.
+func (d Delayed) undoPauseInTime(ctx context.Context, run engine.Run) (engine.Result, error) {
+	result, err := d.undoPause(ctx)
+	left := run.Since.Add(undoTimeout).Sub(run.Now)
+	switch {
+	case err == nil && result.Passed():
+		return result, nil
+	case left <= 0 && err != nil:
+		return undoTimedOut(text.Excerpt(err.Error())), nil
+	case left <= 0:
+		return undoTimedOut(result.Message()), nil
+	}
+	return result.NoLaterThan(left), err
+}
+
+func undoTimedOut(last string) engine.Result {
+	return engine.Fail(reasonTimedOut, "machine config pools could not be unpaused within %s: %s; they are unpaused once nothing is to be updated in them, or in their release windows", undoTimeout, last)
 }
 
 // undoPause releases the pools of an attempt that has not commenced. The API server confirms that none

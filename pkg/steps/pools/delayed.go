@@ -33,6 +33,7 @@ const (
 	reasonUpdating    = "PoolsUpdating"
 	reasonNotObserved = "PoolsNotObserved"
 	reasonNoPools     = "NoDelayedPools"
+	reasonTimedOut    = "TimedOut"
 )
 
 // Owner is the attempt of an UpgradeJob that pauses pools.

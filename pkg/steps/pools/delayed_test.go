@@ -200,6 +200,14 @@ func TestDelayed(t *testing.T) {
 			script: []at{{5 * time.Minute, func(w *world) { w.cancel = "deleted" }}},
 			log:    []string{paused, "5m0s operator: night is unpaused"}, end: "Failed, UpgradeCommenced Cancelled",
 		},
+		"cancelled before the commit, while the machine config operator is down": {
+			setup: func(w *world) { w.holds, w.cluster.PoolsIgnored = true, true },
+			script: []at{{5 * time.Minute, func(w *world) { w.cancel = "deleted" }}, {50 * time.Minute, func(w *world) {
+				w.cluster.PoolsIgnored = false
+				w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) { pool.Labels = map[string]string{"name": pool.Name, "seen": ""} })
+			}}},
+			log: []string{paused, "50m0s operator: night is unpaused"}, end: "Failed, UpgradeCommenced Cancelled, PoolsReleased TimedOut", rest: 2 * time.Hour,
+		},
 		"cancelled before the commit, with nodes to be updated": {
 			setup: func(w *world) {
 				w.holds = true
