@@ -293,6 +293,7 @@ func TestAdmissionPolicies(t *testing.T) {
 	}
 
 	const marked, unmarked = `"` + poolMark + `": "uid/1"`, `"` + poolMark + `": null`
+	const onlyPausing = "only in the request that pauses the MachineConfigPool"
 	const onlyMarked, onlyPaused, onlyMark = "unpause only one that has it", "may change paused only", "may change the annotation " + poolMark + " only"
 	for name, tc := range map[string]struct{ pool, patch, denied string }{
 		"it is paused with a mark":               {pool: "day", patch: `{"metadata": {"annotations": {` + marked + `}}, "spec": {"paused": true}}`},
@@ -303,6 +304,8 @@ func TestAdmissionPolicies(t *testing.T) {
 		"it is unpaused and keeps its mark":      {pool: "night", patch: `{"spec": {"paused": false}}`, denied: onlyMarked},
 		"that of a user is unpaused":             {pool: "paused", patch: `{"spec": {"paused": false}}`, denied: onlyMarked},
 		"that of a user is unpaused by its mark": {pool: "paused", patch: `{"metadata": {"annotations": {` + marked + `}}, "spec": {"paused": false}}`, denied: onlyMarked},
+		"that of a user is marked":               {pool: "paused", patch: `{"metadata": {"annotations": {` + marked + `}}}`, denied: onlyPausing},
+		"it is marked and not paused":            {pool: "day", patch: `{"metadata": {"annotations": {` + marked + `}}}`, denied: onlyPausing},
 		"more of its nodes may be unavailable":   {pool: "day", patch: `{"spec": {"maxUnavailable": 2}}`, denied: onlyPaused},
 		"it selects other nodes":                 {pool: "day", patch: `{"spec": {"nodeSelector": {"matchLabels": {"name": "night"}}}}`, denied: onlyPaused},
 		"it loses a field":                       {pool: "day", patch: `{"spec": {"maxUnavailable": null}}`, denied: onlyPaused},
