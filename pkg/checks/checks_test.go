@@ -369,6 +369,46 @@ func TestFinding_identifies_check_and_object(t *testing.T) {
 	}
 }
 
+func TestRemedy_for_paused_pools(t *testing.T) {
+	t.Parallel()
+	const unpause = "Set spec.paused of the MachineConfigPool to false."
+	const waits = "Wait: the operator unpauses the pool between 2027-03-02T22:00:00Z and 2027-03-02T23:00:00Z."
+	begin := time.Date(2027, 3, 2, 22, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		now         time.Time // zero means that there is no clock
+		description string    // of pool night
+		remedy      string
+	}{
+		"before the window": {begin.Add(-time.Second), "by an UpgradeJob, until 2027-03-02T22:00:00Z", waits},
+		"in the window":     {begin.Add(time.Hour - time.Second), "by an UpgradeJob, until 2027-03-02T22:00:00Z", waits},
+		"unknown time":      {time.Time{}, "by an UpgradeJob, until 2027-03-02T22:00:00Z", waits},
+		"after the window": {
+			begin.Add(time.Hour), "by an UpgradeJob, which did not unpause it before 2027-03-02T23:00:00Z",
+			"Set spec.paused of the MachineConfigPool to false at a time at which its nodes may reboot: its release window was missed.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := simulation.NewFakeClient(t, healthyCluster(pausedPools()...)...)
+			s := sources(&prometheus{})
+			if s.Clock = testingclock.NewFakePassiveClock(tc.now); tc.now.IsZero() {
+				s = nil
+			}
+			got := map[string]string{}
+			for _, f := range (checks.Runner{Reader: r, Live: r, Sources: s, Options: checks.Options{Checks: []string{checks.NamePools}}}).Run(t.Context(), noon).Findings {
+				got[f.Resources[0].Name] = f.Description + "; " + f.Remedy
+			}
+			want := map[string]string{
+				"night": tc.description + "; " + tc.remedy, "day": "by an UpgradeJob that failed, since 2027-03-02T22:00:00Z; " + unpause,
+				"forged": "; " + unpause, "user": "; " + unpause,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestExclusion_without_effect_is_reported_and_blocks_nothing(t *testing.T) {
 	t.Parallel()
 	r := simulation.NewFakeClient(t, healthyCluster(healthyOperator("dns"))...)

@@ -36,24 +36,32 @@ func findPools(ctx context.Context, in Input) ([]Finding, error) {
 		}
 		if pool.Paused && !pool.Empty() && (!in.Options.IgnoreDelayedPools || !pool.Delayed()) {
 			f := poolFinding("PoolPaused", "machine config pools paused", pool)
-			f.Description = pausedBy(pool)
-			f.Remedy = "Set spec.paused of the MachineConfigPool to false."
+			f.Description, f.Remedy = pausedBy(pool, ReleaseOf(pool, false, in.Sources.now()))
 			paused = append(paused, f)
 		}
 	}
 	return append(degraded, paused...), nil
 }
 
-// pausedBy returns who paused the pool, unless a user did.
-func pausedBy(pool clusterstate.Pool) string {
-	switch {
-	case !pool.PausedByMark():
-		return ""
-	case pool.Mark.Kept():
-		return "by an UpgradeJob that failed, since " + pool.Mark.KeptSince.UTC().Format(time.RFC3339)
+// pausedBy returns who paused the pool, unless a user did, and what a person can do about it. To
+// unpause a pool before its release window would reboot its nodes outside of it.
+func pausedBy(pool clusterstate.Pool, release Release) (by, remedy string) {
+	remedy = "Set spec.paused of the MachineConfigPool to false."
+	switch release.State {
+	case ReleaseKept:
+		return "by an UpgradeJob that failed, since " + formatTime(release.At), remedy
+	case ReleaseLater, ReleaseNow:
+		return "by an UpgradeJob, until " + formatTime(pool.Mark.ReleaseAfter),
+			"Wait: the operator unpauses the pool between " + formatTime(pool.Mark.ReleaseAfter) + " and " + formatTime(pool.Mark.ReleaseBefore) + "."
+	case ReleaseMissed:
+		return "by an UpgradeJob, which did not unpause it before " + formatTime(release.At),
+			"Set spec.paused of the MachineConfigPool to false at a time at which its nodes may reboot: its release window was missed."
+	case ReleaseNotOurs:
 	}
-	return "by an UpgradeJob, until " + pool.Mark.ReleaseAfter.UTC().Format(time.RFC3339)
+	return "", remedy
 }
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func poolFinding(reason, summary string, pool clusterstate.Pool) Finding {
 	f := newFinding(reason, summary, Resource{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: pool.Name})

@@ -61,6 +61,14 @@ func (s *Sources) observe(check string, ok bool, at time.Time) {
 	}
 }
 
+// now returns the time; zero means that there is no clock.
+func (s *Sources) now() time.Time {
+	if s == nil || s.Clock == nil {
+		return time.Time{}
+	}
+	return s.Clock.Now()
+}
+
 // errNoPrometheus means that nothing is known about alerts.
 var errNoPrometheus = errors.New("no source of alerts is configured")
 
