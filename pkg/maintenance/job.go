@@ -44,6 +44,17 @@ func LatestStart(job *v1beta1.UpgradeJob) (time.Time, error) {
 	return AttemptStart(job, history.Record{})
 }
 
+// IsPostponed reports whether an UpgradeJob has ended without an upgrade since it was suspended or
+// rescheduled.
+func IsPostponed(job *v1beta1.UpgradeJob) bool {
+	phase, ended := EndPhase(job)
+	if !ended || phase != v1beta1.PhaseSkipped {
+		return false
+	}
+	reason := latestRecord(job).Reason
+	return reason == ReasonSuspended || reason == ReasonRescheduled
+}
+
 // EndPhase returns the phase in which an UpgradeJob has ended; false means that there is something
 // left to do for it: its latest attempt is not complete, it keeps the finalizer, or a user has
 // requested another attempt.

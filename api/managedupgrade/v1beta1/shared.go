@@ -27,7 +27,8 @@ const (
 	// ConfigLabel is the UID of the UpgradeConfig.
 	ConfigLabel = "managedupgrade.appuio.io/upgrade-config"
 	// SlotLabel is the slot for which the UpgradeJob was created: the scheduled start in seconds
-	// since 1970, SlotVersionPrefix and a version for the rhythm UpdateAvailable, or
+	// since 1970, SlotVersionPrefix and a version for the rhythm UpdateAvailable, with the time since
+	// which it is pending if it was scheduled before, or
 	// SlotRunNowPrefix and a hash of the token for a request to run an upgrade now.
 	SlotLabel = "managedupgrade.appuio.io/slot"
 

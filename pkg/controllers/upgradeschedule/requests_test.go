@@ -5,6 +5,7 @@ package upgradeschedule
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -218,6 +220,66 @@ func TestRhythmUpdateAvailable(t *testing.T) {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// A version whose UpgradeJob was suspended or rescheduled before it started is scheduled again.
+func TestPostponedVersion(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		cron, reason string
+		change       func(*world) // while the UpgradeJob waits for its start
+		want         []string
+	}{
+		"by a window": {
+			reason: maintenance.ReasonSuspended,
+			change: func(w *world) {
+				w.create(w.window("freeze", monday, tuesday, &v1beta1.LabelSelector{}, nil))
+			},
+			want: []string{"03-01 16:00 4.20.6", "03-02 21:00 4.20.6"},
+		},
+		"by a window that begins after it was pinned for a slot": {
+			cron: "0 22 * * *", reason: maintenance.ReasonSuspended,
+			change: func(w *world) {
+				w.create(w.window("freeze", monday, tuesday, &v1beta1.LabelSelector{}, nil))
+			},
+			want: []string{"03-01 21:00 4.20.6", "03-02 21:00 4.20.6"},
+		},
+		"by another schedule": {
+			cron: "0 22 * * *", reason: maintenance.ReasonRescheduled,
+			change: func(w *world) {
+				w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 23 * * *" })
+			},
+			want: []string{"03-01 21:00 4.20.6", "03-01 22:00 4.20.6"},
+		},
+		"for another reason": {
+			reason: "Expired", change: func(*world) {}, want: []string{"03-01 16:00 4.20.6"},
+		},
+	} {
+		for _, limit := range []int32{0, 3} {
+			t.Run(fmt.Sprintf("%s, %d kept", name, limit), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, config(onUpdate(tc.cron), pinned("10h"), func(cfg *v1beta1.UpgradeConfig) {
+					cfg.Spec.SuccessfulJobsHistoryLimit = &limit
+					if tc.cron == "" {
+						cfg.Spec.PinVersionWindow = new(v1beta1.Duration("4h"))
+					}
+				}))
+				w.phase, w.reason = v1beta1.PhaseSkipped, tc.reason
+				w.runFor(time.Second)
+				tc.change(w)
+				w.runTo(tuesday.Add(-24*time.Hour + 2*time.Minute)) // the first start is over
+				w.phase, w.reason = history.PhaseUpgraded, ""
+				w.restart()
+				w.runFor(week)
+				if diff := cmp.Diff(tc.want, w.starts); diff != "" {
+					t.Errorf("starts (-want +got):\n%s", diff)
+				}
+				if got := w.get().Status.PendingUpdate; got != nil {
+					t.Errorf("the pending update is %+v", got)
+				}
+			})
+		}
+	}
 }
 
 func TestEditedSchedule(t *testing.T) {

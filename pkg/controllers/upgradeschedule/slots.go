@@ -185,13 +185,35 @@ func (s *scope) observeUpdates() bool {
 	switch {
 	case best == "" && s.unknown != "":
 		return false // the update service may only be unreachable
-	case best == "" || best == s.status.LastScheduledVersion || clusterstate.IsLater(s.status.LastScheduledVersion, best):
+	case best == "" || best == s.status.LastScheduledVersion && !s.isPostponed(best) || clusterstate.IsLater(s.status.LastScheduledVersion, best):
 		s.status.PendingUpdate = nil
 	case pending == nil || pending.Since == nil || pending.Version != best || pending.Since.After(s.now) || s.isOver():
 		s.status.PendingUpdate = &v1beta1.PendingUpdate{Version: best, Since: new(metav1.NewTime(s.now.Truncate(time.Second)))}
 		return true
 	}
 	return false
+}
+
+// isPostponed reports whether the version that got the latest UpgradeJob must get another one: all
+// that it got were suspended or rescheduled before they started. Once that is recorded, those may be
+// deleted. An UpgradeJob that was created for it meanwhile, but not recorded, is found by its label.
+func (s *scope) isPostponed(version string) bool {
+	recorded := s.status.PendingUpdate != nil && s.status.PendingUpdate.Version == version
+	postponed, last := recorded, s.status.LastScheduledUpgrade
+	for i := range s.jobs {
+		job := &s.jobs[i]
+		switch {
+		case job.Spec.DesiredVersion.Version != version:
+			continue
+		case recorded && job.Labels[v1beta1.SlotLabel] == s.slotKey(time.Time{}):
+			return true
+		case !maintenance.IsPostponed(job):
+			return false
+		}
+		start, err := maintenance.Time(job.Spec.StartAfter)
+		postponed = postponed || err == nil && last != nil && start.Equal(last.Time) // the cache holds the latest one
+	}
+	return postponed
 }
 
 // isOver reports whether the start that a pending update has without cron is too long ago, for
@@ -328,12 +350,17 @@ func (s *scope) waitedFor() condition {
 	return condition{}
 }
 
-// slotKey returns the value of the slot's label.
+// slotKey returns the value of the slot's label. A version that is scheduled again has another one.
 func (s *scope) slotKey(slot time.Time) string {
-	if s.onUpdate() && s.status.PendingUpdate != nil {
-		return v1beta1.SlotVersionPrefix + labelValue(s.status.PendingUpdate.Version)
+	pending := s.status.PendingUpdate
+	if !s.onUpdate() || pending == nil {
+		return slotID(slot)
 	}
-	return slotID(slot)
+	value := pending.Version
+	if value == s.status.LastScheduledVersion && pending.Since != nil {
+		value += "_" + slotID(pending.Since.Time)
+	}
+	return v1beta1.SlotVersionPrefix + labelValue(value)
 }
 
 // serve creates the UpgradeJob of a slot that is due, if there is an update. A slot that has one
@@ -419,6 +446,9 @@ func (s *scope) scheduled(job *v1beta1.UpgradeJob) {
 	}
 	if version := job.Spec.DesiredVersion.Version; version != "" {
 		s.status.LastScheduledVersion = version
+		if pending := s.status.PendingUpdate; pending != nil && pending.Version == version {
+			s.status.PendingUpdate = nil
+		}
 	}
 }
 

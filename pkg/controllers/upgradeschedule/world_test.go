@@ -86,6 +86,7 @@ type world struct {
 	requests    []string        // of the operator to the API server
 
 	phase   history.Phase // in which UpgradeJobs end; empty leaves them to the test
+	reason  string        // for which they end
 	created map[string]int
 	starts  []string // of all UpgradeJobs that were ever created, with their versions
 }
@@ -203,7 +204,7 @@ func (w *world) endJob(name string, phase history.Phase) {
 	}
 	w.must(err)
 	now := metav1.NewTime(w.Now().Truncate(time.Second))
-	job.Status.History = []history.Record{{Version: job.Spec.DesiredVersion.Version, Attempt: 1, Phase: phase, StartTime: &now, CompleteTime: &now}}
+	job.Status.History = []history.Record{{Version: job.Spec.DesiredVersion.Version, Attempt: 1, Phase: phase, Reason: w.reason, StartTime: &now, CompleteTime: &now}}
 	w.must(w.client.Status().Update(w.t.Context(), &job))
 	if phase == history.PhaseUpgraded && job.Spec.DesiredVersion.Version != "" {
 		w.install(job.Spec.DesiredVersion.Version)
