@@ -133,11 +133,17 @@ func (s jobSteps) DelayedPoolsUpdated() engine.Step {
 		Doc:       "Unpauses each delayed machine config pool in its time, after its hooks, and waits until all pools are updated.",
 		Gates:     []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		Do:        d.Updated(),
-		Reached:   d.AreUpdated,
+		Reached:   all(d.AreUpdated, s.updateHooksSettled),
 		Milestone: engine.MilestoneWorkersUpgraded,
 		SlowAfter: s.Config.Workers.SlowAfter.Duration,
 		FailBy:    s.failBy,
 	}
+}
+
+// updateHooksSettled reports whether the hooks that have begun to run after the update of a pool have
+// passed.
+func (s jobSteps) updateHooksSettled(ctx context.Context) (bool, error) {
+	return s.Hooks.Settled(ctx, s.job, s.record, v1beta1.EventMachineConfigPoolUpdated)
 }
 
 // PoolsPausedOnFailure pauses pools after a failure.

@@ -261,6 +261,37 @@ func TestOutcomes(t *testing.T) {
 			},
 			want: outcome{phase: history.PhaseFailed, reason: "UnpausingPoolsExpired", step: "DelayedPoolsUpdated", commits: 1}, message: "worker",
 		},
+		"a hook after the update of a pool hangs": {
+			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			cluster: func(w *world) {
+				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, v1beta1.EventMachineConfigPoolUpdated))
+			},
+			want: outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1}, message: "hangs",
+		},
+		"a hook after the update of a pool ends while the operator is down past the timeout": {
+			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			cluster: func(w *world) {
+				w.create(hook("slow", v1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m"}, v1beta1.EventMachineConfigPoolUpdated))
+			},
+			then: at(2*time.Hour, func(w *world) {
+				w.process.Kill()
+				w.until(startAfter.Add(10 * time.Hour))
+				w.start()
+			}),
+			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+		},
+		"a hook after the update of a pool fails while the operator is down past the timeout": {
+			job: []func(*v1beta1.UpgradeJob){delayWorker("1h", "2h")},
+			cluster: func(w *world) {
+				w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUpdated))
+			},
+			then: at(2*time.Hour, func(w *world) {
+				w.process.Kill()
+				w.until(startAfter.Add(10 * time.Hour))
+				w.start()
+			}),
+			want: outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1}, message: "aborts",
+		},
 		"finished while the operator was down past the timeout": {
 			then: at(5*time.Minute, func(w *world) {
 				w.process.Kill()
