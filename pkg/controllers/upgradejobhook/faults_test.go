@@ -461,3 +461,21 @@ func TestHook_that_cannot_be_started_fails_after_its_timeout(t *testing.T) {
 		})
 	}
 }
+
+func TestHook_that_is_deleted_while_its_Job_runs_has_no_series(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, waiting("a"), newUpgrade("upgrade", nil))
+	w.start()
+	w.runFor(5 * time.Minute)
+	if !w.hasSeries("a") {
+		t.Fatal("the hook has no series while it exists")
+	}
+	w.must(w.api.Delete(t.Context(), w.hook("a")))
+	record := w.runUntil("upgrade", time.Hour)
+	if got, want := step(record, "StartHooksDone"), "Done: 1 hook completed [Start/a Succeeded]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if w.hasSeries("a") {
+		t.Error("the series of the hook exist again")
+	}
+}

@@ -132,7 +132,7 @@ func (e *eventRun) report(ctx context.Context, hook string, item history.StepIte
 		return
 	}
 	succeeded := item.Status == statusSucceeded
-	if e.Metrics != nil {
+	if _, err := e.cachedHook(ctx, hook); err == nil && e.Metrics != nil { // the series of a hook that was deleted are gone
 		e.Metrics.IncHookRuns(e.job.Namespace, hook, e.event.Name, succeeded)
 	}
 	if e.Publisher == nil {
