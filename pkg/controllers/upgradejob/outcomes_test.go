@@ -692,3 +692,25 @@ func TestPausedOnFailure_is_listed_until_it_is_unpaused(t *testing.T) {
 		t.Errorf("%d requests after the end: %q", len(made), made)
 	}
 }
+
+// Once the upgrade has failed, no hook can abort it: its pools are unpaused in their time.
+func TestHook_with_Abort_after_a_failure_is_ignored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUnpause))
+	w.create(newJob(delayWorker("1h", "4h"), func(job *v1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "2h" }))
+	w.untilEnded()
+	want := outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1}
+	if got := w.outcome(); got != want || w.workers().Spec.Paused {
+		t.Errorf("got %+v, paused %t, want %+v and an unpaused pool; %s", got, w.workers().Spec.Paused, want, w.describe())
+	}
+	var last string
+	for _, c := range w.record().Conditions {
+		for _, item := range c.Items {
+			last = c.Type + " " + item.Name + ": " + item.Message
+		}
+	}
+	if !strings.HasPrefix(last, "PoolsReleased MachineConfigPoolUnpause/worker: 0 hooks completed, 1 failed and ignored: aborts (") {
+		t.Errorf("the last item is %q", last)
+	}
+}

@@ -237,20 +237,14 @@ func running(item, job string) history.StepItem {
 	return history.StepItem{Name: item, Status: statusRunning, Message: "Job " + job}
 }
 
-// abortCounts reports whether a failed hook can still abort the upgrade.
-func (e *eventRun) abortCounts() bool {
-	switch e.event.Name {
-	case v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventSkip, v1beta1.EventFinish:
-		return false
-	default:
-		return true
-	}
-}
+// abortCounts reports whether a failed hook can still abort the upgrade: not once its outcome is
+// decided, as when pools are released after a failure.
+func (e *eventRun) abortCounts() bool { return e.run.Outcome == "" }
 
 // bounded reports whether the wait for the hooks of the event ends after hooks.timeout. The window
 // and the pools bound the wait for the others.
 func (e *eventRun) bounded() bool {
-	return e.event.Name == v1beta1.EventUpgradeComplete || !e.abortCounts()
+	return e.event.Pool == "" && (e.event.Name == v1beta1.EventUpgradeComplete || !e.abortCounts())
 }
 
 // deadline returns when the hooks of the event count as failed; zero means never.
