@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,13 +133,16 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 func (s *scope[T]) resumeClaim(attempt lock.Attempt, recorded bool) {
 	s.claimed = true
 	if attempt.Key != "" && (recorded || !attempt.Is(s.attempt())) {
+		lost := lostRecord(attempt)
 		desired := newRecord(s.request.Version, s.request.At)
+		if s.Kind.HistoryKey() == ByAttempt {
+			lost.Attempt = cmp.Or(attempt.Number, nextNumber(*s.Kind.Status(s.obj).History))
+			if desired.Key() != lost.Key() && lost.UpgradeAt != nil { // only the status showed when a retry was requested
+				s.request.At, desired.UpgradeAt = lost.UpgradeAt.Time, lost.UpgradeAt
+			}
+		}
 		if !attempt.Is(lock.Attempt{Key: desired.Key(), Version: desired.Version, Type: s.request.RunbookType}) {
 			s.obsolete = "the record of this attempt was lost, and the spec requests something else by now"
-		}
-		lost := lostRecord(attempt)
-		if s.Kind.HistoryKey() == ByAttempt {
-			lost.Attempt = nextNumber(*s.Kind.Status(s.obj).History)
 		}
 		s.setAttempt(lost, attempt.Type)
 	}
@@ -451,7 +455,11 @@ func (s *scope[T]) windowEnd() time.Time {
 
 // attempt returns what the Lease notes about the attempt.
 func (s *scope[T]) attempt() lock.Attempt {
-	return lock.Attempt{Key: s.record.Key(), Version: s.record.Version, Type: s.runbookType, Requested: s.record.RequestTime != nil}
+	attempt := lock.Attempt{Key: s.record.Key(), Version: s.record.Version, Type: s.runbookType, Requested: s.record.RequestTime != nil}
+	if s.Kind.HistoryKey() == ByAttempt {
+		attempt.Number = s.record.Attempt
+	}
+	return attempt
 }
 
 // noteRequest notes in the Lease that the update is about to be requested, or that the request was

@@ -20,6 +20,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +40,7 @@ const (
 	annotationType    = "upgrade.managed.openshift.io/type"
 
 	annotationRequested = "upgrade.managed.openshift.io/requested"
+	annotationNumber    = "upgrade.managed.openshift.io/attempt-number"
 )
 
 // Attempt identifies the attempt for which a holder acquired the lock. The zero Attempt means
@@ -51,11 +54,14 @@ type Attempt struct {
 	Type string
 	// Requested reports that the update may have been requested from the cluster for this attempt.
 	Requested bool
+	// Number is the number of the attempt among those of its object; 0 means that it is not noted.
+	Number int32
 }
 
 // Is reports whether both are the same attempt.
 func (a Attempt) Is(other Attempt) bool {
 	a.Requested, other.Requested = false, false
+	a.Number, other.Number = 0, 0 // an earlier release did not note it
 	return a == other
 }
 
@@ -63,6 +69,9 @@ func (a Attempt) annotations() map[string]string {
 	notes := map[string]string{annotationAttempt: a.Key, annotationVersion: a.Version, annotationType: a.Type}
 	if a.Requested {
 		notes[annotationRequested] = "true"
+	}
+	if a.Number > 0 {
+		notes[annotationNumber] = strconv.Itoa(int(a.Number))
 	}
 	maps.DeleteFunc(notes, func(_, value string) bool { return value == "" })
 	return notes
@@ -199,7 +208,7 @@ func (l *Lock) write(ctx context.Context, lease *coordinationv1.Lease, holder *H
 	changed := lease.DeepCopy()
 	changed.Spec = l.spec(holder)
 	maps.DeleteFunc(changed.Annotations, func(key, _ string) bool {
-		return key == annotationAttempt || key == annotationVersion || key == annotationType || key == annotationRequested
+		return slices.Contains([]string{annotationAttempt, annotationVersion, annotationType, annotationRequested, annotationNumber}, key)
 	})
 	for key, value := range attempt.annotations() {
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, key, value)
@@ -226,8 +235,12 @@ func HolderOf(lease *coordinationv1.Lease) Holder {
 }
 
 func attemptOf(lease *coordinationv1.Lease) Attempt {
+	number, err := strconv.ParseInt(lease.Annotations[annotationNumber], 10, 32)
+	if err != nil {
+		number = 0
+	}
 	return Attempt{
 		Key: lease.Annotations[annotationAttempt], Version: lease.Annotations[annotationVersion], Type: lease.Annotations[annotationType],
-		Requested: lease.Annotations[annotationRequested] == "true",
+		Requested: lease.Annotations[annotationRequested] == "true", Number: max(0, int32(number)),
 	}
 }

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -130,4 +133,93 @@ func TestRecordLost(t *testing.T) {
 			w.expectReleased()
 		})
 	}
+}
+
+// TestRecordLost_retry removes the status of an UpgradeJob during its second attempt, which continues:
+// the Lease notes its number and its time, which the spec does not.
+func TestRecordLost_retry(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		hook v1beta1.HookEvent // of a hook that never ends; empty means none
+		step string            // during which the status is lost
+		want outcome
+	}{
+		"before the commit": {
+			hook: v1beta1.EventUpgradeStart, step: "UpgradeStartHooksDone",
+			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "UpgradeStartHooksDone", commits: 1},
+		},
+		"after the commit": {step: "UpgradeCompleted", want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.cluster.Rejection = "the signature is missing"
+			w.create(newJob(soon))
+			w.untilEnded()
+			w.cluster.Rejection = ""
+			w.report()
+			if tc.hook != "" {
+				w.create(hook("hangs", v1beta1.HookFailureIgnore, map[string]string{kubelet.NeverEnds: "true"}, tc.hook))
+			}
+			w.annotate(v1beta1.RetryAnnotation, "again")
+			w.untilStep(tc.step)
+			want := w.record()
+			job := w.job()
+			before := job.DeepCopy()
+			job.Status = v1beta1.UpgradeJobStatus{}
+			if err := w.client.Status().Patch(t.Context(), job, client.MergeFrom(before)); err != nil {
+				t.Fatal(err)
+			}
+			w.settle()
+			w.untilEnded()
+			if got := w.outcome(); got != tc.want {
+				t.Errorf("got %+v, want %+v; %s", got, tc.want, w.describe())
+			}
+			if got := w.record(); got.Attempt != 2 || got.Key() != want.Key() || len(w.job().Status.History) != 1 {
+				t.Errorf("attempt %d at %s, want 2 at %s; %s", got.Attempt, got.Key(), want.Key(), w.describe())
+			}
+			w.expectReleased()
+		})
+	}
+}
+
+// TestRejectedStatus_is_accepted_again shows that an UpgradeJob whose status the API server has accepted
+// again keeps others from starting, also while its Lease is gone.
+func TestRejectedStatus_is_accepted_again(t *testing.T) {
+	t.Parallel()
+	invalid := apierrors.NewInvalid(v1beta1.GroupVersion.WithKind("UpgradeJob").GroupKind(), "job", nil)
+	rejected := false
+	w := newWorld(t, func(w *world) {
+		w.plan = func(r simulation.Request) simulation.Fault {
+			if rejected && r.Kind == "UpgradeJob" && r.Subresource == "status" {
+				return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
+			}
+			return simulation.Fault{}
+		}
+	})
+	claimant := func() string {
+		holder, err := w.holders.Claimant(t.Context(), namespace, lock.Holder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if holder == nil {
+			return ""
+		}
+		return holder.Name
+	}
+	w.create(newJob(soon, delayWorker("2h", "150m")))
+	w.untilStep("UpgradeCompleted")
+	rejected = true
+	w.cluster.ControlPlaneDuration = 10 * time.Minute // it goes on, which cannot be saved
+	w.until(w.Now().Add(20 * time.Minute))
+	if got := claimant(); got != "" {
+		t.Errorf("while every status is rejected, %q keeps others from starting", got)
+	}
+	rejected = false
+	w.until(w.Now().Add(6 * time.Minute))
+	if got := claimant(); got != "job" {
+		t.Errorf("since the status is accepted, %q keeps others from starting; %s", got, w.describe())
+	}
+	w.untilEnded()
+	w.expectReleased()
 }
