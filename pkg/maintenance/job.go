@@ -24,8 +24,9 @@ func AttemptStart(job *v1beta1.UpgradeJob, record history.Record) (time.Time, er
 	return start, nil
 }
 
-// latestRecord returns the record of the latest attempt of an UpgradeJob; nil means that there is none.
-func latestRecord(job *v1beta1.UpgradeJob) *history.Record {
+// LatestAttempt returns the record of the latest attempt at an UpgradeJob, in whatever order the
+// records are; nil means that there is none.
+func LatestAttempt(job *v1beta1.UpgradeJob) *history.Record {
 	var latest *history.Record
 	for i := range job.Status.History {
 		if record := &job.Status.History[i]; latest == nil || record.Attempt > latest.Attempt {
@@ -38,7 +39,7 @@ func latestRecord(job *v1beta1.UpgradeJob) *history.Record {
 // LatestStart returns when the window of the latest attempt of an UpgradeJob opens, as AttemptStart
 // does.
 func LatestStart(job *v1beta1.UpgradeJob) (time.Time, error) {
-	if record := latestRecord(job); record != nil {
+	if record := LatestAttempt(job); record != nil {
 		return AttemptStart(job, *record)
 	}
 	return AttemptStart(job, history.Record{})
@@ -51,16 +52,21 @@ func IsPostponed(job *v1beta1.UpgradeJob) bool {
 	if !ended || phase != v1beta1.PhaseSkipped {
 		return false
 	}
-	reason := latestRecord(job).Reason
+	reason := LatestAttempt(job).Reason
 	return reason == ReasonSuspended || reason == ReasonRescheduled
 }
 
+// IsOver reports whether nothing is left to do for the latest attempt at an UpgradeJob: it is finished,
+// and the finalizer is removed.
+func IsOver(job *v1beta1.UpgradeJob) bool {
+	latest := LatestAttempt(job)
+	return latest != nil && latest.Finished() && !slices.Contains(job.Finalizers, v1beta1.Finalizer)
+}
+
 // EndPhase returns the phase in which an UpgradeJob has ended; false means that there is something
-// left to do for it: its latest attempt is not complete, it keeps the finalizer, or a user has
-// requested another attempt.
+// left to do for it: its latest attempt is not over, or a user has requested another one.
 func EndPhase(job *v1beta1.UpgradeJob) (history.Phase, bool) {
-	latest := latestRecord(job)
-	if latest == nil || latest.CompleteTime == nil || slices.Contains(job.Finalizers, v1beta1.Finalizer) {
+	if !IsOver(job) {
 		return "", false
 	}
 	answered := ""
@@ -70,9 +76,9 @@ func EndPhase(job *v1beta1.UpgradeJob) (history.Phase, bool) {
 	if token := RequestToken(job, v1beta1.RetryAnnotation); token != "" && token != answered {
 		return "", false
 	}
-	switch latest.Phase {
+	switch phase := LatestAttempt(job).Phase; phase {
 	case history.PhaseUpgraded, history.PhaseFailed, v1beta1.PhaseSkipped:
-		return latest.Phase, true
+		return phase, true
 	default:
 		return "", false
 	}

@@ -30,7 +30,7 @@ func TestEndPhase(t *testing.T) {
 		"skipped":       {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(v1beta1.PhaseSkipped)}}}, v1beta1.PhaseSkipped},
 		"failed":        {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}}}, history.PhaseFailed},
 		"unknown phase": {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{first("Other")}}}, ""},
-		"not complete":  {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseFailed}}}}, ""},
+		"not complete":  {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseFailed, UpgradeAt: complete}}}}, ""},
 		"later attempt": {v1beta1.UpgradeJob{Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 2, Phase: history.PhaseUpgrading}, first(history.PhaseFailed)}}}, ""},
 		"finalizer": {v1beta1.UpgradeJob{
 			ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1beta1.Finalizer}}, Status: v1beta1.UpgradeJobStatus{History: []history.Record{first(history.PhaseFailed)}},
@@ -48,6 +48,41 @@ func TestEndPhase(t *testing.T) {
 			got, ended := maintenance.EndPhase(&tc.job)
 			if got != tc.want || ended != (tc.want != "") {
 				t.Errorf("got %q, ended: %t, want %q", got, ended, tc.want)
+			}
+		})
+	}
+}
+
+func TestIsOver(t *testing.T) {
+	t.Parallel()
+	at := new(metav1.NewTime(time.Unix(1, 0)))
+	ended := history.Record{Attempt: 1, Phase: history.PhaseFailed, UpgradeAt: at, CompleteTime: at}
+	running := history.Record{Attempt: 2, Phase: history.PhaseUpgrading, UpgradeAt: at, StartTime: at}
+	for name, tc := range map[string]struct {
+		history    []history.Record
+		finalizers []string
+		latest     int32 // 0 means none
+		want       bool
+	}{
+		"no attempt":                     {},
+		"ended":                          {history: []history.Record{ended}, latest: 1, want: true},
+		"finalizer":                      {history: []history.Record{ended}, finalizers: []string{v1beta1.Finalizer}, latest: 1},
+		"finalizer of another client":    {history: []history.Record{ended}, finalizers: []string{"foregroundDeletion"}, latest: 1, want: true},
+		"retry in progress":              {history: []history.Record{running, ended}, latest: 2},
+		"retry in progress, other order": {history: []history.Record{ended, running}, latest: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}, Status: v1beta1.UpgradeJobStatus{History: tc.history}}
+			if got := maintenance.IsOver(job); got != tc.want {
+				t.Errorf("it is over: %t, want %t", got, tc.want)
+			}
+			latest := int32(0)
+			if record := maintenance.LatestAttempt(job); record != nil {
+				latest = record.Attempt
+			}
+			if latest != tc.latest {
+				t.Errorf("the latest attempt is %d, want %d", latest, tc.latest)
 			}
 		})
 	}

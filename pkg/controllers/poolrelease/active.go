@@ -12,6 +12,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get;list
@@ -115,13 +116,12 @@ func findJob(ctx context.Context, live client.Reader, uid, namespace string) (cl
 
 // stateOf returns the state of an attempt. A job without a record has lost it and resumes the attempt.
 func stateOf(job *v1beta1.UpgradeJob, attempt int32) attemptState {
-	if len(job.Status.History) == 0 {
+	switch latest := maintenance.LatestAttempt(job); {
+	case latest == nil:
 		return attemptPausing
-	}
-	switch newest := job.Status.History[0]; {
-	case newest.Attempt > attempt || newest.Finished():
+	case latest.Attempt > attempt || latest.Finished():
 		return attemptEnded
-	case newest.CommenceTime == nil:
+	case latest.CommenceTime == nil:
 		return attemptPausing
 	}
 	return attemptReleases

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -28,7 +27,7 @@ func (r *Reconciler) answerRetry(ctx context.Context, job *v1beta1.UpgradeJob) (
 	}
 	after := job.DeepCopy()
 	after.Status.Retry = &v1beta1.RetryStatus{Token: token}
-	last := &job.Status.History[0]
+	last := maintenance.LatestAttempt(job)
 	record := history.Record{
 		Version: job.Spec.DesiredVersion.Version, Phase: history.PhaseNew, Attempt: max(last.Attempt, last.Attempt+1), // it may be the greatest number already
 		UpgradeAt: new(metav1.NewTime(r.Clock.Now().Truncate(time.Second))),
@@ -52,8 +51,7 @@ func answeredToken(job *v1beta1.UpgradeJob) string {
 	return job.Status.Retry.Token
 }
 
-// isOver reports whether nothing is left to do for the last attempt.
+// isOver reports whether the latest attempt is over and the UpgradeJob is not being deleted.
 func isOver(job *v1beta1.UpgradeJob) bool {
-	return job.DeletionTimestamp.IsZero() && len(job.Status.History) > 0 && job.Status.History[0].Finished() &&
-		!controllerutil.ContainsFinalizer(job, v1beta1.Finalizer)
+	return job.DeletionTimestamp.IsZero() && maintenance.IsOver(job)
 }
