@@ -63,6 +63,9 @@ const (
 	ReasonCancelled = "Cancelled"
 	// ReasonDone is the reason of every step that is done. A skipped step has another one.
 	ReasonDone = "Done"
+	// ReasonAlreadyAtVersion is the reason of a step that failed because the cluster is at the version
+	// already.
+	ReasonAlreadyAtVersion = "AlreadyAtVersion"
 	// ReasonNotDelivered is the reason of a step that was skipped because its notification could not
 	// be delivered.
 	ReasonNotDelivered = "NotDelivered"

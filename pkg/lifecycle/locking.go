@@ -85,7 +85,7 @@ func (s *scope[T]) lockStep(ctx context.Context, _ engine.Run) (engine.Result, e
 	}
 	switch {
 	case seen.NothingToDo:
-		return engine.Fail(reasonAlreadyAtVersion, "the cluster is at %s already; there is nothing to do", s.record.Version), nil
+		return engine.Fail(engine.ReasonAlreadyAtVersion, "the cluster is at %s already; there is nothing to do", s.record.Version), nil
 	case seen.Reason != "":
 		return engine.Fail(seen.Reason, "%s", seen.Message), nil
 	}

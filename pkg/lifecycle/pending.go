@@ -142,9 +142,9 @@ func (s *scope[T]) windowMissedStatus() *summary {
 
 func (s *scope[T]) alreadyAtVersionStatus() *summary {
 	message := "the cluster is at " + s.record.Version + " already; there was nothing to do"
-	status := s.pendingStatus(reasonAlreadyAtVersion, message, time.Time{})
+	status := s.pendingStatus(engine.ReasonAlreadyAtVersion, message, time.Time{})
 	status.phase, status.finished = history.PhaseUpgraded, true
-	status.succeeded = condition{metav1.ConditionTrue, reasonAlreadyAtVersion, message}
+	status.succeeded = condition{metav1.ConditionTrue, engine.ReasonAlreadyAtVersion, message}
 	return status
 }
 

@@ -25,23 +25,22 @@ import (
 
 // The reasons in the summary of an attempt, beside those of its steps.
 const (
-	reasonScheduled        = "Scheduled"
-	reasonPaused           = "Paused"
-	reasonHeld             = "Held"
-	reasonWindowMissed     = "WindowMissed"
-	reasonAlreadyAtVersion = "AlreadyAtVersion"
-	reasonCannotObserve    = "CannotObserve"
-	reasonUnknownType      = "UnknownType"
-	reasonInvalidTime      = "InvalidTime"
-	reasonClusterLocked    = "ClusterLocked"
-	reasonValid            = "Valid"
-	reasonUpgraded         = "Upgraded"
-	reasonOnTime           = "OnTime"
-	reasonNothingFound     = "NothingFound"
-	reasonNotConfigured    = "NotConfigured" // of a step that has nothing to do
-	reasonStatusInvalid    = "StatusInvalid"
-	reasonNoUpdate         = "NoUpdate"
-	reasonNotPaused        = "NotPaused"
+	reasonScheduled     = "Scheduled"
+	reasonPaused        = "Paused"
+	reasonHeld          = "Held"
+	reasonWindowMissed  = "WindowMissed"
+	reasonCannotObserve = "CannotObserve"
+	reasonUnknownType   = "UnknownType"
+	reasonInvalidTime   = "InvalidTime"
+	reasonClusterLocked = "ClusterLocked"
+	reasonValid         = "Valid"
+	reasonUpgraded      = "Upgraded"
+	reasonOnTime        = "OnTime"
+	reasonNothingFound  = "NothingFound"
+	reasonNotConfigured = "NotConfigured" // of a step that has nothing to do
+	reasonStatusInvalid = "StatusInvalid"
+	reasonNoUpdate      = "NoUpdate"
+	reasonNotPaused     = "NotPaused"
 
 	reasonConfigurationInvalid = "ConfigurationInvalid"
 )

@@ -8,6 +8,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
@@ -18,8 +19,6 @@ const lockStep = "LockAcquired"
 const (
 	reasonNoUpdate              = "NoUpdate"
 	reasonExpired               = "Expired"
-	reasonAlreadyAtVersion      = "AlreadyAtVersion"
-	reasonUpgradeWithdrawn      = "UpgradeWithdrawn"
 	reasonClusterUnhealthy      = "ClusterUnhealthy"
 	reasonInvalidPools          = pools.ReasonInvalidPools
 	reasonUnhealthyAfterUpgrade = "UnhealthyAfterUpgrade"
@@ -77,7 +76,7 @@ func (Job) LockStep() string { return lockStep }
 // skipReasons are the reasons of a failure before the commit that mean that the upgrade was skipped.
 func skipReasons() []string {
 	return []string{
-		maintenance.ReasonSuspended, maintenance.ReasonRescheduled, reasonAlreadyAtVersion,
-		reasonExpired, reasonUpgradeWithdrawn, reasonClusterUnhealthy, reasonInvalidPools,
+		maintenance.ReasonSuspended, maintenance.ReasonRescheduled, engine.ReasonAlreadyAtVersion,
+		reasonExpired, controlplane.ReasonUpgradeWithdrawn, reasonClusterUnhealthy, reasonInvalidPools,
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
+// ReasonUpgradeWithdrawn is the reason of a version that is not offered any more.
+const ReasonUpgradeWithdrawn = "UpgradeWithdrawn"
+
 // Pinned is how an upgrade leads to a version that was selected before its window.
 type Pinned struct {
 	// Target is the release.
@@ -51,7 +54,7 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	case current && p.Requested:
 		return alreadyUpdating(target), nil
 	case current && version.Completed:
-		return engine.Fail("AlreadyAtVersion", "the cluster is at %s already; there was nothing to do", target.Version), nil
+		return engine.Fail(engine.ReasonAlreadyAtVersion, "the cluster is at %s already; there was nothing to do", target.Version), nil
 	case current:
 		return engine.Wait("AnotherUpdateInProgress", "another client updates the cluster to %s", target.Version), nil
 	case updating: // nothing is offered meanwhile
@@ -64,11 +67,11 @@ func (p Pinned) decide(version clusterstate.Version) (engine.Result, error) {
 	update := version.AvailableUpdate(target)
 	switch risks := update.UnacceptedRisks(target); {
 	case !update.Available:
-		return engine.Fail("UpgradeWithdrawn", "%s", notAvailableMessage(version, target)), nil
+		return engine.Fail(ReasonUpgradeWithdrawn, "%s", notAvailableMessage(version, target)), nil
 	case (clusterstate.Release{Image: update.Image}).HasOtherImage(target.Image):
-		return engine.Fail("UpgradeWithdrawn", "%s is offered with image %s, but %s was selected", target.Version, text.Excerpt(update.Image), target.Image), nil
+		return engine.Fail(ReasonUpgradeWithdrawn, "%s is offered with image %s, but %s was selected", target.Version, text.Excerpt(update.Image), target.Image), nil
 	case len(risks) > 0:
-		return engine.Fail("UpgradeWithdrawn", "%s is not recommended because of %s", target.Version, riskTexts(risks)), nil
+		return engine.Fail(ReasonUpgradeWithdrawn, "%s is not recommended because of %s", target.Version, riskTexts(risks)), nil
 	}
 	return engine.Done("%s is offered in channel %s", target.Version, channelName(version.Channel)), nil
 }
