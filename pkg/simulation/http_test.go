@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -27,8 +28,8 @@ func TestFaultyHandler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			served := 0
-			faulty := &simulation.FaultyHandler{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })}
+			var served atomic.Int64 // a connection may be closed before its handler returns
+			faulty := &simulation.FaultyHandler{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) })}
 			faulty.SetPlan(func(n int) simulation.HTTPFault {
 				if n == 2 {
 					return tc.fault
@@ -41,8 +42,8 @@ func TestFaultyHandler(t *testing.T) {
 			for range 2 {
 				status = post(t, server.URL)
 			}
-			if served-1 != tc.served || status != tc.status {
-				t.Errorf("served %d times, status %d, want %d and %d", served-1, status, tc.served, tc.status)
+			if got := int(served.Load()) - 1; got != tc.served || status != tc.status {
+				t.Errorf("served %d times, status %d, want %d and %d", got, status, tc.served, tc.status)
 			}
 			faulty.SetPlan(nil)
 			if got := faulty.ResetRequests(0); got != 2 || post(t, server.URL) != http.StatusOK || faulty.ResetRequests(0) != 1 {
