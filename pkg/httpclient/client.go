@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Options configure a Client.
@@ -24,6 +26,18 @@ type Options struct {
 	// CAFile is the path to a PEM bundle of trusted CAs, a regular file of at most 64 KiB; empty means
 	// the system CAs. A changed file is used for the next request.
 	CAFile string
+	// CA is a PEM bundle of trusted CAs that replaces CAFile; nil means CAFile.
+	CA []byte
+	// ServerName is the name that the certificate of the server must have; empty means the host of URL.
+	ServerName string
+	// DialAddress is the address, as IP and port, to which every connection is opened; empty means that
+	// of the host of URL. It excludes a proxy.
+	DialAddress string
+	// DialTimeout bounds the opening of a connection, without the handshake of TLS; 0 means Timeout.
+	DialTimeout time.Duration
+	// Token returns the bearer token of a request. It replaces TokenFile; nil means TokenFile. The
+	// caller decides which server may get the token.
+	Token func(context.Context) (string, error)
 	// TokenFile is the path to the bearer token, a regular file of at most 64 KiB that is read for
 	// each request; empty means no token. A token is sent over https only, and the token of the
 	// pod's ServiceAccount to services of the cluster only.
@@ -74,8 +88,12 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("must be a URL without user, query and fragment; a token belongs in a file of its own")
 	case !ValidPort(base):
 		return nil, fmt.Errorf("is %q, must have a port from 1 to 65535, or none", o.URL)
-	case o.TokenFile != "" && base.Scheme != "https":
+	case (o.TokenFile != "" || o.Token != nil) && base.Scheme != "https":
 		return nil, fmt.Errorf("is %q, must begin with https://: a token is sent over https only", o.URL)
+	case o.CA != nil && o.CAFile != "", o.Token != nil && o.TokenFile != "":
+		return nil, errors.New("must have one source of CAs, and one of tokens")
+	case o.DialAddress != "" && o.Proxy != nil:
+		return nil, errors.New("must have no proxy, since the address of its server is fixed")
 	case isServiceAccountPath(o.TokenFile) && !isClusterService(base):
 		return nil, fmt.Errorf("is %q, %w", o.URL, errServiceAccountToken)
 	}
@@ -122,7 +140,7 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]b
 	if r.ContentType != "" {
 		request.Header.Set("Content-Type", r.ContentType)
 	}
-	token, err := c.token()
+	token, err := c.token(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,12 +162,29 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]b
 		return nil, newStatusError(response, string(body), token)
 	case r.StatusOnly:
 		return nil, nil
+	case !isIdentity(response.Header):
+		return nil, fmt.Errorf("the response is compressed (Content-Encoding %s), which was not requested", text.Excerpt(response.Header.Get("Content-Encoding")))
 	case err != nil:
 		return nil, fmt.Errorf("reading the response: %w", err)
 	case int64(len(body)) > c.options.MaxBodyBytes:
 		return nil, fmt.Errorf("the response is longer than %d bytes", c.options.MaxBodyBytes)
 	}
 	return body, nil
+}
+
+// isIdentity reports whether a body is sent as it is: the bound of its size is that of its content.
+func isIdentity(header http.Header) bool {
+	encoding := header.Get("Content-Encoding")
+	return encoding == "" || strings.EqualFold(encoding, "identity")
+}
+
+// Close closes the idle connection. The client may be used again.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.transport != nil {
+		c.transport.CloseIdleConnections()
+	}
 }
 
 func escapePath(path []string) []string {

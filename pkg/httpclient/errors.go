@@ -59,6 +59,8 @@ func stableError(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no complete response in time: %w", context.DeadlineExceeded)
+	case errors.Is(err, errTLS):
+		return err
 	case errors.As(err, &op):
 		return fmt.Errorf("%s: %w", op.Op, op.Err)
 	}

@@ -4,6 +4,7 @@
 package httpclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,9 +48,16 @@ func readFile(name string) ([]byte, fs.FileInfo, error) {
 	return data, info, nil
 }
 
-// token returns the token as the file holds it now: tokens of ServiceAccounts are replaced every
-// hour. It is empty if no file is configured.
-func (c *Client) token() (string, error) {
+// token returns the token as its source holds it now: tokens of ServiceAccounts are replaced every
+// hour. It is empty if no source is configured.
+func (c *Client) token(ctx context.Context) (string, error) {
+	if c.options.Token != nil {
+		token, err := c.options.Token(ctx)
+		if err == nil && !isToken(token) {
+			err = errors.New("the source of the token returned no valid token") // which is not shown
+		}
+		return token, err
+	}
 	if c.options.TokenFile == "" {
 		return "", nil
 	}
@@ -61,10 +69,15 @@ func (c *Client) token() (string, error) {
 		return "", errServiceAccountToken
 	}
 	token := strings.TrimSpace(string(data))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+	if !isToken(token) {
 		return "", errors.New("the token file does not hold a valid token") // which is not shown
 	}
 	return token, nil
+}
+
+// isToken reports whether a text can be sent as a bearer token.
+func isToken(token string) bool {
+	return token != "" && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
 var errServiceAccountToken = errors.New("must be a service of the cluster, for example https://name.namespace.svc:8443: " +
