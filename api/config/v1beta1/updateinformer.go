@@ -1,0 +1,196 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// UpdateInformer registers a service that contributes insights about updates. The Update Status
+// Controller asks it during an update, and for each UpdatePlan.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=updateinformers,scope=Cluster
+// +kubebuilder:subresource:status
+type UpdateInformer struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec defines the service.
+	//
+	// +required
+	Spec UpdateInformerSpec `json:"spec,omitzero"`
+
+	// status is what the informer and the Update Status Controller observed.
+	//
+	// +optional
+	Status UpdateInformerStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
+}
+
+// UpdateInformerSpec defines a service that contributes insights.
+type UpdateInformerSpec struct {
+	// enabled is whether the informer is queried. It defaults to true.
+	//
+	// +optional
+	// +default=true
+	Enabled *bool `json:"enabled,omitempty"` //nolint:kubeapilinter // The seed prints a boolean.
+
+	// clientConfig defines how the informer is reached.
+	//
+	// +required
+	ClientConfig InformerClientConfig `json:"clientConfig,omitzero"`
+}
+
+// InformerClientConfig defines how an informer is reached.
+type InformerClientConfig struct {
+	// service is the Service of the informer, which must have a cluster IP.
+	//
+	// +required
+	Service InformerService `json:"service,omitzero"`
+
+	// caBundle contains the authorities that sign the certificate of the informer, in PEM. Without
+	// it, they are read from the Secret that the annotation
+	// runtime.cluster.x-k8s.io/inject-ca-from-secret names, or are those of OpenShift's service CA.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=87384
+	CABundle []byte `json:"caBundle,omitempty"`
+}
+
+// InformerService identifies a port of a Service.
+type InformerService struct {
+	// namespace is the namespace of the Service.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the Service.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// port is the port of the Service. It defaults to 443.
+	//
+	// +optional
+	// +default=443
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// UpdateInformerStatus is what the informer and the Update Status Controller observed.
+//
+// +kubebuilder:validation:MinProperties=0
+type UpdateInformerStatus struct {
+	// conditions are Online, which the informer writes, and CABundleResolved, Reachable, and
+	// Discovered, which the Update Status Controller writes.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []InformerCondition `json:"conditions,omitempty"`
+
+	// handlers are what the informer has implemented.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	Handlers []InformerHandler `json:"handlers,omitempty"`
+
+	// lastContactTime is when the informer last answered. It is updated at most once a minute.
+	//
+	// +optional
+	LastContactTime *metav1.Time `json:"lastContactTime,omitempty"`
+}
+
+// InformerHandler is a request that an informer answers.
+type InformerHandler struct {
+	// name is status, for updates in progress, or plan, for updates that may be started.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// methods are the HTTP methods that the handler accepts: GET, POST, or both.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=16
+	Methods []string `json:"methods,omitempty"`
+
+	// timeoutSeconds is how long an answer may take. It is absent if the informer does not define
+	// it.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// InformerCondition is an aspect of the state of an informer.
+type InformerCondition struct {
+	// type is the type of the condition.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Type string `json:"type,omitempty"`
+
+	// status is True, False, or Unknown.
+	//
+	// +required
+	// +kubebuilder:validation:Enum="True";"False";Unknown
+	Status metav1.ConditionStatus `json:"status,omitempty"`
+
+	// reason is one word in CamelCase for programs.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// message explains the condition to people.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+
+	// lastHeartbeatTime is when the writer last confirmed the condition. A condition Online that
+	// was confirmed more than five minutes ago is stale.
+	//
+	// +optional
+	LastHeartbeatTime *metav1.Time `json:"lastHeartbeatTime,omitempty"`
+
+	// lastTransitionTime is when the status last changed.
+	//
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+}
+
+// UpdateInformerList is a list of UpdateInformers.
+//
+// +kubebuilder:object:root=true
+type UpdateInformerList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the UpdateInformers.
+	Items []UpdateInformer `json:"items"`
+}

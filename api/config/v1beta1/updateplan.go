@@ -1,0 +1,219 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// UpdatePlan analyzes an update to a release that has not been started: what would be a problem,
+// and which of these risks an administrator accepts.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=updateplans,scope=Cluster
+// +kubebuilder:subresource:status
+type UpdatePlan struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata. The name must be update-plan- and the target
+	// release.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec defines the target release and the accepted risks.
+	//
+	// +required
+	Spec UpdatePlanSpec `json:"spec,omitzero"`
+
+	// status is the analysis. The Update Status Controller writes it.
+	//
+	// +optional
+	Status UpdatePlanStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
+}
+
+// UpdatePlanNamePrefix starts the name of each UpdatePlan. The target release follows.
+const UpdatePlanNamePrefix = "update-plan-"
+
+// UpdatePlanSpec defines the target release and the accepted risks.
+type UpdatePlanSpec struct {
+	// targetRelease is the release that is analyzed, for example 4.14.4.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	TargetRelease string `json:"targetRelease,omitempty"`
+
+	// updatePlanResourceVersion is the resourceVersion of the plan that the administrator reviewed
+	// before accepting risks.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=64
+	UpdatePlanResourceVersion string `json:"updatePlanResourceVersion,omitempty"`
+
+	// acceptedInsights are the insights whose risk the administrator accepts.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=updateInformer
+	// +listMapKey=uid
+	// +listMapKey=uuid
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=512
+	AcceptedInsights []AcceptedInsight `json:"acceptedInsights,omitempty"`
+}
+
+// AcceptedInsight is an insight whose risk the administrator accepts or explicitly does not accept.
+type AcceptedInsight struct {
+	// updateInformer is the name of the informer that reports the insight.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	UpdateInformer string `json:"updateInformer,omitempty"`
+
+	// uid is the uid of the insight.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	UID string `json:"uid,omitempty"`
+
+	// uuid is the uuid of the insight. Without it, the uid must be that of one insight only.
+	//
+	// +optional
+	// +default=""
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=64
+	UUID string `json:"uuid"` //nolint:kubeapilinter // A key of the list is never absent.
+
+	// accepted is whether the risk is accepted.
+	//
+	// +required
+	Accepted bool `json:"accepted"` //nolint:kubeapilinter // The seed prints a boolean.
+
+	// reason is why the risk is accepted.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// acceptedBy is the name of the user who accepted the risk.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	AcceptedBy string `json:"acceptedBy,omitempty"`
+
+	// acceptedTime is when the risk was accepted.
+	//
+	// +optional
+	AcceptedTime *metav1.Time `json:"acceptedTime,omitempty"`
+}
+
+// UpdatePlanStatus is the analysis of an update that has not been started.
+//
+// +kubebuilder:validation:MinProperties=0
+type UpdatePlanStatus struct {
+	// conditions are Complete, Startable, and AcceptanceStale.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status reflects.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// controlPlane is about the control plane.
+	//
+	// +optional
+	ControlPlane *ControlPlaneStatus `json:"controlPlane,omitempty"`
+
+	// workerPools are about the pools of nodes.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	WorkerPools []WorkerPoolStatus `json:"workerPools,omitempty"`
+
+	// recentlyResolved are the insights that were resolved within 24 hours, the latest first.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	RecentlyResolved []ResolvedInsight `json:"recentlyResolved,omitempty"`
+
+	// fromRelease is the release of the cluster when the update was analyzed.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	FromRelease string `json:"fromRelease,omitempty"`
+
+	// lastAnalysisTime is when the last analysis was complete.
+	//
+	// +optional
+	LastAnalysisTime *metav1.Time `json:"lastAnalysisTime,omitempty"`
+
+	// lastRequestedTime is when a user last requested an analysis.
+	//
+	// +optional
+	LastRequestedTime *metav1.Time `json:"lastRequestedTime,omitempty"`
+
+	// lastRefresh is the token of the annotation upgrade.managed.openshift.io/refresh that this
+	// status reflects.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=64
+	LastRefresh string `json:"lastRefresh,omitempty"`
+
+	// counts are how many insights need acceptance.
+	//
+	// +optional
+	Counts *InsightCounts `json:"counts,omitempty"`
+}
+
+// InsightCounts are how many insights need acceptance.
+type InsightCounts struct {
+	// total is the number of insights that need acceptance.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"` //nolint:kubeapilinter // 0 is printed.
+
+	// accepted is the number of those that are accepted.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Accepted int32 `json:"accepted"` //nolint:kubeapilinter // 0 is printed.
+
+	// unaccepted is the number of those that are not accepted.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Unaccepted int32 `json:"unaccepted"` //nolint:kubeapilinter // 0 is printed.
+}
+
+// UpdatePlanList is a list of UpdatePlans.
+//
+// +kubebuilder:object:root=true
+type UpdatePlanList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the UpdatePlans.
+	Items []UpdatePlan `json:"items"`
+}

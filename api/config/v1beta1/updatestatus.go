@@ -1,0 +1,434 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// UpdateStatusName is the name of the only UpdateStatus.
+const UpdateStatusName = "cluster"
+
+// UpdateStatus aggregates the insights about the update in progress. There is one in a cluster,
+// named cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=updatestatuses,scope=Cluster
+// +kubebuilder:subresource:status
+type UpdateStatus struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata. The name must be cluster.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is empty.
+	//
+	// +optional
+	// +nullable
+	Spec *UpdateStatusSpec `json:"spec,omitempty"`
+
+	// status is the aggregate. The Update Status Controller writes it.
+	//
+	// +optional
+	Status UpdateStatusStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
+}
+
+// UpdateStatusSpec is empty.
+//
+// +kubebuilder:validation:MinProperties=0
+type UpdateStatusSpec struct{}
+
+// UpdateStatusStatus aggregates the insights about an update.
+//
+// +kubebuilder:validation:MinProperties=0
+type UpdateStatusStatus struct {
+	// controlPlane is about the control plane.
+	//
+	// +optional
+	ControlPlane *ControlPlaneStatus `json:"controlPlane,omitempty"`
+
+	// workerPools are about the pools of nodes.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	WorkerPools []WorkerPoolStatus `json:"workerPools,omitempty"`
+
+	// assessment is the verdict: whether the update progresses, waits, or is stuck, on what, for
+	// how long, and what to do.
+	//
+	// +optional
+	Assessment *Assessment `json:"assessment,omitempty"`
+
+	// observedTime is when the Update Status Controller last confirmed the status. It is updated
+	// once a minute while an update is active.
+	//
+	// +optional
+	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
+
+	// recentlyResolved are the insights that were resolved within 24 hours, the latest first.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	RecentlyResolved []ResolvedInsight `json:"recentlyResolved,omitempty"`
+
+	// afterUpdate are the insights of an update that has ended that still need attention, until a
+	// user acknowledges them or 14 days pass.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	AfterUpdate []RetainedInsight `json:"afterUpdate,omitempty"`
+
+	// pastUpdates are the updates that completed, the latest first. Estimates are derived from
+	// them.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=5
+	PastUpdates []PastUpdate `json:"pastUpdates,omitempty"`
+
+	// startableReleases are the releases to which an update may be started. The optional admission
+	// policy denies others.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=32
+	StartableReleases []StartableRelease `json:"startableReleases,omitempty"`
+}
+
+// Section is what an UpdateStatus or an UpdatePlan contains about a part of the cluster.
+type Section struct {
+	// conditions are UpdatePending and UpdateActive.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// updateInformers are the insights, by informer.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=96
+	UpdateInformers []InformerInsights `json:"updateInformers,omitempty"`
+
+	// progress counts the parts: operators of the control plane, nodes of a pool.
+	//
+	// +optional
+	Progress *Progress `json:"progress,omitempty"`
+}
+
+// Progress counts the operators of the control plane or the nodes of a pool.
+type Progress struct {
+	// total is the number of all.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"` //nolint:kubeapilinter // 0 is printed.
+
+	// updated is the number of those that match the release.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Updated int32 `json:"updated"` //nolint:kubeapilinter // 0 is printed.
+
+	// updating is the number of those that are in the process of being updated.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Updating int32 `json:"updating"` //nolint:kubeapilinter // 0 is printed.
+
+	// pending is the number of those whose update has not begun.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Pending int32 `json:"pending"` //nolint:kubeapilinter // 0 is printed.
+
+	// unavailable is the number of those that are not available, whatever their release.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Unavailable int32 `json:"unavailable"` //nolint:kubeapilinter // 0 is printed.
+
+	// degraded is the number of those that are degraded, whatever their release.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Degraded int32 `json:"degraded"` //nolint:kubeapilinter // 0 is printed.
+}
+
+// ControlPlaneStatus is about the control plane.
+type ControlPlaneStatus struct {
+	Section `json:",inline"`
+}
+
+// WorkerPoolStatus is about a pool of nodes: a MachineConfigPool, a MachineSet or MachineDeployment
+// of the machine API or of Cluster API, a NodePool, or the nodes that are in none.
+type WorkerPoolStatus struct {
+	// apiVersion is the group and the version of the pool.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// kind is the kind of the pool. It is absent for the nodes that are in no pool.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// namespace is the namespace of the pool. It is absent if the pool has none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the pool, or unassigned for the nodes that are in none.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// uid is the UID of the pool.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	UID string `json:"uid,omitempty"`
+
+	Section `json:",inline"`
+}
+
+// ResolutionReason is why an insight is no longer reported.
+//
+// +kubebuilder:validation:Enum=Resolved;InformerDisabled;InformerDeleted
+type ResolutionReason string
+
+const (
+	// ResolutionResolved is an insight that its informer stopped reporting.
+	ResolutionResolved ResolutionReason = "Resolved"
+	// ResolutionInformerDisabled is an insight whose informer was disabled: it may still apply.
+	ResolutionInformerDisabled ResolutionReason = "InformerDisabled"
+	// ResolutionInformerDeleted is an insight whose informer was deleted: it may still apply.
+	ResolutionInformerDeleted ResolutionReason = "InformerDeleted"
+)
+
+// ResolvedInsight is an insight that is no longer reported.
+type ResolvedInsight struct {
+	// updateInformer is the name of the informer.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	UpdateInformer string `json:"updateInformer,omitempty"`
+
+	// uuid is the UUID of the insight.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UUID string `json:"uuid,omitempty"`
+
+	// level is the severity that the insight had.
+	//
+	// +optional
+	Level Level `json:"level,omitempty"`
+
+	// summary is the summary of the insight.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=256
+	Summary string `json:"summary,omitempty"`
+
+	// reason is why the insight is no longer reported.
+	//
+	// +optional
+	Reason ResolutionReason `json:"reason,omitempty"`
+
+	// firstObservedTime is when the insight was reported first.
+	//
+	// +optional
+	FirstObservedTime metav1.Time `json:"firstObservedTime,omitzero"`
+
+	// resolvedTime is when the insight was no longer reported.
+	//
+	// +optional
+	ResolvedTime metav1.Time `json:"resolvedTime,omitzero"`
+
+	// flaps is how often the insight returned within 24 hours of its resolution.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Flaps int32 `json:"flaps,omitempty"`
+}
+
+// RetainedInsight is an insight that needs attention after the update in which it was reported.
+type RetainedInsight struct {
+	// updateInformer is the name of the informer.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	UpdateInformer string `json:"updateInformer,omitempty"`
+
+	// insight is the insight as it was last reported.
+	//
+	// +required
+	Insight Insight `json:"insight,omitzero"`
+
+	// retainedSince is when the update ended.
+	//
+	// +optional
+	RetainedSince metav1.Time `json:"retainedSince,omitzero"`
+}
+
+// PastUpdate is an update that completed.
+type PastUpdate struct {
+	// fromRelease is the release before the update.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	FromRelease string `json:"fromRelease,omitempty"`
+
+	// toRelease is the release after the update.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	ToRelease string `json:"toRelease,omitempty"`
+
+	// startedTime is when the update of the control plane started.
+	//
+	// +optional
+	StartedTime metav1.Time `json:"startedTime,omitzero"`
+
+	// completionTime is when the update of the control plane completed.
+	//
+	// +optional
+	CompletionTime metav1.Time `json:"completionTime,omitzero"`
+
+	// operators are when the operators were updated.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=128
+	Operators []OperatorOffset `json:"operators,omitempty"`
+
+	// pools are how long the nodes of the pools took.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	Pools []PoolDurations `json:"pools,omitempty"`
+}
+
+// OperatorOffset is when an operator was updated in a past update.
+type OperatorOffset struct {
+	// name is the name of the ClusterOperator.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// seconds is the time from the start of the update until the operator was updated.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Seconds int32 `json:"seconds"` //nolint:kubeapilinter // 0 is printed.
+}
+
+// PoolDurations are how long the nodes of a pool took in a past update.
+type PoolDurations struct {
+	// name is the name of the pool.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// nodes is the number of nodes that were updated.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Nodes int32 `json:"nodes"` //nolint:kubeapilinter // 0 is printed.
+
+	// lowerSeconds is the lower quartile of the time that a node took.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LowerSeconds int32 `json:"lowerSeconds,omitempty"`
+
+	// medianSeconds is the median of the time that a node took.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MedianSeconds int32 `json:"medianSeconds,omitempty"`
+
+	// upperSeconds is the upper quartile of the time that a node took.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UpperSeconds int32 `json:"upperSeconds,omitempty"`
+
+	// longestSeconds is the longest time that a node took.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LongestSeconds int32 `json:"longestSeconds,omitempty"`
+}
+
+// StartableRelease is a release to which an update may be started.
+type StartableRelease struct {
+	// version is the release.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+
+	// fromRelease is the release from which the update may be started.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	FromRelease string `json:"fromRelease,omitempty"`
+
+	// expirationTime is when the Update Status Controller withdraws the entry.
+	//
+	// +required
+	ExpirationTime metav1.Time `json:"expirationTime,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
+}
+
+// UpdateStatusList is a list of UpdateStatuses.
+//
+// +kubebuilder:object:root=true
+type UpdateStatusList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the UpdateStatuses.
+	Items []UpdateStatus `json:"items"`
+}
