@@ -30,29 +30,35 @@ func findNodes(ctx context.Context, in Input) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Nodes(nodes, in.Options, func(node clusterstate.Node) (bool, error) { return in.isBeingDeleted(ctx, node) })
+}
+
+// Nodes returns the nodes that are not ready, cordoned by hand, or under pressure. The function reports
+// whether the Machine of a cordoned node is being deleted; its errors are returned with the findings.
+func Nodes(nodes clusterstate.Nodes, options Options, beingDeleted func(clusterstate.Node) (bool, error)) (found []Finding, err error) {
 	wrong, count := make([]nodeTrouble, nodes.Len()), 0
 	for i, node := range nodes.All() {
-		if text.MatchesAny(node.Name, in.Options.ExcludeNodes) {
+		if text.MatchesAny(node.Name, options.ExcludeNodes) {
 			continue
 		}
-		trouble, nodeErr := in.troubleOf(ctx, node)
+		trouble, nodeErr := troubleOf(node, beingDeleted)
 		if nodeErr != nil {
 			err = nodeErr
 		}
 		wrong[i] = trouble
 		count += bits.OnesCount8(uint8(trouble))
 	}
-	found := nodeFindings{nodes: nodes, wrong: wrong, all: make([]Finding, 0, count), resources: make([]Resource, 0, count)}
-	found.add(notReady, func(node clusterstate.Node) Finding {
+	collected := nodeFindings{nodes: nodes, wrong: wrong, all: make([]Finding, 0, count), resources: make([]Resource, 0, count)}
+	collected.add(notReady, func(node clusterstate.Node) Finding {
 		return Finding{Reason: "NodeNotReady", Summary: "nodes not ready", Since: node.ReadySince}
 	})
-	found.add(cordonedByHand, func(node clusterstate.Node) Finding {
+	collected.add(cordonedByHand, func(node clusterstate.Node) Finding {
 		return Finding{Reason: "NodeCordoned", Summary: "nodes cordoned by hand", Since: node.CordonedSince, Remedy: "Uncordon the node."}
 	})
-	found.add(underPressure, func(node clusterstate.Node) Finding {
+	collected.add(underPressure, func(node clusterstate.Node) Finding {
 		return Finding{Reason: "NodePressure", Summary: "nodes under pressure", Description: strings.Join(node.Pressure, " and ")}
 	})
-	return found.all, err
+	return collected.all, err
 }
 
 // nodeTrouble is what is wrong with a node: one bit each.
@@ -64,7 +70,7 @@ const (
 	underPressure
 )
 
-func (in Input) troubleOf(ctx context.Context, node clusterstate.Node) (nodeTrouble, error) {
+func troubleOf(node clusterstate.Node, beingDeleted func(clusterstate.Node) (bool, error)) (nodeTrouble, error) {
 	var trouble nodeTrouble
 	if !node.Ready {
 		trouble |= notReady
@@ -75,7 +81,7 @@ func (in Input) troubleOf(ctx context.Context, node clusterstate.Node) (nodeTrou
 	if !node.CordonedByHand() {
 		return trouble, nil
 	}
-	deleting, err := in.isBeingDeleted(ctx, node)
+	deleting, err := beingDeleted(node)
 	switch {
 	case err != nil:
 		return trouble, fmt.Errorf("determining why node %s is cordoned: %w", node.Name, err)

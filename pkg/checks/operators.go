@@ -22,18 +22,23 @@ var operatorsCheck = Check{
 	Find:  findOperators,
 }
 
-// findOperators treats the status Unknown as the cluster version operator does: such an operator is
-// unavailable, and degraded. Nothing is known about an operator that does not report a condition.
 func findOperators(ctx context.Context, in Input) ([]Finding, error) {
 	operators, err := clusterstate.ListClusterOperators(ctx, in.Reader)
 	if err != nil {
 		return nil, err
 	}
+	found, err := Operators(operators, in.Options)
+	return append(found, in.Options.unusedOperatorPatterns(operators)...), err
+}
+
+// Operators returns the ClusterOperators that are unavailable or degraded. It treats the status
+// Unknown as the cluster version operator does: such an operator is unavailable, and degraded. The
+// error names the operators that do not report a condition: nothing is known about these.
+func Operators(operators []clusterstate.ClusterOperator, options Options) (found []Finding, err error) {
 	var unavailable, degraded []Finding
 	var silent []string
-	unused := in.Options.unusedOperatorPatterns(operators)
 	for _, operator := range operators {
-		if in.Options.excludesOperator(operator.Name) {
+		if options.excludesOperator(operator.Name) {
 			continue
 		}
 		resource := Resource{Group: configv1.GroupName, Kind: "ClusterOperator", Name: operator.Name}
@@ -54,7 +59,7 @@ func findOperators(ctx context.Context, in Input) ([]Finding, error) {
 	if len(silent) > 0 {
 		err = fmt.Errorf("cluster operators do not report their state: %s", text.JoinNames(silent))
 	}
-	return append(append(unavailable, degraded...), unused...), err
+	return append(unavailable, degraded...), err
 }
 
 func missingConditions(operator clusterstate.ClusterOperator) string {

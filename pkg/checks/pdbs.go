@@ -39,6 +39,14 @@ func findPDBs(ctx context.Context, in Input) ([]Finding, error) {
 			pdbs = append(pdbs, pdb)
 		}
 	}
+	found := PDBs(pdbs)
+	overlapping, err := in.overlaps(ctx, pdbs)
+	return append(found, overlapping...), err
+}
+
+// PDBs returns the budgets that allow no disruption, that cannot be computed, or that are not observed
+// yet.
+func PDBs(pdbs []clusterstate.PDB) []Finding {
 	var blocking, failing, unobserved []Finding
 	for _, pdb := range pdbs {
 		switch {
@@ -52,8 +60,7 @@ func findPDBs(ctx context.Context, in Input) ([]Finding, error) {
 			blocking = append(blocking, pdbFinding("PDBBlocksEviction", "PodDisruptionBudgets that allow no disruption", pdb))
 		}
 	}
-	overlapping, err := in.overlaps(ctx, pdbs)
-	return append(append(append(blocking, failing...), unobserved...), overlapping...), err
+	return append(append(blocking, failing...), unobserved...)
 }
 
 // maxCompared bounds the number of budgets of a namespace whose selectors are compared in pairs.

@@ -20,27 +20,32 @@ var poolsCheck = Check{
 	Find:  findPools,
 }
 
-// findPools includes paused pools because an upgrade would skip their machines. Those that the
-// operator unpauses itself are left out if the options say so.
 func findPools(ctx context.Context, in Input) ([]Finding, error) {
 	pools, err := clusterstate.ListPools(ctx, in.Reader)
 	if err != nil {
 		return nil, err
 	}
+	return Pools(pools, in.Options, in.Sources.now()), nil
+}
+
+// Pools returns the pools that are degraded, and those that are paused although they have machines,
+// because an upgrade would skip these. Paused pools that the operator unpauses itself are left out if
+// the options select that.
+func Pools(pools []clusterstate.Pool, options Options, now time.Time) []Finding {
 	var degraded, paused []Finding
 	for _, pool := range pools {
-		if pool.Degraded.IsTrue() && !in.Options.PausedPoolsOnly {
+		if pool.Degraded.IsTrue() && !options.PausedPoolsOnly {
 			f := poolFinding("PoolDegraded", "machine config pools degraded", pool)
 			f.Description = pool.Degraded.MessageOrReason()
 			degraded = append(degraded, f)
 		}
-		if pool.Paused && !pool.Empty() && (!in.Options.IgnoreDelayedPools || !pool.Delayed()) {
+		if pool.Paused && !pool.Empty() && (!options.IgnoreDelayedPools || !pool.Delayed()) {
 			f := poolFinding("PoolPaused", "machine config pools paused", pool)
-			f.Description, f.Remedy = pausedBy(pool, ReleaseOf(pool, false, in.Sources.now()))
+			f.Description, f.Remedy = pausedBy(pool, ReleaseOf(pool, false, now))
 			paused = append(paused, f)
 		}
 	}
-	return append(degraded, paused...), nil
+	return append(degraded, paused...)
 }
 
 // pausedBy returns who paused the pool, unless a user did, and what a person can do about it. To

@@ -1,0 +1,123 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Load is what a node has of a resource and what pods request of it, in cores or bytes.
+type Load struct {
+	Allocatable float64
+	// Requested is what all pods of the node request, and Movable what those of them request that a
+	// drain moves to other nodes.
+	Requested, Movable float64
+	// LargestPod is the largest request of a pod that a drain moves.
+	LargestPod float64
+}
+
+// free returns what is left for other pods.
+func (l Load) free() float64 { return max(l.Allocatable-l.Requested, 0) }
+
+// NodeLoad is what a node has, by resource.
+type NodeLoad struct {
+	Node string
+	// Schedulable reports that other nodes' pods may move to the node.
+	Schedulable bool
+	// Loads are by the name of the resource; a resource that is not known is missing.
+	Loads map[string]Load
+}
+
+// PoolLoad is what the nodes of a pool have.
+type PoolLoad struct {
+	Pool string
+	// Unavailable is the number of nodes that are drained at a time.
+	Unavailable int
+	Nodes       []NodeLoad
+}
+
+// resourceUnit is how a resource is simulated and printed.
+type resourceUnit struct {
+	name, label string
+	divisor     float64
+}
+
+// drainedResources are the resources whose requests must fit on the other nodes.
+var drainedResources = []resourceUnit{{"cpu", "cores of CPU", 1}, {"memory", "GiB of memory", 1 << 30}}
+
+// Capacity simulates the drain of the fullest nodes of a pool and returns a finding for what does not
+// fit on the other nodes of the pool. It compares sums and the largest pod: affinities, taints, and
+// volumes may keep pods pending although it finds nothing.
+func Capacity(pool PoolLoad) []Finding {
+	var unknown []string
+	for _, node := range pool.Nodes {
+		for _, resource := range drainedResources {
+			if load, known := node.Loads[resource.name]; !known || load.Allocatable <= 0 {
+				unknown = append(unknown, node.Node)
+			}
+		}
+	}
+	if len(unknown) > 0 {
+		f := capacityFinding("CapacityUnknown", "the capacity of a machine config pool is unknown", pool.Pool)
+		f.Level = LevelWarning
+		f.Description = "what pods request is not known of nodes " + text.JoinNames(unknown)
+		f.Remedy = "Check that Prometheus has the metrics of kube-state-metrics for these nodes."
+		return []Finding{f}
+	}
+	for _, resource := range drainedResources {
+		if problem := simulateDrain(pool, resource); problem != "" {
+			f := capacityFinding("CapacityTooLow", "machine config pools without room for the pods of a drained node", pool.Pool)
+			f.Level, f.Description = LevelWarning, problem
+			f.Remedy = "Add a node to the pool, or reduce the requests of its pods, before the update."
+			return []Finding{f}
+		}
+	}
+	return nil
+}
+
+// simulateDrain returns why the pods of the drained nodes do not fit on the others; empty means that
+// they do.
+func simulateDrain(pool PoolLoad, resource resourceUnit) string {
+	nodes := slices.Clone(pool.Nodes)
+	slices.SortStableFunc(nodes, func(a, b NodeLoad) int {
+		return cmp.Or(-cmp.Compare(a.Loads[resource.name].Movable, b.Loads[resource.name].Movable), cmp.Compare(a.Node, b.Node))
+	})
+	drained := nodes[:min(max(pool.Unavailable, 1), len(nodes))]
+	var names []string
+	var moved, largest, free, roomiest float64
+	for _, node := range drained {
+		load := node.Loads[resource.name]
+		names, moved, largest = append(names, node.Node), moved+load.Movable, max(largest, load.LargestPod)
+	}
+	for _, node := range nodes[len(drained):] {
+		if node.Schedulable {
+			room := node.Loads[resource.name].free()
+			free, roomiest = free+room, max(roomiest, room)
+		}
+	}
+	switch {
+	case moved <= 0:
+		return ""
+	case moved > free:
+		return fmt.Sprintf("a drain of %s moves pods that request %.1f %s, and the other nodes have %.1f free",
+			text.JoinNames(names), moved/resource.divisor, resource.label, free/resource.divisor)
+	case largest > roomiest:
+		return fmt.Sprintf("a drain of %s moves a pod that requests %.1f %s, and no other node has more than %.1f free",
+			text.JoinNames(names), largest/resource.divisor, resource.label, roomiest/resource.divisor)
+	}
+	return ""
+}
+
+func capacityFinding(reason, summary, pool string) Finding {
+	return Finding{
+		Scope: ScopeWorkerPool, Resources: []Resource{{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: pool}},
+		Level: LevelWarning, Type: TypeClusterCapacity, Reason: reason, Summary: summary,
+	}
+}
