@@ -139,13 +139,6 @@ func TestSlotOnARealAPIServer(t *testing.T) {
 		return len(jobs) == 2 && cfg.Status.RunNow != nil && cfg.Status.RunNow.Token == "today"
 	})
 
-	now := metav1.Now()
-	for i := range jobs {
-		jobs[i].Status.History = []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &now, StartTime: &now, CompleteTime: &now}}
-		must(t, e.user.Status().Update(ctx, &jobs[i]))
-	}
-	_, jobs = e.until("the history limit", func(_ *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob) bool { return len(jobs) == 1 })
-
 	window := &v1beta1.UpgradeSuspensionWindow{
 		ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "freeze"},
 		Spec: v1beta1.UpgradeSuspensionWindowSpec{
@@ -153,9 +146,22 @@ func TestSlotOnARealAPIServer(t *testing.T) {
 		},
 	}
 	must(t, e.user.Create(ctx, window))
-	e.until("the matches of a window", func(*v1beta1.UpgradeConfig, []v1beta1.UpgradeJob) bool {
+	matches := func(jobs ...string) bool {
 		err := e.user.Get(ctx, client.ObjectKeyFromObject(window), window)
-		return err == nil && slices.Equal(window.Status.MatchingConfigs, []string{"updates"}) && slices.Equal(window.Status.MatchingJobs, []string{jobs[0].Name})
+		slices.Sort(jobs)
+		return err == nil && slices.Equal(window.Status.MatchingConfigs, []string{"updates"}) && slices.Equal(window.Status.MatchingJobs, jobs)
+	}
+	e.until("the matches of a window", func(*v1beta1.UpgradeConfig, []v1beta1.UpgradeJob) bool {
+		return matches(jobs[0].Name, jobs[1].Name)
+	})
+
+	now := metav1.Now()
+	for i := range jobs {
+		jobs[i].Status.History = []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &now, StartTime: &now, CompleteTime: &now}}
+		must(t, e.user.Status().Update(ctx, &jobs[i]))
+	}
+	e.until("the history limit, and no match of an UpgradeJob that has ended", func(_ *v1beta1.UpgradeConfig, jobs []v1beta1.UpgradeJob) bool {
+		return len(jobs) == 1 && matches()
 	})
 	var events corev1.EventList
 	must(t, e.user.List(ctx, &events, client.InNamespace(devcluster.OperatorNamespace)))
