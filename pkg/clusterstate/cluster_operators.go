@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,14 @@ const MachineConfigOperator = "machine-config"
 // operandOperator is the name under which a ClusterOperator reports its own version.
 const operandOperator = "operator"
 
+// operandImage is the name under which a ClusterOperator reports its own image.
+const operandImage = "operator-image"
+
+// isProfileAnnotation reports whether an annotation says which cluster profiles include the object.
+func isProfileAnnotation(key string) bool {
+	return strings.HasPrefix(key, "include.release.openshift.io/") || strings.HasPrefix(key, "exclude.release.openshift.io/")
+}
+
 // ClusterOperator holds the facts of a ClusterOperator.
 type ClusterOperator struct {
 	Name        string
@@ -26,6 +35,11 @@ type ClusterOperator struct {
 	Available   Condition
 	Degraded    Condition
 	Progressing Condition
+	// Image is the image of the operator itself, as it reports it; most do not.
+	Image string
+	// InRelease reports that the operator comes with the release: the cluster version operator has
+	// annotated it with the cluster profiles that include or exclude it.
+	InRelease bool
 }
 
 // ListClusterOperators lists the ClusterOperators, sorted by name.
@@ -51,9 +65,15 @@ func clusterOperatorOf(operator *configv1.ClusterOperator) ClusterOperator {
 		Progressing: condition(status.Conditions, configv1.OperatorProgressing),
 	}
 	for _, version := range status.Versions {
-		if version.Name == operandOperator {
+		switch version.Name {
+		case operandOperator:
 			facts.Version = version.Version
+		case operandImage:
+			facts.Image = version.Version
 		}
+	}
+	for key := range operator.Annotations {
+		facts.InRelease = facts.InRelease || isProfileAnnotation(key)
 	}
 	return facts
 }

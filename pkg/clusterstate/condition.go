@@ -5,6 +5,7 @@ package clusterstate
 
 import (
 	"cmp"
+	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -16,6 +17,8 @@ type Condition struct {
 	Status  string // True, False, or Unknown; empty means that it is not reported
 	Reason  string
 	Message string
+	// Since is when the status last changed; zero means that this is unknown.
+	Since time.Time
 }
 
 // IsTrue reports whether the status is True.
@@ -41,7 +44,7 @@ func (c Condition) ReasonAndMessage() string {
 func condition(conditions []configv1.ClusterOperatorStatusCondition, name configv1.ClusterStatusConditionType) Condition {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == name {
-			return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message}
+			return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 		}
 	}
 	return Condition{}

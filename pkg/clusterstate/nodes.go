@@ -66,8 +66,26 @@ type Node struct {
 	State  string
 	Reason string
 
-	labels labels.Set
+	// DesiredDrain is the last request of the machine config daemon, such as "drain-…" or
+	// "uncordon-…", and AppliedDrain the last one that the machine config controller has carried out.
+	DesiredDrain, AppliedDrain string
+
+	labels     labels.Set
+	conditions []corev1.NodeCondition
 }
+
+// Condition returns a condition of the node.
+func (n Node) Condition(name corev1.NodeConditionType) Condition {
+	for i := range n.conditions {
+		if c := &n.conditions[i]; c.Type == name {
+			return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
+		}
+	}
+	return Condition{}
+}
+
+// Label returns the value of a label of the node; empty means that it has none.
+func (n Node) Label(key string) string { return n.labels[key] }
 
 // Degraded reports whether the machine config operator cannot continue with the node by itself.
 func (n Node) Degraded() bool { return n.State == "Degraded" || n.State == "Unreconcilable" }
@@ -144,7 +162,10 @@ func nodeOf(node *corev1.Node) Node {
 		DesiredConfig: node.Annotations[annotationDesiredConfig],
 		State:         sanitize(node.Annotations[annotationState]),
 		Reason:        sanitize(node.Annotations[annotationReason]),
+		DesiredDrain:  node.Annotations[annotationDesiredDrain],
+		AppliedDrain:  node.Annotations[annotationLastAppliedDrain],
 		labels:        node.Labels,
+		conditions:    node.Status.Conditions,
 	}
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {

@@ -34,6 +34,9 @@ type PDB struct {
 	GuardsPods bool
 	// BlocksEviction reports that the Eviction API refuses to evict any pod of the budget.
 	BlocksEviction bool
+	// Allowed is the number of disruptions that the budget allows now. Healthy, Desired, and Expected
+	// are the numbers of pods that are healthy, that must be healthy, and that it counts.
+	Allowed, Healthy, Desired, Expected int32
 
 	selector labels.Selector
 }
@@ -143,6 +146,10 @@ func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 		SyncError:      syncError(budget),
 		GuardsPods:     budget.Status.ExpectedPods > 0 || budget.Status.CurrentHealthy > 0,
 		BlocksEviction: blocksEviction(budget),
+		Allowed:        budget.Status.DisruptionsAllowed,
+		Healthy:        budget.Status.CurrentHealthy,
+		Desired:        budget.Status.DesiredHealthy,
+		Expected:       budget.Status.ExpectedPods,
 	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	switch {

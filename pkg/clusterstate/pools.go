@@ -8,10 +8,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -36,6 +39,17 @@ type Pool struct {
 	Degraded        Condition
 	Machines        int32
 	UpdatedMachines int32
+
+	UID types.UID
+	// StatusConfig is the rendered configuration that all machines had last.
+	StatusConfig string
+	// Updating is the condition of that name.
+	Updating Condition
+	// MaxUnavailable is the number of machines, or the percentage of them, that may be unavailable at
+	// a time; nil means the default, which is 1.
+	MaxUnavailable *intstr.IntOrString
+	// Certificates are those that the machines have, with their expiry.
+	Certificates []Certificate
 
 	selector labels.Selector
 }
@@ -80,8 +94,42 @@ func NewPool(pool *mcfgv1.MachineConfigPool) Pool {
 		Degraded:        degraded(status.Conditions),
 		Machines:        status.MachineCount,
 		UpdatedMachines: status.UpdatedMachineCount,
+		UID:             pool.UID,
+		StatusConfig:    status.Configuration.Name,
+		Updating:        poolCondition(status.Conditions, mcfgv1.MachineConfigPoolUpdating),
+		MaxUnavailable:  pool.Spec.MaxUnavailable,
+		Certificates:    certificates(status.CertExpirys),
 		selector:        selector,
 	}
+}
+
+// Certificate is a certificate of the machines of a pool.
+type Certificate struct {
+	Bundle, Subject string
+	Expiry          time.Time
+}
+
+func certificates(expirys []mcfgv1.CertExpiry) []Certificate {
+	var known []Certificate
+	for _, e := range expirys {
+		if e.Expiry != nil {
+			known = append(known, Certificate{Bundle: e.Bundle, Subject: e.Subject, Expiry: e.Expiry.Time})
+		}
+	}
+	return known
+}
+
+// Slots returns how many machines of the pool may be unavailable at a time, of that many, as the
+// machine config operator counts them: at least 1.
+func (p Pool) Slots(machines int) int {
+	if p.MaxUnavailable == nil {
+		return 1
+	}
+	slots, err := intstr.GetScaledValueFromIntOrPercent(p.MaxUnavailable, machines, false)
+	if err != nil {
+		return 1
+	}
+	return max(slots, 1)
 }
 
 // The pools of every cluster.
@@ -131,7 +179,7 @@ func degraded(conditions []mcfgv1.MachineConfigPoolCondition) Condition {
 func poolCondition(conditions []mcfgv1.MachineConfigPoolCondition, name mcfgv1.MachineConfigPoolConditionType) Condition {
 	for i := range conditions {
 		if c := &conditions[i]; c.Type == name {
-			return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message}
+			return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 		}
 	}
 	return Condition{}

@@ -47,7 +47,9 @@ type Version struct {
 	RetrievedUpdates Condition
 	Invalid          Condition
 
-	history          []Release
+	// Updates are the entries of the history, the newest first.
+	Updates []Update
+
 	availableUpdates []offer
 	// architecture is that of the current release, as far as it is reported; only Multi is.
 	architecture string
@@ -114,7 +116,7 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 	}
 	for i := range status.History {
 		entry := &status.History[i]
-		facts.history = append(facts.history, Release{Version: entry.Version, Image: entry.Image})
+		facts.Updates = append(facts.Updates, updateOf(entry))
 		if entry.State == configv1.CompletedUpdate && facts.Installed == "" {
 			facts.Installed = entry.Version
 		}
@@ -125,7 +127,7 @@ func VersionOf(version *configv1.ClusterVersion) Version {
 // InHistory reports whether the cluster was ever updated to the target, even if it was updated to
 // another release since.
 func (v Version) InHistory(target Target) bool {
-	return slices.ContainsFunc(v.history, func(r Release) bool { return r.Matches(target) })
+	return slices.ContainsFunc(v.Updates, func(u Update) bool { return u.Matches(target) })
 }
 
 // UpdatingTo returns the release that the cluster is updating to; false means that the newest one

@@ -1,0 +1,61 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// MachineConfigKind is the kind whose metadata names the release of a rendered configuration.
+var MachineConfigKind = schema.GroupVersionKind{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "MachineConfig"}
+
+// The annotations of a rendered MachineConfig.
+const (
+	annotationReleaseVersion = "machineconfiguration.openshift.io/release-image-version"
+	annotationController     = "machineconfiguration.openshift.io/generated-by-controller-version"
+)
+
+// Rendered is a rendered MachineConfig.
+type Rendered struct {
+	Name string
+	// Version is the version of the release of which the machine config operator has rendered it;
+	// empty means that it does not name one.
+	Version string
+	// Controller is the build of the machine config operator that has rendered it.
+	Controller string
+}
+
+// configPageSize is the number of MachineConfigs in one page of a list.
+const configPageSize = 500
+
+// ListRenderedConfigs lists the metadata of the rendered MachineConfigs, by name.
+func ListRenderedConfigs(ctx context.Context, r client.Reader) (map[string]Rendered, error) {
+	rendered := map[string]Rendered{}
+	page := metav1.PartialObjectMetadataList{}
+	for more := true; more; more = page.Continue != "" {
+		from := page.Continue
+		page = metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(MachineConfigKind.GroupVersion().WithKind("MachineConfigList"))
+		if err := r.List(ctx, &page, client.Limit(configPageSize), client.Continue(from)); err != nil {
+			return nil, fmt.Errorf("listing the machine configs: %w", err)
+		}
+		for i := range page.Items {
+			config := &page.Items[i]
+			if !strings.HasPrefix(config.Name, "rendered-") {
+				continue
+			}
+			rendered[config.Name] = Rendered{
+				Name: config.Name, Version: sanitize(config.Annotations[annotationReleaseVersion]),
+				Controller: sanitize(config.Annotations[annotationController]),
+			}
+		}
+	}
+	return rendered, nil
+}

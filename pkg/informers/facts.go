@@ -1,0 +1,152 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informers
+
+import (
+	"slices"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+// Source is what facts are read from, as messages name it.
+type Source string
+
+// The required sources: without one of them, no cluster is judged.
+const (
+	SourceClusterVersion Source = "ClusterVersion"
+	SourceOperators      Source = "operators"
+	SourceNodes          Source = "nodes"
+	SourcePools          Source = "pools"
+)
+
+// The optional sources: without one of them, less is known.
+const (
+	SourceConfigs            Source = "machine configs"
+	SourcePDBs               Source = "disruption budgets"
+	SourcePods               Source = "pods"
+	SourceAlerts             Source = "alerts"
+	SourceUpgradeConfigs     Source = "UpgradeConfigs"
+	SourceUpgradeJobs        Source = "UpgradeJobs"
+	SourceMachineSets        Source = "MachineSets"
+	SourceClusterMachineSets Source = "MachineSets of Cluster API"
+	SourceMachineDeployments Source = "MachineDeployments"
+	SourceNodePools          Source = "NodePools"
+)
+
+// Required returns the required sources, in the order of messages.
+func Required() []Source {
+	return []Source{SourceClusterVersion, SourceOperators, SourceNodes, SourcePools}
+}
+
+// Missing is why a source could not be read.
+type Missing struct {
+	// Reason is one of the constants below.
+	Reason string
+	// Message is one bounded line, such as "you are not allowed to list them".
+	Message string
+}
+
+// The reasons for which a source is missing.
+const (
+	MissingForbidden    = "Forbidden"    // the API server refuses the read
+	MissingNotFound     = "NotFound"     // the object that every cluster has does not exist
+	MissingNotInstalled = "NotInstalled" // the API server does not serve a required kind
+	MissingUnavailable  = "Unavailable"  // no answer, or no valid one
+	MissingNotSet       = "NotConfigured"
+)
+
+// Facts are what is known about a cluster at one time. They are never changed: facts that come from a
+// cache share memory with it.
+type Facts struct {
+	// Now is when the facts were read.
+	Now time.Time
+	// ClusterID is the ID of the cluster; empty means that it is unknown.
+	ClusterID string
+	Version   clusterstate.Version
+	// VersionManagement is spec.versionManagement of the ClusterVersion, as it was decoded from JSON;
+	// nil means that it is absent.
+	VersionManagement any
+	Operators         []clusterstate.ClusterOperator
+	Nodes             clusterstate.Nodes
+	Pools             []clusterstate.Pool
+	// Configs are the rendered MachineConfigs, by name.
+	Configs map[string]clusterstate.Rendered
+	// MachinePools are the MachineSets, MachineDeployments, and NodePools.
+	MachinePools []MachinePool
+	PDBs         []clusterstate.PDB
+	// Drains are the drains of nodes, by node.
+	Drains map[string]Drain
+	// Alerts are those that fire or are pending. They are read only while an update is in progress,
+	// or if Readers.Always.
+	Alerts []clusterstate.Alert
+	// Upgrades are the UpgradeConfigs and UpgradeJobs, sorted by kind, namespace, and name.
+	Upgrades []Upgrade
+	// Missing are the sources that could not be read. An optional kind that is not installed is not
+	// missing.
+	Missing map[Source]Missing
+	// Read are the sources that were read, in the order of reading. Those that are neither read nor
+	// missing are not installed, or not needed now.
+	Read []Source
+}
+
+// Has reports whether nothing of the source is missing. It has also what is not installed.
+func (f Facts) Has(source Source) bool {
+	_, missing := f.Missing[source]
+	return !missing
+}
+
+// Complete reports whether every required source was read.
+func (f Facts) Complete() bool {
+	return !slices.ContainsFunc(Required(), func(s Source) bool { return !f.Has(s) })
+}
+
+// MachinePool holds the facts of a MachineSet, a MachineDeployment, or a NodePool.
+type MachinePool struct {
+	Resource   checks.Resource
+	APIVersion string
+	UID        string
+	// Deployment is the name of the MachineDeployment that controls a MachineSet; empty means none.
+	Deployment string
+	// Version is the version that the machines are to have, as far as the object names it.
+	Version string
+	// VersionManagement is spec.versionManagement, as it was decoded from JSON; nil means that it is
+	// absent.
+	VersionManagement any
+}
+
+// Drain is the drain of a node that the machine config operator is draining, or that is being removed.
+type Drain struct {
+	Node string
+	// Start is when the drain began to count; zero means that this is unknown.
+	Start time.Time
+	// Read reports that the pods were read. Only so many drains are read at a time, the longest first.
+	Read bool
+	// Pods are those that are still on the node, except those that a drain ignores.
+	Pods []checks.DrainedPod
+}
+
+// Informer is a built-in informer.
+type Informer struct {
+	// Name identifies the informer. It starts with "builtin-".
+	Name string
+	// Doc is one sentence about what the informer finds.
+	Doc string
+	// Find returns the findings. It is pure, and a source that is missing yields no finding.
+	Find func(Facts) []checks.Finding
+}
+
+// The names of the built-in informers.
+const (
+	NameControlPlane = "builtin-control-plane"
+	NameNodes        = "builtin-nodes"
+	NameAlerts       = "builtin-alerts"
+	NameUpgrades     = "builtin-upgrades"
+)
+
+// All returns the informers about the update that is in progress.
+func All() []Informer {
+	return []Informer{controlPlaneInformer, nodesInformer, alertsInformer, upgradesInformer}
+}

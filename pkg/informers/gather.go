@@ -1,0 +1,159 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informers
+
+import (
+	"context"
+	"errors"
+
+	configv1 "github.com/openshift/api/config/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Prometheus returns alerts. Each call is one request.
+type Prometheus interface {
+	// ActiveAlerts returns the alerts that fire or are pending, of every namespace.
+	ActiveAlerts(context.Context) ([]clusterstate.Alert, error)
+}
+
+// Readers are what facts are read from.
+type Readers struct {
+	// Reader reads all kinds but pods, which are read through Live. The Update Status Controller has a
+	// cache for it, see Kinds. The CLI and a dump use one reader for both.
+	Reader, Live client.Reader
+	// Prometheus is the source of alerts; nil means that none is configured.
+	Prometheus Prometheus
+	Clock      clock.PassiveClock
+	// Memory keeps the pods and the alerts that were read last, so that they are read once a minute;
+	// nil means that they are read each time.
+	Memory *Memory
+	// Always reads the alerts although no update is in progress, for pre-checks.
+	Always bool
+}
+
+// Gather reads the facts. It never fails: what cannot be read is missing. It makes at most 12 lists
+// and one other read, however many nodes the cluster has, apart from the pages of long lists.
+func Gather(ctx context.Context, r Readers) Facts {
+	g := gathering{ctx: ctx, Readers: r, facts: Facts{Now: r.Clock.Now(), Missing: map[Source]Missing{}}}
+	g.readVersion()
+	g.read(SourceOperators, func() (err error) {
+		g.facts.Operators, err = clusterstate.ListClusterOperators(ctx, r.Reader)
+		return err
+	})
+	g.read(SourceNodes, func() (err error) {
+		g.facts.Nodes, err = clusterstate.GetNodes(ctx, r.Reader)
+		return err
+	})
+	g.readPools()
+	return g.facts
+}
+
+// gathering collects the facts of one pass.
+type gathering struct {
+	Readers
+
+	ctx   context.Context
+	facts Facts
+}
+
+// read reads a source, and notes it as missing if that fails, or as not installed if the API server
+// does not serve the kind.
+func (g *gathering) read(source Source, read func() error) {
+	switch err := read(); {
+	case err == nil:
+		g.facts.Read = append(g.facts.Read, source)
+	case isNotInstalled(err) && !source.required():
+	default:
+		g.facts.Missing[source] = missingOf(err)
+	}
+}
+
+func (s Source) required() bool {
+	switch s {
+	case SourceClusterVersion, SourceOperators, SourceNodes, SourcePools:
+		return true
+	default:
+		return false
+	}
+}
+
+// readVersion reads the ClusterVersion as it is stored: its Go type has no spec.versionManagement.
+func (g *gathering) readVersion() {
+	g.read(SourceClusterVersion, func() error {
+		object := unstructured.Unstructured{}
+		object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
+		if err := g.Reader.Get(g.ctx, clusterstate.VersionKey, &object); err != nil {
+			return err
+		}
+		var version configv1.ClusterVersion
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &version); err != nil {
+			return err
+		}
+		g.facts.Version = clusterstate.VersionOf(&version)
+		g.facts.ClusterID = string(version.Spec.ClusterID)
+		g.facts.VersionManagement = versionManagement(&object)
+		return nil
+	})
+}
+
+// versionManagement returns spec.versionManagement of an object; nil means that it is absent.
+func versionManagement(object *unstructured.Unstructured) any {
+	value, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "versionManagement")
+	if err != nil || !found {
+		return nil
+	}
+	return value
+}
+
+// readPools reads the MachineConfigPools. A cluster without the machine config operator has none, and
+// nothing is missing then.
+func (g *gathering) readPools() {
+	pools, err := clusterstate.ListPools(g.ctx, g.Reader)
+	managed := !g.facts.Has(SourceOperators) || g.facts.hasOperator(clusterstate.MachineConfigOperator)
+	if isNotInstalled(err) && !managed {
+		return
+	}
+	g.read(SourcePools, func() error { return err })
+	g.facts.Pools = pools
+}
+
+func (f Facts) hasOperator(name string) bool {
+	for i := range f.Operators {
+		if f.Operators[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// isNotInstalled reports whether the API server does not serve the kind, or the program does not know
+// it.
+func isNotInstalled(err error) bool {
+	var group *discovery.ErrGroupDiscoveryFailed
+	return err != nil && (meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)) && !errors.As(err, &group)
+}
+
+func missingOf(err error) Missing {
+	missing := Missing{Reason: MissingUnavailable, Message: text.Reason(err.Error())}
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		missing.Reason, missing.Message = MissingForbidden, "you are not allowed to list them"
+	case isNotInstalled(err):
+		missing.Reason, missing.Message = MissingNotInstalled, "the API server does not serve this kind"
+	case apierrors.IsNotFound(err):
+		missing.Reason = MissingNotFound
+	case errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err):
+		missing.Message = "no answer in time"
+	}
+	return missing
+}
