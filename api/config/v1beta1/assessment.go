@@ -19,13 +19,14 @@ const (
 	StateProgressing AssessmentState = "Progressing"
 	// StateWaiting is an update that waits for something that is expected, such as a window.
 	StateWaiting AssessmentState = "Waiting"
-	// StateStuck is an update that does not continue unless a person acts.
+	// StateStuck is an update that does not continue on its own.
 	StateStuck AssessmentState = "Stuck"
 	// StateUnknown is when data that is required is missing.
 	StateUnknown AssessmentState = "Unknown"
 )
 
-// Assessment is the verdict on an update.
+// Assessment is the verdict on an update. Its texts are single lines; times and durations that change
+// while nothing happens are separate fields. Commands start with oc.
 type Assessment struct {
 	// state is whether the update makes progress.
 	//
@@ -37,40 +38,90 @@ type Assessment struct {
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
 
-	// actionRequired is whether a person must act.
+	// actionRequired is whether the update continues only if a person acts.
 	//
 	// +required
 	ActionRequired bool `json:"actionRequired"` //nolint:kubeapilinter // The question has two answers.
 
-	// summary is one line for people.
+	// summary explains the state in one clause without a period, for example "Pool worker waits for
+	// its window". It is absent if the state needs no explanation.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary,omitempty"`
 
+	// summarySince is since when the summary holds, to be read as "SUMMARY for 64m". It is absent if
+	// the summary has no duration.
+	//
+	// +optional
+	SummarySince *metav1.Time `json:"summarySince,omitempty"`
+
+	// fromRelease is the release that is being replaced. It is absent if no update is in progress.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	FromRelease string `json:"fromRelease,omitempty"`
+
+	// release is the release that is being installed, or else the installed one.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	Release string `json:"release,omitempty"`
+
+	// startedTime is when the update started. It is absent if none is in progress.
+	//
+	// +optional
+	StartedTime *metav1.Time `json:"startedTime,omitempty"`
+
+	// installedTime is when the release was installed. It is absent during an update.
+	//
+	// +optional
+	InstalledTime *metav1.Time `json:"installedTime,omitempty"`
+
 	// lastChangeTime is when the update last made progress.
 	//
 	// +optional
 	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
 
-	// resumes is when an update that waits continues. It is absent if that is unknown.
+	// resumes is when an update that waits continues on its own. It is absent if that is unknown.
 	//
 	// +optional
-	Resumes *metav1.Time `json:"resumes,omitempty"`
+	Resumes *ScheduledTime `json:"resumes,omitempty"`
+
+	// next is the next scheduled update. It is absent if none is known.
+	//
+	// +optional
+	Next *ScheduledTime `json:"next,omitempty"`
+
+	// remedy is what to do first.
+	//
+	// +optional
+	Remedy *Remedy `json:"remedy,omitempty"`
 
 	// causes are why the update is stuck or waits, the most severe first.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=0
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=256
 	Causes []Cause `json:"causes,omitempty"`
 
-	// estimate is how long the update still takes.
+	// estimate is how long the update still takes. It is absent if none is in progress.
 	//
 	// +optional
 	Estimate *Estimate `json:"estimate,omitempty"`
+
+	// sections are the control plane and the pools, one line of progress each, in the order in which
+	// they are printed.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=80
+	Sections []SectionAssessment `json:"sections,omitempty"`
 
 	// sources are what the assessment is based on.
 	//
@@ -79,11 +130,38 @@ type Assessment struct {
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=128
 	Sources []Source `json:"sources,omitempty"`
+
+	// lastKnown is the last verdict with complete data. It is set only in state Unknown.
+	//
+	// +optional
+	LastKnown *LastKnown `json:"lastKnown,omitempty"`
 }
 
-// Cause is why an update is stuck or waits.
+// ScheduledTime is when something is scheduled.
+type ScheduledTime struct {
+	// time is when it happens.
+	//
+	// +required
+	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
+
+	// release is the release to which the cluster is updated then. It is absent if an update is in
+	// progress.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	Release string `json:"release,omitempty"`
+
+	// by is the object that schedules it, for example an UpgradeJob or a MachineConfigPool.
+	//
+	// +optional
+	By *ResourceReference `json:"by,omitempty"`
+}
+
+// Cause is why an update is stuck or waits: a chain from what is wrong to the part of the update that
+// it affects. Causes of one section with the same reason are one.
 type Cause struct {
-	// reason is one word in CamelCase for programs.
+	// reason is that of the first link.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
@@ -95,45 +173,33 @@ type Cause struct {
 	// +optional
 	Level Level `json:"level,omitempty"`
 
-	// summary is one line for people.
+	// section is the name of the section that is affected.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
-	// +kubebuilder:validation:MaxLength=1024
-	Summary string `json:"summary,omitempty"`
+	// +kubebuilder:validation:MaxLength=253
+	Section string `json:"section,omitempty"`
 
-	// consequences are what follows, one line each, in the order of cause and effect.
+	// updateInformer is the name of the informer that reports the cause. It is absent if the
+	// assessment itself does.
 	//
 	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=0
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=1024
-	Consequences []string `json:"consequences,omitempty"`
-
-	// insights are the UUIDs of the insights that the cause explains, its own first.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=0
-	// +kubebuilder:validation:MaxItems=512
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=64
-	Insights []string `json:"insights,omitempty"`
-
-	// resources are the objects of the cause.
-	//
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=0
-	// +kubebuilder:validation:MaxItems=512
-	Resources []ResourceReference `json:"resources,omitempty"`
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=253
+	UpdateInformer string `json:"updateInformer,omitempty"`
 
 	// since is when the cause began.
 	//
 	// +optional
 	Since metav1.Time `json:"since,omitzero"`
+
+	// chain is the cause and what follows from it, in the order of cause and effect.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	Chain []CauseLink `json:"chain,omitempty"`
 
 	// remedy is what a person can do. It is absent if nothing is known.
 	//
@@ -141,9 +207,75 @@ type Cause struct {
 	Remedy *Remedy `json:"remedy,omitempty"`
 }
 
+// CauseLink is one link of a chain of causes.
+type CauseLink struct {
+	// reason is one word in CamelCase for programs.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason,omitempty"`
+
+	// message is one clause for people without a period. It names three objects at most.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=2048
+	Message string `json:"message,omitempty"`
+
+	// count is the number of objects.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Count int32 `json:"count,omitempty"`
+
+	// objects are the objects by kind and namespace. If there are too many to list, they are fewer
+	// than count; the insights list the others.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=8192
+	Objects []ObjectGroup `json:"objects,omitempty"`
+}
+
+// ObjectGroup is objects of one kind in one namespace.
+type ObjectGroup struct {
+	// apiVersion is the group and the version of the objects.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// kind is the kind of the objects.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+
+	// namespace is the namespace of the objects. It is absent if they have none.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// names are the names of the objects, sorted.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=8192
+	// +kubebuilder:validation:items:MinLength=0
+	// +kubebuilder:validation:items:MaxLength=253
+	Names []string `json:"names,omitempty"`
+}
+
 // RemedyType is what a remedy achieves.
 //
-// +kubebuilder:validation:Enum=Remedy;Diagnostic
+// +kubebuilder:validation:Enum=Remedy;Diagnostic;None
 type RemedyType string
 
 const (
@@ -151,23 +283,26 @@ const (
 	RemedyFixes RemedyType = "Remedy"
 	// RemedyDiagnoses shows the object that is the cause.
 	RemedyDiagnoses RemedyType = "Diagnostic"
+	// RemedyNone is when nothing has to be done. A command is a suggestion.
+	RemedyNone RemedyType = "None"
 )
 
 // Remedy is what a person can do about a cause.
 type Remedy struct {
-	// type is whether the remedy removes the cause or shows it.
+	// type is whether the remedy removes the cause, shows it, or is a suggestion.
 	//
 	// +required
 	Type RemedyType `json:"type,omitempty"`
 
-	// text is one line for people.
+	// text is one line for people. It ends with a colon if commands follow, and with a period
+	// otherwise.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Text string `json:"text,omitempty"`
 
-	// commands are the arguments of oc or kubectl, one command line each.
+	// commands are complete command lines. They start with oc.
 	//
 	// +optional
 	// +listType=atomic
@@ -178,34 +313,245 @@ type Remedy struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
+// EstimateBase is the moment from which an estimate counts.
+//
+// +kubebuilder:validation:Enum=Now;Resumption;Remedy
+type EstimateBase string
+
+const (
+	// EstimateFromNow is an estimate with the times earliest and latest.
+	EstimateFromNow EstimateBase = "Now"
+	// EstimateFromResumption counts seconds from when the update resumes.
+	EstimateFromResumption EstimateBase = "Resumption"
+	// EstimateFromRemedy counts seconds from when the causes are removed.
+	EstimateFromRemedy EstimateBase = "Remedy"
+)
+
 // Estimate is how long an update still takes.
 type Estimate struct {
-	// earliest is the earliest end. It is absent if it is unknown.
+	// from is the moment from which the estimate counts.
+	//
+	// +required
+	From EstimateBase `json:"from,omitempty"`
+
+	// earliest is the earliest end. It is absent unless the estimate counts from now.
 	//
 	// +optional
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 
-	// latest is the latest end. It is absent if it is unknown.
+	// latest is the latest end. Once it has passed, the update is overdue. It is absent unless the
+	// estimate counts from now.
 	//
 	// +optional
 	Latest *metav1.Time `json:"latest,omitempty"`
 
-	// reason is why the estimate is unknown, or why it was extended.
+	// minSeconds is the shortest time to the end from the moment that from names.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinSeconds int64 `json:"minSeconds,omitempty"`
+
+	// maxSeconds is the longest time to the end from the moment that from names; 0 means that it is
+	// unknown.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxSeconds int64 `json:"maxSeconds,omitempty"`
+
+	// reason is why the end is unknown. An estimate may have a reason and seconds: these then count
+	// from the moment that from names.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// basis are what the estimate is derived from, one line for each part of the cluster.
+	// extended is why latest is later than it was before.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	Extended string `json:"extended,omitempty"`
+
+	// sections are the parts of the estimate, in the order in which they are printed.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=0
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=1024
-	Basis []string `json:"basis,omitempty"`
+	// +kubebuilder:validation:MaxItems=80
+	Sections []SectionEstimate `json:"sections,omitempty"`
+}
+
+// SectionEstimate is how long a section still takes. A section that has begun has times, another one
+// seconds from its beginning.
+type SectionEstimate struct {
+	// name is the name of the section.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// earliest is the earliest end of a section that has begun.
+	//
+	// +optional
+	Earliest *metav1.Time `json:"earliest,omitempty"`
+
+	// latest is the latest end of a section that has begun.
+	//
+	// +optional
+	Latest *metav1.Time `json:"latest,omitempty"`
+
+	// minSeconds is the shortest time that a section takes that has not begun or is stopped.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinSeconds int64 `json:"minSeconds,omitempty"`
+
+	// maxSeconds is the longest time that a section takes that has not begun or is stopped.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MaxSeconds int64 `json:"maxSeconds,omitempty"`
+
+	// basis is what the estimate is derived from, for example "9m to 13m per node in the last update".
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	Basis string `json:"basis,omitempty"`
+
+	// reason is why the end of the section is unknown.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+}
+
+// SectionAssessment is the verdict on the control plane or a pool, and its line of progress.
+type SectionAssessment struct {
+	// name is "control plane", or the name of the pool.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// pool is the pool. It is absent for the control plane.
+	//
+	// +optional
+	Pool *ResourceReference `json:"pool,omitempty"`
+
+	// state is whether the section makes progress.
+	//
+	// +required
+	State AssessmentState `json:"state,omitempty"`
+
+	// since is when the state was entered.
+	//
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+
+	// lastChangeTime is when the section last made progress.
+	//
+	// +optional
+	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
+
+	// startedTime is when the update of the section began.
+	//
+	// +optional
+	StartedTime *metav1.Time `json:"startedTime,omitempty"`
+
+	// completionTime is when the update of the section was complete.
+	//
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// unit is what is counted: operators or nodes.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=32
+	Unit string `json:"unit,omitempty"`
+
+	// total is the number of operators or nodes.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total,omitempty"`
+
+	// updated is the number of those that match the release.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Updated int32 `json:"updated,omitempty"`
+
+	// detail is what happens in the section, for example "network, dns updating" or "done after 62m".
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	Detail string `json:"detail,omitempty"`
+
+	// detailSince is since when that happens, to be read as "DETAIL (6m)". It is absent if the detail
+	// has no duration.
+	//
+	// +optional
+	DetailSince *metav1.Time `json:"detailSince,omitempty"`
+
+	// parts are the operators or nodes that are being updated.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=256
+	Parts []SectionPart `json:"parts,omitempty"`
+
+	// nodeSeconds are how long the nodes took that were updated in this update, in the order in which
+	// they were completed.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:Minimum=0
+	NodeSeconds []int32 `json:"nodeSeconds,omitempty"`
+
+	// operators are when operators were updated in this update.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=128
+	Operators []OperatorOffset `json:"operators,omitempty"`
+}
+
+// SectionPart is an operator or a node that is being updated.
+type SectionPart struct {
+	// name is the name of the ClusterOperator or Node.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// phase is what happens to it: updating, draining, or rebooting.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=32
+	Phase string `json:"phase,omitempty"`
+
+	// startedTime is when its update was first observed.
+	//
+	// +optional
+	StartedTime metav1.Time `json:"startedTime,omitzero"`
+
+	// lastChangeTime is when it was last seen to change.
+	//
+	// +optional
+	LastChangeTime metav1.Time `json:"lastChangeTime,omitzero"`
 }
 
 // Source is something that an assessment is based on.
@@ -227,10 +573,45 @@ type Source struct {
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 
-	// message is why the data is not current.
+	// message is why the data is not current, for example "no answer". It is absent if the data is
+	// current, or if another source is why it is not.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
+
+	// since is since when that is so, to be read as "MESSAGE for 9m". It is absent if the message has
+	// no duration.
+	//
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
+	// detail is a word in parentheses, for example timeout, or progressing for a source that is
+	// current.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	Detail string `json:"detail,omitempty"`
+}
+
+// LastKnown is the last verdict with complete data.
+type LastKnown struct {
+	// state is that verdict.
+	//
+	// +required
+	State AssessmentState `json:"state,omitempty"`
+
+	// text is one line, for example "Updating 4.20.5 to 4.20.6, 21 of 33 operators".
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Text string `json:"text,omitempty"`
+
+	// time is when the data was complete for the last time.
+	//
+	// +required
+	Time metav1.Time `json:"time,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 }
