@@ -3,7 +3,7 @@
 
 // The docs program generates reference pages from the code: the runbooks from their tables, the
 // configuration from its settings, the metrics from their registry, the CloudEvents from their types,
-// the flags from the command, and the list of alerts from their rules.
+// the flags from the commands, and the list of alerts from their rules.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
@@ -18,14 +19,15 @@ const banner = "<!-- Generated from the code by `make update`. -->\n\n"
 
 func main() {
 	pages := map[string]func() (string, error){
-		"docs/runbooks/OSD.md":            runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
-		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
-		"docs/runbooks/UpgradeJob.md":     jobRunbook,
-		"docs/reference/configuration.md": withoutError(configuration),
-		"docs/reference/metrics.md":       metricsPage,
-		"docs/reference/cloudevents.md":   cloudEvents,
-		"docs/alerts/README.md":           alerts,
-		"docs/reference/operator.md":      withoutError(flags),
+		"docs/runbooks/OSD.md":             runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
+		"docs/runbooks/ARO.md":             runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
+		"docs/runbooks/UpgradeJob.md":      jobRunbook,
+		"docs/reference/configuration.md":  withoutError(configuration),
+		"docs/reference/metrics.md":        metricsPage,
+		"docs/reference/cloudevents.md":    cloudEvents,
+		"docs/alerts/README.md":            alerts,
+		"docs/reference/operator.md":       withoutError(flags),
+		"docs/reference/kubectl-update.md": withoutError(cli.Reference),
 	}
 	for path, page := range pages {
 		if err := write(path, page); err != nil {

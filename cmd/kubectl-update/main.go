@@ -1,0 +1,31 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The kubectl-update program is a plugin of oc and kubectl: it reports the status of cluster updates.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	os.Exit(int(cli.Run(ctx, cli.Environment{
+		Program: os.Args[0],
+		Invoker: os.Getenv("_"),
+		Args:    os.Args[1:],
+		Version: programVersion(),
+		NoColor: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
+		Clock:   clock.RealClock{},
+		Streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+	})))
+}

@@ -1,0 +1,65 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// commandName returns the name by which the program was invoked, for the commands that it prints: "oc
+// update", "kubectl update", or the name of the file. Plugins are started by their absolute path;
+// whether by oc or by kubectl is known from the program that the shell started.
+func commandName(program, invoker string) string {
+	base := strings.TrimSuffix(filepath.Base(program), ".exe")
+	client, isPlugin := strings.CutSuffix(base, "-update")
+	if !isPlugin || !slices.Contains([]string{"oc", "kubectl"}, client) {
+		return "kubectl-update"
+	}
+	switch starter := strings.TrimSuffix(filepath.Base(invoker), ".exe"); {
+	case starter == "oc", starter == "kubectl":
+		return starter + " update"
+	case starter == base, !filepath.IsAbs(program):
+		return base
+	default:
+		return client + " update"
+	}
+}
+
+// kubectlVerbs are the commands of oc that kubectl has, too, with the same arguments.
+var kubectlVerbs = []string{
+	"annotate", "apply", "cordon", "delete", "describe", "drain", "edit", "explain", "get", "label",
+	"logs", "patch", "rollout", "scale", "taint", "uncordon",
+}
+
+// localCommand returns a command of oc under the name by which the program was invoked: "oc update"
+// becomes that name, and other commands are those of kubectl if kubectl invoked the program and has
+// them.
+func localCommand(command, name string) string {
+	words := strings.Fields(command)
+	if len(words) < 2 || words[0] != "oc" {
+		return command
+	}
+	if words[1] == "update" {
+		return name + strings.TrimPrefix(command, "oc update")
+	}
+	if !strings.HasPrefix(name, "kubectl ") || !slices.Contains(kubectlVerbs, verb(words[1:])) {
+		return command
+	}
+	return "kubectl" + strings.TrimPrefix(command, "oc")
+}
+
+// verb returns the first word that is neither a flag nor the value of -n.
+func verb(words []string) string {
+	for i := 0; i < len(words); i++ {
+		switch {
+		case words[i] == "-n":
+			i++
+		case !strings.HasPrefix(words[i], "-"):
+			return words[i]
+		}
+	}
+	return ""
+}
