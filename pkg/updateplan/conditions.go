@@ -1,0 +1,202 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// MaxAge is how long after its analysis a plan is followed, and the update may be started.
+const MaxAge = time.Hour
+
+// The reasons of conditions that the API lists for no other kind.
+const (
+	// ReasonComplete is a plan on which each informer has answered.
+	ReasonComplete = "AnalysisComplete"
+	// ReasonStartable is a plan whose update may be started.
+	ReasonStartable = "AllInsightsAccepted"
+	// ReasonCurrent is a plan whose acceptances are all about what is reported now.
+	ReasonCurrent = "Current"
+	// ReasonInvalidPlan is a plan with a malformed release or another name than that of its release.
+	ReasonInvalidPlan = "InvalidPlan"
+)
+
+// maxMessage bounds the message of a condition, in bytes.
+const maxMessage = 1024
+
+// Analysis is what the conditions of a plan are derived from, beside its insights.
+type Analysis struct {
+	Now time.Time
+	// Waiting are the names of the informers that have not answered yet.
+	Waiting []string
+	// Missing are the names of the enabled informers that are not part of the analysis.
+	Missing []string
+	// Current is the release of the cluster; empty means that it is unknown.
+	Current string
+	// NotAnUpdate is why no update to the target is possible; empty means that one may be.
+	NotAnUpdate string
+	// FromReleaseChanged reports that this analysis is the first one for this release of the cluster.
+	FromReleaseChanged bool
+}
+
+// Settle sets the counts and the conditions of a plan, by the insights in its status.
+func Settle(plan *v1beta1.UpdatePlan, a Analysis) {
+	status := &plan.Status
+	ignoreUndated := a.FromReleaseChanged && len(plan.Spec.AcceptedInsights) > 0 || isForOtherRelease(plan)
+	judged := Judge(&plan.Spec, status, Scope{Now: a.Now, IgnoreUndated: ignoreUndated})
+	counts := Count(judged)
+	status.Counts = &counts
+	s := setter{plan, a.Now}
+	stale := s.staleness(judged, ignoreUndated)
+	s.set(completeness(plan, a))
+	s.set(startability(plan, a, judged))
+	s.set(stale)
+	status.ObservedGeneration = plan.Generation
+}
+
+// isForOtherRelease reports whether the undated acceptances of a plan were given for another release of
+// the cluster: the spec has not been changed since.
+func isForOtherRelease(plan *v1beta1.UpdatePlan) bool {
+	stale := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionAcceptanceStale)
+	return stale != nil && stale.Status == metav1.ConditionTrue && stale.Reason == v1beta1.ReasonFromReleaseChanged &&
+		stale.ObservedGeneration == plan.Generation
+}
+
+// setter sets conditions.
+type setter struct {
+	plan *v1beta1.UpdatePlan
+	now  time.Time
+}
+
+func (s setter) set(c metav1.Condition) {
+	c.Message = text.Truncate(c.Message, maxMessage)
+	c.LastTransitionTime = metav1.NewTime(s.now.Truncate(time.Second))
+	if c.ObservedGeneration == 0 {
+		c.ObservedGeneration = s.plan.Generation
+	}
+	meta.SetStatusCondition(&s.plan.Status.Conditions, c)
+}
+
+func condition(name string, holds bool, reason, format string, args ...any) metav1.Condition {
+	c := metav1.Condition{Type: name, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	if holds {
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+func completeness(plan *v1beta1.UpdatePlan, a Analysis) metav1.Condition {
+	if err := Validate(plan); err != nil {
+		return condition(v1beta1.ConditionComplete, false, ReasonInvalidPlan, "%v", err)
+	}
+	if len(a.Waiting) > 0 {
+		return condition(v1beta1.ConditionComplete, false, v1beta1.ReasonWaitingForInformers, "waiting for the answer of %s", text.JoinNames(a.Waiting))
+	}
+	return condition(v1beta1.ConditionComplete, true, ReasonComplete, "each informer has answered")
+}
+
+// startability returns the condition Startable: fail closed, the first thing that is in the way.
+func startability(plan *v1beta1.UpdatePlan, a Analysis, judged []Judged) metav1.Condition {
+	no := func(reason, format string, args ...any) metav1.Condition {
+		return condition(v1beta1.ConditionStartable, false, reason, format, args...)
+	}
+	status, target := &plan.Status, plan.Spec.TargetRelease
+	if err := Validate(plan); err != nil {
+		return no(ReasonInvalidPlan, "%v", err)
+	}
+	rest := Unaccepted(judged)
+	switch {
+	case a.NotAnUpdate != "":
+		return no(v1beta1.ReasonNotAnUpdate, "%s", a.NotAnUpdate)
+	case a.Current == "" || status.FromRelease != a.Current:
+		return no(v1beta1.ReasonFromReleaseChanged, "the update was analyzed from %q, and the cluster is at %q", status.FromRelease, a.Current)
+	case len(a.Waiting) > 0 || status.LastAnalysisTime == nil:
+		return no(v1beta1.ReasonWaitingForInformers, "the analysis is not complete")
+	case len(a.Missing) > 0:
+		return no(v1beta1.ReasonInformerMissing, "the analysis lacks %s; request another one", text.JoinNames(a.Missing))
+	case !a.Now.Before(status.LastAnalysisTime.Add(MaxAge)):
+		return no(v1beta1.ReasonAnalysisTooOld, "the analysis is of %s; request another one", status.LastAnalysisTime.UTC().Format(time.RFC3339))
+	case len(rest) > 0:
+		return no(v1beta1.ReasonUnacceptedInsights, "not accepted: %s", describe(rest))
+	}
+	return condition(v1beta1.ConditionStartable, true, ReasonStartable, "an update from %s to %s may be started until %s",
+		status.FromRelease, target, status.LastAnalysisTime.Add(MaxAge).UTC().Format(time.RFC3339))
+}
+
+// staleness returns the condition AcceptanceStale.
+func (s setter) staleness(judged []Judged, forOtherRelease bool) metav1.Condition {
+	stale := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool {
+		return j.Verdict != VerdictStale && j.Verdict != VerdictAmbiguous && j.Verdict != VerdictIncomplete
+	})
+	switch {
+	case forOtherRelease:
+		return condition(v1beta1.ConditionAcceptanceStale, true, v1beta1.ReasonFromReleaseChanged,
+			"the release of the cluster has changed since risks were accepted; accept them again")
+	case len(stale) > 0:
+		return condition(v1beta1.ConditionAcceptanceStale, true, v1beta1.ReasonInsightsChanged, "accept again: %s", describe(stale))
+	}
+	return condition(v1beta1.ConditionAcceptanceStale, false, ReasonCurrent, "each acceptance is about what is reported now")
+}
+
+// describe names insights and why they do not count as accepted.
+func describe(judged []Judged) string {
+	names := make([]string, len(judged))
+	for i := range judged {
+		j := &judged[i]
+		names[i] = j.Informer + " " + j.Insight.UID
+		if why := explanations[j.Verdict]; why != "" {
+			names[i] = text.WithReason(names[i], why)
+		}
+	}
+	const shown = 3
+	if more := len(names) - shown; more > 0 { // the most severe ones, which sorting by name would hide
+		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// explanations are why an insight that has a matching acceptance is not accepted.
+var explanations = map[Verdict]string{
+	VerdictRefused:    "accepted: false",
+	VerdictAmbiguous:  "several insights have this uid; accept one by its uuid",
+	VerdictStale:      "accepted before it was observed",
+	VerdictIncomplete: "critical: accept it by its uuid and with a reason",
+}
+
+// IsStartable reports whether a plan has the condition Startable for the current spec, and whether its
+// analysis is recent enough now.
+func IsStartable(plan *v1beta1.UpdatePlan, now time.Time) bool {
+	c := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == plan.Generation &&
+		plan.Status.LastAnalysisTime != nil && now.Before(plan.Status.LastAnalysisTime.Add(MaxAge))
+}
+
+// StartableReleases returns the releases to which an update may be started from the current release of
+// the cluster, sorted by version, at most as many as an UpdateStatus holds. Each entry is to be
+// withdrawn at its expiration time.
+func StartableReleases(plans []v1beta1.UpdatePlan, current string, now time.Time) []v1beta1.StartableRelease {
+	const most = 32
+	var releases []v1beta1.StartableRelease
+	for i := range plans {
+		plan := &plans[i]
+		if current == "" || plan.DeletionTimestamp != nil || plan.Status.FromRelease != current || Validate(plan) != nil || !IsStartable(plan, now) {
+			continue
+		}
+		releases = append(releases, v1beta1.StartableRelease{
+			Version: plan.Spec.TargetRelease, FromRelease: current,
+			ExpirationTime: metav1.NewTime(plan.Status.LastAnalysisTime.Add(MaxAge)),
+		})
+	}
+	slices.SortFunc(releases, func(a, b v1beta1.StartableRelease) int { return strings.Compare(a.Version, b.Version) })
+	return releases[:min(len(releases), most)]
+}

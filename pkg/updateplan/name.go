@@ -1,0 +1,47 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// hashLength is the number of hexadecimal digits of the hash in a name.
+const hashLength = 8
+
+// Name returns the name of the UpdatePlan of a release: update-plan- and the release. A release that
+// is no valid name, for example because of its build metadata, is written in lower case with - in
+// place of +, and a hash of the release follows: two releases never share a plan.
+func Name(target string) string {
+	name := v1beta1.UpdatePlanNamePrefix + target
+	if len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return name
+	}
+	hash := sha256.Sum256([]byte(target))
+	suffix := "-" + hex.EncodeToString(hash[:])[:hashLength]
+	name = strings.ReplaceAll(strings.ToLower(name), "+", "-")
+	limit := validation.DNS1123SubdomainMaxLength - len(suffix)
+	return name[:min(len(name), limit)] + suffix
+}
+
+// Validate returns why a plan cannot be analyzed: its release is malformed, or it has not the name of
+// the plan of its release. Nil means that it can.
+func Validate(plan *v1beta1.UpdatePlan) error {
+	target := plan.Spec.TargetRelease
+	if _, err := semver.Parse(target); err != nil {
+		return fmt.Errorf("spec.targetRelease %q is not a version such as 4.14.4", target)
+	}
+	if want := Name(target); plan.Name != want {
+		return fmt.Errorf("the UpdatePlan of release %s must have the name %s", target, want)
+	}
+	return nil
+}
