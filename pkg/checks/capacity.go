@@ -13,6 +13,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
+// ReasonCapacityUnknown is the reason of a finding about a pool with nodes of which nothing is known.
+const ReasonCapacityUnknown = "CapacityUnknown"
+
 // Load is what a node has of a resource and what pods request of it, in cores or bytes.
 type Load struct {
 	Allocatable float64
@@ -65,7 +68,7 @@ func Capacity(pool PoolLoad) []Finding {
 		}
 	}
 	if len(unknown) > 0 {
-		f := capacityFinding("CapacityUnknown", "the capacity of a machine config pool is unknown", pool.Pool)
+		f := capacityFinding(ReasonCapacityUnknown, "the capacity of a machine config pool is unknown", pool.Pool)
 		f.Level = LevelWarning
 		f.Description = "what pods request is not known of nodes " + text.JoinNames(unknown)
 		f.Remedy = "Check that Prometheus has the metrics of kube-state-metrics for these nodes."
@@ -120,4 +123,10 @@ func capacityFinding(reason, summary, pool string) Finding {
 		Scope: ScopeWorkerPool, Resources: []Resource{{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: pool}},
 		Level: LevelWarning, Type: TypeClusterCapacity, Reason: reason, Summary: summary,
 	}
+}
+
+// Sample is a sample in the result of a PromQL expression.
+type Sample struct {
+	Labels map[string]string
+	Value  float64
 }

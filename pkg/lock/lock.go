@@ -103,11 +103,11 @@ func (l *Lock) Acquire(ctx context.Context, holder Holder, attempt Attempt) (*Ho
 	switch current := HolderOf(lease); {
 	case current == (Holder{}):
 	case current.Is(holder):
-		if attemptOf(lease) == attempt {
+		if AttemptOf(lease) == attempt {
 			return nil, nil
 		}
 	default:
-		inProgress, err := l.inProgress(ctx, current, attemptOf(lease))
+		inProgress, err := l.inProgress(ctx, current, AttemptOf(lease))
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func (l *Lock) Held(ctx context.Context, holder Holder) (Attempt, bool, error) {
 	if err != nil || lease == nil || !HolderOf(lease).Is(holder) {
 		return Attempt{}, false, err
 	}
-	return attemptOf(lease), true, nil
+	return AttemptOf(lease), true, nil
 }
 
 // ResourceVersion returns the version of the Lease; empty if it does not exist.
@@ -162,7 +162,7 @@ func (l *Lock) ReleaseOrphaned(ctx context.Context, holder Holder) error {
 	if current.UID == holder.UID || !current.sameName(holder) {
 		return nil
 	}
-	inProgress, err := l.inProgress(ctx, current, attemptOf(lease))
+	inProgress, err := l.inProgress(ctx, current, AttemptOf(lease))
 	if err != nil || inProgress {
 		return err
 	}
@@ -234,7 +234,8 @@ func HolderOf(lease *coordinationv1.Lease) Holder {
 	return parseHolder(*lease.Spec.HolderIdentity)
 }
 
-func attemptOf(lease *coordinationv1.Lease) Attempt {
+// AttemptOf returns the attempt for which a Lease is held; zero means that it names none.
+func AttemptOf(lease *coordinationv1.Lease) Attempt {
 	number, err := strconv.ParseInt(lease.Annotations[annotationNumber], 10, 32)
 	if err != nil {
 		number = 0

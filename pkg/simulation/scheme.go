@@ -4,9 +4,11 @@
 package simulation
 
 import (
+	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +26,8 @@ import (
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, configv1.Install, mcfgv1.Install, machinev1beta1.Install, v1alpha1.AddToScheme,
-		v1beta1.AddToScheme,
+		clientgoscheme.AddToScheme, configv1.Install, operatorv1.Install, apiserverv1.Install, mcfgv1.Install, machinev1beta1.Install,
+		v1alpha1.AddToScheme, v1beta1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}
