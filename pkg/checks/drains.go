@@ -151,27 +151,37 @@ func (l DrainedPods) List(ctx context.Context, node string, ready bool) (drained
 	}
 	pdbs := map[string][]clusterstate.PDB{} // by namespace
 	for _, pod := range pods {
+		if _, listed := pdbs[pod.Namespace]; listed || pod.IgnoredByDrain {
+			continue
+		}
+		inNamespace, err := clusterstate.ListPDBs(ctx, l.Reader, pod.Namespace)
+		if err != nil {
+			return nil, nil, err
+		}
+		pdbs[pod.Namespace] = inNamespace
+		for _, b := range inNamespace {
+			if b.SelectorError != "" {
+				invalid = append(invalid, b)
+			}
+		}
+	}
+	return NewDrainedPods(pods, pdbs, ready, l.IgnoreNamespaces), invalid, nil
+}
+
+// NewDrainedPods returns the pods on a node that is being drained, except those that a drain ignores,
+// given the PodDisruptionBudgets by namespace.
+func NewDrainedPods(pods []clusterstate.Pod, pdbs map[string][]clusterstate.PDB, nodeReady bool, ignoreNamespaces []string) []DrainedPod {
+	var drained []DrainedPod
+	for _, pod := range pods {
 		if pod.IgnoredByDrain {
 			continue
 		}
-		inNamespace, listed := pdbs[pod.Namespace]
-		if !listed {
-			if inNamespace, err = clusterstate.ListPDBs(ctx, l.Reader, pod.Namespace); err != nil {
-				return nil, nil, err
-			}
-			pdbs[pod.Namespace] = inNamespace
-			for _, b := range inNamespace {
-				if b.SelectorError != "" {
-					invalid = append(invalid, b)
-				}
-			}
-		}
 		drained = append(drained, DrainedPod{
-			Pod: pod, PDBs: selectingPDBs(pod, inNamespace), NodeReady: ready,
-			IgnoredNamespace: text.MatchesAny(pod.Namespace, l.IgnoreNamespaces),
+			Pod: pod, PDBs: selectingPDBs(pod, pdbs[pod.Namespace]), NodeReady: nodeReady,
+			IgnoredNamespace: text.MatchesAny(pod.Namespace, ignoreNamespaces),
 		})
 	}
-	return drained, invalid, nil
+	return drained
 }
 
 // selectingPDBs returns the namespaces and names of the budgets that select a pod.

@@ -67,7 +67,10 @@ type Finding struct {
 	// Informer is the name of the check, which is the built-in informer for update status.
 	Informer string
 	// Key identifies what the finding is about if it has no resources.
-	Key       string
+	Key string
+	// ID is the UID of a finding that reason, key, and resources do not identify; empty means that
+	// they do.
+	ID        string
 	Scope     Scope
 	Resources []Resource
 	Level     Level
@@ -92,6 +95,9 @@ type Finding struct {
 // UID identifies the finding by what is wrong and with which objects, never by text, time, count,
 // or index.
 func (f Finding) UID() string {
+	if f.ID != "" {
+		return f.ID
+	}
 	parts := []string{f.Reason}
 	if f.Key != "" {
 		parts = append(parts, f.Key)

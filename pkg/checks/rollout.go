@@ -218,7 +218,7 @@ func pendingPools(pools []clusterstate.Pool, nodes clusterstate.Nodes) []Pending
 	}
 	for _, node := range nodes.All() {
 		if name := clusterstate.PoolOf(pools, node); name != "" {
-			byPool[name] = members{any: true, outdated: byPool[name].outdated || isOutdated(node, configs[name])}
+			byPool[name] = members{any: true, outdated: byPool[name].outdated || IsOutdated(node, configs[name])}
 		}
 	}
 	var pending []PendingPool
@@ -246,12 +246,6 @@ func pendingPools(pools []clusterstate.Pool, nodes clusterstate.Nodes) []Pending
 	return pending
 }
 
-// isOutdated reports whether the machine config operator manages the node and the node does not have
-// the configuration.
-func isOutdated(n clusterstate.Node, config string) bool {
-	return n.DesiredConfig != "" && n.CurrentConfig != config
-}
-
 func anyNodeOutdated(nodes []clusterstate.Node, config string) bool {
-	return slices.ContainsFunc(nodes, func(n clusterstate.Node) bool { return isOutdated(n, config) })
+	return slices.ContainsFunc(nodes, func(n clusterstate.Node) bool { return IsOutdated(n, config) })
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,8 @@ type ClusterOperator struct {
 	// InRelease reports that the operator comes with the release: the cluster version operator has
 	// annotated it with the cluster profiles that include or exclude it.
 	InRelease bool
+	// Created is when the object was created; zero means that this is unknown.
+	Created time.Time
 }
 
 // ListClusterOperators lists the ClusterOperators, sorted by name.
@@ -60,6 +63,7 @@ func clusterOperatorOf(operator *configv1.ClusterOperator) ClusterOperator {
 	status := &operator.Status
 	facts := ClusterOperator{
 		Name:        operator.Name,
+		Created:     operator.CreationTimestamp.Time,
 		Available:   condition(status.Conditions, configv1.OperatorAvailable),
 		Degraded:    condition(status.Conditions, configv1.OperatorDegraded),
 		Progressing: condition(status.Conditions, configv1.OperatorProgressing),

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +31,8 @@ type Rendered struct {
 	Version string
 	// Controller is the build of the machine config operator that has rendered it.
 	Controller string
+	// Created is when it was rendered; zero means that this is unknown.
+	Created time.Time
 }
 
 // configPageSize is the number of MachineConfigs in one page of a list.
@@ -53,7 +56,7 @@ func ListRenderedConfigs(ctx context.Context, r client.Reader) (map[string]Rende
 			}
 			rendered[config.Name] = Rendered{
 				Name: config.Name, Version: sanitize(config.Annotations[annotationReleaseVersion]),
-				Controller: sanitize(config.Annotations[annotationController]),
+				Controller: sanitize(config.Annotations[annotationController]), Created: config.CreationTimestamp.Time,
 			}
 		}
 	}

@@ -70,6 +70,9 @@ type Node struct {
 	// "uncordon-…", and AppliedDrain the last one that the machine config controller has carried out.
 	DesiredDrain, AppliedDrain string
 
+	// Created is when the object was created; zero means that this is unknown.
+	Created time.Time
+
 	labels     labels.Set
 	conditions []corev1.NodeCondition
 }
@@ -164,6 +167,7 @@ func nodeOf(node *corev1.Node) Node {
 		Reason:        sanitize(node.Annotations[annotationReason]),
 		DesiredDrain:  node.Annotations[annotationDesiredDrain],
 		AppliedDrain:  node.Annotations[annotationLastAppliedDrain],
+		Created:       node.CreationTimestamp.Time,
 		labels:        node.Labels,
 		conditions:    node.Status.Conditions,
 	}

@@ -51,11 +51,11 @@ type Missing struct {
 
 // The reasons for which a source is missing.
 const (
-	MissingForbidden    = "Forbidden"    // the API server refuses the read
-	MissingNotFound     = "NotFound"     // the object that every cluster has does not exist
-	MissingNotInstalled = "NotInstalled" // the API server does not serve a required kind
-	MissingUnavailable  = "Unavailable"  // no answer, or no valid one
-	MissingNotSet       = "NotConfigured"
+	MissingForbidden     = "Forbidden"     // the API server refuses the read
+	MissingNotFound      = "NotFound"      // the object that every cluster has does not exist
+	MissingNotInstalled  = "NotInstalled"  // the API server does not serve a required kind
+	MissingUnavailable   = "Unavailable"   // no answer, or no valid one
+	MissingNotConfigured = "NotConfigured" // the source is unknown
 )
 
 // Facts are what is known about a cluster at one time. They are never changed: facts that come from a
@@ -90,6 +90,11 @@ type Facts struct {
 	// Read are the sources that were read, in the order of reading. Those that are neither read nor
 	// missing are not installed, or not needed now.
 	Read []Source
+	// MachineConfigImage is the image of the operator machine-config that the release has deployed. It
+	// is read while an update changes only the image; empty means that it is unknown.
+	MachineConfigImage string
+
+	rollouts func() []PoolRollout // computes them once; nil means that they are computed each time
 }
 
 // Has reports whether nothing of the source is missing. It has also what is not installed.

@@ -55,6 +55,20 @@ func Gather(ctx context.Context, r Readers) Facts {
 		return err
 	})
 	g.readPools()
+	g.read(SourceConfigs, func() (err error) {
+		g.facts.Configs, err = clusterstate.ListRenderedConfigs(ctx, r.Reader)
+		return err
+	})
+	g.read(SourcePDBs, func() (err error) {
+		g.facts.PDBs, err = clusterstate.ListPDBsIn(ctx, r.Reader, []string{"*"})
+		return err
+	})
+	g.readUpgrades()
+	g.readMachinePools()
+	g.facts = g.facts.share()
+	g.readMachineConfigImage()
+	g.readDrains()
+	g.readAlerts()
 	return g.facts
 }
 
@@ -64,18 +78,24 @@ type gathering struct {
 
 	ctx   context.Context
 	facts Facts
+	lists int // that the API server was sent
 }
 
-// read reads a source, and notes it as missing if that fails, or as not installed if the API server
+// read reads a source by one list or get, and notes it as missing if that fails, or as not installed if the API server
 // does not serve the kind.
 func (g *gathering) read(source Source, read func() error) {
-	switch err := read(); {
-	case err == nil:
-		g.facts.Read = append(g.facts.Read, source)
-	case isNotInstalled(err) && !source.required():
-	default:
-		g.facts.Missing[source] = missingOf(err)
+	err := read()
+	if isNotInstalled(err) && !source.required() {
+		return
 	}
+	if source != SourceClusterVersion { // it is not listed
+		g.lists++
+	}
+	if err != nil {
+		g.facts.Missing[source] = missingOf(err)
+		return
+	}
+	g.facts.Read = append(g.facts.Read, source)
 }
 
 func (s Source) required() bool {

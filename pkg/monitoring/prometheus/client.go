@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -73,18 +72,15 @@ func (c *Client) HasSamples(ctx context.Context, expression string) (bool, error
 }
 
 // query returns the vector of a whole, successful response. Even an empty result is a vector; null
-// is not a result. A warning means that the result may be incomplete, and names the store that
-// failed.
+// is not a result.
 func (c *Client) query(ctx context.Context, expression string) (model.Vector, error) {
-	value, warnings, _, err := c.api.Query(ctx, expression, time.Time{})
+	value, _, _, err := c.api.Query(ctx, expression, time.Time{})
 	var apiErr *prometheus.Error
 	switch {
 	case errors.As(err, &apiErr):
 		return nil, fmt.Errorf("the response is malformed: %s", text.Excerpt(apiErr.Msg))
 	case err != nil:
 		return nil, err
-	case len(warnings) > 0:
-		return nil, fmt.Errorf("the response has warnings: %s", text.Excerpt(strings.Join(warnings, "; ")))
 	}
 	vector, ok := value.(model.Vector)
 	if !ok || vector == nil {
@@ -111,7 +107,7 @@ func (c *Client) alerts(vector model.Vector) ([]checks.Alert, error) {
 		})
 	}
 	if !watchdogFiring {
-		return nil, fmt.Errorf("alert %s, which always fires where rules are evaluated, is not firing", c.watchdog)
+		return nil, noWatchdog(c.watchdog)
 	}
 	slices.SortFunc(alerts, func(a, b checks.Alert) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace), -cmp.Compare(pendingOrder(a), pendingOrder(b)))

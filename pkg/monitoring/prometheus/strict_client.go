@@ -16,8 +16,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// strictClient is an api.Client that returns successful responses only. Therefore a request that
-// failed is not sent again in another way.
+// strictClient is an api.Client that returns whole and successful responses only: a warning means that
+// the result may be incomplete, and names the store that failed. Therefore a request that failed is not
+// sent again in another way.
 type strictClient struct{ *httpclient.Client }
 
 // URL returns the path below the endpoint.
@@ -25,9 +26,12 @@ func (s strictClient) URL(path string, _ map[string]string) *url.URL { return &u
 
 // Do sends the request to the endpoint.
 func (s strictClient) Do(ctx context.Context, req *http.Request) (*http.Response, []byte, error) {
-	query, err := io.ReadAll(req.Body)
-	if err != nil {
-		return nil, nil, err
+	var query []byte
+	if req.Body != nil {
+		var err error
+		if query, err = io.ReadAll(req.Body); err != nil {
+			return nil, nil, err
+		}
 	}
 	body, err := s.Client.Do(ctx, httpclient.Request{
 		Method: req.Method, Path: strings.Split(strings.Trim(req.URL.Path, "/"), "/"),
@@ -36,12 +40,18 @@ func (s strictClient) Do(ctx context.Context, req *http.Request) (*http.Response
 	if err != nil {
 		return nil, nil, err
 	}
-	var response struct{ Status, Error string }
+	var response struct {
+		Status, Error string
+		Warnings      []string
+	}
 	if err := json.Unmarshal(body, &response); err != nil {
 		return nil, nil, fmt.Errorf("the response is not JSON: %w", err)
 	}
 	if response.Status != "success" {
 		return nil, nil, fmt.Errorf("the response has status %q: %s", text.Excerpt(response.Status), text.Excerpt(response.Error))
+	}
+	if len(response.Warnings) > 0 {
+		return nil, nil, fmt.Errorf("the response has warnings: %s", text.Excerpt(strings.Join(response.Warnings, "; ")))
 	}
 	return &http.Response{StatusCode: http.StatusOK}, body, nil
 }

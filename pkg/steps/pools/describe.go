@@ -116,41 +116,29 @@ func (d *describer) progressIn(detail detail, p checks.PendingPool, groups []nod
 // nodeGroup holds the nodes of a pool that block it for the same reason. Those whose drains take the
 // longest come first, the others are sorted by name.
 type nodeGroup struct {
-	state  string
+	state  checks.NodeState
 	reason func(clusterstate.Node, *detail) string
 	nodes  []clusterstate.Node
 }
 
-// groupNodes returns the nodes for which the pool waits, the most severe first, each once. A node
-// that is not ready or cordoned counts among those that may be unavailable at a time, so other nodes
-// may wait for it.
+// groupNodes returns the nodes for which the pool waits, the most severe first, each once.
 func (d *describer) groupNodes(nodes []clusterstate.Node) []nodeGroup {
-	degraded := nodeGroup{state: "degraded", reason: d.whyDegraded}
-	notReady := nodeGroup{state: "not ready", reason: d.whyNotReady}
-	deleting := nodeGroup{state: "being deleted by the cluster autoscaler", reason: sinceCordon}
-	cordoned := nodeGroup{state: "cordoned", reason: sinceCordon}
-	draining := nodeGroup{state: "being drained", reason: d.whyDraining}
-	updating := nodeGroup{state: "being updated", reason: updateState}
-	for _, node := range nodes {
-		switch {
-		case node.Degraded():
-			degraded.nodes = append(degraded.nodes, node)
-		case !node.Ready:
-			notReady.nodes = append(notReady.nodes, node)
-		case node.Cordoned && node.BeingDeleted:
-			deleting.nodes = append(deleting.nodes, node)
-		case node.CordonedByHand():
-			cordoned.nodes = append(cordoned.nodes, node)
-		case node.Drain.Active:
-			draining.nodes = append(draining.nodes, node)
-		case node.Updating:
-			updating.nodes = append(updating.nodes, node)
-		}
+	reasons := map[checks.NodeState]func(clusterstate.Node, *detail) string{
+		checks.NodeStateDegraded: d.whyDegraded, checks.NodeStateNotReady: d.whyNotReady,
+		checks.NodeStateBeingDeleted: sinceCordon, checks.NodeStateCordoned: sinceCordon,
+		checks.NodeStateDraining: d.whyDraining, checks.NodeStateUpdating: updateState,
 	}
-	groups := []nodeGroup{degraded, notReady, deleting, cordoned, draining, updating}
-	groups = slices.DeleteFunc(groups, func(g nodeGroup) bool { return len(g.nodes) == 0 })
-	for _, group := range groups {
-		slices.SortStableFunc(group.nodes, d.compareDrains)
+	byState := map[checks.NodeState][]clusterstate.Node{}
+	for _, node := range nodes {
+		state := checks.NodeStateOf(node)
+		byState[state] = append(byState[state], node)
+	}
+	var groups []nodeGroup
+	for _, state := range checks.NodeStates() {
+		if blocking := byState[state]; len(blocking) > 0 {
+			slices.SortStableFunc(blocking, d.compareDrains)
+			groups = append(groups, nodeGroup{state: state, reason: reasons[state], nodes: blocking})
+		}
 	}
 	return groups
 }
