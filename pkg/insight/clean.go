@@ -1,0 +1,260 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package insight
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The limits of one insight, in bytes.
+const (
+	MaxUID         = 253
+	MaxSummary     = 256
+	MaxDescription = 4096
+
+	maxReference = 1024
+	maxWord      = 128
+	maxLevel     = 64
+	maxFinish    = 64
+)
+
+// MaxResources bounds the pools, and the resources, of one insight.
+const MaxResources = 16
+
+const (
+	// skew is the difference that is tolerated between the clocks of an informer and the controller.
+	skew = time.Minute
+	// maxAge is the age beyond which an acquisition time is absurd.
+	maxAge = 366 * 24 * time.Hour
+	// maxFinishIn bounds how far in the future an insight may be estimated to finish.
+	maxFinishIn = 14 * 24 * time.Hour
+)
+
+// noSummary stands for a summary that is missing.
+const noSummary = "The informer gives no summary."
+
+// Clean returns an insight as it may be published: bounded, in printable characters, with plausible
+// times, and with its UUID. What only the controller knows, such as the time at which the insight was
+// first observed, is removed. An unknown level counts as a warning, and the reported one is kept.
+func Clean(informer string, reported v1beta1.Insight, at time.Time) v1beta1.Insight {
+	cleaned := v1beta1.Insight{
+		AcquisitionTime: metav1.NewTime(at),
+		Scope: v1beta1.InsightScope{
+			Type: cleanScope(reported.Scope), WorkerPool: cleanRefs(reported.Scope.WorkerPool), Resources: cleanRefs(reported.Scope.Resources),
+		},
+		Impact: v1beta1.InsightImpact{
+			Type: line(reported.Impact.Type, maxWord), Reason: word(reported.Impact.Reason),
+			Summary: line(reported.Impact.Summary, MaxSummary), Description: lines(reported.Impact.Description, MaxDescription),
+		},
+		Remediation: v1beta1.InsightRemediation{Reference: cleanURL(reported.Remediation.Reference)},
+	}
+	if acquired := reported.AcquisitionTime.Time; isPlausible(acquired, at) {
+		cleaned.AcquisitionTime = metav1.NewTime(acquired.UTC().Truncate(time.Second))
+	}
+	var known bool
+	if cleaned.Impact.Level, known = cleanLevel(reported.Impact.Level); !known {
+		cleaned.Impact.ReportedLevel = line(string(reported.Impact.Level), maxLevel)
+	}
+	if cleaned.Impact.Summary == "" {
+		cleaned.Impact.Summary = noSummary
+	}
+	if reported.Remediation.Resolved != nil {
+		cleaned.Remediation.Resolved = new(*reported.Remediation.Resolved)
+	}
+	cleaned.Remediation.EstimatedFinish = cleanFinish(reported.Remediation.EstimatedFinish, cleaned.AcquisitionTime.Time, at)
+	cleaned.UID = cleanUID(reported.UID, cleaned)
+	cleaned.UUID = UUID(informer, cleaned.Scope, cleaned.UID)
+	return cleaned
+}
+
+// isPlausible reports whether an informer may have acquired data then.
+func isPlausible(acquired, at time.Time) bool {
+	return !acquired.IsZero() && !acquired.After(at.Add(skew)) && acquired.After(at.Add(-maxAge))
+}
+
+// cleanUID returns the uid. One that is missing or too long is replaced by a hash, so that the insight
+// is shown nevertheless.
+func cleanUID(reported string, cleaned v1beta1.Insight) string {
+	const hashBytes = 8
+	hashed := func(of string) string {
+		sum := sha256.Sum256([]byte(of))
+		return hex.EncodeToString(sum[:hashBytes])
+	}
+	uid := line(reported, len(reported))
+	switch {
+	case uid == "":
+		return "no-uid-" + hashed(cleaned.Impact.Reason+"\n"+cleaned.Impact.Summary)
+	case len(uid) > MaxUID:
+		return cut(uid, MaxUID-2*hashBytes-1) + "-" + hashed(reported)
+	}
+	return uid
+}
+
+func cleanScope(scope v1beta1.InsightScope) v1beta1.ScopeType {
+	switch {
+	case scope.Type == v1beta1.ScopeControlPlane || scope.Type == v1beta1.ScopeWorkerPool:
+		return scope.Type
+	case len(scope.WorkerPool) > 0:
+		return v1beta1.ScopeWorkerPool
+	}
+	return v1beta1.ScopeControlPlane
+}
+
+// The limits of a reference to an object, as in the API.
+const (
+	maxAPIVersion = 317
+	maxLabel      = 63
+	maxName       = 253
+)
+
+// cleanRefs returns the references sorted, at most MaxResources of them.
+func cleanRefs(refs []v1beta1.ResourceReference) []v1beta1.ResourceReference {
+	var cleaned []v1beta1.ResourceReference
+	for _, ref := range refs {
+		c := v1beta1.ResourceReference{
+			APIVersion: identifier(ref.APIVersion, maxAPIVersion), Kind: identifier(ref.Kind, maxLabel),
+			Namespace: identifier(ref.Namespace, maxLabel), Name: identifier(ref.Name, maxName),
+		}
+		if c.Kind != "" || c.Name != "" {
+			cleaned = append(cleaned, c)
+		}
+	}
+	cleaned = sortedRefs(cleaned)
+	return slices.Clip(cleaned[:min(len(cleaned), MaxResources)])
+}
+
+// identifier returns a name in the characters that names of objects have; any other is replaced. Names
+// become part of commands that a person may copy.
+func identifier(reported string, maxBytes int) string {
+	return cut(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-._:/", r):
+			return r
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return '?'
+	}, text.Truncate(reported, 4*maxBytes)), maxBytes)
+}
+
+// word returns a reason: letters and digits.
+func word(reported string) string {
+	return cut(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return -1
+	}, text.Truncate(reported, 4*maxWord)), maxWord)
+}
+
+// escapeSequence matches the ANSI escape sequences that control a terminal.
+var escapeSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\u009b[0-?]*[ -/]*[@-~]")
+
+// secret matches what is a credential by its form.
+var secret = regexp.MustCompile(`(?i)\bbearer\s+[\w.~+/=-]{16,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\bsha256~[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`)
+
+// line returns a text as one line of at most maxBytes bytes.
+func line(reported string, maxBytes int) string {
+	reported = strings.ToValidUTF8(cutInput(reported, maxBytes), "")
+	reported = invisible(escapeSequence.ReplaceAllString(reported, ""))
+	return fit(text.Sanitize(secret.ReplaceAllString(reported, "[redacted]"), len(reported)+len("[redacted]")*(1+len(reported)/16)), maxBytes)
+}
+
+// lines returns a text of several lines, at most maxBytes bytes together.
+func lines(reported string, maxBytes int) string {
+	reported = secret.ReplaceAllString(strings.ToValidUTF8(cutInput(reported, maxBytes), ""), "[redacted]")
+	var cleaned []string
+	for part := range strings.SplitSeq(strings.ReplaceAll(reported, "\r\n", "\n"), "\n") {
+		cleaned = append(cleaned, line(part, len(part)))
+	}
+	return fit(strings.TrimSpace(strings.Join(slices.Compact(cleaned), "\n")), maxBytes)
+}
+
+// cutInput bounds a text before it is cleaned, which may remove most of it.
+func cutInput(reported string, maxBytes int) string { return cut(reported, 8*maxBytes) }
+
+// invisible removes characters that take no space or change the direction of others.
+func invisible(reported string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) || r == '\u034f' || r == '\u115f' || r == '\u3164' {
+			return -1
+		}
+		return r
+	}, reported)
+}
+
+// fit returns a text that is cut to maxBytes bytes, including the ellipsis.
+func fit(reported string, maxBytes int) string {
+	const ellipsis = len("…")
+	if len(reported) <= maxBytes {
+		return reported
+	}
+	return text.Truncate(reported, max(maxBytes-ellipsis, 0))
+}
+
+// cut returns the beginning of a text, not within a character.
+func cut(reported string, maxBytes int) string {
+	if len(reported) <= maxBytes {
+		return reported
+	}
+	for maxBytes > 0 && !utf8.RuneStart(reported[maxBytes]) {
+		maxBytes--
+	}
+	return reported[:maxBytes]
+}
+
+// cleanURL returns a URL if it is a plain https URL; empty means that it is none.
+func cleanURL(reported string) string {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'<>\\^`{|}", r) }
+	if reported == "" || len(reported) > maxReference || strings.ContainsFunc(reported, odd) {
+		return ""
+	}
+	parsed, err := url.Parse(reported)
+	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || parsed.Opaque != "" {
+		return ""
+	}
+	return reported
+}
+
+// cleanFinish returns the estimated finish if it is a time or a duration that is plausible; empty means
+// that it is none.
+func cleanFinish(reported string, acquired, at time.Time) string {
+	if len(reported) > maxFinish {
+		return ""
+	}
+	finish, ok := parseFinish(reported, acquired)
+	if !ok || finish.After(at.Add(maxFinishIn)) || finish.Before(at.Add(-maxAge)) {
+		return ""
+	}
+	return reported
+}
+
+// EstimatedFinish returns when an insight is estimated to be resolved; false means that no estimate is
+// known.
+func EstimatedFinish(i v1beta1.Insight) (time.Time, bool) {
+	return parseFinish(i.Remediation.EstimatedFinish, i.AcquisitionTime.Time)
+}
+
+func parseFinish(reported string, acquired time.Time) (time.Time, bool) {
+	if finish, err := time.Parse(time.RFC3339, reported); err == nil {
+		return finish, true
+	}
+	if duration, err := time.ParseDuration(reported); err == nil && duration >= 0 && duration <= maxFinishIn {
+		return acquired.Add(duration), true
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,78 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// report returns the insights about the informer itself.
+func (i *informer) report(now time.Time) []v1beta1.Insight {
+	var found []v1beta1.Insight
+	add := func(reason string, level v1beta1.Level, description, format string, args ...any) {
+		found = append(found, About(i.name, reason, level, fmt.Sprintf(format, args...), description, cmp.Or(i.last.At, now)))
+	}
+	last := i.last
+	detail := last.Message
+	if last.Reason != "" {
+		detail = last.Reason + ": " + last.Message
+	}
+	switch last.Result {
+	case Disabled:
+		add(v1beta1.ReasonInformerDisabled, v1beta1.LevelInfo, "", "Informer %s is disabled.", i.name)
+		return found
+	case Deleted:
+		return nil
+	case Failure:
+		add(v1beta1.ReasonInformerFailed, v1beta1.LevelWarning, detail, "Informer %s cannot determine its insights.", i.name)
+	case Unreachable:
+		add(v1beta1.ReasonInformerUnreachable, v1beta1.LevelWarning, detail, "Informer %s does not answer.", i.name)
+	case Invalid:
+		add(v1beta1.ReasonInformerInvalid, v1beta1.LevelWarning, detail, "Informer %s gives an invalid answer.", i.name)
+	case Wait:
+		if now.Sub(i.waitingSince) >= WaitLimit {
+			add(v1beta1.ReasonInformerWaiting, v1beta1.LevelWarning, detail, "Informer %s is still preparing its answer.", i.name)
+		}
+	case Success, NotQueried, "":
+	}
+	if last.Degraded != "" {
+		add(v1beta1.ReasonInformerDegraded, v1beta1.LevelWarning, last.Degraded, "Informer %s reports that it is degraded.", i.name)
+	}
+	if last.Result == Success && i.odd > 0 {
+		add(v1beta1.ReasonInformerInvalid, v1beta1.LevelWarning, "", "Informer %s reports %d insights without a uid, with one uid, or beyond the limit of %d.", i.name, i.odd, MaxInsights)
+	}
+	if !i.mutatedAt.IsZero() && now.Sub(i.mutatedAt) < churnWindow {
+		add(v1beta1.ReasonScopeMutated, v1beta1.LevelWarning, "The scope must stay the same for a uid: accepted risks do not hold for another scope.", "Informer %s changes the scope of insights.", i.name)
+	}
+	if r := i.rejected; r.count > 0 {
+		add(v1beta1.ReasonUnstableIdentifiers, v1beta1.LevelWarning, "The uid of an insight must stay the same between answers.",
+			"Informer %s reports ever new insights; %d are not shown, the most severe of level %s.", i.name, r.count, r.level)
+	}
+	return found
+}
+
+// maxInformerInUID bounds the name of an informer in a uid.
+const maxInformerInUID = 200
+
+// About returns an insight of the controller about an informer.
+func About(informer, reason string, level v1beta1.Level, summary, description string, at time.Time) v1beta1.Insight {
+	uid := reason + "/" + informer
+	if len(informer) > maxInformerInUID {
+		uid = reason + "/" + cut(informer, maxInformerInUID) + "-" + UUID(informer, v1beta1.InsightScope{}, "")
+	}
+	return Clean(v1beta1.StatusControllerInformer, v1beta1.Insight{
+		UID: uid, AcquisitionTime: metav1.NewTime(at),
+		Scope: v1beta1.InsightScope{
+			Type:      v1beta1.ScopeControlPlane,
+			Resources: []v1beta1.ResourceReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpdateInformer", Name: informer}},
+		},
+		Impact: v1beta1.InsightImpact{Level: level, Type: "Unknown", Reason: reason, Summary: summary, Description: description},
+	}, at)
+}

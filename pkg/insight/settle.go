@@ -1,0 +1,182 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package insight
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// KeepOnly treats every informer that is not among the names as deleted, except built-in ones. The
+// caller names each UpdateInformer that exists.
+func (s State) KeepOnly(names []string, now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
+		if i := s.m.informers[name]; !IsBuiltIn(name) && i.last.Result != Deleted && !slices.Contains(names, name) {
+			s.Apply(Answer{Informer: name, Result: Deleted, At: now}, now)
+		}
+	}
+}
+
+// Settle ends what the passing of time ends: the grace of insights that are no longer reported and of
+// informers that are gone, and the memory of resolved insights. It then reports on the informers
+// themselves, as insights of the informer update-status-controller.
+func (s State) Settle(now time.Time) {
+	var own []v1beta1.Insight
+	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
+		i := s.m.informers[name]
+		i.settle(now)
+		if !IsBuiltIn(name) {
+			own = append(own, i.report(now)...)
+		}
+		if i.last.Result == Deleted && len(i.entries) == 0 && len(i.resolved) == 0 {
+			delete(s.m.informers, name)
+		}
+	}
+	s.Apply(Answer{Informer: v1beta1.StatusControllerInformer, Result: Success, Insights: own, At: now, Live: true}, now)
+}
+
+func (i *informer) settle(now time.Time) {
+	i.goneSince, i.waitingSince = notAhead(i.goneSince, now), notAhead(i.waitingSince, now)
+	gone := !i.goneSince.IsZero() && now.Sub(i.goneSince) >= Grace
+	reason := v1beta1.ResolutionInformerDisabled
+	if i.last.Result == Deleted {
+		reason = v1beta1.ResolutionInformerDeleted
+	}
+	for _, e := range i.entries {
+		e.missingSince = notAhead(e.missingSince, now)
+		switch {
+		case gone:
+			i.resolve(e, reason, now)
+		case !e.missingSince.IsZero() && now.Sub(e.missingSince) >= Grace:
+			i.resolve(e, v1beta1.ResolutionResolved, now)
+		}
+	}
+	i.forget(now)
+}
+
+// notAhead returns a recorded time, or now if the clock was set back since.
+func notAhead(recorded, now time.Time) time.Time {
+	if recorded.After(now.Add(skew)) {
+		return now
+	}
+	return recorded
+}
+
+// forget removes resolved insights that are not remembered any longer, the oldest first.
+func (i *informer) forget(now time.Time) {
+	maps.DeleteFunc(i.resolved, func(_ string, r resolved) bool { return now.Sub(r.ResolvedTime.Time) >= Memory })
+	if len(i.resolved) <= maxRemembered {
+		return
+	}
+	oldest := slices.SortedFunc(maps.Values(i.resolved), func(a, b resolved) int { return -compareResolved(a.ResolvedInsight, b.ResolvedInsight) })
+	for _, r := range oldest[:len(oldest)-maxRemembered] {
+		delete(i.resolved, r.UUID)
+	}
+}
+
+// compareResolved orders resolved insights: the latest first, then the most severe.
+func compareResolved(a, b v1beta1.ResolvedInsight) int {
+	return cmp.Or(b.ResolvedTime.Compare(a.ResolvedTime.Time), Rank(b.Level)-Rank(a.Level), strings.Compare(a.UUID, b.UUID))
+}
+
+// compare orders insights: the most severe first, then by identity.
+func compare(a, b v1beta1.Insight) int {
+	return cmp.Or(
+		Rank(b.Impact.Level)-Rank(a.Impact.Level), strings.Compare(a.UID, b.UID), strings.Compare(a.UUID, b.UUID),
+		strings.Compare(a.Impact.Summary, b.Impact.Summary), strings.Compare(a.Impact.Description, b.Impact.Description),
+		a.AcquisitionTime.Compare(b.AcquisitionTime.Time),
+	)
+}
+
+// Insights returns the insights that apply, or of which it is not certain that they do not, by informer,
+// sorted.
+func (s State) Insights() []v1beta1.InformerInsights {
+	var all []v1beta1.InformerInsights
+	for _, name := range slices.Sorted(maps.Keys(s.m.informers)) {
+		i := s.m.informers[name]
+		if len(i.entries) == 0 {
+			continue
+		}
+		of := v1beta1.InformerInsights{Name: name, Insights: make([]v1beta1.Insight, 0, len(i.entries))}
+		for _, e := range i.entries {
+			of.Insights = append(of.Insights, e.insight)
+		}
+		slices.SortFunc(of.Insights, compare)
+		all = append(all, of)
+	}
+	return all
+}
+
+// RecentlyResolved returns the insights that were resolved within a day, the latest first, at most 64.
+func (s State) RecentlyResolved() []v1beta1.ResolvedInsight {
+	var all []v1beta1.ResolvedInsight
+	for _, i := range s.m.informers {
+		for _, r := range i.resolved {
+			if r.listed {
+				all = append(all, r.ResolvedInsight)
+			}
+		}
+	}
+	slices.SortFunc(all, compareResolved)
+	return slices.Clip(all[:min(len(all), MaxListed)])
+}
+
+// EndUpdate ends the insights of an update when none is in progress any more: informers are not queried
+// then. Those that need attention after the update, and are not acknowledged, are retained. Built-in
+// informers judge for themselves what applies.
+func (s State) EndUpdate(acknowledged []string, now time.Time) {
+	for name, i := range s.m.informers {
+		if IsBuiltIn(name) {
+			continue
+		}
+		for uuid, e := range i.entries {
+			if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) {
+				if _, known := s.m.retained[uuid]; !known {
+					s.m.retained[uuid] = v1beta1.RetainedInsight{UpdateInformer: name, RetainedSince: metav1.NewTime(now.UTC().Truncate(time.Second))}
+				}
+				continue
+			}
+			i.resolve(e, "", now)
+			if r, remembered := i.resolved[uuid]; remembered {
+				i.resolved[uuid] = resolved{r.ResolvedInsight, false}
+			}
+		}
+	}
+	for uuid, r := range s.m.retained {
+		i := s.m.informers[r.UpdateInformer]
+		if over := now.Sub(r.RetainedSince.Time) >= RetainLimit; over && i != nil {
+			delete(i.entries, uuid)
+		}
+		if i == nil || i.entries[uuid] == nil {
+			delete(s.m.retained, uuid)
+		}
+	}
+}
+
+// needsAttention reports whether an insight needs attention after the update.
+func needsAttention(of v1beta1.Insight) bool {
+	return of.Remediation.Resolved != nil && !*of.Remediation.Resolved
+}
+
+// Retained returns the insights that EndUpdate has retained, the most severe first, at most 64.
+func (s State) Retained() []v1beta1.RetainedInsight {
+	var all []v1beta1.RetainedInsight
+	for uuid, r := range s.m.retained {
+		if i := s.m.informers[r.UpdateInformer]; i != nil && i.entries[uuid] != nil {
+			r.Insight = i.entries[uuid].insight
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b v1beta1.RetainedInsight) int {
+		return cmp.Or(compare(a.Insight, b.Insight), strings.Compare(a.UpdateInformer, b.UpdateInformer))
+	})
+	return slices.Clip(all[:min(len(all), MaxListed)])
+}

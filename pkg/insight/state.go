@@ -1,0 +1,387 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package insight
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+const (
+	// Grace is how long an insight is kept that is no longer reported, unless it is certain that it is
+	// resolved, and how long those of a disabled or deleted informer are kept.
+	Grace = time.Minute
+	// Memory is how long a resolved insight is known: one that returns within that time has the same
+	// first observation.
+	Memory = 24 * time.Hour
+	// WaitLimit is how long an informer may answer Wait before that is an insight of its own.
+	WaitLimit = 2 * time.Minute
+	// RetainLimit is how long an insight is retained after the update.
+	RetainLimit = 14 * 24 * time.Hour
+	// MaxListed bounds the lists of resolved and of retained insights.
+	MaxListed = 64
+	// MaxInsights bounds the insights of one answer.
+	MaxInsights = 320
+
+	// churnWindow and maxNew bound the new insights of an informer: more of them in that time have
+	// identifiers that are not stable.
+	churnWindow = 10 * time.Minute
+	maxNew      = 20
+	// maxRemembered bounds the resolved insights that are known of an informer.
+	maxRemembered = 1024
+)
+
+// State holds the insights of all informers between their answers. Copies share memory. The zero State
+// holds nothing and cannot be changed: see NewState. It must not be used concurrently.
+type State struct{ m *memory }
+
+type memory struct {
+	informers map[string]*informer
+	retained  map[string]v1beta1.RetainedInsight // by UUID
+}
+
+// informer is what is known of one informer.
+type informer struct {
+	name     string
+	entries  map[string]*entry   // by UUID
+	resolved map[string]resolved // by UUID
+
+	last Answer // without insights
+	// waitingSince is when the first of the present series of Wait was received; goneSince is when it
+	// was disabled or deleted.
+	waitingSince, goneSince time.Time
+	// baseline reports that a Success was received: what it lists is not new.
+	baseline bool
+	// admitted are the times of the latest new insights; rejected is the number of those that the
+	// latest answer has beyond the limit.
+	admitted []time.Time
+	rejected rejection
+	// mutatedAt is when the scope of an insight last changed.
+	mutatedAt time.Time
+	// odd is the number of insights of the latest answer that were changed or dropped because they are
+	// not as the protocol requires.
+	odd int
+}
+
+// rejection counts insights that are not shown.
+type rejection struct {
+	count int
+	level v1beta1.Level
+}
+
+// entry is an insight that applies, or of which it is not certain that it does not.
+type entry struct {
+	insight v1beta1.Insight
+	// missingSince is when the latest series of answers without the insight began; zero means that the
+	// latest answer has it.
+	missingSince time.Time
+}
+
+// resolved is an insight that is no longer reported.
+type resolved struct {
+	v1beta1.ResolvedInsight
+	listed bool // published
+}
+
+// NewState returns a State that holds nothing.
+func NewState() State {
+	return State{&memory{informers: map[string]*informer{}, retained: map[string]v1beta1.RetainedInsight{}}}
+}
+
+// IsZero reports whether the State is the zero State.
+func (s State) IsZero() bool { return s.m == nil }
+
+// informer returns what is known of an informer.
+func (s State) informer(name string) *informer {
+	i := s.m.informers[name]
+	if i == nil {
+		i = &informer{name: name, entries: map[string]*entry{}, resolved: map[string]resolved{}}
+		s.m.informers[name] = i
+	}
+	return i
+}
+
+// Restore adds the insights of a published status that the State does not know: neither as applying nor
+// as resolved. Until their informers answer, they are stale since the status was last confirmed. It
+// resolves nothing, and it may be called again.
+func (s State) Restore(status v1beta1.UpdateStatusStatus) {
+	for _, r := range status.RecentlyResolved {
+		i := s.informer(r.UpdateInformer)
+		if _, known := i.resolved[r.UUID]; !known && i.entries[r.UUID] == nil {
+			i.resolved[r.UUID] = resolved{r, true}
+		}
+	}
+	for _, r := range status.AfterUpdate {
+		if _, known := s.m.retained[r.Insight.UUID]; !known && !s.knows(r.UpdateInformer, r.Insight.UUID) {
+			s.m.retained[r.Insight.UUID] = *r.DeepCopy()
+			s.restore(r.UpdateInformer, r.Insight, status.ObservedTime)
+		}
+	}
+	sections := make([][]v1beta1.InformerInsights, 0, 1+len(status.WorkerPools))
+	if status.ControlPlane != nil {
+		sections = append(sections, status.ControlPlane.UpdateInformers)
+	}
+	for i := range status.WorkerPools {
+		sections = append(sections, status.WorkerPools[i].UpdateInformers)
+	}
+	for _, section := range sections {
+		for _, of := range section {
+			for i := range of.Insights {
+				s.restore(of.Name, of.Insights[i], status.ObservedTime)
+			}
+		}
+	}
+}
+
+// knows reports whether the State knows an insight, as applying or as resolved.
+func (s State) knows(name, uuid string) bool {
+	i := s.m.informers[name]
+	if i == nil {
+		return false
+	}
+	_, known := i.resolved[uuid]
+	return known || i.entries[uuid] != nil
+}
+
+func (s State) restore(name string, published v1beta1.Insight, observed *metav1.Time) {
+	if name == v1beta1.StatusControllerInformer || s.knows(name, published.UUID) {
+		return // the controller derives its own insights again
+	}
+	restored := *published.DeepCopy()
+	if restored.StaleSince == nil && observed != nil {
+		restored.StaleSince = observed.DeepCopy()
+	}
+	s.informer(name).entries[published.UUID] = &entry{insight: restored}
+}
+
+// Apply applies the latest answer of an informer. An answer that is older than one that was applied
+// changes nothing, so that the order of answers does not matter.
+func (s State) Apply(answer Answer, now time.Time) {
+	if answer.Result == NotQueried {
+		return
+	}
+	i := s.informer(answer.Informer)
+	if answer.At.After(now.Add(skew)) {
+		answer.At = now // the clock was set back
+	}
+	if answer.At.Before(i.last.At) && !i.last.At.After(now.Add(skew)) {
+		return
+	}
+	i.note(answer)
+	switch answer.Result {
+	case Success:
+		i.succeed(answer, now)
+	case Failure:
+		reported := i.clean(answer)
+		i.admit(reported, answer.At, now)
+		i.outdate(answer.At, func(uuid string) bool { return reported.has(uuid) })
+	case Wait, Unreachable, Invalid, Disabled, Deleted, NotQueried:
+		i.outdate(answer.At, func(string) bool { return false })
+	}
+}
+
+// note records the result of an answer.
+func (i *informer) note(answer Answer) {
+	switch {
+	case answer.Result != Wait:
+		i.waitingSince = time.Time{}
+	case i.waitingSince.IsZero():
+		i.waitingSince = answer.At
+	}
+	switch {
+	case answer.Result != Disabled && answer.Result != Deleted:
+		i.goneSince = time.Time{}
+	case i.goneSince.IsZero():
+		i.goneSince = answer.At
+	}
+	i.last = answer
+	i.last.Insights = nil
+}
+
+// outdate marks the insights as stale that an answer does not confirm. What was missing before counts
+// as missing no longer: its absence was not confirmed.
+func (i *informer) outdate(at time.Time, confirmed func(uuid string) bool) {
+	for uuid, e := range i.entries {
+		if !confirmed(uuid) {
+			e.outdate(at)
+		}
+	}
+}
+
+func (e *entry) outdate(at time.Time) {
+	e.missingSince = time.Time{}
+	if e.insight.StaleSince == nil {
+		e.insight.StaleSince = new(metav1.NewTime(at.UTC().Truncate(time.Second)))
+	}
+}
+
+// reported are the insights of an answer, cleaned, each once, the most severe first.
+type reported struct {
+	insights []v1beta1.Insight
+	uuids    map[string]bool
+}
+
+func (r reported) has(uuid string) bool { return r.uuids[uuid] }
+
+// clean returns the insights of an answer as they may be published.
+func (i *informer) clean(answer Answer) reported {
+	i.odd = max(len(answer.Insights)-MaxInsights, 0)
+	byUUID := map[string]v1beta1.Insight{}
+	trusted := IsBuiltIn(i.name)
+	for n := range answer.Insights[:min(len(answer.Insights), MaxInsights)] {
+		made := answer.Insights[n]
+		if !trusted {
+			if made.UID == "" {
+				i.odd++
+			}
+			made = Clean(i.name, made, answer.At)
+		}
+		if other, twice := byUUID[made.UUID]; twice {
+			i.odd++
+			if compare(other, made) <= 0 {
+				continue
+			}
+		}
+		byUUID[made.UUID] = made
+	}
+	r := reported{insights: slices.SortedFunc(maps.Values(byUUID), compare), uuids: make(map[string]bool, len(byUUID))}
+	for uuid := range byUUID {
+		r.uuids[uuid] = true
+	}
+	return r
+}
+
+// succeed applies an answer that lists every insight of the informer.
+func (i *informer) succeed(answer Answer, now time.Time) {
+	var acquired time.Time // of the answer: that of its newest insight
+	for n := range answer.Insights {
+		if at := answer.Insights[n].AcquisitionTime.Time; isPlausible(at, answer.At) && at.After(acquired) {
+			acquired = at
+		}
+	}
+	reported := i.clean(answer)
+	i.noteMutations(reported, answer.At)
+	i.admit(reported, answer.At, now)
+	i.baseline = true
+	for uuid, e := range i.entries {
+		if reported.has(uuid) {
+			continue
+		}
+		i.miss(e, answer, acquired, now)
+	}
+}
+
+// miss decides about an insight that a Success does not list.
+func (i *informer) miss(e *entry, answer Answer, acquired, now time.Time) {
+	last := e.insight.AcquisitionTime.Time
+	switch {
+	case involves(e.insight, answer.Unread):
+		e.outdate(answer.At)
+	case answer.Live, !acquired.IsZero() && acquired.After(last) && !last.After(now.Add(skew)):
+		i.resolve(e, v1beta1.ResolutionResolved, now)
+	case !acquired.IsZero() && acquired.Before(last) && !last.After(now.Add(skew)):
+		e.outdate(answer.At)
+	case e.missingSince.IsZero():
+		e.missingSince = answer.At
+	}
+}
+
+// involves reports whether an insight is about an object of one of the kinds.
+func involves(of v1beta1.Insight, kinds []string) bool {
+	return len(kinds) > 0 && slices.ContainsFunc(slices.Concat(of.Scope.Resources, of.Scope.WorkerPool), func(ref v1beta1.ResourceReference) bool {
+		return slices.Contains(kinds, ref.Kind)
+	})
+}
+
+// noteMutations notes that a uid has another scope than before.
+func (i *informer) noteMutations(reported reported, at time.Time) {
+	uids := map[string]bool{}
+	for uuid, e := range i.entries {
+		if !reported.has(uuid) {
+			uids[e.insight.UID] = true
+		}
+	}
+	for n := range reported.insights {
+		if r := &reported.insights[n]; i.entries[r.UUID] == nil && uids[r.UID] {
+			i.mutatedAt = at
+		}
+	}
+}
+
+// admit adds or updates insights. Beyond the limit of new ones, the least severe are rejected.
+func (i *informer) admit(reported reported, at, now time.Time) {
+	i.admitted = slices.DeleteFunc(i.admitted, func(t time.Time) bool { return now.Sub(t) >= churnWindow || t.After(now.Add(skew)) })
+	i.rejected = rejection{}
+	limited := i.baseline && !IsBuiltIn(i.name)
+	for _, r := range reported.insights {
+		e, before := i.entries[r.UUID], i.resolved[r.UUID]
+		switch {
+		case e != nil:
+			e.update(r, now)
+			continue
+		case limited && before.UUID == "" && len(i.admitted) >= maxNew:
+			i.rejected.add(r.Impact.Level)
+			continue
+		case limited && before.UUID == "":
+			i.admitted = append(i.admitted, now)
+		}
+		if r.FirstObservedTime.IsZero() {
+			r.FirstObservedTime = metav1.NewTime(at.UTC().Truncate(time.Second))
+		}
+		if before.UUID != "" && now.Sub(before.ResolvedTime.Time) < Memory {
+			r.FirstObservedTime, r.Flaps = before.FirstObservedTime, before.Flaps
+			if before.Reason == v1beta1.ResolutionResolved {
+				r.Flaps++
+			}
+		}
+		delete(i.resolved, r.UUID)
+		i.entries[r.UUID] = &entry{insight: r}
+	}
+}
+
+// update takes over a confirmed insight. Data that was acquired earlier replaces nothing.
+func (e *entry) update(r v1beta1.Insight, now time.Time) {
+	last := e.insight
+	e.missingSince = time.Time{}
+	if r.AcquisitionTime.Time.Before(last.AcquisitionTime.Time) && !last.AcquisitionTime.Time.After(now.Add(skew)) {
+		e.insight.StaleSince = nil
+		return
+	}
+	if r.Impact.Level != v1beta1.LevelStatus || r.FirstObservedTime.IsZero() {
+		r.FirstObservedTime = last.FirstObservedTime
+	}
+	r.Flaps = last.Flaps
+	e.insight = r
+}
+
+// resolve ends an insight.
+func (i *informer) resolve(e *entry, reason v1beta1.ResolutionReason, now time.Time) {
+	of := e.insight
+	delete(i.entries, of.UUID)
+	if of.Impact.Level == v1beta1.LevelStatus {
+		return // a step that was expected: the next one like it is another one
+	}
+	i.resolved[of.UUID] = resolved{v1beta1.ResolvedInsight{
+		UpdateInformer: i.name, UUID: of.UUID, Level: of.Impact.Level, Summary: of.Impact.Summary, Reason: reason,
+		FirstObservedTime: of.FirstObservedTime, ResolvedTime: metav1.NewTime(now.UTC().Truncate(time.Second)), Flaps: of.Flaps,
+	}, true}
+}
+
+func (r *rejection) add(level v1beta1.Level) {
+	if r.count == 0 || Rank(level) > Rank(r.level) {
+		r.level = level
+	}
+	r.count++
+}
+
+// IsBuiltIn reports whether an informer is part of the controller.
+func IsBuiltIn(informer string) bool {
+	return informer == v1beta1.StatusControllerInformer || strings.HasPrefix(informer, v1beta1.BuiltInPrefix)
+}

@@ -1,0 +1,354 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package insight_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// event is an answer of the informer "mco", some seconds after the start, or only the passing of time.
+type event struct {
+	after    int
+	result   insight.Result
+	insights []v1beta1.Insight
+	edit     func(*insight.Answer)
+}
+
+// reported returns an insight that was acquired some seconds after the start; a negative time means that
+// the informer reports none.
+func reported(uid string, acquired int, edits ...func(*v1beta1.Insight)) v1beta1.Insight {
+	i := v1beta1.Insight{UID: uid, Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: "Summary of " + uid}}
+	if acquired >= 0 {
+		i.AcquisitionTime = metav1.NewTime(second(acquired))
+	}
+	for _, edit := range edits {
+		edit(&i)
+	}
+	return i
+}
+
+func second(n int) time.Time { return received.Add(time.Duration(n) * time.Second) }
+
+func play(events []event) insight.State {
+	state := insight.NewState()
+	for _, e := range events {
+		apply(state, e)
+	}
+	return state
+}
+
+func apply(state insight.State, e event) {
+	now := second(e.after)
+	if e.result != "" {
+		answer := insight.Answer{Informer: "mco", Result: e.result, Message: "message", Insights: e.insights, At: now}
+		if e.edit != nil {
+			e.edit(&answer)
+		}
+		state.Apply(answer, now)
+	}
+	state.Settle(now)
+}
+
+// shown returns the insights of an informer, as "uid first+seconds stale+seconds flaps".
+func shown(state insight.State, informer string) []string {
+	var all []string
+	for _, of := range state.Insights() {
+		for _, i := range of.Insights {
+			if of.Name != informer {
+				continue
+			}
+			text := fmt.Sprintf("%s first %d", i.UID, int(i.FirstObservedTime.Sub(received).Seconds()))
+			if i.StaleSince != nil {
+				text += fmt.Sprintf(" stale %d", int(i.StaleSince.Sub(received).Seconds()))
+			}
+			if i.Flaps > 0 {
+				text += fmt.Sprintf(" flaps %d", i.Flaps)
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// resolvedIn returns the resolved insights, as "summary reason+seconds".
+func resolvedIn(state insight.State) []string {
+	var all []string
+	for _, r := range state.RecentlyResolved() {
+		all = append(all, fmt.Sprintf("%s: %s %d", r.Summary, r.Reason, int(r.ResolvedTime.Sub(received).Seconds())))
+	}
+	return all
+}
+
+func TestState_LifeCycle(t *testing.T) {
+	t.Parallel()
+	const day = 24 * 3600
+	a := func(acquired int) []v1beta1.Insight { return []v1beta1.Insight{reported("a", acquired)} }
+	b := func(acquired int) []v1beta1.Insight { return []v1beta1.Insight{reported("b", acquired)} }
+	live := func(answer *insight.Answer) { answer.Live = true }
+	unread := func(answer *insight.Answer) { answer.Live, answer.Unread = true, []string{"Pod"} }
+	status := func(i *v1beta1.Insight) { i.Impact.Level = v1beta1.LevelStatus }
+	aboutPod := func(i *v1beta1.Insight) {
+		i.Scope.Resources = []v1beta1.ResourceReference{{Kind: "Pod", Namespace: "n", Name: "p"}}
+	}
+	cases := map[string]struct {
+		events   []event
+		want     []string
+		resolved []string
+	}{
+		"reported":                                     {[]event{{0, insight.Success, a(0), nil}}, []string{"a first 0"}, nil},
+		"reported again":                               {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, a(15), nil}}, []string{"a first 0"}, nil},
+		"gone, acquired later":                         {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, b(15), nil}}, []string{"b first 15"}, []string{"Summary of a: Resolved 15"}},
+		"gone, acquired earlier":                       {[]event{{0, insight.Success, a(0), nil}, {3600, insight.Success, b(-0 - 1), func(x *insight.Answer) { x.Insights[0].AcquisitionTime = metav1.NewTime(second(-60)) }}}, []string{"a first 0 stale 3600", "b first 3600"}, nil},
+		"gone, acquired at the same time":              {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, b(0), nil}}, []string{"a first 0", "b first 15"}, nil},
+		"gone, acquired at the same time, for long":    {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, b(0), nil}, {75, "", nil, nil}}, []string{"b first 15"}, []string{"Summary of a: Resolved 75"}},
+		"gone from an empty answer":                    {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {74, "", nil, nil}}, []string{"a first 0"}, nil},
+		"gone from empty answers for a minute":         {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {30, insight.Success, nil, nil}, {75, insight.Success, nil, nil}}, nil, []string{"Summary of a: Resolved 75"}},
+		"gone from an empty live answer":               {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, live}}, nil, []string{"Summary of a: Resolved 15"}},
+		"a step is over":                               {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, status)}, nil}, {15, insight.Success, nil, live}}, nil, nil},
+		"gone, back within the minute":                 {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {30, insight.Success, a(30), nil}, {90, "", nil, nil}}, []string{"a first 0"}, nil},
+		"gone, then the informer fails":                {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, nil}, {30, insight.Unreachable, nil, nil}, {300, "", nil, nil}}, []string{"a first 0 stale 30"}, nil},
+		"gone, as its objects cannot be read":          {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, aboutPod), reported("b", 0)}, nil}, {15, insight.Success, nil, unread}}, []string{"a first 0 stale 15"}, []string{"Summary of b: Resolved 15"}},
+		"failure":                                      {[]event{{0, insight.Success, a(0), nil}, {15, insight.Failure, nil, nil}, {3600, insight.Failure, nil, nil}}, []string{"a first 0 stale 15"}, nil},
+		"failure with an insight of its own":           {[]event{{0, insight.Success, a(0), nil}, {15, insight.Failure, b(15), nil}}, []string{"a first 0 stale 15", "b first 15"}, nil},
+		"failure, then success":                        {[]event{{0, insight.Success, a(0), nil}, {15, insight.Failure, b(15), nil}, {30, insight.Success, a(30), nil}}, []string{"a first 0"}, []string{"Summary of b: Resolved 30"}},
+		"wait":                                         {[]event{{0, insight.Success, a(0), nil}, {15, insight.Wait, b(15), nil}, {3600, insight.Wait, nil, nil}}, []string{"a first 0 stale 15"}, nil},
+		"unreachable":                                  {[]event{{0, insight.Success, a(0), nil}, {15, insight.Unreachable, nil, nil}, {day, insight.Unreachable, nil, nil}}, []string{"a first 0 stale 15"}, nil},
+		"invalid":                                      {[]event{{0, insight.Success, a(0), nil}, {15, insight.Invalid, b(15), nil}}, []string{"a first 0 stale 15"}, nil},
+		"not queried":                                  {[]event{{0, insight.Success, a(0), nil}, {15, insight.NotQueried, nil, nil}}, []string{"a first 0"}, nil},
+		"disabled":                                     {[]event{{0, insight.Success, a(0), nil}, {15, insight.Disabled, nil, nil}, {74, "", nil, nil}}, []string{"a first 0 stale 15"}, nil},
+		"disabled for a minute":                        {[]event{{0, insight.Success, a(0), nil}, {15, insight.Disabled, nil, nil}, {75, insight.Disabled, nil, nil}}, nil, []string{"Summary of a: InformerDisabled 75"}},
+		"disabled for a moment":                        {[]event{{0, insight.Success, a(0), nil}, {15, insight.Disabled, nil, nil}, {30, insight.Success, a(30), nil}, {90, "", nil, nil}}, []string{"a first 0"}, nil},
+		"disabled, and enabled later":                  {[]event{{0, insight.Success, a(0), nil}, {15, insight.Disabled, nil, nil}, {75, "", nil, nil}, {600, insight.Success, a(600), nil}}, []string{"a first 0"}, nil},
+		"deleted":                                      {[]event{{0, insight.Success, a(0), nil}, {15, insight.Deleted, nil, nil}, {75, "", nil, nil}}, nil, []string{"Summary of a: InformerDeleted 75"}},
+		"an answer from before the deletion":           {[]event{{0, insight.Success, a(0), nil}, {15, insight.Deleted, nil, nil}, {20, insight.Success, a(10), func(x *insight.Answer) { x.At = second(10) }}, {75, "", nil, nil}}, nil, []string{"Summary of a: InformerDeleted 75"}},
+		"back within a day":                            {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, live}, {15 + day - 1, insight.Success, a(15 + day - 1), nil}}, []string{"a first 0 flaps 1"}, nil},
+		"back twice":                                   {[]event{{0, insight.Success, a(0), nil}, {1, insight.Success, nil, live}, {2, insight.Success, a(2), nil}, {3, insight.Success, nil, live}, {4, insight.Success, a(4), nil}}, []string{"a first 0 flaps 2"}, nil},
+		"back after a day":                             {[]event{{0, insight.Success, a(0), nil}, {15, insight.Success, nil, live}, {15 + day, insight.Success, a(15 + day), nil}}, []string{fmt.Sprintf("a first %d", 15+day)}, nil},
+		"an older answer arrives later":                {[]event{{15, insight.Success, a(15), nil}, {16, insight.Success, nil, func(x *insight.Answer) { x.At, x.Live = second(10), true }}}, []string{"a first 15"}, nil},
+		"the clock of the controller is set back":      {[]event{{7200, insight.Success, a(7200), nil}, {0, insight.Success, nil, nil}, {59, insight.Success, nil, nil}}, []string{"a first 7200"}, nil},
+		"the clock is set back, then it is resolved":   {[]event{{7200, insight.Success, a(7200), nil}, {0, insight.Success, nil, nil}, {60, insight.Success, nil, nil}}, nil, []string{"Summary of a: Resolved 60"}},
+		"the clock of the informer is ahead by a year": {[]event{{0, insight.Success, a(365 * day), nil}, {15, insight.Success, b(365 * day), nil}, {74, "", nil, nil}}, []string{"a first 0", "b first 15"}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := play(c.events)
+			if diff := cmp.Diff(c.want, shown(state, "mco")); diff != "" {
+				t.Errorf("insights (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.resolved, slices.DeleteFunc(resolvedIn(state), func(r string) bool { return strings.HasPrefix(r, "Informer mco") })); diff != "" && c.resolved != nil {
+				t.Errorf("resolved (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestState_Reports(t *testing.T) {
+	t.Parallel()
+	many := func(prefix string, n int) []v1beta1.Insight {
+		var all []v1beta1.Insight
+		for i := range n {
+			all = append(all, reported(fmt.Sprintf("%s-%03d", prefix, i), -1))
+		}
+		return all
+	}
+	inScope := func(name string) func(*v1beta1.Insight) {
+		return func(i *v1beta1.Insight) {
+			i.Scope.Resources = []v1beta1.ResourceReference{{Kind: "Node", Name: name}}
+		}
+	}
+	degraded := func(x *insight.Answer) { x.Degraded = "cannot connect" }
+	cases := map[string]struct {
+		events []event
+		want   []string
+	}{
+		"success":                        {[]event{{0, insight.Success, nil, nil}}, nil},
+		"failure":                        {[]event{{0, insight.Failure, nil, nil}}, []string{"InformerFailed/mco first 0"}},
+		"unreachable":                    {[]event{{0, insight.Unreachable, nil, nil}, {60, insight.Unreachable, nil, nil}}, []string{"InformerUnreachable/mco first 0"}},
+		"invalid":                        {[]event{{0, insight.Invalid, nil, nil}}, []string{"InformerInvalid/mco first 0"}},
+		"disabled":                       {[]event{{0, insight.Disabled, nil, degraded}}, []string{"InformerDisabled/mco first 0"}},
+		"deleted":                        {[]event{{0, insight.Unreachable, nil, nil}, {1, insight.Deleted, nil, nil}}, nil},
+		"degraded":                       {[]event{{0, insight.Success, nil, degraded}}, []string{"InformerDegraded/mco first 0"}},
+		"degraded and unreachable":       {[]event{{0, insight.Unreachable, nil, degraded}}, []string{"InformerDegraded/mco first 0", "InformerUnreachable/mco first 0"}},
+		"waiting":                        {[]event{{0, insight.Wait, nil, nil}, {119, insight.Wait, nil, nil}}, nil},
+		"waiting for long":               {[]event{{0, insight.Wait, nil, nil}, {120, insight.Wait, nil, nil}}, []string{"InformerWaiting/mco first 120"}},
+		"waiting again":                  {[]event{{0, insight.Wait, nil, nil}, {60, insight.Success, nil, nil}, {100, insight.Wait, nil, nil}, {200, "", nil, nil}}, nil},
+		"well again":                     {[]event{{0, insight.Unreachable, nil, nil}, {60, insight.Success, nil, nil}}, nil},
+		"back after a moment":            {[]event{{0, insight.Unreachable, nil, nil}, {60, insight.Success, nil, nil}, {90, insight.Unreachable, nil, nil}}, []string{"InformerUnreachable/mco first 0 flaps 1"}},
+		"no uid":                         {[]event{{0, insight.Success, []v1beta1.Insight{reported("", 0)}, nil}}, []string{"InformerInvalid/mco first 0"}},
+		"a uid twice":                    {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0), reported("a", 0)}, nil}}, []string{"InformerInvalid/mco first 0"}},
+		"a uid in two scopes":            {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, inScope("x")), reported("a", 0, inScope("y"))}, nil}}, nil},
+		"too many":                       {[]event{{0, insight.Success, many("a", 321), nil}}, []string{"InformerInvalid/mco first 0"}},
+		"another scope":                  {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, inScope("x"))}, nil}, {15, insight.Success, []v1beta1.Insight{reported("a", 15, inScope("y"))}, nil}}, []string{"ScopeMutated/mco first 15"}},
+		"another scope, long ago":        {[]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0, inScope("x"))}, nil}, {15, insight.Success, []v1beta1.Insight{reported("a", 15, inScope("y"))}, nil}, {615, "", nil, nil}}, nil},
+		"the first answer is not new":    {[]event{{0, insight.Success, many("a", 100), nil}}, nil},
+		"20 new insights":                {[]event{{0, insight.Success, nil, nil}, {15, insight.Success, many("a", 20), nil}}, nil},
+		"21 new insights":                {[]event{{0, insight.Success, nil, nil}, {15, insight.Success, many("a", 21), nil}}, []string{"UnstableIdentifiers/mco first 15"}},
+		"21 new insights, in 10 minutes": {[]event{{0, insight.Success, nil, nil}, {15, insight.Success, many("a", 20), nil}, {614, insight.Success, many("b", 1), nil}}, []string{"UnstableIdentifiers/mco first 614"}},
+		"21 new insights, in more":       {[]event{{0, insight.Success, nil, nil}, {15, insight.Success, many("a", 20), nil}, {615, insight.Success, many("b", 1), nil}}, nil},
+		"new insights that stay":         {[]event{{0, insight.Success, nil, nil}, {15, insight.Success, many("a", 21), nil}, {615, insight.Success, many("a", 21), nil}}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := play(c.events)
+			if diff := cmp.Diff(c.want, shown(state, v1beta1.StatusControllerInformer)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, of := range state.Insights() {
+				for _, i := range of.Insights {
+					want := v1beta1.LevelWarning
+					if i.Impact.Reason == v1beta1.ReasonInformerDisabled {
+						want = v1beta1.LevelInfo
+					}
+					if of.Name == v1beta1.StatusControllerInformer && i.Impact.Level != want {
+						t.Errorf("%s has level %s", i.UID, i.Impact.Level)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestState_UnstableIdentifiers checks that the most severe of too many new insights are shown.
+func TestState_UnstableIdentifiers(t *testing.T) {
+	t.Parallel()
+	var news []v1beta1.Insight
+	for i := range 30 {
+		news = append(news, reported(fmt.Sprintf("new-%02d", i), -1))
+	}
+	news[29].Impact.Level = v1beta1.LevelCritical
+	state := play([]event{{0, insight.Success, nil, nil}, {15, insight.Success, news, nil}})
+	got := shown(state, "mco")
+	if len(got) != 20 || got[0] != "new-29 first 15" {
+		t.Errorf("got %d: %v", len(got), got)
+	}
+}
+
+// publish returns a status with everything that a state publishes.
+func publish(state insight.State, observed time.Time) v1beta1.UpdateStatusStatus {
+	status := v1beta1.UpdateStatusStatus{
+		ControlPlane:     &v1beta1.ControlPlaneStatus{Section: v1beta1.Section{UpdateInformers: state.Insights()}},
+		RecentlyResolved: state.RecentlyResolved(), AfterUpdate: state.Retained(), ObservedTime: new(metav1.NewTime(observed)),
+	}
+	return *status.DeepCopy()
+}
+
+func TestState_Restore(t *testing.T) {
+	t.Parallel()
+	first := play([]event{
+		{0, insight.Success, []v1beta1.Insight{reported("a", 0), reported("b", 0), reported("c", 0)}, nil},
+		{15, insight.Success, []v1beta1.Insight{reported("a", 15), reported("c", 15)}, nil},
+		{20, insight.Unreachable, nil, nil},
+	})
+	restored := insight.NewState()
+	for range 2 {
+		restored.Restore(publish(first, second(30)))
+		restored.Settle(second(40))
+	}
+	if diff := cmp.Diff([]string{"a first 0 stale 20", "c first 0 stale 20"}, shown(restored, "mco")); diff != "" {
+		t.Errorf("restored (-want +got):\n%s", diff)
+	}
+	apply(restored, event{50, insight.Success, []v1beta1.Insight{reported("a", 50), reported("b", 50)}, nil})
+	if diff := cmp.Diff([]string{"a first 0", "b first 0 flaps 1"}, shown(restored, "mco")); diff != "" {
+		t.Errorf("after an answer (-want +got):\n%s", diff)
+	}
+	restored.Restore(publish(first, second(30)))
+	if diff := cmp.Diff([]string{"a first 0", "b first 0 flaps 1"}, shown(restored, "mco")); diff != "" {
+		t.Errorf("a resolved insight is restored (-want +got):\n%s", diff)
+	}
+}
+
+func TestState_RestoreMarksStale(t *testing.T) {
+	t.Parallel()
+	first := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})
+	restored := insight.NewState()
+	restored.Restore(publish(first, second(30)))
+	restored.Settle(second(3600))
+	if diff := cmp.Diff([]string{"a first 0 stale 30"}, shown(restored, "mco")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestState_EndUpdate(t *testing.T) {
+	t.Parallel()
+	const day = 24 * 3600
+	unresolved := func(i *v1beta1.Insight) { i.Remediation.Resolved = new(false) }
+	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0), reported("b", 0, unresolved), reported("c", 0, unresolved), reported("d", 0, unresolved)}, nil}})
+	acknowledged := []string{insight.UUID("mco", v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane}, "d")}
+	retained := func() []string {
+		var all []string
+		for _, r := range state.Retained() {
+			all = append(all, fmt.Sprintf("%s since %d", r.Insight.UID, int(r.RetainedSince.Sub(received).Seconds())))
+		}
+		return all
+	}
+	check := func(name string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, retained()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	check("during the update")
+	state.EndUpdate(acknowledged, second(10))
+	check("after the update", "b since 10", "c since 10")
+	if got := resolvedIn(state); got != nil {
+		t.Errorf("resolved by the end of the update: %v", got)
+	}
+	restored := insight.NewState()
+	restored.Restore(publish(state, second(10)))
+	if diff := cmp.Diff(state.Retained()[0].RetainedSince, restored.Retained()[0].RetainedSince); diff != "" || len(restored.Retained()) != 2 {
+		t.Errorf("restored: %+v", restored.Retained())
+	}
+	apply(state, event{900, insight.Success, []v1beta1.Insight{reported("c", 900, unresolved)}, nil})
+	state.EndUpdate(acknowledged, second(900))
+	check("one is resolved", "c since 10")
+	state.EndUpdate(acknowledged, second(10+14*day-1))
+	check("before 14 days", "c since 10")
+	state.EndUpdate(acknowledged, second(10+14*day))
+	check("after 14 days")
+	state.EndUpdate(acknowledged, second(11+14*day))
+	check("for good")
+}
+
+func TestState_KeepOnly(t *testing.T) {
+	t.Parallel()
+	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})
+	state.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: []v1beta1.Insight{reported("n", 0)}, At: second(0)}, second(0))
+	state.KeepOnly([]string{"mco"}, second(10))
+	state.Settle(second(100))
+	if got := shown(state, "mco"); len(got) != 1 {
+		t.Errorf("an informer that exists: %v", got)
+	}
+	for _, now := range []int{100, 130, 160} {
+		state.KeepOnly(nil, second(now))
+		state.Settle(second(now))
+	}
+	if got := append(shown(state, "mco"), shown(state, "builtin-nodes")...); len(got) != 1 {
+		t.Errorf("got %v, want only the insight of the built-in informer", got)
+	}
+	if diff := cmp.Diff([]string{"Summary of a: InformerDeleted 160"}, resolvedIn(state)); diff != "" {
+		t.Errorf("resolved (-want +got):\n%s", diff)
+	}
+}
+
+func encode(t testing.TB, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
