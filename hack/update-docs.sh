@@ -14,6 +14,7 @@ reference() {
 }
 reference api.md upgrade
 reference scheduled-maintenance.md managedupgrade
+reference update-status.md config
 if [[ -d hack/docs ]]; then
   go run ./hack/docs
 fi

@@ -7,7 +7,9 @@
 {{- range $groupVersions }}
 - {{ markdownRenderGVLink . }}
 {{- end }}
+{{- if ne (index $groupVersions 0).Group "config.openshift.io" }}
 - [history](#history)
+{{- end }}
 
 ## Permission to create objects
 {{ if eq (index $groupVersions 0).Group "managedupgrade.appuio.io" }}
@@ -15,6 +17,12 @@ The right to create an UpgradeJobHook allows a user to run code in its namespace
 of the cluster. The right to create an UpgradeConfig or an UpgradeJob allows a user to upgrade the
 cluster, which cannot be undone, and the right to create a ClusterVersion to choose its update channel
 and its update service. Only administrators of the cluster should have them.
+{{ else if eq (index $groupVersions 0).Group "config.openshift.io" }}
+The right to create an UpdateInformer allows a user to add insights that all users of the cluster read,
+and to have the Update Status Controller connect to a Service. The right to change an UpdatePlan allows
+a user to request analyses, and to accept the risks of an update unless the admission policy of update
+status limits that to users with the verb accept. The status of each kind, but for the condition Online
+of an informer, belongs to the Update Status Controller.
 {{ else }}
 The right to create an UpgradeConfig in a namespace that the operator watches allows a user to upgrade
 the cluster, which cannot be undone, to have pods deleted in spite of their PodDisruptionBudgets, to
@@ -25,7 +33,7 @@ warns users who create an UpgradeConfig in another namespace, where it has no ef
 {{ range $groupVersions }}
 {{ template "gvDetails" . }}
 {{ end }}
-
+{{ if ne (index $groupVersions 0).Group "config.openshift.io" }}
 ## history
 
 The types of the records of upgrades. All API groups share them.
@@ -35,6 +43,7 @@ The types of the records of upgrades. All API groups share them.
 {{ range .SortedTypes -}}
 {{ range .Members -}}
 {{ template "history" (dict "type" .Type "seen" $seen) }}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

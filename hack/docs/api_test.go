@@ -17,6 +17,7 @@ func TestAPIReferenceHasEachType(t *testing.T) {
 	for file, kinds := range map[string][]string{
 		"api.md":                   {"UpgradeConfig", "Record", "StepCondition"},
 		"scheduled-maintenance.md": {"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow", "Duration", "Record", "StepCondition"},
+		"update-status.md":         {"UpdateInformer", "UpdatePlan", "UpdateStatus", "Insight", "Assessment"},
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

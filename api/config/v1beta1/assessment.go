@@ -36,7 +36,7 @@ type Assessment struct {
 	// since is when the state was entered.
 	//
 	// +optional
-	Since metav1.Time `json:"since,omitzero"`
+	Since metav1.Time `json:"since,omitempty,omitzero"`
 
 	// actionRequired is whether the update continues only if a person acts.
 	//
@@ -47,7 +47,7 @@ type Assessment struct {
 	// its window". It is absent if the state needs no explanation.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary,omitempty"`
 
@@ -60,14 +60,14 @@ type Assessment struct {
 	// fromRelease is the release that is being replaced. It is absent if no update is in progress.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	FromRelease string `json:"fromRelease,omitempty"`
 
 	// release is the release that is being installed, or else the installed one.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Release string `json:"release,omitempty"`
 
@@ -89,17 +89,17 @@ type Assessment struct {
 	// resumes is when an update that waits continues on its own. It is absent if that is unknown.
 	//
 	// +optional
-	Resumes *ScheduledTime `json:"resumes,omitempty"`
+	Resumes *ScheduledTime `json:"resumes,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// next is the next scheduled update. It is absent if none is known.
 	//
 	// +optional
-	Next *ScheduledTime `json:"next,omitempty"`
+	Next *ScheduledTime `json:"next,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// remedy is what to do first.
 	//
 	// +optional
-	Remedy *Remedy `json:"remedy,omitempty"`
+	Remedy *Remedy `json:"remedy,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// causes are why the update is stuck or waits, the most severe first.
 	//
@@ -107,12 +107,12 @@ type Assessment struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=256
-	Causes []Cause `json:"causes,omitempty"`
+	Causes []Cause `json:"causes,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 
 	// estimate is how long the update still takes. It is absent if none is in progress.
 	//
 	// +optional
-	Estimate *Estimate `json:"estimate,omitempty"`
+	Estimate *Estimate `json:"estimate,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// sections are the control plane and the pools, one line of progress each, in the order in which
 	// they are printed.
@@ -134,7 +134,7 @@ type Assessment struct {
 	// lastKnown is the last verdict with complete data. It is set only in state Unknown.
 	//
 	// +optional
-	LastKnown *LastKnown `json:"lastKnown,omitempty"`
+	LastKnown *LastKnown `json:"lastKnown,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
 
 // ScheduledTime is when something is scheduled.
@@ -148,7 +148,7 @@ type ScheduledTime struct {
 	// progress.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Release string `json:"release,omitempty"`
 
@@ -164,7 +164,7 @@ type Cause struct {
 	// reason is that of the first link.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
@@ -176,7 +176,7 @@ type Cause struct {
 	// section is the name of the section that is affected.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Section string `json:"section,omitempty"`
 
@@ -184,14 +184,14 @@ type Cause struct {
 	// assessment itself does.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	UpdateInformer string `json:"updateInformer,omitempty"`
 
 	// since is when the cause began.
 	//
 	// +optional
-	Since metav1.Time `json:"since,omitzero"`
+	Since metav1.Time `json:"since,omitempty,omitzero"`
 
 	// chain is the cause and what follows from it, in the order of cause and effect.
 	//
@@ -199,12 +199,12 @@ type Cause struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=64
-	Chain []CauseLink `json:"chain,omitempty"`
+	Chain []CauseLink `json:"chain,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 
 	// remedy is what a person can do. It is absent if nothing is known.
 	//
 	// +optional
-	Remedy *Remedy `json:"remedy,omitempty"`
+	Remedy *Remedy `json:"remedy,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
 
 // CauseLink is one link of a chain of causes.
@@ -212,21 +212,21 @@ type CauseLink struct {
 	// reason is one word in CamelCase for programs.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
 	// message is one clause for people without a period. It names three objects at most.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`
 
 	// count is the number of objects.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	Count int32 `json:"count,omitempty"`
 
 	// objects are the objects by kind and namespace. If there are too many to list, they are fewer
@@ -236,7 +236,7 @@ type CauseLink struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=8192
-	Objects []ObjectGroup `json:"objects,omitempty"`
+	Objects []ObjectGroup `json:"objects,omitempty"` //nolint:kubeapilinter // Each field may be unknown.
 }
 
 // ObjectGroup is objects of one kind in one namespace.
@@ -244,21 +244,21 @@ type ObjectGroup struct {
 	// apiVersion is the group and the version of the objects.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion,omitempty"`
 
 	// kind is the kind of the objects.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
 	// namespace is the namespace of the objects. It is absent if they have none.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
@@ -348,28 +348,28 @@ type Estimate struct {
 	// minSeconds is the shortest time to the end from the moment that from names.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	MinSeconds int64 `json:"minSeconds,omitempty"`
 
 	// maxSeconds is the longest time to the end from the moment that from names; 0 means that it is
 	// unknown.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	MaxSeconds int64 `json:"maxSeconds,omitempty"`
 
 	// reason is why the end is unknown. An estimate may have a reason and seconds: these then count
 	// from the moment that from names.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
 	// extended is why latest is later than it was before.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Extended string `json:"extended,omitempty"`
 
@@ -405,26 +405,26 @@ type SectionEstimate struct {
 	// minSeconds is the shortest time that a section takes that has not begun or is stopped.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	MinSeconds int64 `json:"minSeconds,omitempty"`
 
 	// maxSeconds is the longest time that a section takes that has not begun or is stopped.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	MaxSeconds int64 `json:"maxSeconds,omitempty"`
 
 	// basis is what the estimate is derived from, for example "9m to 13m per node in the last update".
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Basis string `json:"basis,omitempty"`
 
 	// reason is why the end of the section is unknown.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 }
@@ -451,7 +451,7 @@ type SectionAssessment struct {
 	// since is when the state was entered.
 	//
 	// +optional
-	Since metav1.Time `json:"since,omitzero"`
+	Since metav1.Time `json:"since,omitempty,omitzero"`
 
 	// lastChangeTime is when the section last made progress.
 	//
@@ -471,26 +471,26 @@ type SectionAssessment struct {
 	// unit is what is counted: operators or nodes.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	Unit string `json:"unit,omitempty"`
 
 	// total is the number of operators or nodes.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	Total int32 `json:"total,omitempty"`
 
 	// updated is the number of those that match the release.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	Updated int32 `json:"updated,omitempty"`
 
 	// detail is what happens in the section, for example "network, dns updating" or "done after 62m".
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Detail string `json:"detail,omitempty"`
 
@@ -539,19 +539,19 @@ type SectionPart struct {
 	// phase is what happens to it: updating, draining, or rebooting.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	Phase string `json:"phase,omitempty"`
+	Phase string `json:"phase,omitempty"` //nolint:kubeapilinter // It is a text for people, no state of an object.
 
 	// startedTime is when its update was first observed.
 	//
 	// +optional
-	StartedTime metav1.Time `json:"startedTime,omitzero"`
+	StartedTime metav1.Time `json:"startedTime,omitempty,omitzero"`
 
 	// lastChangeTime is when it was last seen to change.
 	//
 	// +optional
-	LastChangeTime metav1.Time `json:"lastChangeTime,omitzero"`
+	LastChangeTime metav1.Time `json:"lastChangeTime,omitempty,omitzero"`
 }
 
 // Source is something that an assessment is based on.
@@ -577,7 +577,7 @@ type Source struct {
 	// current, or if another source is why it is not.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
@@ -591,7 +591,7 @@ type Source struct {
 	// current.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Detail string `json:"detail,omitempty"`
 }

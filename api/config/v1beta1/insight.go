@@ -39,32 +39,34 @@ const (
 )
 
 // ResourceReference identifies an object.
+//
+// +kubebuilder:validation:MinProperties=0
 type ResourceReference struct {
 	// apiVersion is the group and the version of the object, for example machine.openshift.io/v1beta1.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion,omitempty"`
 
 	// kind is the kind of the object, for example Node.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
 	// namespace is the namespace of the object. It is absent if the object has none.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
 	// name is the name of the object.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 }
@@ -83,14 +85,14 @@ type Insight struct {
 	// uid.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UUID string `json:"uuid,omitempty"`
 
 	// acquisitionTime is when the data behind the insight was acquired.
 	//
 	// +optional
-	AcquisitionTime metav1.Time `json:"acquisitionTime,omitzero"`
+	AcquisitionTime metav1.Time `json:"acquisitionTime,omitempty,omitzero"`
 
 	// scope is what the insight is about. It stays the same for a uid.
 	//
@@ -111,7 +113,7 @@ type Insight struct {
 	// returns within 24 hours of its resolution.
 	//
 	// +optional
-	FirstObservedTime metav1.Time `json:"firstObservedTime,omitzero"`
+	FirstObservedTime metav1.Time `json:"firstObservedTime,omitempty,omitzero"`
 
 	// staleSince is when the informer stopped confirming the insight: it fails, waits, or does not
 	// answer. It is absent if the last answer confirmed the insight.
@@ -122,7 +124,7 @@ type Insight struct {
 	// flaps is how often the insight returned within 24 hours of its resolution.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	Flaps int32 `json:"flaps,omitempty"`
 
 	// causedBy lists the UUIDs of the insights that cause this one.
@@ -137,6 +139,8 @@ type Insight struct {
 }
 
 // InsightScope is what an insight is about.
+//
+// +kubebuilder:validation:MinProperties=1
 type InsightScope struct {
 	// type is the part of the cluster: ControlPlane or WorkerPool.
 	//
@@ -150,7 +154,7 @@ type InsightScope struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=16
-	WorkerPool []ResourceReference `json:"workerPool,omitempty"`
+	WorkerPool []ResourceReference `json:"workerPool,omitempty"` //nolint:kubeapilinter // Informers may omit any field of a reference.
 
 	// resources lists the objects that are involved.
 	//
@@ -158,10 +162,12 @@ type InsightScope struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=16
-	Resources []ResourceReference `json:"resources,omitempty"`
+	Resources []ResourceReference `json:"resources,omitempty"` //nolint:kubeapilinter // Informers may omit any field of a reference.
 }
 
 // InsightImpact is the effect of an insight on an update.
+//
+// +kubebuilder:validation:MinProperties=1
 type InsightImpact struct {
 	// level is the severity. In ascending order: status, info, warning, error, critical.
 	//
@@ -172,47 +178,49 @@ type InsightImpact struct {
 	// insight then counts as a warning.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	ReportedLevel string `json:"reportedLevel,omitempty"`
 
 	// type is the kind of impact, for example api-availability.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Type string `json:"type,omitempty"`
 
 	// reason is one word in CamelCase for programs, for example PodDisruptionBudgetBlocks.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
 	// summary is one line for people.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
 
 	// description is a longer text for people, which is shown on request.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
 }
 
 // InsightRemediation is what resolves an insight.
+//
+// +kubebuilder:validation:MinProperties=1
 type InsightRemediation struct {
 	// reference is an https URL with more about the insight.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Reference string `json:"reference,omitempty"`
+	Reference string `json:"reference,omitempty"` //nolint:kubeapilinter // The seed names the field.
 
 	// resolved is false if the insight needs attention even after the update.
 	//
@@ -223,7 +231,7 @@ type InsightRemediation struct {
 	// the duration from acquisitionTime on, for example 15m.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	EstimatedFinish string `json:"estimatedFinish,omitempty"`
 }

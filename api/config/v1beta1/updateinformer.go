@@ -8,11 +8,21 @@ import (
 )
 
 // UpdateInformer registers a service that contributes insights about updates. The Update Status
-// Controller asks it during an update, and for each UpdatePlan.
+// Controller queries it during an update, and for each UpdatePlan.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=updateinformers,scope=Cluster
+// +kubebuilder:resource:path=updateinformers,scope=Cluster,shortName=ui,categories=update
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Enabled",type=boolean,JSONPath=`.spec.enabled`
+// +kubebuilder:printcolumn:name="Online",type=string,JSONPath=`.status.conditions[?(@.type=="Online")].status`
+// +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Reachable")].reason`
+// +kubebuilder:printcolumn:name="Answered",type=date,JSONPath=`.status.lastContactTime`
+// +kubebuilder:printcolumn:name="Namespace",type=string,priority=1,JSONPath=`.spec.clientConfig.service.namespace`
+// +kubebuilder:printcolumn:name="Service",type=string,priority=1,JSONPath=`.spec.clientConfig.service.name`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Reachable")].message`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name != 'update-status-controller' && !self.metadata.name.startsWith('builtin-')",message="metadata.name must not be update-status-controller or start with builtin-: the Update Status Controller reports under these names"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name may have at most 63 characters"
 type UpdateInformer struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -59,7 +69,8 @@ type InformerClientConfig struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=87384
-	CABundle []byte `json:"caBundle,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="string(self).contains('-----BEGIN CERTIFICATE-----')",message="must contain certificates in PEM, encoded in base64, for example the output of base64 -w0 ca.crt"
+	CABundle []byte `json:"caBundle,omitempty"` //nolint:kubeapilinter // The format byte rejects an empty value.
 }
 
 // InformerService identifies a port of a Service.
@@ -69,6 +80,7 @@ type InformerService struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower-case letters, digits, and hyphens, for example openshift-machine-api"
 	Namespace string `json:"namespace,omitempty"`
 
 	// name is the name of the Service.
@@ -76,6 +88,7 @@ type InformerService struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a Service, without its namespace: lower-case letters, digits, and hyphens, for example update-informer"
 	Name string `json:"name,omitempty"`
 
 	// port is the port of the Service. It defaults to 443.
@@ -99,7 +112,7 @@ type UpdateInformerStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MinItems=0
 	// +kubebuilder:validation:MaxItems=16
-	Conditions []InformerCondition `json:"conditions,omitempty"`
+	Conditions []InformerCondition `json:"conditions,omitempty"` //nolint:kubeapilinter // Conditions of informers have a heartbeat.
 
 	// handlers are what the informer has implemented.
 	//
@@ -138,7 +151,7 @@ type InformerHandler struct {
 	// it.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 }
 
@@ -160,15 +173,15 @@ type InformerCondition struct {
 	// reason is one word in CamelCase for programs.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
 	// message explains the condition to people.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
-	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
 
 	// lastHeartbeatTime is when the writer last confirmed the condition. A condition Online that
@@ -180,7 +193,7 @@ type InformerCondition struct {
 	// lastTransitionTime is when the status last changed.
 	//
 	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
 }
 
 // UpdateInformerList is a list of UpdateInformers.

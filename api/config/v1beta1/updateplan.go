@@ -11,8 +11,17 @@ import (
 // and which of these risks an administrator accepts.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=updateplans,scope=Cluster
+// +kubebuilder:resource:path=updateplans,scope=Cluster,shortName=up,categories=update
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRelease`
+// +kubebuilder:printcolumn:name="From",type=string,JSONPath=`.status.fromRelease`
+// +kubebuilder:printcolumn:name="Complete",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].status`
+// +kubebuilder:printcolumn:name="Startable",type=string,JSONPath=`.status.conditions[?(@.type=="Startable")].status`
+// +kubebuilder:printcolumn:name="Unaccepted",type=integer,JSONPath=`.status.counts.unaccepted`
+// +kubebuilder:printcolumn:name="Analyzed",type=date,JSONPath=`.status.lastAnalysisTime`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Startable")].message`
+// +kubebuilder:validation:XValidation:rule="!self.spec.targetRelease.matches('^[-.0-9a-z]+$') || self.metadata.name == 'update-plan-' + self.spec.targetRelease",message="metadata.name must be update-plan- and spec.targetRelease, for example update-plan-4.20.6: there is one plan for each release"
+// +kubebuilder:validation:XValidation:rule="self.spec.targetRelease.matches('^[-.0-9a-z]+$') || self.metadata.name.matches('-[0-9a-f]{8}$') && self.metadata.name.startsWith('update-plan-' + self.spec.targetRelease.lowerAscii().replace('+', '-') + '-') && self.metadata.name.size() == self.spec.targetRelease.size() + 21",message="metadata.name must be update-plan-, spec.targetRelease in lower case with - instead of +, -, and the first 8 digits of its SHA-256 hash, which printf %s RELEASE | sha256sum prints"
 type UpdatePlan struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -43,13 +52,16 @@ type UpdatePlanSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('-[.+]|-$|[.+]-|^[0-9.]+--')",message="each part must start and end with a letter or a digit, for example 4.21.0-rc.1"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot change: create another UpdatePlan for another release"
 	TargetRelease string `json:"targetRelease,omitempty"`
 
 	// updatePlanResourceVersion is the resourceVersion of the plan that the administrator reviewed
 	// before accepting risks.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UpdatePlanResourceVersion string `json:"updatePlanResourceVersion,omitempty"`
 
@@ -87,6 +99,7 @@ type AcceptedInsight struct {
 	// +default=""
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9a-f]{32})?$')",message="must be the uuid of an insight of status, 32 hexadecimal digits in lower case, or empty"
 	UUID string `json:"uuid"` //nolint:kubeapilinter // A key of the list is never absent.
 
 	// accepted is whether the risk is accepted.
@@ -97,14 +110,14 @@ type AcceptedInsight struct {
 	// reason is why the risk is accepted.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
 	// acceptedBy is the name of the user who accepted the risk.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	AcceptedBy string `json:"acceptedBy,omitempty"`
 
@@ -130,7 +143,7 @@ type UpdatePlanStatus struct {
 	// observedGeneration is the generation of the spec that this status reflects.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// controlPlane is about the control plane.
@@ -157,7 +170,7 @@ type UpdatePlanStatus struct {
 	// fromRelease is the release of the cluster when the update was analyzed.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	FromRelease string `json:"fromRelease,omitempty"`
 
@@ -175,7 +188,7 @@ type UpdatePlanStatus struct {
 	// status reflects.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	LastRefresh string `json:"lastRefresh,omitempty"`
 

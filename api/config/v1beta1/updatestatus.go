@@ -14,8 +14,14 @@ const UpdateStatusName = "cluster"
 // named cluster.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=updatestatuses,scope=Cluster
+// +kubebuilder:resource:path=updatestatuses,scope=Cluster,shortName=us,categories=update
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.assessment.state`
+// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.assessment.since`
+// +kubebuilder:printcolumn:name="Act",type=boolean,JSONPath=`.status.assessment.actionRequired`
+// +kubebuilder:printcolumn:name="Observed",type=date,JSONPath=`.status.observedTime`
+// +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.assessment.summary`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'cluster'",message="metadata.name must be cluster: a cluster has one UpdateStatus"
 type UpdateStatus struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -28,7 +34,7 @@ type UpdateStatus struct {
 	//
 	// +optional
 	// +nullable
-	Spec *UpdateStatusSpec `json:"spec,omitempty"`
+	Spec *UpdateStatusSpec `json:"spec,omitempty"` //nolint:kubeapilinter // The seed prints a null.
 
 	// status is the aggregate. The Update Status Controller writes it.
 	//
@@ -62,7 +68,7 @@ type UpdateStatusStatus struct {
 	// how long, and what to do.
 	//
 	// +optional
-	Assessment *Assessment `json:"assessment,omitempty"`
+	Assessment *Assessment `json:"assessment,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// observedTime is when the Update Status Controller last confirmed the status. It is updated
 	// once a minute while an update is active.
@@ -107,6 +113,8 @@ type UpdateStatusStatus struct {
 }
 
 // Section is what an UpdateStatus or an UpdatePlan contains about a part of the cluster.
+//
+// +kubebuilder:validation:MinProperties=0
 type Section struct {
 	// conditions are UpdatePending and UpdateActive.
 	//
@@ -171,6 +179,8 @@ type Progress struct {
 }
 
 // ControlPlaneStatus is about the control plane.
+//
+// +kubebuilder:validation:MinProperties=0
 type ControlPlaneStatus struct {
 	Section `json:",inline"`
 }
@@ -181,21 +191,21 @@ type WorkerPoolStatus struct {
 	// apiVersion is the group and the version of the pool.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion,omitempty"`
 
 	// kind is the kind of the pool. It is absent for the nodes that are in no pool.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind,omitempty"`
 
 	// namespace is the namespace of the pool. It is absent if the pool has none.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
@@ -209,7 +219,7 @@ type WorkerPoolStatus struct {
 	// uid is the UID of the pool.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	UID string `json:"uid,omitempty"`
 
@@ -254,7 +264,7 @@ type ResolvedInsight struct {
 	// summary is the summary of the insight.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
 
@@ -266,17 +276,17 @@ type ResolvedInsight struct {
 	// firstObservedTime is when the insight was reported first.
 	//
 	// +optional
-	FirstObservedTime metav1.Time `json:"firstObservedTime,omitzero"`
+	FirstObservedTime metav1.Time `json:"firstObservedTime,omitempty,omitzero"`
 
 	// resolvedTime is when the insight was no longer reported.
 	//
 	// +optional
-	ResolvedTime metav1.Time `json:"resolvedTime,omitzero"`
+	ResolvedTime metav1.Time `json:"resolvedTime,omitempty,omitzero"`
 
 	// flaps is how often the insight returned within 24 hours of its resolution.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	Flaps int32 `json:"flaps,omitempty"`
 }
 
@@ -297,7 +307,7 @@ type RetainedInsight struct {
 	// retainedSince is when the update ended.
 	//
 	// +optional
-	RetainedSince metav1.Time `json:"retainedSince,omitzero"`
+	RetainedSince metav1.Time `json:"retainedSince,omitempty,omitzero"`
 }
 
 // PastUpdate is an update that completed.
@@ -305,7 +315,7 @@ type PastUpdate struct {
 	// fromRelease is the release before the update.
 	//
 	// +optional
-	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	FromRelease string `json:"fromRelease,omitempty"`
 
@@ -319,12 +329,12 @@ type PastUpdate struct {
 	// startedTime is when the update of the control plane started.
 	//
 	// +optional
-	StartedTime metav1.Time `json:"startedTime,omitzero"`
+	StartedTime metav1.Time `json:"startedTime,omitempty,omitzero"`
 
 	// completionTime is when the update of the control plane completed.
 	//
 	// +optional
-	CompletionTime metav1.Time `json:"completionTime,omitzero"`
+	CompletionTime metav1.Time `json:"completionTime,omitempty,omitzero"`
 
 	// operators are when the operators were updated.
 	//
@@ -377,25 +387,25 @@ type PoolDurations struct {
 	// lowerSeconds is the lower quartile of the time that a node took.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	LowerSeconds int32 `json:"lowerSeconds,omitempty"`
 
 	// medianSeconds is the median of the time that a node took.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	MedianSeconds int32 `json:"medianSeconds,omitempty"`
 
 	// upperSeconds is the upper quartile of the time that a node took.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	UpperSeconds int32 `json:"upperSeconds,omitempty"`
 
 	// longestSeconds is the longest time that a node took.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	LongestSeconds int32 `json:"longestSeconds,omitempty"`
 }
 
