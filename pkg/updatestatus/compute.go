@@ -1,0 +1,120 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// Input is what a status is computed from.
+type Input struct {
+	Facts informers.Facts
+	// Insights has the answers of the UpdateInformers, and is updated: the built-in informers are
+	// applied to it, and it is settled. Its copies see that. The zero State means that no informer was
+	// queried.
+	Insights insight.State
+	// Previous is the last published status. Insights in it that Insights does not know are kept.
+	Previous v1beta1.UpdateStatusStatus
+	// Acknowledged are the UUIDs of insights that a user has acknowledged after an update.
+	Acknowledged []string
+	// Sources are those of the assessment that are not among the facts: the Update Status Controller
+	// and the enabled informers.
+	Sources []v1beta1.Source
+}
+
+// Compute returns the status. It keeps the times at which conditions of the previous status changed and
+// insights were first observed. What cannot be observed is unknown, never good.
+func Compute(in Input) v1beta1.UpdateStatusStatus {
+	if in.Insights.IsZero() {
+		in.Insights = insight.NewState()
+	}
+	now := in.Facts.Now
+	in.Insights.Restore(in.Previous)
+	applyBuiltIn(in.Insights, in.Facts)
+
+	c := &computation{Input: in, now: now, resumes: map[v1beta1.ResourceReference]time.Time{}}
+	c.addControlPlane()
+	c.addPools()
+	if c.settled() {
+		in.Insights.EndUpdate(in.Acknowledged, now)
+	}
+	in.Insights.Settle(now)
+	c.addInsights()
+
+	status := v1beta1.UpdateStatusStatus{
+		ControlPlane:      &v1beta1.ControlPlaneStatus{Section: c.controlPlane},
+		WorkerPools:       c.workerPools(),
+		ObservedTime:      new(metav1.NewTime(now.UTC().Truncate(time.Second))),
+		RecentlyResolved:  in.Insights.RecentlyResolved(),
+		AfterUpdate:       c.afterUpdate(),
+		StartableReleases: in.Previous.StartableReleases,
+	}
+	status.PastUpdates = pastUpdates(in.Previous, in.Facts, c.settled())
+	Fit(&status)
+	return status
+}
+
+// computation collects the sections of a status.
+type computation struct {
+	Input
+
+	now time.Time
+	// rollouts are the rollouts to the pools, by name. They are empty if they cannot be observed.
+	rollouts     map[string]informers.PoolRollout
+	controlPlane v1beta1.Section
+	pools        []*pool
+	// resumes are when paused sections resume. The zero reference is the control plane.
+	resumes map[v1beta1.ResourceReference]time.Time
+	// dropped are the numbers of insights beyond the limits, by informer.
+	dropped map[string]int
+}
+
+// settled reports whether it is known that no update is in progress.
+func (c *computation) settled() bool {
+	isFalse := func(s *v1beta1.Section) bool {
+		return meta.IsStatusConditionFalse(s.Conditions, v1beta1.ConditionUpdatePending)
+	}
+	if !isFalse(&c.controlPlane) || !c.Facts.Complete() {
+		return false
+	}
+	for _, p := range c.pools {
+		if !isFalse(&p.status.Section) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *computation) workerPools() []v1beta1.WorkerPoolStatus {
+	var all []v1beta1.WorkerPoolStatus
+	for _, p := range c.pools {
+		all = append(all, p.status)
+	}
+	return all
+}
+
+// afterUpdate returns the retained insights. While an update is in progress, its sections show them.
+func (c *computation) afterUpdate() []v1beta1.RetainedInsight {
+	if !c.settled() {
+		return nil
+	}
+	return c.Insights.Retained()
+}
+
+// setCondition adds a condition to a section. The time of its last transition is that of the previous
+// section, unless its status has changed.
+func (c *computation) setCondition(section *v1beta1.Section, previous []metav1.Condition, condition metav1.Condition) {
+	condition.LastTransitionTime = metav1.NewTime(c.now.UTC().Truncate(time.Second))
+	if before := meta.FindStatusCondition(previous, condition.Type); before != nil && before.Status == condition.Status {
+		condition.LastTransitionTime = before.LastTransitionTime
+	}
+	section.Conditions = append(section.Conditions, condition)
+}

@@ -1,0 +1,103 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
+)
+
+const clusterVersionKind = "ClusterVersion"
+
+// addControlPlane computes the section of the control plane, apart from its insights.
+func (c *computation) addControlPlane() {
+	observed := c.observeControlPlane()
+	paused := pause.Of(c.controlPlaneSubject(), nil, c.now)
+	if observed.pending && paused.State == pause.PausedUntil {
+		c.resumes[v1beta1.ResourceReference{}] = paused.Until
+	}
+	var before []metav1.Condition
+	if p := c.Previous.ControlPlane; p != nil {
+		before = p.Conditions
+	}
+	for _, condition := range controlPlaneConditions(observed, paused) {
+		c.setCondition(&c.controlPlane, before, condition)
+	}
+	c.controlPlane.Progress = c.operatorProgress()
+}
+
+// observeControlPlane returns whether an update of the control plane is pending: the cluster version
+// operator installs a release, or one is requested that it has not begun to install.
+func (c *computation) observeControlPlane() observation {
+	if unknown := missing(c.Facts, informers.SourceClusterVersion); unknown != "" {
+		return observation{unknown: unknown}
+	}
+	version := c.Facts.Version
+	if len(version.Updates) == 0 || version.Current.Version == "" {
+		return observation{unknown: "ClusterVersion: its history names no release"}
+	}
+	_, requested := version.PendingRequest()
+	return observation{pending: requested || c.Facts.UpdatingControlPlane()}
+}
+
+// controlPlaneSubject returns what may pause the control plane.
+func (c *computation) controlPlaneSubject() pause.Subject {
+	subject := pause.Subject{Kind: clusterVersionKind, VersionManagement: c.Facts.VersionManagement, Started: c.Facts.UpdatingControlPlane()}
+	subject.Missing = c.Facts.Missing[informers.SourceClusterVersion].Message
+	if at := slices.IndexFunc(c.Facts.Pools, func(p clusterstate.Pool) bool { return p.Name == clusterstate.PoolMaster }); at >= 0 && c.onlyNodesLeft() {
+		subject.Pool = &c.Facts.Pools[at]
+	}
+	return subject
+}
+
+// onlyNodesLeft reports whether every operator is updated but the one that updates the nodes. The update
+// of the control plane then waits for its nodes, and a pause of their pool pauses it.
+func (c *computation) onlyNodesLeft() bool {
+	operators, _ := c.Facts.ReleaseOperators()
+	left := false
+	for i := range operators {
+		switch {
+		case c.Facts.IsOperatorUpdated(operators[i]):
+		case operators[i].Name == clusterstate.MachineConfigOperator:
+			left = true
+		default:
+			return false
+		}
+	}
+	return left
+}
+
+// operatorProgress counts the operators of the release; nil means that they cannot be observed.
+func (c *computation) operatorProgress() *v1beta1.Progress {
+	if !c.Facts.Has(informers.SourceOperators) || !c.Facts.Has(informers.SourceClusterVersion) {
+		return nil
+	}
+	var p v1beta1.Progress
+	operators, _ := c.Facts.ReleaseOperators()
+	for i := range operators {
+		operator := &operators[i]
+		p.Total++
+		switch {
+		case c.Facts.IsOperatorUpdated(*operator):
+			p.Updated++
+		case operator.Progressing.IsTrue():
+			p.Updating++
+		default:
+			p.Pending++
+		}
+		if !operator.Available.IsTrue() {
+			p.Unavailable++
+		}
+		if operator.Degraded.Status != "" && !operator.Degraded.IsFalse() {
+			p.Degraded++
+		}
+	}
+	return &p
+}

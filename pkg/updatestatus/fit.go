@@ -1,0 +1,243 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+const (
+	// MaxBytes bounds the status as JSON.
+	MaxBytes = 900 << 10
+	// noteBytes is kept free for the insight about what is not shown.
+	noteBytes = 2 << 10
+	// maxLevels is the number of levels.
+	maxLevels = 5
+)
+
+// Fit shortens a status that is larger than MaxBytes, the lowest level first: it drops descriptions,
+// then shows the nodes of a pool with one insight, and at last drops insights. An insight with the
+// reason Truncated has the counts.
+func Fit(status *v1beta1.UpdateStatusStatus) { fit(status, MaxBytes) }
+
+func fit(status *v1beta1.UpdateStatusStatus, limit int) {
+	if bound(status) <= limit || size(status) <= limit {
+		return
+	}
+	f := &fitting{status: status, left: size(status) - limit + noteBytes}
+	for _, shorten := range []func(level int){f.dropDescriptions, f.rollUp, f.drop} {
+		for level := 0; level < maxLevels && f.left > 0; level++ {
+			shorten(level)
+		}
+	}
+	f.note()
+}
+
+// fitting shortens one status.
+type fitting struct {
+	status *v1beta1.UpdateStatusStatus
+	// left is the number of bytes that are too many.
+	left int
+	// descriptions, nodes, and dropped count what is not shown.
+	descriptions, nodes, dropped int
+}
+
+// sections returns the sections, in the order of the status.
+func (f *fitting) sections() []*v1beta1.Section {
+	var sections []*v1beta1.Section
+	if f.status.ControlPlane != nil {
+		sections = append(sections, &f.status.ControlPlane.Section)
+	}
+	for i := range f.status.WorkerPools {
+		sections = append(sections, &f.status.WorkerPools[i].Section)
+	}
+	return sections
+}
+
+func (f *fitting) dropDescriptions(level int) {
+	drop := func(i *v1beta1.Insight) {
+		if f.left > 0 && insight.Rank(i.Impact.Level) == level && i.Impact.Description != "" {
+			f.left -= size(i.Impact.Description) + len(`,"description":`)
+			i.Impact.Description = ""
+			f.descriptions++
+		}
+	}
+	for _, section := range f.sections() {
+		for n := range section.UpdateInformers {
+			for i := range section.UpdateInformers[n].Insights {
+				drop(&section.UpdateInformers[n].Insights[i])
+			}
+		}
+	}
+	for n := range f.status.AfterUpdate {
+		drop(&f.status.AfterUpdate[n].Insight)
+	}
+}
+
+// rollUp replaces the insights of one informer, level, and reason about single nodes of a pool by one
+// of the controller.
+func (f *fitting) rollUp(level int) {
+	for _, section := range f.sections() {
+		var made []v1beta1.Insight
+		for n := range section.UpdateInformers {
+			of := &section.UpdateInformers[n]
+			if of.Name == v1beta1.StatusControllerInformer || f.left <= 0 {
+				continue
+			}
+			groups := map[string][]v1beta1.Insight{}
+			for _, i := range of.Insights {
+				if aboutNode(i) && insight.Rank(i.Impact.Level) == level {
+					groups[i.Impact.Reason] = append(groups[i.Impact.Reason], i)
+				}
+			}
+			maps.DeleteFunc(groups, func(_ string, g []v1beta1.Insight) bool { return len(g) < 2 })
+			of.Insights = slices.DeleteFunc(of.Insights, func(i v1beta1.Insight) bool {
+				_, grouped := groups[i.Impact.Reason]
+				return grouped && aboutNode(i) && insight.Rank(i.Impact.Level) == level
+			})
+			for _, reason := range slices.Sorted(maps.Keys(groups)) {
+				f.nodes += len(groups[reason])
+				one := rolledUp(of.Name, groups[reason])
+				f.left -= sizeOf(groups[reason]) - size(one)
+				made = append(made, one)
+			}
+		}
+		section.UpdateInformers = withOwn(section.UpdateInformers, made)
+	}
+}
+
+func aboutNode(i v1beta1.Insight) bool {
+	return len(i.Scope.Resources) == 1 && i.Scope.Resources[0].Kind == "Node"
+}
+
+// rolledUp returns an insight that stands for several ones about nodes.
+func rolledUp(informer string, group []v1beta1.Insight) v1beta1.Insight {
+	one := *group[0].DeepCopy()
+	var names []string
+	for i := range group {
+		names = append(names, group[i].Scope.Resources[0].Name)
+		one.Scope.Resources = append(one.Scope.Resources, group[i].Scope.Resources[0])
+		if group[i].FirstObservedTime.Before(&one.FirstObservedTime) {
+			one.FirstObservedTime = group[i].FirstObservedTime
+		}
+	}
+	one.UID = text.Truncate("rolled-up/"+informer+"/"+one.Impact.Reason, insight.MaxUID-len("…"))
+	one.Impact.Summary = fmt.Sprintf("%d nodes: %s", len(group), one.Impact.Summary)
+	one.Impact.Description, one.CausedBy, one.Flaps = text.JoinNames(names), nil, 0
+	made := insight.Clean(v1beta1.StatusControllerInformer, one, one.AcquisitionTime.Time)
+	made.FirstObservedTime = one.FirstObservedTime
+	return made
+}
+
+// withOwn adds insights of the controller to those of a section, and removes informers without any.
+func withOwn(informers []v1beta1.InformerInsights, own []v1beta1.Insight) []v1beta1.InformerInsights {
+	informers = slices.DeleteFunc(informers, func(i v1beta1.InformerInsights) bool { return len(i.Insights) == 0 })
+	if len(own) == 0 {
+		return informers
+	}
+	for i := range informers {
+		if informers[i].Name == v1beta1.StatusControllerInformer {
+			informers[i].Insights = append(informers[i].Insights, own...)
+			return informers
+		}
+	}
+	return append(informers, v1beta1.InformerInsights{Name: v1beta1.StatusControllerInformer, Insights: own})
+}
+
+// drop drops insights, the newest first.
+func (f *fitting) drop(level int) {
+	for _, section := range f.sections() {
+		for n := range section.UpdateInformers {
+			of := &section.UpdateInformers[n]
+			newest := slices.SortedStableFunc(slices.Values(of.Insights), func(a, b v1beta1.Insight) int {
+				return cmp.Or(b.FirstObservedTime.Compare(a.FirstObservedTime.Time), cmp.Compare(a.UUID, b.UUID))
+			})
+			gone := map[string]bool{}
+			for _, i := range newest {
+				if f.left > 0 && insight.Rank(i.Impact.Level) == level {
+					f.left -= size(i) + 1
+					f.dropped++
+					gone[i.UUID] = true
+				}
+			}
+			of.Insights = slices.DeleteFunc(of.Insights, func(i v1beta1.Insight) bool { return gone[i.UUID] })
+		}
+		section.UpdateInformers = withOwn(section.UpdateInformers, nil)
+	}
+}
+
+// note adds the insight about what is not shown.
+func (f *fitting) note() {
+	at := metav1.Time{}
+	if f.status.ObservedTime != nil {
+		at = *f.status.ObservedTime
+	}
+	summary := fmt.Sprintf("The status is too large: it lacks %d descriptions and %d insights, and shows %d insights about nodes together.", f.descriptions, f.dropped, f.nodes)
+	made := insight.About("status", v1beta1.ReasonTruncated, v1beta1.LevelInfo, summary, "", at.Time)
+	made.FirstObservedTime = at
+	if f.status.ControlPlane == nil {
+		f.status.ControlPlane = &v1beta1.ControlPlaneStatus{}
+	}
+	f.status.ControlPlane.UpdateInformers = withOwn(f.status.ControlPlane.UpdateInformers, []v1beta1.Insight{made})
+}
+
+// size returns the length of a value as JSON.
+func size(value any) int {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return 0 // no value of the API does that
+	}
+	return len(encoded)
+}
+
+func sizeOf(insights []v1beta1.Insight) int {
+	sum := len(insights)
+	for i := range insights {
+		sum += size(insights[i])
+	}
+	return sum
+}
+
+// bound returns a number of bytes that the status does not exceed as JSON, unless it has a large
+// assessment. It is cheaper than to encode the status.
+func bound(status *v1beta1.UpdateStatusStatus) int {
+	const escaped, fixed = 6, 64 << 10
+	sum := fixed
+	add := func(i *v1beta1.Insight) {
+		const keys, perRef = 900, 128
+		sum += keys + escaped*(len(i.Impact.Summary)+len(i.Impact.Description)+len(i.UID)+len(i.Remediation.Reference)+len(i.Impact.ReportedLevel)+len(i.Impact.Type))
+		for _, ref := range slices.Concat(i.Scope.WorkerPool, i.Scope.Resources) {
+			sum += perRef + len(ref.APIVersion) + len(ref.Kind) + len(ref.Namespace) + len(ref.Name)
+		}
+		sum += 40 * len(i.CausedBy)
+	}
+	f := fitting{status: status}
+	for _, section := range f.sections() {
+		sum += fixed / 32
+		for n := range section.UpdateInformers {
+			sum += 320
+			for i := range section.UpdateInformers[n].Insights {
+				add(&section.UpdateInformers[n].Insights[i])
+			}
+		}
+	}
+	for n := range status.AfterUpdate {
+		add(&status.AfterUpdate[n].Insight)
+	}
+	sum += 2000*len(status.RecentlyResolved) + 48<<10*len(status.PastUpdates)
+	if status.Assessment != nil {
+		sum += size(status.Assessment)
+	}
+	return sum
+}

@@ -1,0 +1,166 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// reads are the sources that a built-in informer cannot do without. Without any of them, its findings
+// confirm and resolve nothing but themselves.
+var reads = map[string][]informers.Source{
+	informers.NameControlPlane: {informers.SourceClusterVersion, informers.SourceOperators},
+	informers.NameNodes:        {informers.SourceClusterVersion, informers.SourceNodes, informers.SourcePools, informers.SourceConfigs},
+	informers.NameAlerts:       {informers.SourceClusterVersion, informers.SourceAlerts},
+	informers.NameUpgrades:     {},
+}
+
+// kinds are the kinds of objects of the optional sources. If one is missing, findings that involve its
+// kind are neither confirmed nor resolved.
+var kinds = map[informers.Source]string{
+	informers.SourcePDBs:           "PodDisruptionBudget",
+	informers.SourcePods:           "Pod",
+	informers.SourceUpgradeConfigs: "UpgradeConfig",
+	informers.SourceUpgradeJobs:    "UpgradeJob",
+}
+
+// applyBuiltIn applies the answers of the built-in informers.
+func applyBuiltIn(state insight.State, facts informers.Facts) {
+	var answers []insight.Answer
+	var lists [][]v1beta1.Insight
+	for _, informer := range informers.All() {
+		answer := insight.Answer{Informer: informer.Name, Result: insight.Success, At: facts.Now, Live: true}
+		for _, source := range slices.Sorted(maps.Keys(facts.Missing)) {
+			required, known := reads[informer.Name]
+			if !known || slices.Contains(required, source) {
+				answer.Result = insight.Failure
+			}
+			if kind := kinds[source]; kind != "" {
+				answer.Unread = append(answer.Unread, kind)
+			}
+		}
+		for _, finding := range informer.Find(facts) {
+			answer.Insights = append(answer.Insights, insight.FromFinding(informer.Name, finding, facts.Now))
+		}
+		answers, lists = append(answers, answer), append(lists, answer.Insights)
+	}
+	insight.Link(lists...)
+	for _, answer := range answers {
+		state.Apply(answer, facts.Now)
+	}
+}
+
+// addInsights adds the insights to the sections that they are about, within the limits.
+func (c *computation) addInsights() {
+	c.dropped = map[string]int{}
+	for _, of := range c.Insights.Insights() {
+		sections := map[*v1beta1.Section][]v1beta1.Insight{}
+		for i := range of.Insights {
+			for _, section := range c.sectionsOf(&of.Insights[i]) {
+				sections[section] = append(sections[section], of.Insights[i])
+			}
+		}
+		c.place(&c.controlPlane, of.Name, sections[&c.controlPlane], insight.MaxControlPlane)
+		for _, p := range c.pools {
+			c.place(&p.status.Section, of.Name, sections[&p.status.Section], insight.MaxPool)
+		}
+	}
+	poolsDropped := c.boundPools()
+	for _, name := range slices.Sorted(maps.Keys(c.dropped)) {
+		c.truncated(name, fmt.Sprintf("%d insights of informer %s are not shown.", c.dropped[name], name))
+	}
+	if poolsDropped > 0 {
+		c.truncated("pools", fmt.Sprintf("%d pools beyond the limit of %d are not shown.", poolsDropped, maxPools))
+	}
+}
+
+func (c *computation) place(section *v1beta1.Section, informer string, insights []v1beta1.Insight, limit int) {
+	if len(insights) == 0 {
+		return
+	}
+	kept, dropped := insight.Keep(insights, limit)
+	if dropped > 0 {
+		c.dropped[informer] += dropped
+	}
+	section.UpdateInformers = append(section.UpdateInformers, v1beta1.InformerInsights{Name: informer, Insights: kept})
+}
+
+// sectionsOf returns the sections that an insight is about: the pools that it names, or those of its
+// nodes. If there is none of them, that is the control plane, so that the insight is shown.
+func (c *computation) sectionsOf(of *v1beta1.Insight) []*v1beta1.Section {
+	if of.Scope.Type != v1beta1.ScopeWorkerPool {
+		return []*v1beta1.Section{&c.controlPlane}
+	}
+	var sections []*v1beta1.Section
+	for _, p := range c.pools {
+		named := slices.ContainsFunc(of.Scope.WorkerPool, func(r v1beta1.ResourceReference) bool {
+			return p.status.Kind != "" && sameObject(r, p.ref())
+		})
+		if named || len(of.Scope.WorkerPool) == 0 && c.involvesNodeOf(of, p) {
+			sections = append(sections, &p.status.Section)
+		}
+	}
+	if len(sections) == 0 {
+		return []*v1beta1.Section{&c.controlPlane}
+	}
+	return sections
+}
+
+func (c *computation) involvesNodeOf(of *v1beta1.Insight, p *pool) bool {
+	return slices.ContainsFunc(of.Scope.Resources, func(r v1beta1.ResourceReference) bool {
+		return r.Kind == "Node" && p.nodes[r.Name] && (p.status.Kind == poolKind || p.status.Kind == "" || !c.inConfigPool(r.Name))
+	})
+}
+
+// inConfigPool reports whether a node is in a MachineConfigPool other than that of the control plane.
+func (c *computation) inConfigPool(node string) bool {
+	return slices.ContainsFunc(c.pools, func(p *pool) bool {
+		return p.status.Kind == poolKind && p.status.Name != clusterstate.PoolMaster && p.nodes[node]
+	})
+}
+
+// truncated adds an insight about what is not shown.
+func (c *computation) truncated(name, summary string) {
+	made := insight.About(name, v1beta1.ReasonTruncated, v1beta1.LevelInfo, summary, "", c.now)
+	c.controlPlane.UpdateInformers = addTruncated(c.controlPlane.UpdateInformers, made, c.Previous)
+}
+
+// addTruncated adds an insight of the controller to those of a section. It keeps its first observation.
+func addTruncated(to []v1beta1.InformerInsights, made v1beta1.Insight, previous v1beta1.UpdateStatusStatus) []v1beta1.InformerInsights {
+	made.FirstObservedTime = made.AcquisitionTime
+	if before := ownInsight(previous, made.UUID); before != nil {
+		made.FirstObservedTime, made.AcquisitionTime = before.FirstObservedTime, metav1.NewTime(before.AcquisitionTime.Time)
+	}
+	for i := range to {
+		if to[i].Name == v1beta1.StatusControllerInformer {
+			to[i].Insights = append(to[i].Insights, made)
+			return to
+		}
+	}
+	return append(to, v1beta1.InformerInsights{Name: v1beta1.StatusControllerInformer, Insights: []v1beta1.Insight{made}})
+}
+
+// ownInsight returns an insight of the controller in a published status; nil means none.
+func ownInsight(status v1beta1.UpdateStatusStatus, uuid string) *v1beta1.Insight {
+	if status.ControlPlane == nil {
+		return nil
+	}
+	for _, of := range status.ControlPlane.UpdateInformers {
+		for i := range of.Insights {
+			if of.Name == v1beta1.StatusControllerInformer && of.Insights[i].UUID == uuid {
+				return &of.Insights[i]
+			}
+		}
+	}
+	return nil
+}

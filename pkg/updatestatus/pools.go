@@ -1,0 +1,283 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+const (
+	// unassigned is the name of the section of the nodes that are in no pool.
+	unassigned = "unassigned"
+	// poolKind is the kind of the pools that the machine config operator updates.
+	poolKind = "MachineConfigPool"
+	// maxPools bounds the pools of a status.
+	maxPools = 32
+)
+
+// pool is a section of the status.
+type pool struct {
+	status v1beta1.WorkerPoolStatus
+	// nodes are the names of its nodes.
+	nodes map[string]bool
+}
+
+func (p *pool) ref() v1beta1.ResourceReference {
+	return v1beta1.ResourceReference{APIVersion: p.status.APIVersion, Kind: p.status.Kind, Namespace: p.status.Namespace, Name: p.status.Name}
+}
+
+// addPools computes the sections of the pools, apart from their insights: the MachineConfigPools but
+// that of the control plane, the other pools that matter, and the nodes that are in none.
+func (c *computation) addPools() {
+	c.rollouts = map[string]informers.PoolRollout{}
+	if c.Facts.Has(informers.SourcePools) && c.Facts.Has(informers.SourceNodes) {
+		for _, rollout := range c.Facts.Rollouts() {
+			c.rollouts[rollout.Pool.Name] = rollout
+		}
+	}
+	for i := range c.Facts.Pools {
+		if of := &c.Facts.Pools[i]; of.Name != clusterstate.PoolMaster {
+			c.addConfigPool(of)
+		}
+	}
+	if !c.Facts.Has(informers.SourcePools) {
+		c.keepPools()
+	}
+	for i := range c.Facts.MachinePools {
+		if of := &c.Facts.MachinePools[i]; c.matters(of) {
+			c.addMachinePool(of)
+		}
+	}
+	c.addUnassigned()
+}
+
+// add adds a section.
+func (c *computation) add(p *pool, observed observation, subject pause.Subject) {
+	cluster := c.controlPlaneSubject()
+	cluster.Pool = nil // that of the nodes of the control plane
+	paused := pause.Of(subject, &cluster, c.now)
+	if observed.pending && paused.State == pause.PausedUntil {
+		c.resumes[p.ref()] = paused.Until
+	}
+	for _, condition := range poolConditions(observed, paused) {
+		c.setCondition(&p.status.Section, c.previousConditions(p.ref()), condition)
+	}
+	c.pools = append(c.pools, p)
+}
+
+func (c *computation) previousConditions(ref v1beta1.ResourceReference) []metav1.Condition {
+	for i := range c.Previous.WorkerPools {
+		before := &c.Previous.WorkerPools[i]
+		if before.Kind == ref.Kind && before.Namespace == ref.Namespace && before.Name == ref.Name && insight.Group(before.APIVersion) == insight.Group(ref.APIVersion) {
+			return before.Conditions
+		}
+	}
+	return nil
+}
+
+func (c *computation) addConfigPool(of *clusterstate.Pool) {
+	p := &pool{status: v1beta1.WorkerPoolStatus{APIVersion: mcfgv1.GroupVersion.String(), Kind: poolKind, Name: of.Name, UID: string(of.UID)}, nodes: map[string]bool{}}
+	observed := observation{unknown: missing(c.Facts, informers.SourceClusterVersion, informers.SourceNodes)}
+	if rollout, known := c.rollouts[of.Name]; known && observed.unknown == "" {
+		observed = observe(rollout.Nodes)
+		p.status.Progress = progressOf(rollout.Nodes)
+		for _, n := range rollout.Nodes {
+			p.nodes[n.Node.Name] = true
+		}
+	}
+	c.add(p, observed, pause.Subject{Kind: poolKind, Pool: of, PoolUpToDate: observed.unknown == "" && !observed.pending})
+}
+
+// observe returns whether an update of these nodes is pending.
+func observe(nodes []informers.NodeRollout) observation {
+	var o observation
+	for i := range nodes {
+		if !nodes[i].Updated() {
+			o.pending = true
+			o.outdated = append(o.outdated, nodes[i].Node.Name)
+		}
+	}
+	return o
+}
+
+func progressOf(nodes []informers.NodeRollout) *v1beta1.Progress {
+	var p v1beta1.Progress
+	for i := range nodes {
+		n := &nodes[i]
+		p.Total++
+		switch {
+		case n.Updated():
+			p.Updated++
+		case n.Step != "":
+			p.Updating++
+		default:
+			p.Pending++
+		}
+		if !n.Node.Ready || n.Node.Cordoned {
+			p.Unavailable++
+		}
+		if n.Node.Degraded() {
+			p.Degraded++
+		}
+	}
+	return &p
+}
+
+// keepPools adds the sections of the MachineConfigPools of the previous status: those of the cluster
+// cannot be read.
+func (c *computation) keepPools() {
+	for i := range c.Previous.WorkerPools {
+		before := &c.Previous.WorkerPools[i]
+		if before.Kind != poolKind {
+			continue
+		}
+		p := &pool{status: v1beta1.WorkerPoolStatus{APIVersion: before.APIVersion, Kind: before.Kind, Name: before.Name, UID: before.UID}}
+		c.add(p, observation{unknown: missing(c.Facts, informers.SourcePools)}, pause.Subject{Kind: poolKind})
+	}
+}
+
+// matters reports whether a MachineSet, MachineDeployment, or NodePool has a section: it has
+// spec.versionManagement, an insight names it, or nothing else updates its nodes. A MachineSet that a
+// MachineDeployment controls is updated by that.
+func (c *computation) matters(of *informers.MachinePool) bool {
+	if of.VersionManagement != nil || c.isNamed(insight.Reference(of.Resource)) {
+		return true
+	}
+	return len(c.Facts.Pools) == 0 && c.Facts.Has(informers.SourcePools) && of.Deployment == ""
+}
+
+// isNamed reports whether an insight is about the pool.
+func (c *computation) isNamed(ref v1beta1.ResourceReference) bool {
+	for _, of := range c.Insights.Insights() {
+		for i := range of.Insights {
+			if slices.ContainsFunc(of.Insights[i].Scope.WorkerPool, func(r v1beta1.ResourceReference) bool { return sameObject(r, ref) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameObject reports whether a reference of an insight is to an object. The reference may lack the
+// group, and the namespace.
+func sameObject(named, object v1beta1.ResourceReference) bool {
+	return named.Kind == object.Kind && named.Name == object.Name &&
+		(named.Namespace == "" || named.Namespace == object.Namespace) &&
+		(named.APIVersion == "" || insight.Group(named.APIVersion) == insight.Group(object.APIVersion))
+}
+
+func (c *computation) addMachinePool(of *informers.MachinePool) {
+	p := &pool{
+		status: v1beta1.WorkerPoolStatus{
+			APIVersion: of.APIVersion, Kind: of.Resource.Kind, Namespace: of.Resource.Namespace, Name: of.Resource.Name, UID: of.UID,
+		},
+		nodes: map[string]bool{},
+	}
+	observed := observation{unknown: missing(c.Facts, informers.SourceClusterVersion, informers.SourceNodes, informers.SourcePools)}
+	if observed.unknown == "" {
+		nodes := c.nodesOf(of)
+		observed = c.observeMachinePool(of, nodes)
+		if len(nodes) > 0 {
+			p.status.Progress = progressOf(nodes)
+		}
+		for i := range nodes {
+			p.nodes[nodes[i].Node.Name] = true
+		}
+	}
+	c.add(p, observed, pause.Subject{Kind: of.Resource.Kind, VersionManagement: of.VersionManagement})
+}
+
+// observeMachinePool returns whether an update of a pool is pending: by its nodes if the machine config
+// operator updates them, or else by the version that it names.
+func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []informers.NodeRollout) observation {
+	newest := strings.TrimPrefix(c.Facts.NewestUpdate().Version, "v")
+	switch {
+	case len(nodes) > 0:
+		return observe(nodes)
+	case len(c.Facts.Pools) > 0 && insight.Group(of.APIVersion) == machineGroup:
+		return observation{message: "The pool has no nodes."}
+	case of.Version == "":
+		return observation{unknown: fmt.Sprintf("%s %s: the release of its nodes is unknown", of.Resource.Kind, of.Resource)}
+	case newest == "":
+		return observation{unknown: "ClusterVersion: its history names no release"}
+	}
+	return observation{pending: strings.TrimPrefix(of.Version, "v") != newest}
+}
+
+// machineGroup is the group of the Machines that nodes are annotated with.
+const machineGroup = "machine.openshift.io"
+
+// nodesOf returns the nodes that the machine config operator updates and whose Machine belongs to a
+// MachineSet: the name of the Machine is that of the MachineSet and a suffix.
+func (c *computation) nodesOf(of *informers.MachinePool) []informers.NodeRollout {
+	if insight.Group(of.APIVersion) != machineGroup {
+		return nil
+	}
+	var nodes []informers.NodeRollout
+	for _, name := range slices.Sorted(maps.Keys(c.rollouts)) {
+		for _, n := range c.rollouts[name].Nodes {
+			suffix, found := strings.CutPrefix(n.Node.Machine, of.Resource.String()+"-")
+			if found && suffix != "" && !strings.Contains(suffix, "-") {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return nodes
+}
+
+// addUnassigned adds the section of the nodes that are in no pool. Nothing updates them with the
+// release, so that no update of theirs is pending.
+func (c *computation) addUnassigned() {
+	if !c.Facts.Has(informers.SourceNodes) || !c.Facts.Has(informers.SourcePools) || len(c.Facts.Pools) == 0 && len(c.pools) > 0 {
+		return
+	}
+	assigned := func(name string) bool {
+		return slices.ContainsFunc(c.pools, func(p *pool) bool { return p.nodes[name] })
+	}
+	p := &pool{status: v1beta1.WorkerPoolStatus{Name: unassigned}, nodes: map[string]bool{}}
+	for _, node := range c.Facts.Nodes.All() {
+		if clusterstate.PoolOf(c.Facts.Pools, node) == "" && !assigned(node.Name) {
+			p.nodes[node.Name] = true
+		}
+	}
+	if len(p.nodes) == 0 {
+		return
+	}
+	names := slices.Collect(maps.Keys(p.nodes))
+	c.add(p, observation{message: "Nodes in no pool (" + text.JoinNames(names) + ") are not updated with the release."}, pause.Subject{Kind: "Node"})
+}
+
+// boundPools drops the pools beyond the limit: those without a pending update first. It returns their
+// number.
+func (c *computation) boundPools() int {
+	rank := func(p *pool) int {
+		switch {
+		case len(p.status.Conditions) > 0 && p.status.Conditions[0].Status != metav1.ConditionFalse:
+			return 0
+		case len(p.status.UpdateInformers) > 0:
+			return 1
+		}
+		return 2
+	}
+	dropped := max(len(c.pools)-maxPools, 0)
+	if dropped > 0 {
+		kept := slices.SortedStableFunc(slices.Values(c.pools), func(a, b *pool) int { return cmp.Compare(rank(a), rank(b)) })[:maxPools]
+		c.pools = slices.DeleteFunc(c.pools, func(p *pool) bool { return !slices.Contains(kept, p) })
+	}
+	return dropped
+}
