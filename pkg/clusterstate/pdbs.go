@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
@@ -37,6 +38,9 @@ type PDB struct {
 	// Allowed is the number of disruptions that the budget allows now. Healthy, Desired, and Expected
 	// are the numbers of pods that are healthy, that must be healthy, and that it counts.
 	Allowed, Healthy, Desired, Expected int32
+	// MinAvailable is the number of pods that must be available; 0 means that the budget demands a
+	// percentage of them, or limits those that are not available.
+	MinAvailable int32
 
 	selector labels.Selector
 }
@@ -150,6 +154,9 @@ func PDBOf(budget *policyv1.PodDisruptionBudget) PDB {
 		Healthy:        budget.Status.CurrentHealthy,
 		Desired:        budget.Status.DesiredHealthy,
 		Expected:       budget.Status.ExpectedPods,
+	}
+	if least := budget.Spec.MinAvailable; least != nil && least.Type == intstr.Int {
+		facts.MinAvailable = max(least.IntVal, 0)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	switch {

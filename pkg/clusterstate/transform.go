@@ -302,10 +302,10 @@ func StripPDB(obj any) (any, error) {
 			Namespace: budget.Namespace, Name: budget.Name, UID: budget.UID,
 			ResourceVersion: budget.ResourceVersion, Generation: budget.Generation,
 		},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: cachedSelector(spec.Selector, maxCachedSelector), UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: cachedSelector(spec.Selector, maxCachedSelector), UnhealthyPodEvictionPolicy: spec.UnhealthyPodEvictionPolicy, MinAvailable: spec.MinAvailable},
 		Status: policyv1.PodDisruptionBudgetStatus{
 			ObservedGeneration: status.ObservedGeneration, ExpectedPods: status.ExpectedPods,
-			CurrentHealthy: status.CurrentHealthy, DisruptionsAllowed: status.DisruptionsAllowed,
+			CurrentHealthy: status.CurrentHealthy, DesiredHealthy: status.DesiredHealthy, DisruptionsAllowed: status.DisruptionsAllowed,
 			Conditions: StripPDBConditions(status.Conditions),
 		},
 	}, nil

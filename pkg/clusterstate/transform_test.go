@@ -122,7 +122,7 @@ func TestStripPDB_keeps_what_is_read(t *testing.T) {
 			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"},
 		},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector: selector, MaxUnavailable: new(intstr.FromInt32(0)), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
+			Selector: selector, MinAvailable: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
 		},
 		Status: policyv1.PodDisruptionBudgetStatus{
 			ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1, DesiredHealthy: 1,
@@ -133,8 +133,10 @@ func TestStripPDB_keeps_what_is_read(t *testing.T) {
 	}
 	want := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "1", UID: "2", Generation: 3},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow)},
-		Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DisruptionsAllowed: 1, Conditions: []metav1.Condition{
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: selector, MinAvailable: new(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: new(policyv1.AlwaysAllow),
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 3, ExpectedPods: 2, CurrentHealthy: 1, DesiredHealthy: 1, DisruptionsAllowed: 1, Conditions: []metav1.Condition{
 			{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no controller"},
 		}},
 	}

@@ -358,8 +358,8 @@ type Estimate struct {
 	// +kubebuilder:validation:Minimum=1
 	MaxSeconds int64 `json:"maxSeconds,omitempty"`
 
-	// reason is why the end is unknown. An estimate may have a reason and seconds: these then count
-	// from the moment that from names.
+	// reason is why the end is unknown, for example "no earlier update of this cluster is known". An
+	// estimate may have a reason and seconds: these then count from the moment that from names.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -1,0 +1,526 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+// The bounds of the causes.
+const (
+	maxCauses = 256
+	maxLinks  = 64
+	// maxObjectBytes bounds the names of objects in all causes together. The status has a budget of
+	// 900 KiB.
+	maxObjectBytes = 128 << 10
+)
+
+// ReasonOther is the reason of the cause that stands for those beyond the bound.
+const ReasonOther = "Other"
+
+// object identifies a vertex of the graph of causes: an object as one group of informers reports it.
+// The built-in informers are one group, and each other informer is one of its own, because what it
+// reports explains nothing of the others.
+type object struct {
+	group                 string
+	kind, namespace, name string
+	// none reports that it stands for an insight about no object; the name is the uid of the insight.
+	none bool
+}
+
+func (o object) compare(other object) int {
+	return cmp.Or(cmp.Compare(o.group, other.group), cmp.Compare(order(o.kind), order(other.kind)), cmp.Compare(o.kind, other.kind),
+		cmp.Compare(o.namespace, other.namespace), cmp.Compare(o.name, other.name))
+}
+
+// fullName returns the namespace and the name.
+func (o object) fullName() string {
+	if o.namespace == "" {
+		return o.name
+	}
+	return o.namespace + "/" + o.name
+}
+
+// order returns the place of a kind in a chain of causes. A kind that is unknown may hold a node.
+func order(kind string) int {
+	switch kind {
+	case kindBudget:
+		return 0
+	case kindNode:
+		return 2
+	case kindPool:
+		return 3
+	case kindOperator:
+		return 4
+	case kindVersion:
+		return 5
+	}
+	return 1
+}
+
+// fact is why an object is in the graph: an insight about it, or something that the assessment itself
+// found.
+type fact struct {
+	reason, informer, summary string
+	level                     v1beta1.Level
+	since                     time.Time
+}
+
+// vertex is an object with what is wrong with it.
+type vertex struct {
+	object
+	apiVersion string
+	facts      []fact
+	effects    map[object]bool
+	caused     bool
+}
+
+// graph is what is wrong in one section, and what causes what.
+type graph struct {
+	section  *section
+	vertices map[object]*vertex
+}
+
+// causes returns the chains of causes of all sections whose state has causes.
+func (c *cluster) causes() []v1beta1.Cause {
+	var all []chain
+	for _, s := range c.sections {
+		if s.explained() {
+			all = append(all, c.graphOf(s).chains()...)
+		}
+	}
+	slices.SortStableFunc(all, compareChains)
+	if len(all) > maxCauses {
+		all = append(all[:maxCauses-1], mergeRest(all[maxCauses-1:]))
+	}
+	budget := maxObjectBytes
+	causes := make([]v1beta1.Cause, 0, len(all))
+	for i := range all {
+		causes = append(causes, c.causeOf(&all[i], &budget))
+	}
+	if len(causes) == 0 {
+		return nil
+	}
+	return causes
+}
+
+// explained reports whether the state of a section has causes: it is stuck, or only a person ends its
+// pause.
+func (s *section) explained() bool {
+	return s.state == v1beta1.StateStuck ||
+		s.state == v1beta1.StateWaiting && s.active.Status == metav1.ConditionFalse && s.active.Reason != v1beta1.ReasonAwaitingWindow
+}
+
+// graphOf returns the graph of a section: the insights that are warnings at least, what the assessment
+// itself found, and what waits for that.
+func (c *cluster) graphOf(s *section) *graph {
+	g := &graph{section: s, vertices: map[object]*vertex{}}
+	uuids := map[string][]*vertex{} // by informer and UUID
+	for _, i := range s.insights {
+		if rank(i.Impact.Level) >= rank(v1beta1.LevelWarning) {
+			uuids[i.informer+"/"+i.UUID] = g.addInsight(i)
+		}
+	}
+	for _, i := range s.insights {
+		for _, cause := range i.CausedBy {
+			from, to := uuids[i.informer+"/"+cause], uuids[i.informer+"/"+i.UUID]
+			if len(from) > 0 && len(to) > 0 {
+				g.connect(from[len(from)-1], to[0])
+			}
+		}
+	}
+	c.addFindings(g)
+	c.addEffects(g)
+	return g
+}
+
+// groupOf returns the group of an informer.
+func groupOf(informer string) string {
+	if builtIn(informer) {
+		return ""
+	}
+	return bounded(informer, maxName)
+}
+
+// addInsight adds the objects of an insight. They explain each other in the order of their kinds: a
+// budget holds a pod, and a pod a node.
+func (g *graph) addInsight(i insight) []*vertex {
+	f := fact{
+		reason: bounded(i.Impact.Reason, maxDetail), informer: bounded(i.informer, maxName), summary: clean(i.Impact.Summary),
+		level: levels[rank(i.Impact.Level)], since: i.FirstObservedTime.Time,
+	}
+	group := groupOf(i.informer)
+	var added []*vertex
+	for _, r := range i.Scope.Resources {
+		v := g.add(object{group: group, kind: bounded(r.Kind, 63), namespace: bounded(r.Namespace, 63), name: bounded(r.Name, maxName)}, bounded(r.APIVersion, 317))
+		v.add(f)
+		added = append(added, v)
+	}
+	if len(added) == 0 { // about no object: the uid stands for it
+		v := g.add(object{group: group, name: bounded(i.UID, maxName), none: true}, "")
+		v.add(f)
+		return []*vertex{v}
+	}
+	slices.SortStableFunc(added, func(a, b *vertex) int { return cmp.Compare(order(a.kind), order(b.kind)) })
+	for _, v := range added {
+		next := slices.IndexFunc(added, func(other *vertex) bool { return order(other.kind) > order(v.kind) })
+		for ; next >= 0 && next < len(added); next++ {
+			g.connect(v, added[next])
+			if next+1 < len(added) && order(added[next+1].kind) > order(added[next].kind) {
+				break
+			}
+		}
+	}
+	return added
+}
+
+func (g *graph) add(o object, apiVersion string) *vertex {
+	v, found := g.vertices[o]
+	if !found {
+		v = &vertex{object: o, effects: map[object]bool{}}
+		g.vertices[o] = v
+	}
+	v.apiVersion = cmp.Or(v.apiVersion, apiVersion)
+	return v
+}
+
+// add records a fact about the object; facts with one reason are one, as severe as the worst and as
+// old as the first of them.
+func (v *vertex) add(f fact) {
+	for i := range v.facts {
+		known := &v.facts[i]
+		if known.reason != f.reason {
+			continue
+		}
+		if rank(f.level) > rank(known.level) {
+			known.level = f.level
+		}
+		if known.since.IsZero() || !f.since.IsZero() && f.since.Before(known.since) {
+			known.since = f.since
+		}
+		known.summary = min(known.summary, f.summary)
+		return
+	}
+	v.facts = append(v.facts, f)
+}
+
+func (g *graph) connect(from, to *vertex) {
+	if from == to || from.group != to.group {
+		return
+	}
+	from.effects[to.object], to.caused = true, true
+}
+
+// addFindings adds what only the assessment sees: parts that do not change, a section that does not,
+// and a section that waits.
+func (c *cluster) addFindings(g *graph) {
+	s := g.section
+	for _, p := range s.stuck {
+		kind, reason := kindNode, ReasonNodeStalled
+		switch {
+		case s.controlPlane:
+			kind, reason = kindOperator, ReasonOperatorStalled
+		case p.phase == phaseDraining:
+			reason = ReasonDrainStalled
+		}
+		g.add(object{kind: kind, name: p.name}, "").add(fact{reason: reason, level: v1beta1.LevelError, since: p.lastChange})
+	}
+	own, apiVersion := s.object()
+	switch {
+	case s.stalled:
+		reason := ReasonPoolStalled
+		if s.controlPlane {
+			reason = ReasonControlPlaneStalled
+		}
+		g.add(own, apiVersion).add(fact{reason: reason, level: v1beta1.LevelError, since: s.lastChange})
+	case s.state == v1beta1.StateWaiting && s.active.Status == metav1.ConditionFalse:
+		g.add(own, apiVersion).add(fact{
+			reason: bounded(s.active.Reason, maxDetail), level: v1beta1.LevelInfo, summary: clean(s.active.Message),
+			since: s.active.LastTransitionTime.Time,
+		})
+	}
+}
+
+// object returns the object of the section itself.
+func (s *section) object() (object, string) {
+	if s.pool == nil {
+		return object{kind: kindVersion, name: clusterstate.VersionKey.Name}, "config.openshift.io/v1"
+	}
+	return object{kind: bounded(s.pool.Kind, 63), namespace: bounded(s.pool.Namespace, 63), name: s.name}, bounded(s.pool.APIVersion, 317)
+}
+
+// addEffects adds what waits for the objects: a pool for its nodes, the machine config operator for the
+// pool of the control plane, and the ClusterVersion, if it fails, for its operators.
+func (c *cluster) addEffects(g *graph) {
+	own, apiVersion := g.section.object()
+	version := g.vertices[object{kind: kindVersion, name: clusterstate.VersionKey.Name}]
+	for _, o := range slices.SortedFunc(maps.Keys(g.vertices), object.compare) {
+		v := g.vertices[o]
+		switch {
+		case o.group != "":
+		case o.kind == kindNode && g.section.pool != nil:
+			pool := g.add(own, apiVersion)
+			g.connect(v, pool)
+			if g.section.master {
+				g.connect(pool, g.add(object{kind: kindOperator, name: clusterstate.MachineConfigOperator}, "config.openshift.io/v1"))
+			}
+		case o.kind == kindOperator && version != nil && len(version.facts) > 0:
+			g.connect(v, version)
+		}
+	}
+}
+
+// chain is a cause before it is published: objects by link.
+type chain struct {
+	section *section
+	group   string
+	fact
+	links []link
+}
+
+type link struct {
+	kind, reason string
+	summary      string
+	depth        int
+	objects      []*vertex
+}
+
+// chains returns one chain for each kind and reason of the objects that nothing explains.
+func (g *graph) chains() []chain {
+	type key struct{ group, kind, reason string }
+	roots := map[key][]*vertex{}
+	for _, v := range g.roots() {
+		for _, f := range v.facts {
+			k := key{v.group, v.kind, f.reason}
+			roots[k] = append(roots[k], v)
+		}
+	}
+	var chains []chain
+	for _, k := range slices.SortedFunc(maps.Keys(roots), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(order(a.kind), order(b.kind)), cmp.Compare(a.kind, b.kind), cmp.Compare(a.reason, b.reason))
+	}) {
+		chains = append(chains, g.chainOf(k.group, k.reason, roots[k]))
+	}
+	return chains
+}
+
+// roots returns the objects that nothing explains, sorted. Of objects that explain each other in a
+// circle, the first one is a root.
+func (g *graph) roots() []*vertex {
+	sorted := slices.SortedFunc(maps.Keys(g.vertices), object.compare)
+	var roots []*vertex
+	reached := map[object]bool{}
+	add := func(v *vertex) {
+		roots = append(roots, v)
+		for o := range g.depths([]*vertex{v}) {
+			reached[o] = true
+		}
+	}
+	for _, o := range sorted {
+		if v := g.vertices[o]; !v.caused {
+			add(v)
+		}
+	}
+	for _, o := range sorted {
+		if !reached[o] {
+			add(g.vertices[o])
+		}
+	}
+	return roots
+}
+
+// depths returns the objects that can be reached, with their distances.
+func (g *graph) depths(from []*vertex) map[object]int {
+	depths := map[object]int{}
+	for _, v := range from {
+		depths[v.object] = 0
+	}
+	for queue := slices.Clone(from); len(queue) > 0; queue = queue[1:] {
+		for o := range queue[0].effects {
+			if _, seen := depths[o]; !seen {
+				depths[o] = depths[queue[0].object] + 1
+				queue = append(queue, g.vertices[o])
+			}
+		}
+	}
+	return depths
+}
+
+func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
+	depths := g.depths(roots)
+	type key struct{ kind, reason string }
+	links := map[key]*link{}
+	put := func(v *vertex, f fact, depth int) {
+		k := key{v.kind, f.reason}
+		if depth == 0 {
+			k.kind = "" // the first link, whatever else has its reason
+		}
+		l := links[k]
+		if l == nil {
+			l = &link{kind: v.kind, reason: f.reason, summary: f.summary}
+			links[k] = l
+		}
+		l.depth, l.summary = max(l.depth, depth), min(l.summary, f.summary)
+		l.objects = append(l.objects, v)
+	}
+	made := chain{section: g.section, group: group}
+	for _, o := range slices.SortedFunc(maps.Keys(depths), object.compare) {
+		v, depth := g.vertices[o], depths[o]
+		if depth > 0 {
+			for _, f := range v.asEffect() {
+				put(v, f, depth)
+			}
+			continue
+		}
+		for _, f := range v.facts {
+			if f.reason == reason {
+				put(v, f, 0)
+				made.note(f)
+			}
+		}
+	}
+	for _, l := range links {
+		made.links = append(made.links, *l)
+	}
+	slices.SortFunc(made.links, func(a, b link) int {
+		return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(order(a.kind), order(b.kind)), cmp.Compare(a.kind, b.kind), cmp.Compare(a.reason, b.reason))
+	})
+	return made
+}
+
+// asEffect returns what an object is in the chain of another one. A drain that cannot finish is that and
+// nothing else; of other objects, what is reported about them explains more than that they are stuck.
+func (v *vertex) asEffect() []fact {
+	if len(v.facts) == 0 {
+		return []fact{{}}
+	}
+	stalled := func(f fact) bool { return stalledReason(f.reason) == (v.kind == kindNode) }
+	if only := slices.DeleteFunc(slices.Clone(v.facts), func(f fact) bool { return !stalled(f) }); len(only) > 0 {
+		return only
+	}
+	return v.facts
+}
+
+// note adds a fact of the first link: the chain is as severe as the worst and as old as the first.
+func (c *chain) note(f fact) {
+	switch {
+	case c.reason == "" && c.level == "":
+		c.fact = f
+		return
+	case rank(f.level) > rank(c.level):
+		c.level = f.level
+	}
+	if c.since.IsZero() || !f.since.IsZero() && f.since.Before(c.since) {
+		c.since = f.since
+	}
+}
+
+// compareChains orders chains: those that hold what is stuck first, then the most severe, our own
+// before those of others, and the oldest.
+func compareChains(a, b chain) int {
+	return cmp.Or(
+		cmp.Compare(b.weight(), a.weight()), cmp.Compare(rank(b.level), rank(a.level)), cmp.Compare(a.group, b.group),
+		a.since.Compare(b.since), cmp.Compare(a.section.name, b.section.name), cmp.Compare(a.reason, b.reason),
+	)
+}
+
+// weight is 2 for a chain that ends in something stuck and begins with something else, 1 for one that
+// consists of it.
+func (c *chain) weight() int {
+	stuck := slices.ContainsFunc(c.links, func(l link) bool { return stalledReason(l.reason) })
+	switch {
+	case stuck && !stalledReason(c.reason):
+		return 2
+	case stuck || rank(c.level) >= rank(v1beta1.LevelError):
+		return 1
+	}
+	return 0
+}
+
+// mergeRest merges the chains beyond the bound to one, which lists all of their objects.
+func mergeRest(chains []chain) chain {
+	rest := chain{section: chains[0].section, fact: fact{reason: ReasonOther, level: chains[0].level, since: chains[0].since}}
+	one := link{reason: ReasonOther}
+	for _, other := range chains {
+		for _, l := range other.links {
+			one.objects = append(one.objects, l.objects...)
+		}
+	}
+	rest.links = []link{one}
+	return rest
+}
+
+// causeOf publishes a chain.
+func (c *cluster) causeOf(from *chain, budget *int) v1beta1.Cause {
+	cause := v1beta1.Cause{
+		Reason: from.reason, Level: from.level, Section: from.section.name, UpdateInformer: from.informer, Since: metav1.NewTime(from.since),
+	}
+	if len(from.links) > maxLinks {
+		last := &from.links[maxLinks-1]
+		for _, l := range from.links[maxLinks:] {
+			last.objects = append(last.objects, l.objects...)
+		}
+		from.links = from.links[:maxLinks]
+	}
+	for i := range from.links {
+		l := &from.links[i]
+		l.dedupe()
+		groups := groupObjects(l.objects, budget)
+		cause.Chain = append(cause.Chain, v1beta1.CauseLink{
+			Reason: l.reason, Message: bounded(c.clause(from, i), 2048), Count: int32(min(l.count(), maxSeconds)), Objects: groups,
+		})
+	}
+	cause.Remedy = c.remedyOf(from)
+	return cause
+}
+
+func (l *link) dedupe() {
+	slices.SortFunc(l.objects, func(a, b *vertex) int { return a.compare(b.object) })
+	l.objects = slices.CompactFunc(l.objects, func(a, b *vertex) bool { return a.object == b.object })
+}
+
+// count returns the number of objects; one that stands for an insight about none does not count.
+func (l *link) count() int {
+	n := 0
+	for _, v := range l.objects {
+		if !v.none {
+			n++
+		}
+	}
+	return n
+}
+
+// groupObjects lists objects by kind and namespace for as long as the budget lasts.
+func groupObjects(objects []*vertex, budget *int) []v1beta1.ObjectGroup {
+	var groups []v1beta1.ObjectGroup
+	for _, v := range objects {
+		if v.none {
+			continue
+		}
+		at := len(groups) - 1
+		added := len(v.name) + 4
+		same := at >= 0 && groups[at].Kind == v.kind && groups[at].Namespace == v.namespace && groups[at].APIVersion == v.apiVersion
+		if !same {
+			added += len(v.kind) + len(v.namespace) + len(v.apiVersion) + 64
+		}
+		if *budget -= added; *budget < 0 {
+			*budget = 0
+			return groups
+		}
+		if !same {
+			groups = append(groups, v1beta1.ObjectGroup{APIVersion: v.apiVersion, Kind: v.kind, Namespace: v.namespace})
+			at++
+		}
+		groups[at].Names = append(groups[at].Names, v.name)
+	}
+	return groups
+}

@@ -1,0 +1,152 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// clause returns what a link of a chain is, in one clause.
+func (c *cluster) clause(from *chain, i int) string {
+	l := &from.links[i]
+	if from.group == "" {
+		if clause := c.ownClause(from, i); clause != "" {
+			return clause
+		}
+		if r, found := byReason[l.reason]; found && r.one != "" {
+			pattern := r.one
+			if len(l.objects) > 1 && r.many != "" {
+				pattern = r.many
+			}
+			return strings.NewReplacer("{names}", l.names(), "{more}", strconv.Itoa(l.count())).Replace(pattern)
+		}
+	}
+	switch names := l.kindAndNames(); {
+	case names == "":
+		return l.summary
+	case l.summary == "" && l.reason == "":
+		return names + " waits"
+	case l.summary == "":
+		return names + ": " + l.reason
+	default:
+		return names + ": " + l.summary
+	}
+}
+
+// ownClause returns the clause about objects whose facts say more than the insight; empty means that
+// they do not.
+func (c *cluster) ownClause(from *chain, i int) string {
+	l := &from.links[i]
+	switch {
+	case l.kind == kindBudget:
+		return c.budgetClause(l)
+	case l.kind == kindPod && i > 0:
+		return plural(l, "pod %s cannot be evicted", "pods %s cannot be evicted")
+	case l.kind == kindOperator && l.reason == "":
+		return plural(l, "ClusterOperator %s waits for its nodes", "ClusterOperators %s wait for their nodes")
+	case l.kind == kindOperator && i == 0 && len(l.objects) == 1 && !stalledReason(l.reason):
+		return c.operatorClause(l.objects[0].name)
+	case from.section.pool != nil && l.kind == from.section.pool.Kind && l.reason == "":
+		clause := plural(l, "pool %s waits", "pools %s wait")
+		if slots, known := c.slots(from.section); known {
+			return clause + fmt.Sprintf(": %d %s at a time", slots, nodes(slots))
+		}
+		return clause
+	case l.kind == kindVersion && i > 0:
+		return "ClusterVersion is failing"
+	}
+	return ""
+}
+
+func nodes(n int) string {
+	if n == 1 {
+		return "node"
+	}
+	return "nodes"
+}
+
+func plural(l *link, one, many string) string {
+	if len(l.objects) == 1 {
+		return fmt.Sprintf(one, l.names())
+	}
+	return fmt.Sprintf(many, l.names())
+}
+
+// names joins the names of the objects, three of them at most.
+func (l *link) names() string {
+	names := make([]string, 0, len(l.objects))
+	for _, v := range l.objects {
+		names = append(names, v.fullName())
+	}
+	return text.JoinInPlace(names)
+}
+
+// kindAndNames returns the names of the objects with their kind; empty means that there are none.
+func (l *link) kindAndNames() string {
+	if l.count() == 0 {
+		return ""
+	}
+	names := make([]string, 0, len(l.objects))
+	for _, v := range l.objects {
+		if !v.none {
+			names = append(names, strings.TrimSpace(v.kind+" "+v.fullName()))
+		}
+	}
+	return text.JoinInPlace(names)
+}
+
+// budgetClause counts the pods of a budget.
+func (c *cluster) budgetClause(l *link) string {
+	clause := plural(l, "PodDisruptionBudget %s allows 0 disruptions", "PodDisruptionBudgets %s allow 0 disruptions")
+	if len(l.objects) != 1 {
+		return clause
+	}
+	for i := range c.in.Facts.PDBs {
+		b := &c.in.Facts.PDBs[i]
+		if b.Namespace != l.objects[0].namespace || b.Name != l.objects[0].name {
+			continue
+		}
+		switch {
+		case b.SyncError != "":
+			return fmt.Sprintf("PodDisruptionBudget %s cannot be computed (%s)", l.names(), clean(b.SyncError))
+		case b.Expected > 0 && b.Healthy < b.Desired:
+			return clause + fmt.Sprintf(" (%d of %d required pods are healthy)", b.Healthy, b.Desired)
+		case b.Expected > 0:
+			return clause + fmt.Sprintf(" (%d of %d required)", b.Desired, b.Expected)
+		}
+	}
+	return clause
+}
+
+// operatorClause returns what is wrong with an operator, with its reason and message; empty means that
+// it reports nothing.
+func (c *cluster) operatorClause(name string) string {
+	for i := range c.in.Facts.Operators {
+		o := &c.in.Facts.Operators[i]
+		switch {
+		case o.Name != name:
+		case o.Degraded.IsTrue():
+			return operatorState(name, "degraded", o.Degraded)
+		case o.Available.IsFalse():
+			return operatorState(name, "not available", o.Available)
+		}
+	}
+	return ""
+}
+
+func operatorState(name, state string, condition clusterstate.Condition) string {
+	clause := "ClusterOperator " + name + " is " + state
+	if reason := bounded(condition.Reason, maxDetail); reason != "" {
+		clause += " (" + reason + ")"
+	}
+	if message := clean(condition.Message); message != "" {
+		clause += ": " + message
+	}
+	return clause
+}

@@ -1,0 +1,223 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+// cluster is what is known about the update and its sections.
+type cluster struct {
+	in  Input
+	now time.Time
+	// past are the updates that were observed to their end, the latest first.
+	past []v1beta1.PastUpdate
+
+	from, release      string
+	started, installed time.Time
+	// sameUpdate reports that the last assessment was about this update.
+	sameUpdate bool
+
+	sections []*section
+	// rollouts are the rollouts to the MachineConfigPools, by name.
+	rollouts map[string]*informers.PoolRollout
+	sources  []v1beta1.Source
+	// incomplete reports that a required source is missing.
+	incomplete bool
+}
+
+// newCluster derives the sections from the status, the facts, and the last assessment.
+func newCluster(status v1beta1.UpdateStatusStatus, in Input) *cluster {
+	c := &cluster{in: in, now: in.Now, past: status.PastUpdates}
+	c.readSources()
+	c.readRollouts()
+	c.addControlPlane(status.ControlPlane)
+	for i := range status.WorkerPools {
+		c.addPool(&status.WorkerPools[i])
+	}
+	c.readUpdate()
+	for _, s := range c.sections {
+		s.readable = c.isReadable(s)
+		c.remember(s)
+		if s.readable {
+			c.readParts(s)
+		}
+	}
+	for _, s := range c.sections {
+		if s.readable {
+			c.readChanges(s)
+		}
+	}
+	return c
+}
+
+// readSources lists the required sources, and then the others. A cluster is incomplete if one of the
+// required ones is not current.
+func (c *cluster) readSources() {
+	required := informers.Required()
+	for _, name := range required {
+		source := v1beta1.Source{Name: string(name), Current: true, ObservedTime: timePtr(c.in.Facts.Now)}
+		if missing, is := c.in.Facts.Missing[name]; is {
+			source.Current, source.ObservedTime = false, nil
+			source.Message = cmp.Or(clean(missing.Message), clean(missing.Reason), "not read")
+		} else if name == informers.SourceClusterVersion && c.in.Facts.Version.Progressing.IsTrue() {
+			source.Detail = "progressing"
+		}
+		c.sources = append(c.sources, source)
+	}
+	for _, source := range c.in.Sources {
+		source.Name, source.Message, source.Detail = bounded(source.Name, maxName), clean(source.Message), bounded(source.Detail, maxDetail)
+		at := slices.IndexFunc(c.sources, func(s v1beta1.Source) bool { return s.Name == source.Name })
+		switch {
+		case source.Name == "":
+		case at < 0 && len(c.sources) < maxSources:
+			c.sources = append(c.sources, source)
+		case at >= 0:
+			// What the facts miss stays missing, whatever another source reports.
+			source.Current = source.Current && c.sources[at].Current
+			source.Message = cmp.Or(source.Message, c.sources[at].Message)
+			c.sources[at] = source
+		}
+	}
+	for i := range required {
+		c.incomplete = c.incomplete || !c.sources[i].Current
+	}
+}
+
+// isReadable reports whether the sources are current that show whether a section changes.
+func (c *cluster) isReadable(s *section) bool {
+	needs := []informers.Source{informers.SourceNodes, informers.SourcePools}
+	if s.controlPlane {
+		needs = []informers.Source{informers.SourceClusterVersion, informers.SourceOperators}
+	}
+	for _, source := range c.sources {
+		if slices.Contains(needs, informers.Source(source.Name)) && !source.Current {
+			return false
+		}
+	}
+	return true
+}
+
+// readUpdate reads which update is in progress and when it started. While the ClusterVersion cannot be
+// read, that is as in the last assessment.
+func (c *cluster) readUpdate() {
+	version, previous := c.in.Facts.Version, c.in.Previous
+	if len(version.Updates) == 0 {
+		if previous != nil {
+			c.from, c.release, c.sameUpdate = previous.FromRelease, previous.Release, true
+			c.started, c.installed = timeOf(previous.StartedTime), timeOf(previous.InstalledTime)
+		}
+		return
+	}
+	newest := version.Updates[0]
+	c.release = bounded(newest.Version, maxRelease)
+	if !c.anyPending() {
+		c.installed = newest.End
+		return
+	}
+	c.started, c.from = newest.Start, bounded(fromRelease(version), maxRelease)
+	c.sameUpdate = previous != nil && previous.Release == c.release && timeOf(previous.StartedTime).Equal(c.started)
+}
+
+// fromRelease returns the release that the newest update replaces: the one that was installed last.
+func fromRelease(version clusterstate.Version) string {
+	for _, update := range version.Updates[1:] {
+		if update.Completed {
+			return update.Version
+		}
+	}
+	if len(version.Updates) > 1 {
+		return version.Updates[1].Version
+	}
+	return ""
+}
+
+func (c *cluster) anyPending() bool {
+	return slices.ContainsFunc(c.sections, func(s *section) bool { return s.pending })
+}
+
+// controlPlane returns the section of the control plane.
+func (c *cluster) controlPlane() *section { return c.sections[0] }
+
+// addControlPlane adds the control plane, and its nodes as a section of their own.
+func (c *cluster) addControlPlane(status *v1beta1.ControlPlaneStatus) {
+	plane := &section{name: controlPlane, unit: unitOperators, controlPlane: true}
+	c.sections = append(c.sections, plane)
+	if status == nil {
+		return
+	}
+	plane.read(&status.Section)
+	nodes := &section{name: clusterstate.PoolMaster, unit: unitNodes, master: true, pending: plane.pending, observed: plane.observed, active: plane.active}
+	pool := v1beta1.ResourceReference{APIVersion: mcpAPIVersion, Kind: kindPool, Name: clusterstate.PoolMaster}
+	nodes.pool = &pool
+	plane.insights = slices.DeleteFunc(plane.insights, func(i insight) bool {
+		if isNodeInsight(i) {
+			nodes.insights = append(nodes.insights, i)
+			return true
+		}
+		return false
+	})
+	c.countMasters(nodes)
+	c.sections = append(c.sections, nodes)
+}
+
+// countMasters counts the nodes of the control plane.
+func (c *cluster) countMasters(s *section) {
+	if rollout := c.rollouts[s.name]; rollout != nil && s.pending {
+		s.total, s.updated, s.unavailable = count(rollout.Total()), count(rollout.Updated), count(rollout.Unavailable)
+	}
+}
+
+// readRollouts reads how far the nodes of the MachineConfigPools are.
+func (c *cluster) readRollouts() {
+	c.rollouts = map[string]*informers.PoolRollout{}
+	if !c.in.Facts.Has(informers.SourceNodes) || !c.in.Facts.Has(informers.SourcePools) {
+		return
+	}
+	all := c.in.Facts.Rollouts()
+	for i := range all {
+		c.rollouts[all[i].Pool.Name] = &all[i]
+	}
+}
+
+func (c *cluster) addPool(status *v1beta1.WorkerPoolStatus) {
+	name := bounded(status.Name, maxName)
+	if name == "" || len(c.sections) >= maxSections {
+		return
+	}
+	ref := v1beta1.ResourceReference{APIVersion: status.APIVersion, Kind: status.Kind, Namespace: status.Namespace, Name: status.Name}
+	s := &section{name: name, pool: &ref, unit: unitNodes}
+	s.read(&status.Section)
+	if status.Kind == kindPool && name == clusterstate.PoolMaster {
+		// The status has a section of its own for these nodes.
+		c.sections = slices.DeleteFunc(c.sections, func(other *section) bool {
+			if other.master {
+				s.insights = append(s.insights, other.insights...)
+			}
+			return other.master
+		})
+		s.master = true
+	}
+	c.sections = append(c.sections, s)
+}
+
+// isNodeInsight reports whether a built-in informer reports the insight about a node.
+func isNodeInsight(i insight) bool {
+	return i.informer == informers.NameNodes && slices.ContainsFunc(i.Scope.Resources, func(r v1beta1.ResourceReference) bool {
+		return r.Kind == kindNode || r.Kind == kindPool
+	})
+}
+
+// builtIn reports whether an informer is a part of the product. Others neither report progress nor
+// explain what these report.
+func builtIn(informer string) bool {
+	return strings.HasPrefix(informer, v1beta1.BuiltInPrefix) || informer == v1beta1.StatusControllerInformer || informer == ""
+}

@@ -1,0 +1,414 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+)
+
+const (
+	// maxPast is how many past updates an estimate is derived from.
+	maxPast = 5
+	// outlier is the factor of the median beyond which a past update does not count.
+	outlier = 3
+	// minSamples is how many nodes of this update an estimate needs, to be derived from it.
+	minSamples = 3
+	// hysteresis is by how much the earliest end must move to be published: it moves with the clock for
+	// as long as a pool has not begun, and each change is a write.
+	hysteresis = time.Minute
+)
+
+// span is how long something takes.
+type span struct{ min, max time.Duration }
+
+// sectionEstimate is how long a section still takes.
+type sectionEstimate struct {
+	name string
+	// begun reports that left counts from base; otherwise it counts from when the section begins.
+	begun bool
+	base  time.Time
+	left  span
+	// basis is what left is derived from; unknown is why it cannot be derived.
+	basis, unknown string
+}
+
+// estimate returns how long the update still takes; nil means that none is in progress.
+func (c *cluster) estimate(out v1beta1.Assessment) *v1beta1.Estimate {
+	if !c.anyPending() || out.State == v1beta1.StateIdle {
+		return nil
+	}
+	var sections []sectionEstimate
+	for _, s := range c.sections {
+		switch {
+		case !s.pending || s.master:
+		case s.controlPlane:
+			sections = append(sections, c.estimateControlPlane(s))
+		case s.total > 0:
+			sections = append(sections, c.estimatePool(s))
+		}
+	}
+	e := &v1beta1.Estimate{From: v1beta1.EstimateFromNow}
+	switch {
+	case out.State == v1beta1.StateUnknown:
+		e.Reason = "data is missing"
+	case out.State == v1beta1.StateStuck:
+		e.From, e.Reason = v1beta1.EstimateFromRemedy, "the update is stuck"
+		c.countFrom(e, sections)
+	case out.State == v1beta1.StateWaiting && out.ActionRequired:
+		e.From, e.Reason = v1beta1.EstimateFromRemedy, "the update is paused without an end"
+		c.countFrom(e, sections)
+	case out.State == v1beta1.StateWaiting:
+		e.From = v1beta1.EstimateFromResumption
+		c.countFrom(e, sections)
+		if e.MaxSeconds == 0 {
+			e.Reason = firstUnknown(sections)
+		}
+	default:
+		c.countNow(e, sections)
+	}
+	return e
+}
+
+// firstUnknown returns why the first section that cannot be estimated cannot be.
+func firstUnknown(sections []sectionEstimate) string {
+	for _, s := range sections {
+		if s.unknown != "" {
+			return s.unknown
+		}
+	}
+	return ""
+}
+
+// countFrom fills an estimate that counts from when the update continues: one section after the other
+// for the control plane, and all pools at a time. It has no range if that of one section is unknown.
+func (c *cluster) countFrom(e *v1beta1.Estimate, sections []sectionEstimate) {
+	var plane, pools span
+	known := len(sections) > 0
+	for i := range sections {
+		s := &sections[i]
+		if s.begun && s.name == controlPlane {
+			s.left, s.basis = c.leftAfterStop(s)
+			if s.left.max == 0 && s.unknown == "" {
+				s.unknown = "it is not known how far the update was"
+			}
+		}
+		known = known && s.unknown == ""
+		e.Sections = append(e.Sections, v1beta1.SectionEstimate{
+			Name: s.name, MinSeconds: int64(s.left.min / time.Second), MaxSeconds: int64(s.left.max / time.Second), Basis: s.basis, Reason: s.unknown,
+		})
+		if s.name == controlPlane {
+			plane = s.left
+			continue
+		}
+		pools.min, pools.max = max(pools.min, s.left.min), max(pools.max, s.left.max)
+	}
+	if known {
+		e.MinSeconds = int64(max(plane.min, pools.min) / time.Second)
+		e.MaxSeconds = int64((plane.max + pools.max) / time.Second)
+	}
+}
+
+// leftAfterStop returns how long the control plane took in past updates from where it is now. Without
+// the offsets of its operators, that is unknown.
+func (c *cluster) leftAfterStop(s *sectionEstimate) (span, string) {
+	var left span
+	for _, ended := range c.leftByOperators() {
+		if left.max == 0 {
+			left = span{ended, ended}
+		}
+		left.min, left.max = min(left.min, ended), max(left.max, ended)
+	}
+	return left, s.basis
+}
+
+// countNow fills an estimate that counts from now. A pool that has not begun starts between now and the
+// latest end of the control plane.
+func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
+	if e.Reason = firstUnknown(sections); e.Reason != "" || len(sections) == 0 {
+		c.countFrom(e, sections)
+		e.MinSeconds, e.MaxSeconds = 0, 0
+		return
+	}
+	earliest, latest, planeLatest := c.now, time.Time{}, c.now
+	for i := range sections {
+		s := &sections[i]
+		part := v1beta1.SectionEstimate{Name: s.name, Basis: s.basis}
+		begins, ends := c.now.Add(s.left.min), planeLatest.Add(s.left.max)
+		if s.begun {
+			begins, ends = s.base.Add(s.left.min), s.base.Add(s.left.max)
+			part.Earliest, part.Latest = timePtr(begins), timePtr(ends)
+		} else {
+			part.MinSeconds, part.MaxSeconds = int64(s.left.min/time.Second), int64(s.left.max/time.Second)
+		}
+		if s.name == controlPlane {
+			planeLatest = ends
+		}
+		if begins.After(earliest) {
+			earliest = begins
+		}
+		if ends.After(latest) {
+			latest = ends
+		}
+		e.Sections = append(e.Sections, part)
+	}
+	c.settle(e, earliest, latest)
+}
+
+// settle publishes the range. Its end only moves to a later time for a reason that is published with
+// it; its beginning moves in steps, and never beyond the end.
+func (c *cluster) settle(e *v1beta1.Estimate, earliest, latest time.Time) {
+	var previous *v1beta1.Estimate
+	if c.sameUpdate && c.in.Previous.Estimate != nil {
+		previous = c.in.Previous.Estimate
+	}
+	if previous != nil && previous.Latest != nil {
+		before := previous.Latest.Time
+		e.Extended = previous.Extended
+		if latest.After(before) {
+			if reason := c.laterReason(previous); reason != "" {
+				e.Extended = reason
+			} else {
+				latest = before
+			}
+		} else if before.Sub(latest) < hysteresis {
+			latest = before
+		}
+	}
+	if at, why := c.longestEstimatedFinish(); at.After(latest) {
+		latest, e.Extended = at, why
+	}
+	if earliest.After(latest) {
+		earliest = latest
+	}
+	if previous != nil && previous.Earliest != nil && !previous.Earliest.After(latest) && earliest.Sub(previous.Earliest.Time).Abs() < hysteresis {
+		earliest = previous.Earliest.Time
+	}
+	e.Earliest, e.Latest = timePtr(earliest.Truncate(time.Second)), timePtr(latest.Truncate(time.Second))
+}
+
+// laterReason returns why the end may be later than it was published; empty means for no reason.
+func (c *cluster) laterReason(previous *v1beta1.Estimate) string {
+	p := c.in.Previous
+	switch p.State {
+	case v1beta1.StateStuck:
+		return "the update was stuck"
+	case v1beta1.StateWaiting:
+		return "the update waited"
+	}
+	for _, s := range c.sections {
+		switch {
+		case s.previous == nil || s.master:
+		case s.total > s.previous.Total:
+			return fmt.Sprintf("%s has %d %s instead of %d", s.name, s.total, s.unit, s.previous.Total)
+		default:
+			if reason := c.slowNode(s, previous); reason != "" {
+				return reason
+			}
+		}
+	}
+	return ""
+}
+
+// slowNode returns which node took longer than the estimate assumed; empty means that none did.
+func (c *cluster) slowNode(s *section, previous *v1beta1.Estimate) string {
+	for _, d := range s.done {
+		assumed, _, known := c.perNode(s, len(s.done))
+		if known && d.took > assumed.max {
+			return clean(fmt.Sprintf("node %s took %s instead of %s to %s", d.name, minutes(d.took), minutes(assumed.min), minutes(assumed.max)))
+		}
+	}
+	return ""
+}
+
+// estimateControlPlane derives how long the control plane takes from the completed updates of this
+// cluster, and its earliest end from when its operators were updated in those that were observed.
+func (c *cluster) estimateControlPlane(s *section) sectionEstimate {
+	e := sectionEstimate{name: s.name, begun: true, base: c.started}
+	past := c.pastDurations()
+	if len(past) == 0 || c.started.IsZero() {
+		e.unknown = "no earlier update of this cluster is known"
+		return e
+	}
+	e.left = span{slices.Min(past), slices.Max(past)}
+	e.basis = fmt.Sprintf("%d earlier updates took %s to %s", len(past), minutes(e.left.min), minutes(e.left.max))
+	if len(past) == 1 {
+		e.basis = "1 earlier update took " + minutes(e.left.min)
+		e.left = span{e.left.min * 3 / 4, e.left.max * 3 / 2}
+	}
+	if left := c.leftByOperators(); len(left) > 0 {
+		ends := s.lastChange.Add(slices.Min(left)).Sub(c.started)
+		e.left.min = min(max(ends, 0), e.left.max)
+	}
+	return e
+}
+
+// pastDurations returns how long completed updates of the control plane took: those of the same kind,
+// or else of any kind, the latest five at most, without the installation and without those that took
+// more than three times the median.
+func (c *cluster) pastDurations() []time.Duration {
+	version := &c.in.Facts.Version
+	var same, other []time.Duration
+	for i := 1; i < len(version.Updates); i++ {
+		took, kind := version.Updates[i].Duration(), version.UpdateKind(i)
+		switch {
+		case took <= 0 || kind == clusterstate.UpdateInstallation:
+		case kind == version.UpdateKind(0):
+			same = append(same, took)
+		default:
+			other = append(other, took)
+		}
+	}
+	past := same
+	if len(past) == 0 {
+		past = other
+	}
+	past = past[:min(len(past), maxPast)]
+	median := quantile(past, 0.5)
+	return slices.DeleteFunc(slices.Clone(past), func(d time.Duration) bool { return d > outlier*median })
+}
+
+// leftByOperators returns, for each past update whose operators were observed, how long it still took
+// when as many operators were updated as are now.
+func (c *cluster) leftByOperators() []time.Duration {
+	plane := c.controlPlane()
+	var left []time.Duration
+	for _, update := range c.past {
+		took := update.CompletionTime.Sub(update.StartedTime.Time)
+		if took <= 0 || len(update.Operators) == 0 || plane.updated <= 0 {
+			continue
+		}
+		offsets := make([]int32, 0, len(update.Operators))
+		for _, o := range update.Operators {
+			offsets = append(offsets, o.Seconds)
+		}
+		slices.Sort(offsets)
+		at := offsets[min(int(plane.updated), len(offsets))-1]
+		left = append(left, max(took-time.Duration(at)*time.Second, 0))
+	}
+	return left
+}
+
+// estimatePool derives how long a pool takes from the time per node and the nodes that may be updated
+// at a time.
+func (c *cluster) estimatePool(s *section) sectionEstimate {
+	e := sectionEstimate{name: s.name, begun: s.begun() && s.active.Status == metav1.ConditionTrue, base: c.roundStart(s)}
+	perNode, basis, known := c.perNode(s, 0)
+	slots, slotsKnown := c.slots(s)
+	// A node that is not available and not being updated takes a slot.
+	free := slots - max(int(s.unavailable)-len(s.parts), 0)
+	switch {
+	case s.active.Reason == v1beta1.ReasonPaused && s.active.Status == metav1.ConditionFalse:
+		e.unknown = "pool " + s.name + " is paused without an end"
+	case !known:
+		e.unknown = "no update of pool " + s.name + " was observed"
+	case !slotsKnown:
+		e.unknown = "it is not known how many nodes of pool " + s.name + " are updated at a time"
+	case free <= 0:
+		e.unknown = "too many nodes of pool " + s.name + " are not available"
+	}
+	if !known || !slotsKnown || free <= 0 {
+		return e
+	}
+	rounds := (int(s.total-s.updated) + free - 1) / free
+	e.left = span{time.Duration(rounds) * perNode.min, time.Duration(rounds) * perNode.max}
+	e.basis = basis
+	return e
+}
+
+// roundStart returns when the nodes began that are being updated, as far as that is known: a round of
+// nodes counts from there.
+func (c *cluster) roundStart(s *section) time.Time {
+	start := s.lastChange
+	for _, p := range s.parts {
+		if start.IsZero() || p.started.Before(start) {
+			start = p.started
+		}
+	}
+	if start.IsZero() || c.now.Before(start) {
+		return c.now
+	}
+	return start
+}
+
+// perNode returns how long a node takes: the quartiles of this update, without its last nodes, if it
+// has three nodes at least; else those of the last update that was observed.
+func (c *cluster) perNode(s *section, without int) (span, string, bool) {
+	if n := len(s.nodeSeconds) - without; n >= minSamples {
+		took := make([]time.Duration, 0, n)
+		for _, sample := range s.nodeSeconds[:n] {
+			took = append(took, time.Duration(sample)*time.Second)
+		}
+		perNode := span{quantile(took, 0.25), quantile(took, 0.75)}
+		return perNode, fmt.Sprintf("%s to %s per node in this update", minutes(perNode.min), minutes(perNode.max)), true
+	}
+	for _, update := range c.past {
+		for _, p := range update.Pools {
+			if p.Name == s.name && p.Nodes > 0 && p.UpperSeconds > 0 {
+				perNode := span{time.Duration(p.LowerSeconds) * time.Second, time.Duration(p.UpperSeconds) * time.Second}
+				return perNode, fmt.Sprintf("%s to %s per node in the last update", minutes(perNode.min), minutes(perNode.max)), true
+			}
+		}
+	}
+	return span{}, "", false
+}
+
+// quantile returns the quantile of durations by linear interpolation; 0 means that there are none.
+func quantile(of []time.Duration, q float64) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	if low+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[low] + time.Duration((at-float64(low))*float64(sorted[low+1]-sorted[low]))
+}
+
+// maxEstimate bounds what an insight may extend an estimate by.
+const maxEstimate = 24 * time.Hour
+
+// longestEstimatedFinish returns the latest end that an insight of normal progress announces, and which
+// one does. Such an insight only ever extends the estimate.
+func (c *cluster) longestEstimatedFinish() (time.Time, string) {
+	var latest time.Time
+	var why string
+	for _, s := range c.sections {
+		if !s.pending {
+			continue
+		}
+		for _, i := range s.insights {
+			at, known := EstimatedFinish(i.Insight)
+			if known && at.After(latest) && at.After(c.now) && at.Sub(c.now) <= maxEstimate {
+				latest = at
+				why = clean(fmt.Sprintf("informer %s expects it: %s", i.informer, i.Impact.Summary))
+			}
+		}
+	}
+	return latest, why
+}
+
+// EstimatedFinish returns when an insight is likely to be resolved: the time that it names, or the
+// duration from when its data was acquired; false means that it names neither.
+func EstimatedFinish(i *v1beta1.Insight) (time.Time, bool) {
+	value := i.Remediation.EstimatedFinish
+	if value == "" {
+		return time.Time{}, false
+	}
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
+		return at, true
+	}
+	if d, err := time.ParseDuration(value); err == nil && d > 0 && !i.AcquisitionTime.IsZero() {
+		return i.AcquisitionTime.Add(d), true
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,282 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+const (
+	master = "master"
+	worker = "worker"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) time.Time { return now.Add(-d) }
+
+func at(t time.Time) metav1.Time { return metav1.NewTime(t) }
+
+func ago(d time.Duration) *metav1.Time { return new(at(before(d))) }
+
+// fixture builds a cluster and the status that is computed from it.
+type fixture struct {
+	now     time.Time
+	history []configv1.UpdateHistory // the newest first
+	// operators are all of them, and pools the nodes by pool.
+	operators []clusterstate.ClusterOperator
+	pools     []string
+	slots     map[string]int
+	paused    map[string]bool
+	nodes     []corev1.Node
+	status    v1beta1.UpdateStatusStatus
+	facts     informers.Facts
+	in        assessment.Input
+}
+
+// newFixture returns a cluster that has been updated from one release to the other, with 33 operators.
+func newFixture(from, to string) *fixture {
+	f := &fixture{now: now, slots: map[string]int{}, paused: map[string]bool{}, pools: []string{master, worker}}
+	f.addHistory(to, before(62*time.Minute), time.Time{})
+	f.addHistory(from, before(30*24*time.Hour), before(30*24*time.Hour-time.Hour))
+	for i := range 33 {
+		name := fmt.Sprintf("operator-%02d", i)
+		f.operators = append(f.operators, clusterstate.ClusterOperator{
+			Name: name, Version: to, InRelease: true,
+			Available: clusterstate.Condition{Status: "True"}, Degraded: clusterstate.Condition{Status: "False"}, Progressing: clusterstate.Condition{Status: "False"},
+		})
+	}
+	f.status.ControlPlane = &v1beta1.ControlPlaneStatus{}
+	f.status.WorkerPools = []v1beta1.WorkerPoolStatus{{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}}
+	return f
+}
+
+// addHistory adds an older entry to the history; a zero end means that it is not completed.
+func (f *fixture) addHistory(version string, start, end time.Time) {
+	entry := configv1.UpdateHistory{Version: version, Image: "image-" + version, State: configv1.PartialUpdate, StartedTime: at(start)}
+	if !end.IsZero() {
+		entry.State, entry.CompletionTime = configv1.CompletedUpdate, new(at(end))
+	}
+	f.history = append(f.history, entry)
+}
+
+// pendingOperators lets the last operators run the old release, under these names.
+func (f *fixture) pendingOperators(names ...string) {
+	for i, name := range names {
+		operator := &f.operators[len(f.operators)-1-i]
+		operator.Name, operator.Version = name, "old"
+	}
+}
+
+// progressing lets an operator progress since that time.
+func (f *fixture) progressing(name string, since time.Time) {
+	for i := range f.operators {
+		if f.operators[i].Name == name {
+			f.operators[i].Progressing = clusterstate.Condition{Status: "True", Since: since}
+		}
+	}
+}
+
+// addNodes adds nodes of a pool: the first ones updated.
+func (f *fixture) addNodes(pool string, total, updated int) {
+	for i := range total {
+		config := "rendered-" + pool + "-old"
+		if i < updated {
+			config = "rendered-" + pool + "-new"
+		}
+		f.nodes = append(f.nodes, corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("%s-%d", pool, i), Labels: map[string]string{"node-role.kubernetes.io/" + pool: ""},
+				Annotations: map[string]string{
+					"machineconfiguration.openshift.io/currentConfig": config, "machineconfiguration.openshift.io/desiredConfig": config,
+					"machineconfiguration.openshift.io/state": "Done",
+				},
+			},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		})
+	}
+}
+
+func (f *fixture) node(name string) *corev1.Node {
+	for i := range f.nodes {
+		if f.nodes[i].Name == name {
+			return &f.nodes[i]
+		}
+	}
+	return nil
+}
+
+// drain lets a node be drained since that time.
+func (f *fixture) drain(pool, name string, since time.Time) {
+	node := f.node(name)
+	f.begin(pool, node)
+	node.Annotations["machineconfiguration.openshift.io/desiredDrain"] = "drain-rendered-" + pool + "-new"
+	node.Spec.Unschedulable = true
+	node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: new(at(since))}}
+}
+
+func (f *fixture) reboot(pool, name string) {
+	node := f.node(name)
+	f.begin(pool, node)
+	node.Annotations["machineconfiguration.openshift.io/state"] = "Rebooting"
+	node.Status.Conditions[0].Status = corev1.ConditionFalse
+}
+
+func (f *fixture) begin(pool string, node *corev1.Node) {
+	node.Annotations["machineconfiguration.openshift.io/desiredConfig"] = "rendered-" + pool + "-new"
+	node.Annotations["machineconfiguration.openshift.io/state"] = "Working"
+}
+
+// condition sets a condition of a section.
+func condition(s *v1beta1.Section, name string, is bool, reason string) {
+	status := metav1.ConditionFalse
+	if is {
+		status = metav1.ConditionTrue
+	}
+	s.Conditions = append(s.Conditions, metav1.Condition{Type: name, Status: status, Reason: reason, LastTransitionTime: at(before(time.Hour))})
+}
+
+func pending(s *v1beta1.Section) *v1beta1.Section {
+	condition(s, v1beta1.ConditionUpdatePending, true, "Any")
+	condition(s, v1beta1.ConditionUpdateActive, true, "Any")
+	return s
+}
+
+func pausedBy(s *v1beta1.Section, reason string) {
+	condition(s, v1beta1.ConditionUpdatePending, true, "Any")
+	condition(s, v1beta1.ConditionUpdateActive, false, reason)
+}
+
+func reconciled(s *v1beta1.Section) {
+	condition(s, v1beta1.ConditionUpdatePending, false, "Any")
+	condition(s, v1beta1.ConditionUpdateActive, false, "Any")
+}
+
+func (f *fixture) plane() *v1beta1.Section { return &f.status.ControlPlane.Section }
+
+func (f *fixture) pool() *v1beta1.Section { return &f.status.WorkerPools[0].Section }
+
+// insight adds an insight to a section.
+func (f *fixture) insight(s *v1beta1.Section, informer string, i v1beta1.Insight) {
+	for k := range s.UpdateInformers {
+		if s.UpdateInformers[k].Name == informer {
+			s.UpdateInformers[k].Insights = append(s.UpdateInformers[k].Insights, i)
+			return
+		}
+	}
+	s.UpdateInformers = append(s.UpdateInformers, v1beta1.InformerInsights{Name: informer, Insights: []v1beta1.Insight{i}})
+}
+
+func newInsight(level v1beta1.Level, reason, summary string, since time.Time, refs ...v1beta1.ResourceReference) v1beta1.Insight {
+	uid := reason
+	for _, r := range refs {
+		uid += "/" + r.Kind + "/" + r.Namespace + "/" + r.Name
+	}
+	return v1beta1.Insight{
+		UID: uid, UUID: uid, AcquisitionTime: at(now), FirstObservedTime: at(since), Scope: v1beta1.InsightScope{Resources: refs},
+		Impact: v1beta1.InsightImpact{Level: level, Reason: reason, Summary: summary},
+	}
+}
+
+func ref(kind, namespace, name string) v1beta1.ResourceReference {
+	return v1beta1.ResourceReference{Kind: kind, Namespace: namespace, Name: name}
+}
+
+// build returns the status and the input.
+func (f *fixture) build() (v1beta1.UpdateStatusStatus, assessment.Input) {
+	version := &configv1.ClusterVersion{}
+	version.Status.History = f.history
+	facts := &f.facts
+	facts.Now, facts.Version, facts.Operators = f.now, clusterstate.VersionOf(version), f.operators
+	nodes, err := clusterstate.GetNodes(context.Background(), nodeReader{items: f.nodes})
+	if err != nil {
+		panic(err)
+	}
+	facts.Nodes, facts.Pools = nodes, nil
+	facts.Configs = map[string]clusterstate.Rendered{}
+	for _, name := range f.pools {
+		pool := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		pool.Spec.Paused = f.paused[name]
+		pool.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/" + name: ""}}
+		pool.Spec.Configuration.Name = "rendered-" + name + "-new"
+		if n := f.slots[name]; n > 0 {
+			pool.Spec.MaxUnavailable = new(intstr.FromInt32(int32(n)))
+		}
+		facts.Pools = append(facts.Pools, clusterstate.NewPool(pool))
+		facts.Configs["rendered-"+name+"-new"] = clusterstate.Rendered{Name: "rendered-" + name + "-new", Version: f.history[0].Version, Created: f.history[0].StartedTime.Time}
+		facts.Configs["rendered-"+name+"-old"] = clusterstate.Rendered{Name: "rendered-" + name + "-old", Version: "old"}
+	}
+	f.count()
+	in := f.in
+	in.Facts, in.Now = *facts, f.now
+	return f.status, in
+}
+
+// count fills the counts of the sections.
+func (f *fixture) count() {
+	p := &v1beta1.Progress{Total: int32(len(f.operators))}
+	for i := range f.operators {
+		if f.facts.IsOperatorUpdated(f.operators[i]) {
+			p.Updated++
+		}
+	}
+	f.plane().Progress = p
+	for _, rollout := range f.facts.Rollouts() {
+		for i := range f.status.WorkerPools {
+			if s := &f.status.WorkerPools[i]; s.Name == rollout.Pool.Name {
+				s.Progress = &v1beta1.Progress{
+					Total: int32(rollout.Total()), Updated: int32(rollout.Updated), Updating: int32(rollout.Updating),
+					Pending: int32(rollout.Pending), Unavailable: int32(rollout.Unavailable),
+				}
+			}
+		}
+	}
+}
+
+func (f *fixture) assess() v1beta1.Assessment { return assessment.Assess(f.build()) }
+
+// shop adds a Deployment of two pods, one of them on the node, and the budget that holds it.
+func (f *fixture) shop(node string, start time.Time) {
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}
+	budget.Spec.MinAvailable = new(intstr.FromInt32(2))
+	budget.Status = policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 2}
+	f.facts.PDBs = []clusterstate.PDB{clusterstate.PDBOf(budget)}
+	pod := clusterstate.Pod{Namespace: "shop", Name: "api-7c9f4-x2k1p", Labels: map[string]string{"app": "api", "pod-template-hash": "7c9f4"}}
+	f.facts.Drains = map[string]informers.Drain{node: {
+		Node: node, Start: start, Read: true, Pods: []checks.DrainedPod{{Pod: pod, PDBs: []string{"shop/api"}, NodeReady: true}},
+	}}
+	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, "DrainBlocked", "drains blocked", start,
+		ref("Node", "", node), ref("Pod", "shop", pod.Name), ref("PodDisruptionBudget", "shop", "api")))
+}
+
+// nodeReader lists nodes.
+type nodeReader struct {
+	client.Reader
+	items []corev1.Node
+}
+
+func (r nodeReader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*corev1.NodeList).Items = r.items
+	return nil
+}
+
+func itoa(n int32) string { return strconv.Itoa(int(n)) }

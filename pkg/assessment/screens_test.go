@@ -1,0 +1,297 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+// printed is what the six screens of the design print of an assessment.
+type printed struct {
+	State                      v1beta1.AssessmentState
+	Summary                    string
+	From, To                   string
+	SummarySince, Started      *time.Time
+	Installed, LastChange      *time.Time
+	Resumes, Next              *v1beta1.ScheduledTime
+	Earliest, Latest           *time.Time
+	Min, Max                   int64
+	Base                       v1beta1.EstimateBase
+	Estimates, Progress, Chain []string
+	Since                      map[string]time.Time
+	Remedy                     string
+	Commands                   []string
+	Missing                    []string
+	LastKnown                  string
+	ActionRequired             bool
+}
+
+func printedOf(a v1beta1.Assessment) printed {
+	p := printed{
+		State: a.State, Summary: a.Summary, From: a.FromRelease, To: a.Release, ActionRequired: a.ActionRequired, Next: a.Next, Resumes: a.Resumes,
+		Since: map[string]time.Time{},
+	}
+	if a.SummarySince != nil {
+		p.SummarySince = &a.SummarySince.Time
+	}
+	if a.StartedTime != nil {
+		p.Started = &a.StartedTime.Time
+	}
+	if a.InstalledTime != nil {
+		p.Installed = &a.InstalledTime.Time
+	}
+	if a.LastChangeTime != nil {
+		p.LastChange = &a.LastChangeTime.Time
+	}
+	if e := a.Estimate; e != nil {
+		p.Base, p.Min, p.Max = e.From, e.MinSeconds, e.MaxSeconds
+		if e.Earliest != nil {
+			p.Earliest, p.Latest = &e.Earliest.Time, &e.Latest.Time
+		}
+		for _, s := range e.Sections {
+			p.Estimates = append(p.Estimates, s.Name+": "+s.Basis+s.Reason)
+		}
+	}
+	if a.State != v1beta1.StateIdle && a.State != v1beta1.StateUnknown {
+		for _, s := range a.Sections {
+			p.Progress = append(p.Progress, s.Name+" "+count(s)+" "+s.Detail)
+			if s.DetailSince != nil {
+				p.Since[s.Name] = s.DetailSince.Time
+			}
+		}
+	}
+	for _, c := range a.Causes {
+		for _, l := range c.Chain {
+			p.Chain = append(p.Chain, l.Message)
+		}
+	}
+	if a.Remedy != nil {
+		p.Remedy, p.Commands = string(a.Remedy.Type)+" "+a.Remedy.Text, a.Remedy.Commands
+	}
+	for _, s := range a.Sources {
+		if !s.Current {
+			p.Missing = append(p.Missing, s.Name+": "+s.Message)
+		}
+	}
+	if a.LastKnown != nil {
+		p.LastKnown = a.LastKnown.Text
+	}
+	return p
+}
+
+// TestScreens checks that each line of the six screens of the design follows from a cluster as it is.
+func TestScreens(t *testing.T) {
+	t.Parallel()
+	for name, screen := range screens() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := screen.cluster()
+			if diff := cmp.Diff(screen.want, printedOf(f.assess()), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+type screenCase struct {
+	cluster func() *fixture
+	want    printed
+}
+
+func screens() map[string]screenCase {
+	return map[string]screenCase{
+		"idle": {idleCluster, printed{
+			State: v1beta1.StateIdle, To: "4.20.6", Installed: new(before(8 * 24 * time.Hour)),
+			Next: &v1beta1.ScheduledTime{
+				Time: at(now.Add(141 * time.Hour)), Release: "4.20.8",
+				By: &v1beta1.ResourceReference{APIVersion: "upgrade.managed.openshift.io/v1alpha1", Kind: "UpgradeConfig", Namespace: "ops", Name: "weekly"},
+			},
+			Remedy: "None Nothing. Check it ahead:", Commands: []string{"oc update pre-checks --version 4.20.8"}, Since: map[string]time.Time{},
+		}},
+		"progressing": {progressingCluster, printed{
+			State: v1beta1.StateProgressing, From: "4.20.5", To: "4.20.6", Started: new(before(38 * time.Minute)), LastChange: new(before(3 * time.Minute)),
+			Base: v1beta1.EstimateFromNow, Earliest: new(now.Add(27 * time.Minute)), Latest: new(now.Add(72 * time.Minute)),
+			Estimates: []string{"control plane: 3 earlier updates took 52m to 71m", "worker: 9m to 13m per node in the last update"},
+			Progress: []string{
+				"control plane 29 of 33 operators network, dns updating", "master 1 of 3 nodes master-1 rebooting", "worker 0 of 6 nodes pending, 2 at a time",
+			},
+			Since:  map[string]time.Time{"control plane": before(6 * time.Minute), "master": before(3 * time.Minute)},
+			Remedy: "None Nothing.",
+		}},
+		"waiting": {waitingCluster, printed{
+			State: v1beta1.StateWaiting, From: "4.20.5", To: "4.20.6", Summary: "Pool worker waits for its window", Started: new(before(26 * time.Hour)),
+			Resumes: &v1beta1.ScheduledTime{
+				Time: at(now.Add(141 * time.Hour)),
+				By:   &v1beta1.ResourceReference{APIVersion: "managedupgrade.appuio.io/v1beta1", Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"},
+			},
+			Base: v1beta1.EstimateFromResumption, Min: 108 * 60, Max: 156 * 60, Estimates: []string{"worker: 9m to 13m per node in the last update"},
+			Progress: []string{"control plane 33 of 33 operators done after 62m", "worker 0 of 12 nodes paused, then 1 at a time"},
+			Since:    map[string]time.Time{}, Remedy: "None Nothing before then.",
+		}},
+		"stuck drain": {stuckDrainCluster, printed{
+			State: v1beta1.StateStuck, From: "4.20.5", To: "4.20.6", Summary: "Pool worker has made no progress", SummarySince: new(before(64 * time.Minute)),
+			Started: new(before(180 * time.Minute)), LastChange: new(before(64 * time.Minute)), ActionRequired: true,
+			Base: v1beta1.EstimateFromRemedy, Min: 72 * 60, Max: 104 * 60, Estimates: []string{"worker: 9m to 13m per node in the last update"},
+			Progress: []string{"control plane 33 of 33 operators done after 62m", "worker 4 of 12 nodes worker-4 draining"},
+			Since:    map[string]time.Time{"worker": before(64 * time.Minute)},
+			Chain: []string{
+				"PodDisruptionBudget shop/api allows 0 disruptions (2 of 2 required)", "pod shop/api-7c9f4-x2k1p cannot be evicted",
+				"drain of node worker-4 cannot finish, and nothing forces it", "pool worker waits: 1 node at a time",
+			},
+			Remedy: "Remedy Add a replica; the update then continues on its own:", Commands: []string{"oc -n shop scale deployment/api --replicas=3"},
+		}},
+		"stuck operator": {stuckOperatorCluster, printed{
+			State: v1beta1.StateStuck, From: "4.20.5", To: "4.21.2", Summary: "Operator authentication has been failing", SummarySince: new(before(42 * time.Minute)),
+			Started: new(before(50 * time.Minute)), LastChange: new(before(45 * time.Minute)), ActionRequired: true,
+			Base: v1beta1.EstimateFromRemedy, Estimates: []string{
+				"control plane: no earlier update of this cluster is known", "worker: no update of pool worker was observed",
+			},
+			Progress: []string{"control plane 28 of 33 operators authentication failing; 4 waiting", "worker 0 of 12 nodes pending"},
+			Since:    map[string]time.Time{},
+			Chain: []string{
+				"ClusterOperator authentication is degraded (OAuthServerDeployment): 1 of 3 pods is not ready", "ClusterVersion is failing",
+			},
+			Remedy: "Diagnostic Find out why the pod is not ready:", Commands: []string{"oc -n openshift-authentication get pods -o wide"},
+		}},
+		"unknown": {unknownCluster, printed{
+			State: v1beta1.StateUnknown, From: "4.20.5", To: "4.20.6", Summary: "Too much data is missing to judge this cluster",
+			Started: new(before(38 * time.Minute)),
+			Base:    v1beta1.EstimateFromNow, LastKnown: "Updating 4.20.5 to 4.20.6, 21 of 33 operators",
+			Remedy: "Diagnostic Start with the controller:", Commands: []string{"oc -n managed-upgrade-operator get pods"}, Since: map[string]time.Time{},
+			Missing: []string{"operators: ", "nodes: you are not allowed to list them", "pools: ", "Update Status Controller: no sign of life", "informer mco-update-informer: no answer"},
+		}},
+	}
+}
+
+func idleCluster() *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(8*24*time.Hour)
+	f.addNodes(worker, 6, 6)
+	reconciled(f.plane())
+	reconciled(f.pool())
+	f.facts.Upgrades = []informers.Upgrade{{
+		Resource: checks.Resource{Kind: "UpgradeConfig", Namespace: "ops", Name: "weekly"}, APIVersion: "upgrade.managed.openshift.io/v1alpha1",
+		To: "4.20.8", Phase: history.PhasePending, Start: now.Add(141 * time.Hour),
+	}}
+	return f
+}
+
+// progressingCluster has three earlier updates of the same kind, and one that took too long to count.
+func progressingCluster() *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].StartedTime = at(before(38 * time.Minute))
+	f.history = f.history[:1]
+	for i, took := range []time.Duration{52 * time.Minute, 71 * time.Minute, 60 * time.Minute, 10 * time.Hour, 20 * time.Minute} {
+		start := before(time.Duration(i+1) * 30 * 24 * time.Hour)
+		f.addHistory([]string{"4.20.5", "4.20.4", "4.20.3", "4.20.2", "4.20.1"}[i], start, start.Add(took))
+	}
+	f.pendingOperators("network", "dns", "machine-config", "monitoring")
+	f.progressing("network", before(6*time.Minute))
+	f.progressing("dns", before(5*time.Minute))
+	f.addNodes(master, 3, 1)
+	f.reboot(master, "master-1")
+	f.addNodes(worker, 6, 0)
+	f.slots[worker] = 2
+	pending(f.plane())
+	pending(f.pool())
+	f.insight(f.plane(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "Rebooting", "nodes rebooting", before(3*time.Minute), ref("Node", "", "master-1")))
+	f.status.PastUpdates = pastWorker()
+	return f
+}
+
+// pastWorker is the last update, in which a node of the pool worker took 9 to 13 minutes.
+func pastWorker() []v1beta1.PastUpdate {
+	return []v1beta1.PastUpdate{{ToRelease: "4.20.5", Pools: []v1beta1.PoolDurations{{Name: worker, Nodes: 6, LowerSeconds: 9 * 60, UpperSeconds: 13 * 60, LongestSeconds: 15 * 60}}}}
+}
+
+func waitingCluster() *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].StartedTime = at(before(26 * time.Hour))
+	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(26*time.Hour-62*time.Minute)
+	f.addNodes(worker, 12, 0)
+	reconciled(f.plane())
+	pausedBy(f.pool(), v1beta1.ReasonAwaitingWindow)
+	f.status.PastUpdates = pastWorker()
+	f.in.Resumes = map[v1beta1.ResourceReference]time.Time{
+		{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}: now.Add(141 * time.Hour),
+	}
+	f.facts.Upgrades = []informers.Upgrade{{
+		Resource: checks.Resource{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"}, APIVersion: "managedupgrade.appuio.io/v1beta1",
+		Phase: history.PhasePaused, Record: &history.Record{Phase: history.PhasePaused, StartTime: ago(26 * time.Hour)}, Pools: []informers.UpgradePool{{Name: worker}},
+	}}
+	return f
+}
+
+func stuckDrainCluster() *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].StartedTime = at(before(180 * time.Minute))
+	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(118*time.Minute)
+	f.addNodes(worker, 12, 4)
+	f.drain(worker, "worker-4", before(64*time.Minute))
+	reconciled(f.plane())
+	pending(f.pool())
+	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "Draining", "nodes draining", before(64*time.Minute), ref("Node", "", "worker-4")))
+	f.shop("worker-4", before(64*time.Minute))
+	f.status.PastUpdates = pastWorker()
+	return f
+}
+
+func stuckOperatorCluster() *fixture {
+	f := newFixture("4.20.5", "4.21.2")
+	f.history[0].StartedTime = at(before(50 * time.Minute))
+	f.history = f.history[:2]
+	f.history[1].CompletionTime = nil
+	f.pendingOperators("authentication", "machine-config", "dns", "monitoring", "network")
+	for i := range f.operators {
+		f.operators[i].Progressing.Since = before(45 * time.Minute)
+		if f.operators[i].Name == "authentication" {
+			f.operators[i].Degraded = clusterstate.Condition{
+				Status: "True", Reason: "OAuthServerDeployment", Message: "1 of 3 pods is not ready", Since: before(42 * time.Minute),
+			}
+		}
+	}
+	f.addNodes(worker, 12, 0)
+	pending(f.plane())
+	pending(f.pool())
+	f.insight(f.plane(), informers.NameControlPlane, newInsight(v1beta1.LevelError, "OperatorDegraded", "cluster operators degraded", before(42*time.Minute), ref("ClusterOperator", "", "authentication")))
+	f.insight(f.plane(), informers.NameControlPlane, newInsight(v1beta1.LevelWarning, "ClusterVersionFailing", "the cluster version operator is failing", before(40*time.Minute), ref("ClusterVersion", "", "version")))
+	return f
+}
+
+func unknownCluster() *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].StartedTime = at(before(38 * time.Minute))
+	f.operators = nil
+	pending(f.plane())
+	condition(f.pool(), v1beta1.ConditionUpdatePending, false, v1beta1.ReasonCannotObserve)
+	f.pool().Conditions[0].Status = "Unknown"
+	f.facts.Missing = map[informers.Source]informers.Missing{
+		informers.SourceNodes: {Reason: informers.MissingForbidden, Message: "you are not allowed to list them"},
+	}
+	f.in.Sources = []v1beta1.Source{
+		{Name: "operators"}, {Name: "pools"},
+		{Name: assessment.SourceController, Message: "no sign of life", Since: ago(7 * time.Minute)},
+		{Name: "informer mco-update-informer", Message: "no answer", Since: ago(9 * time.Minute), Detail: "timeout"},
+	}
+	f.in.Previous = &v1beta1.Assessment{
+		State: v1beta1.StateProgressing, FromRelease: "4.20.5", Release: "4.20.6", StartedTime: ago(38 * time.Minute), Since: at(before(38 * time.Minute)),
+		Sections: []v1beta1.SectionAssessment{{Name: "control plane", State: v1beta1.StateProgressing, Updated: 21, Total: 33, Unit: "operators"}},
+	}
+	f.in.PreviousTime = before(7 * time.Minute)
+	return f
+}
+
+func count(s v1beta1.SectionAssessment) string {
+	return itoa(s.Updated) + " of " + itoa(s.Total) + " " + s.Unit
+}

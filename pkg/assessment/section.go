@@ -1,0 +1,417 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+// controlPlane is the name of the first section.
+const controlPlane = "control plane"
+
+const (
+	unitOperators = "operators"
+	unitNodes     = "nodes"
+)
+
+// The phases of a part.
+const (
+	phaseUpdating  = "updating"
+	phaseDraining  = "draining"
+	phaseRebooting = "rebooting"
+)
+
+// section is the control plane or a pool.
+type section struct {
+	name string
+	pool *v1beta1.ResourceReference
+	unit string
+	// controlPlane is the section of the operators, and master that of the nodes of the control plane.
+	controlPlane, master bool
+
+	// observed reports that it is known whether an update is pending, and pending that one is.
+	observed, pending bool
+	// readable reports that it can be seen whether the section changes.
+	readable bool
+	active   metav1.Condition
+
+	total, updated, unavailable int32
+	insights                    []insight
+
+	previous *v1beta1.SectionAssessment
+	parts    []part
+	// done are the parts that were completed since the last assessment.
+	done        []doneNode
+	nodeSeconds []int32
+	operators   []v1beta1.OperatorOffset
+
+	started, completed, lastChange time.Time
+
+	verdict
+}
+
+// insight is an insight with the name of its informer.
+type insight struct {
+	*v1beta1.Insight
+	informer string
+}
+
+// part is an operator or a node that is being updated.
+type part struct {
+	name, phase         string
+	started, lastChange time.Time
+}
+
+// doneNode is a node that was completed.
+type doneNode struct {
+	name string
+	took time.Duration
+}
+
+// read reads the conditions, the counts, and the insights of a section. A section whose conditions are
+// missing, or neither true nor false, is not observed.
+func (s *section) read(from *v1beta1.Section) {
+	pending := condition(from.Conditions, v1beta1.ConditionUpdatePending)
+	s.active = condition(from.Conditions, v1beta1.ConditionUpdateActive)
+	s.observed = pending.Status == metav1.ConditionTrue || pending.Status == metav1.ConditionFalse
+	s.pending = pending.Status == metav1.ConditionTrue
+	if p := from.Progress; p != nil {
+		s.total, s.updated, s.unavailable = max(p.Total, 0), min(max(p.Updated, 0), max(p.Total, 0)), max(p.Unavailable, 0)
+	}
+	for i := range from.UpdateInformers {
+		informer := &from.UpdateInformers[i]
+		for j := range informer.Insights {
+			s.insights = append(s.insights, insight{Insight: &informer.Insights[j], informer: informer.Name})
+		}
+	}
+}
+
+func condition(conditions []metav1.Condition, name string) metav1.Condition {
+	for _, c := range conditions {
+		if c.Type == name {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// remember reads what the last assessment has about the section, if it was about the same update. A
+// section that cannot be read now stays as it was: missing data is no change.
+func (c *cluster) remember(s *section) {
+	if !c.sameUpdate {
+		return
+	}
+	for i := range c.in.Previous.Sections {
+		previous := &c.in.Previous.Sections[i]
+		if previous.Name == s.name && refOf(previous.Pool) == refOf(s.pool) {
+			s.previous = previous
+			s.started, s.completed = c.notLater(previous.StartedTime), c.notLater(previous.CompletionTime)
+			s.nodeSeconds, s.operators = slices.Clone(previous.NodeSeconds), slices.Clone(previous.Operators)
+			s.lastChange = c.notLater(previous.LastChangeTime)
+			if !s.readable {
+				s.keep(previous)
+			}
+			return
+		}
+	}
+}
+
+// keep copies the counts and the parts of the last assessment.
+func (s *section) keep(previous *v1beta1.SectionAssessment) {
+	s.total, s.updated = previous.Total, previous.Updated
+	for _, p := range previous.Parts {
+		s.parts = append(s.parts, part{name: p.Name, phase: p.Phase, started: p.StartedTime.Time, lastChange: p.LastChangeTime.Time})
+	}
+}
+
+// notLater returns a time that is not in the future, or zero.
+func (c *cluster) notLater(t *metav1.Time) time.Time {
+	if at := timeOf(t); plausible(at, c.now) {
+		return at
+	}
+	return time.Time{}
+}
+
+func refOf(r *v1beta1.ResourceReference) v1beta1.ResourceReference {
+	if r == nil {
+		return v1beta1.ResourceReference{}
+	}
+	return *r
+}
+
+// plausible reports whether a recorded time may be true.
+func plausible(at, now time.Time) bool { return clusterstate.IsPlausible(at, now) }
+
+// readParts reads what is being updated in a section.
+func (c *cluster) readParts(s *section) {
+	switch {
+	case !s.pending:
+		return
+	case s.controlPlane:
+		c.readOperators(s)
+	default:
+		c.readNodes(s)
+	}
+	slices.SortFunc(s.parts, func(a, b part) int { return cmp.Or(a.started.Compare(b.started), cmp.Compare(a.name, b.name)) })
+	if len(s.parts) > maxParts {
+		s.parts = s.parts[:maxParts]
+	}
+}
+
+// readOperators lists the operators that are progressing and do not have the version of the release.
+func (c *cluster) readOperators(s *section) {
+	operators, _ := c.in.Facts.ReleaseOperators()
+	for i := range operators {
+		operator := &operators[i]
+		if c.in.Facts.IsOperatorUpdated(*operator) {
+			if at := c.operatorTime(s, operator); !at.IsZero() {
+				s.noteOperator(operator.Name, c.started, at)
+			}
+			continue
+		}
+		if !operator.Progressing.IsTrue() {
+			continue
+		}
+		since := operator.Progressing.Since
+		if !plausible(since, c.now) || since.Before(c.started) {
+			since = c.started
+		}
+		s.addPart(operator.Name, phaseUpdating, cmp.Or(since, c.now))
+	}
+}
+
+// operatorTime returns when an operator was updated: as its conditions show it, or since the last
+// assessment. Zero means that this is unknown.
+func (c *cluster) operatorTime(s *section, operator *clusterstate.ClusterOperator) time.Time {
+	if at := operator.Progressing.Since; operator.Progressing.IsFalse() && plausible(at, c.now) && at.After(c.started) {
+		return at
+	}
+	if s.previous != nil {
+		return c.now
+	}
+	return time.Time{}
+}
+
+// noteOperator records when an operator was updated.
+func (s *section) noteOperator(name string, started, at time.Time) {
+	if started.IsZero() || len(s.operators) >= maxOperators || len(name) > maxName || name == "" ||
+		slices.ContainsFunc(s.operators, func(o v1beta1.OperatorOffset) bool { return o.Name == name }) {
+		return
+	}
+	s.operators = append(s.operators, v1beta1.OperatorOffset{Name: name, Seconds: seconds(at.Sub(started))})
+}
+
+// readNodes lists the nodes that builtin-nodes reports as being updated. No other informer can make a
+// section look as if it progressed.
+func (c *cluster) readNodes(s *section) {
+	for _, i := range s.insights {
+		if i.informer != informers.NameNodes || i.Impact.Level != v1beta1.LevelStatus {
+			continue
+		}
+		for _, r := range i.Scope.Resources {
+			if r.Kind == kindNode {
+				since := i.FirstObservedTime.Time
+				if !plausible(since, c.now) {
+					since = c.now
+				}
+				s.addPart(r.Name, phaseOf(i.Impact.Reason), since)
+			}
+		}
+	}
+	if rollout := c.rolloutOf(s); rollout != nil {
+		for i := range rollout.Nodes {
+			if n := &rollout.Nodes[i]; n.Step != checks.StepNone {
+				s.addPart(n.Node.Name, phaseOf(string(n.Step)), c.stepSince(n))
+			}
+		}
+		c.readDoneNodes(s, rollout)
+	}
+}
+
+// rolloutOf returns the rollout to the nodes of a section; nil means that none is known.
+func (c *cluster) rolloutOf(s *section) *informers.PoolRollout {
+	if s.pool == nil || s.pool.Kind != kindPool {
+		return nil
+	}
+	return c.rollouts[s.name]
+}
+
+// stepSince returns since when a node is at its step, as far as the node shows it.
+func (c *cluster) stepSince(n *informers.NodeRollout) time.Time {
+	if drain, found := c.in.Facts.Drains[n.Node.Name]; found && n.Step == checks.StepDraining && plausible(drain.Start, c.now) {
+		return drain.Start
+	}
+	return c.now
+}
+
+func phaseOf(reason string) string {
+	switch reason = strings.ToLower(reason); {
+	case strings.Contains(reason, "drain"):
+		return phaseDraining
+	case strings.Contains(reason, "reboot"):
+		return phaseRebooting
+	}
+	return phaseUpdating
+}
+
+// addPart adds a part, as it is remembered: the time of a phase before the current one counts as a
+// part of the update of a node.
+func (s *section) addPart(name, phase string, since time.Time) {
+	if name == "" || len(name) > maxName || slices.ContainsFunc(s.parts, func(p part) bool { return p.name == name }) {
+		return
+	}
+	p := part{name: name, phase: phase, started: since, lastChange: since}
+	if before := s.previousPart(name); before != nil {
+		if at := before.StartedTime.Time; !at.IsZero() && at.Before(p.started) {
+			p.started = at
+		}
+		if at := before.LastChangeTime.Time; before.Phase == phase && !at.IsZero() && at.Before(p.lastChange) {
+			p.lastChange = at
+		}
+	}
+	s.parts = append(s.parts, p)
+}
+
+func (s *section) previousPart(name string) *v1beta1.SectionPart {
+	if s.previous == nil {
+		return nil
+	}
+	at := slices.IndexFunc(s.previous.Parts, func(p v1beta1.SectionPart) bool { return p.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &s.previous.Parts[at]
+}
+
+// readDoneNodes records how long the nodes took that are no longer being updated and have their
+// configuration. One that was deleted meanwhile counts for nothing.
+func (c *cluster) readDoneNodes(s *section, rollout *informers.PoolRollout) {
+	if s.previous == nil {
+		return
+	}
+	left := map[string]*v1beta1.SectionPart{}
+	for i := range s.previous.Parts {
+		p := &s.previous.Parts[i]
+		if !slices.ContainsFunc(s.parts, func(now part) bool { return now.name == p.Name }) {
+			left[p.Name] = p
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	for i := range rollout.Nodes {
+		n := &rollout.Nodes[i]
+		p, found := left[n.Node.Name]
+		if !found || !n.Updated() || !n.Node.Ready {
+			continue
+		}
+		took := c.now.Sub(p.StartedTime.Time)
+		if took <= 0 || p.StartedTime.IsZero() {
+			continue
+		}
+		s.done = append(s.done, doneNode{name: n.Node.Name, took: took})
+		if len(s.nodeSeconds) < maxSamples {
+			s.nodeSeconds = append(s.nodeSeconds, seconds(took))
+		}
+	}
+}
+
+// readChanges determines when the section last changed: what is counted has changed since the last
+// assessment, or a part has begun, or an operator or node has become ready.
+func (c *cluster) readChanges(s *section) {
+	if !s.pending {
+		if s.completed.IsZero() && s.previous != nil {
+			s.completed = c.now
+		}
+		return
+	}
+	s.completed = time.Time{}
+	change := func(at time.Time) {
+		if plausible(at, c.now) && at.After(s.lastChange) {
+			s.lastChange = at
+		}
+	}
+	for _, p := range s.parts {
+		change(p.lastChange)
+		if s.started.IsZero() || p.started.Before(s.started) {
+			s.started = p.started
+		}
+	}
+	if s.previous != nil && (s.previous.Updated != s.updated || len(s.done) > 0) {
+		change(c.now)
+	}
+	switch {
+	case s.controlPlane:
+		s.started = c.started
+		change(c.started)
+		for _, o := range s.operators {
+			change(c.started.Add(time.Duration(o.Seconds) * time.Second))
+		}
+	case s.begun():
+		c.nodesReady(s, change)
+	}
+}
+
+// nodesReady calls change with the times at which nodes of the pool became ready since the update
+// started: each was rebooted.
+func (c *cluster) nodesReady(s *section, change func(time.Time)) {
+	rollout := c.rolloutOf(s)
+	if rollout == nil || s.previous != nil {
+		return // the counts show it
+	}
+	for i := range rollout.Nodes {
+		if n := &rollout.Nodes[i]; n.Node.Ready && n.Node.ReadySince.After(c.started) {
+			change(n.Node.ReadySince)
+		}
+	}
+}
+
+// begun reports whether the update of the section has begun.
+func (s *section) begun() bool { return s.controlPlane || len(s.parts) > 0 || s.updated > 0 }
+
+// printed reports whether the section is a line of progress. The nodes of the control plane are one
+// only while they are being updated, because machine-config stands for them.
+func (s *section) printed() bool {
+	switch {
+	case s.controlPlane:
+		return true
+	case s.master:
+		return s.pending && (s.state == v1beta1.StateStuck || len(s.parts) > 0 || s.updated > 0 && s.updated < s.total)
+	}
+	return s.pending || s.total > 0
+}
+
+// result returns the section as it is published.
+func (s *section) result(now time.Time) v1beta1.SectionAssessment {
+	out := v1beta1.SectionAssessment{
+		Name: s.name, Pool: s.pool, State: s.state, Since: metav1.NewTime(now), Unit: s.unit, Total: s.total, Updated: s.updated,
+		LastChangeTime: timePtr(s.lastChange), StartedTime: timePtr(s.started), CompletionTime: timePtr(s.completed),
+		NodeSeconds: s.nodeSeconds, Operators: s.operators, Detail: s.detail, DetailSince: timePtr(s.detailSince),
+	}
+	if p := s.previous; p != nil && p.State == s.state && plausible(p.Since.Time, now) {
+		out.Since = p.Since
+	}
+	for _, p := range s.parts {
+		out.Parts = append(out.Parts, v1beta1.SectionPart{
+			Name: p.name, Phase: p.phase, StartedTime: metav1.NewTime(p.started), LastChangeTime: metav1.NewTime(p.lastChange),
+		})
+	}
+	return out
+}
+
+// count returns a number within the bounds of the API.
+func count(n int) int32 { return int32(min(max(n, 0), maxSeconds)) }
+
+// seconds returns a duration in seconds within the bounds of the API.
+func seconds(d time.Duration) int32 { return int32(min(max(d/time.Second, 0), maxSeconds)) }

@@ -1,0 +1,273 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// summarize explains the state in one clause, and when a waiting update resumes.
+func (c *cluster) summarize(out *v1beta1.Assessment) {
+	switch out.State {
+	case v1beta1.StateUnknown:
+		out.Summary = "Too much data is missing to judge this cluster"
+	case v1beta1.StateStuck:
+		var since time.Time
+		out.Summary, since = c.stuckSummary(out.Causes)
+		out.SummarySince = timePtr(since)
+		out.ActionRequired = true
+	case v1beta1.StateWaiting:
+		c.summarizeWait(out)
+	case v1beta1.StateIdle, v1beta1.StateProgressing:
+	}
+}
+
+// stuckSummary names what is stuck, and since when.
+func (c *cluster) stuckSummary(causes []v1beta1.Cause) (string, time.Time) {
+	first := ""
+	if len(causes) > 0 {
+		first = causes[0].Section
+	}
+	at := slices.IndexFunc(c.sections, func(s *section) bool { return s.state == v1beta1.StateStuck && s.name == first })
+	if at < 0 {
+		at = slices.IndexFunc(c.sections, func(s *section) bool { return s.state == v1beta1.StateStuck })
+	}
+	s := c.sections[at]
+	if s.controlPlane && len(s.errors) > 0 {
+		if names := s.failingOperators(); len(names) > 0 {
+			return failing(names), c.failingSince(s)
+		}
+	}
+	if len(s.stuck) > 0 {
+		oldest := s.stuck[0]
+		if s.lastChange.After(oldest.lastChange) {
+			return describeStuck(s, oldest), oldest.lastChange
+		}
+		return s.title() + " has made no progress", s.lastChange
+	}
+	if s.stalled {
+		return s.title() + " has made no progress", s.lastChange
+	}
+	for i := range causes {
+		if causes[i].Section == s.name && len(causes[i].Chain) > 0 {
+			return bounded(upperFirst(causes[i].Chain[0].Message), maxText), causes[i].Since.Time
+		}
+	}
+	return s.title() + " is blocked", time.Time{}
+}
+
+// title returns the section as the beginning of a sentence.
+func (s *section) title() string {
+	switch {
+	case s.controlPlane:
+		return "The control plane"
+	case s.pool != nil && s.pool.Kind == "":
+		return "The group of nodes without a pool"
+	}
+	return "Pool " + s.name
+}
+
+func describeStuck(s *section, p part) string {
+	switch {
+	case s.controlPlane:
+		return "Operator " + p.name + " has made no progress"
+	case p.phase == phaseDraining:
+		return "The drain of node " + p.name + " has made no progress"
+	}
+	return "Node " + p.name + " has made no progress"
+}
+
+// failingOperators returns the operators about which there is an error.
+func (s *section) failingOperators() []string {
+	var names []string
+	for _, i := range s.errors {
+		for _, r := range i.Scope.Resources {
+			if r.Kind == kindOperator {
+				names = append(names, bounded(r.Name, maxName))
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func failing(names []string) string {
+	if len(names) == 1 {
+		return "Operator " + names[0] + " has been failing"
+	}
+	return clean("Operators " + text.JoinNames(names) + " have been failing")
+}
+
+// failingSince returns since when the first operator fails.
+func (c *cluster) failingSince(s *section) time.Time {
+	var since time.Time
+	for _, i := range s.errors {
+		at := i.FirstObservedTime.Time
+		if plausible(at, c.now) && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
+}
+
+// summarizeWait names what waits, for what, and until when. Only a person ends a pause without an end.
+func (c *cluster) summarizeWait(out *v1beta1.Assessment) {
+	var windows, paused []*section
+	var forced *section
+	for _, s := range c.sections {
+		switch {
+		case s.state != v1beta1.StateWaiting || s.behind || s.master && !s.printed():
+		case s.active.Status != metav1.ConditionFalse:
+			forced = cmp.Or(forced, s)
+			c.resumeAt(out, s, s.forcedAt)
+		case s.active.Reason == v1beta1.ReasonAwaitingWindow:
+			windows = append(windows, s)
+			c.resumeAt(out, s, c.resumeOf(s))
+		default:
+			paused = append(paused, s)
+		}
+	}
+	out.ActionRequired = len(paused) > 0
+	switch {
+	case len(windows) > 0:
+		out.Summary = titles(windows, "waits for its window", "wait for their windows")
+	case len(paused) > 0:
+		out.Summary = titles(paused, "is paused", "are paused")
+	case forced != nil:
+		out.Summary = forced.title() + " waits until the pods are forced off its node"
+	default:
+		out.Summary = "The update waits"
+	}
+}
+
+func titles(sections []*section, one, many string) string {
+	if len(sections) == 1 {
+		return sections[0].title() + " " + one
+	}
+	var names []string
+	for _, s := range sections {
+		if s.controlPlane {
+			return s.title() + " " + one // and every pool with it
+		}
+		names = append(names, s.name)
+	}
+	return clean("Pools " + text.JoinNames(names) + " " + many)
+}
+
+// resumeAt records the earliest time at which a section resumes.
+func (c *cluster) resumeAt(out *v1beta1.Assessment, s *section, at time.Time) {
+	if at.IsZero() || out.Resumes != nil && !at.Before(out.Resumes.Time.Time) {
+		return
+	}
+	out.Resumes = &v1beta1.ScheduledTime{Time: metav1.NewTime(at), By: c.resumedBy(s)}
+}
+
+// resumeOf returns when a section resumes that waits for its window; zero means that this is unknown.
+// A pool that an UpgradeJob delays is released by that.
+func (c *cluster) resumeOf(s *section) time.Time {
+	if at, found := c.in.Resumes[refOf(s.pool)]; found {
+		return at
+	}
+	for i := range c.in.Facts.Pools {
+		if p := &c.in.Facts.Pools[i]; s.pool != nil && s.pool.Kind == kindPool && p.Name == s.name && p.Mark != nil {
+			return p.Mark.ReleaseAfter
+		}
+	}
+	return time.Time{}
+}
+
+// resumedBy returns the object that lets a section resume: the upgrade that delays or suspends it, or
+// else the object that has the window.
+func (c *cluster) resumedBy(s *section) *v1beta1.ResourceReference {
+	for i := range c.in.Facts.Upgrades {
+		u := &c.in.Facts.Upgrades[i]
+		if u.InProgress() && (s.controlPlane || slices.ContainsFunc(u.Pools, func(p informers.UpgradePool) bool { return p.Name == s.name })) {
+			return upgradeRef(u)
+		}
+	}
+	if s.pool != nil {
+		return s.pool
+	}
+	o, apiVersion := s.object()
+	return &v1beta1.ResourceReference{APIVersion: apiVersion, Kind: o.kind, Name: o.name}
+}
+
+func upgradeRef(u *informers.Upgrade) *v1beta1.ResourceReference {
+	return &v1beta1.ResourceReference{
+		APIVersion: bounded(u.APIVersion, 317), Kind: bounded(u.Resource.Kind, 63),
+		Namespace: bounded(u.Resource.Namespace, 63), Name: bounded(u.Resource.Name, maxName),
+	}
+}
+
+// next returns the next scheduled update of a cluster that is idle.
+func (c *cluster) next(state v1beta1.AssessmentState) *v1beta1.ScheduledTime {
+	if state != v1beta1.StateIdle {
+		return nil
+	}
+	var next *v1beta1.ScheduledTime
+	for i := range c.in.Facts.Upgrades {
+		u := &c.in.Facts.Upgrades[i]
+		at := u.Start
+		if !at.After(c.now) {
+			at = u.NextTime
+		}
+		if !at.After(c.now) || u.Paused || u.To == c.release || !scheduled(u.Phase) || next != nil && !at.Before(next.Time.Time) {
+			continue
+		}
+		next = &v1beta1.ScheduledTime{Time: metav1.NewTime(at), Release: bounded(u.To, maxRelease), By: upgradeRef(u)}
+	}
+	return next
+}
+
+// scheduled reports whether an upgrade of that phase is still to come.
+func scheduled(phase history.Phase) bool {
+	return phase == "" || phase == history.PhaseNew || phase == history.PhasePending
+}
+
+// lastKnown returns the last verdict with complete data, and when it was confirmed last.
+func (c *cluster) lastKnown() *v1beta1.LastKnown {
+	p := c.in.Previous
+	switch {
+	case p == nil:
+		return nil
+	case p.State == v1beta1.StateUnknown || p.State == "":
+		return p.LastKnown
+	}
+	at := c.in.PreviousTime
+	if at.IsZero() {
+		at = p.Since.Time
+	}
+	if at.IsZero() {
+		return nil
+	}
+	return &v1beta1.LastKnown{State: p.State, Text: lastKnownText(p), Time: metav1.NewTime(at)}
+}
+
+func lastKnownText(p *v1beta1.Assessment) string {
+	if p.State == v1beta1.StateIdle {
+		return clean("Up to date at " + cmp.Or(p.Release, "an unknown release"))
+	}
+	line := fmt.Sprintf("Updating %s to %s", cmp.Or(p.FromRelease, "?"), cmp.Or(p.Release, "?"))
+	for _, s := range p.Sections {
+		if s.State == v1beta1.StateIdle || s.Total == 0 {
+			continue
+		}
+		line += fmt.Sprintf(", %d of %d %s", s.Updated, s.Total, s.Unit)
+		if s.Unit == unitNodes {
+			line += " of pool " + s.Name
+		}
+		break
+	}
+	return clean(line)
+}

@@ -1,0 +1,78 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The bounds of the API.
+const (
+	maxName      = 253
+	maxRelease   = 128
+	maxDetail    = 128
+	maxText      = 1024
+	maxSources   = 128
+	maxSections  = 66
+	maxParts     = 256
+	maxSamples   = 256
+	maxOperators = 128
+	maxSeconds   = math.MaxInt32
+)
+
+// The kinds of the objects of which chains of causes consist.
+const (
+	kindBudget    = "PodDisruptionBudget"
+	kindPod       = "Pod"
+	kindNode      = "Node"
+	kindPool      = "MachineConfigPool"
+	kindOperator  = "ClusterOperator"
+	kindVersion   = "ClusterVersion"
+	mcpAPIVersion = "machineconfiguration.openshift.io/v1"
+)
+
+// maxListed is how many names a clause has.
+const maxListed = 3
+
+// clean returns a text of others as one bounded line.
+func clean(s string) string { return bounded(s, maxText) }
+
+// bounded returns a text of others as one line of at most that many bytes, an ellipsis included.
+func bounded(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
+		if s = text.Sanitize(s, maxBytes); len(s) <= maxBytes {
+			return s
+		}
+	}
+	return text.Sanitize(s, maxBytes-len("…"))
+}
+
+// minutes formats a duration without its seconds.
+func minutes(d time.Duration) string { return duration.HumanDuration(d.Round(time.Minute)) }
+
+// joinInOrder joins at most three names in their order.
+func joinInOrder(names []string) string {
+	if len(names) <= maxListed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
+}
+
+// joinClauses joins clauses to one bounded line.
+func joinClauses(clauses []string) string { return clean(strings.Join(clauses, "; ")) }
+
+// upperFirst returns a clause as the beginning of a sentence.
+func upperFirst(s string) string {
+	if s == "" || s[0] < 'a' || s[0] > 'z' {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
