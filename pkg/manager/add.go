@@ -50,7 +50,7 @@ func Kinds(controllers ...Controller) ([]Kind, error) {
 	var errs []error
 	for _, c := range controllers {
 		for _, kind := range c.Reads {
-			same := func(k Kind) bool { return reflect.TypeOf(k.Object) == reflect.TypeOf(kind.Object) }
+			same := func(k Kind) bool { return sameObject(k.Object, kind.Object) }
 			i := slices.IndexFunc(kinds, same)
 			switch {
 			case i < 0:
@@ -60,11 +60,21 @@ func Kinds(controllers ...Controller) ([]Kind, error) {
 			}
 		}
 	}
+	if slices.ContainsFunc(kinds, func(k Kind) bool { return k.Optional }) {
+		kinds = append(kinds, definitions())
+	}
 	return kinds, errors.Join(errs...)
 }
 
+// sameObject reports whether two objects are of one kind in one Go type. Objects without a Go type of
+// their own carry their kind.
+func sameObject(a, b client.Object) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) &&
+		a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
+}
+
 func sameCache(a, b Kind) bool {
-	return a.ClusterScoped == b.ClusterScoped && a.Name == b.Name && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Namespaces, b.Namespaces) &&
+	return a.Optional == b.Optional && a.ClusterScoped == b.ClusterScoped && a.Name == b.Name && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Namespaces, b.Namespaces) &&
 		reflect.ValueOf(a.Transform).Pointer() == reflect.ValueOf(b.Transform).Pointer()
 }
 
@@ -123,8 +133,13 @@ func mapperProvider(scheme *runtime.Scheme, kinds []Kind) func(*rest.Config, *ht
 
 // Add makes the controller part of a manager whose scheme and cache serve what it declares.
 func Add(mgr ctrl.Manager, c Controller) error {
+	return add(mgr, c, nil)
+}
+
+// add is Add for a controller that may read optional kinds.
+func add(mgr ctrl.Manager, c Controller, optional *optionalKinds) error {
 	if c.Bind != nil {
-		if err := c.Bind(Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}); err != nil {
+		if err := c.Bind(Clients{Client: optional.client(mgr.GetClient()), Live: mgr.GetAPIReader()}); err != nil {
 			return fmt.Errorf("setting up controller %s: %w", c.Name, err)
 		}
 	}
@@ -136,7 +151,7 @@ func Add(mgr ctrl.Manager, c Controller) error {
 	if err != nil {
 		return fmt.Errorf("setting up controller %s: %w", c.Name, err)
 	}
-	for _, s := range c.sources(mgr.GetCache()) {
+	for _, s := range c.sources(mgr.GetCache(), optional) {
 		if err := added.Watch(s); err != nil {
 			return fmt.Errorf("watching for controller %s: %w", c.Name, err)
 		}
@@ -144,9 +159,13 @@ func Add(mgr ctrl.Manager, c Controller) error {
 	return nil
 }
 
-func (c Controller) sources(from cache.Cache) []source.Source {
+func (c Controller) sources(from cache.Cache, optional *optionalKinds) []source.Source {
 	var sources []source.Source
 	for _, kind := range c.Reads {
+		if kind.Optional {
+			sources = append(sources, &optionalWatch{kinds: optional, kind: kind})
+			continue
+		}
 		var requests handler.EventHandler = handler.Funcs{}
 		if kind.Requests != nil {
 			requests = handler.EnqueueRequestsFromMapFunc(kind.Requests)

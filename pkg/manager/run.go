@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -73,7 +74,7 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	if err != nil {
 		return wrapListenError("health-probe-bind-address", fmt.Errorf("setting up the manager: %w", err))
 	}
-	if err := b.addTo(mgr); err != nil {
+	if err := b.addTo(mgr, kinds); err != nil {
 		return err
 	}
 	if err := addProbes(mgr, kinds); err != nil {
@@ -103,18 +104,27 @@ func checkConnection(ctx context.Context, restConfig *rest.Config) error {
 	return nil
 }
 
-func (b Binary) addTo(mgr ctrl.Manager) error {
+func (b Binary) addTo(mgr ctrl.Manager, kinds []Kind) error {
+	optional, err := newOptionalKinds(mgr.GetScheme(), kinds)
+	if err != nil {
+		return err
+	}
+	runnables := b.Runnables
+	if optional != nil {
+		optional.cache, optional.log = mgr.GetCache(), mgr.GetLogger().WithName("optional-kinds")
+		runnables = append(slices.Clone(runnables), optional)
+	}
 	if b.Bind != nil {
-		if err := b.Bind(Clients{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}); err != nil {
+		if err := b.Bind(Clients{Client: optional.client(mgr.GetClient()), Live: mgr.GetAPIReader()}); err != nil {
 			return err
 		}
 	}
 	for _, c := range b.Controllers {
-		if err := Add(mgr, c); err != nil {
+		if err := add(mgr, c, optional); err != nil {
 			return err
 		}
 	}
-	for _, r := range b.Runnables {
+	for _, r := range runnables {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("setting up the manager: %w", err)
 		}
@@ -152,6 +162,9 @@ func addProbes(mgr ctrl.Manager, kinds []Kind) error {
 // checkCacheSync returns an error that names a kind whose cache is not synced.
 func checkCacheSync(ctx context.Context, from cache.Cache, kinds []Kind) error {
 	for _, kind := range kinds {
+		if kind.Optional {
+			continue
+		}
 		informer, err := from.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watching %T: %w", kind.Object, err)

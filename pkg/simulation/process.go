@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 	"runtime"
 	"slices"
 	"time"
@@ -153,7 +154,7 @@ func (p *Process) addController(d manager.Controller, clients manager.Clients) e
 	p.controllers = append(p.controllers, c)
 	for _, kind := range d.Reads {
 		for _, i := range p.informers {
-			if fmt.Sprintf("%T", i.kind.Object) == fmt.Sprintf("%T", kind.Object) {
+			if sameKind(i.kind.Object, kind.Object) {
 				i.watches = append(i.watches, kindWatch{kind: kind, queue: c.queue})
 			}
 		}
@@ -162,6 +163,12 @@ func (p *Process) addController(d manager.Controller, clients manager.Clients) e
 		return nil
 	}
 	return d.Bind(clients)
+}
+
+// sameKind reports whether two objects are of one kind in one Go type. Objects without a Go type of
+// their own carry their kind.
+func sameKind(a, b client.Object) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && a.GetObjectKind().GroupVersionKind() == b.GetObjectKind().GroupVersionKind()
 }
 
 // Clock returns the clock of the machine that the process runs on.

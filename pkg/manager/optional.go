@@ -1,0 +1,235 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// definitionKind is the kind of the CustomResourceDefinitions.
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// definitions returns the declaration of the CustomResourceDefinitions, of which only metadata is
+// cached.
+func definitions() Kind {
+	partial := &metav1.PartialObjectMetadata{}
+	partial.SetGroupVersionKind(definitionKind)
+	return Kind{Object: partial, ClusterScoped: true, Transform: stripDefinition}
+}
+
+// stripDefinition drops everything but the name of a CustomResourceDefinition.
+func stripDefinition(obj any) (any, error) {
+	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		partial.ObjectMeta = metav1.ObjectMeta{Name: partial.Name, UID: partial.UID, ResourceVersion: partial.ResourceVersion}
+	}
+	return obj, nil
+}
+
+// optionalKinds watches the kinds that the API server may not serve. A kind is watched from the time
+// at which its CustomResourceDefinition is created until it is deleted. It costs no request but the
+// watches.
+type optionalKinds struct {
+	cache  cache.Cache
+	scheme *runtime.Scheme
+	log    logr.Logger
+
+	mu    sync.Mutex
+	kinds []*optionalKind
+}
+
+// optionalKind is a kind that the API server may not serve.
+type optionalKind struct {
+	Kind
+
+	gvk        schema.GroupVersionKind
+	definition string // the name of its CustomResourceDefinition
+	served     bool
+	observers  []func(served bool)
+}
+
+// optionalWatch is the watch of an optional kind by one controller.
+type optionalWatch struct {
+	kinds *optionalKinds
+	kind  Kind
+}
+
+// newOptionalKinds returns the optional ones of the kinds; nil if there are none.
+func newOptionalKinds(scheme *runtime.Scheme, kinds []Kind) (*optionalKinds, error) {
+	o := &optionalKinds{scheme: scheme}
+	for _, kind := range kinds {
+		if !kind.Optional {
+			continue
+		}
+		gvk, err := apiutil.GVKForObject(kind.Object, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("declaring an optional kind: %w", err)
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		o.kinds = append(o.kinds, &optionalKind{Kind: kind, gvk: gvk, definition: plural.Resource + "." + gvk.Group})
+	}
+	if len(o.kinds) == 0 {
+		return nil, nil
+	}
+	return o, nil
+}
+
+// Start watches the CustomResourceDefinitions until the context ends.
+func (o *optionalKinds) Start(ctx context.Context) error {
+	informer, err := o.cache.GetInformer(ctx, definitions().Object)
+	if err != nil {
+		return fmt.Errorf("watching the CustomResourceDefinitions: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { o.observe(ctx, obj, true) },
+		// It may have been deleted and created again between two events.
+		UpdateFunc: func(_, obj any) { o.observe(ctx, obj, true) },
+		DeleteFunc: func(obj any) { o.observe(ctx, obj, false) },
+	})
+	if err != nil {
+		return fmt.Errorf("watching the CustomResourceDefinitions: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// NeedLeaderElection returns false: the cache of every replica is warm, since it may become the leader.
+func (o *optionalKinds) NeedLeaderElection() bool { return false }
+
+// observe starts or stops the watches of the kinds of a CustomResourceDefinition.
+func (o *optionalKinds) observe(ctx context.Context, obj any, served bool) {
+	if deleted, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = deleted.Obj
+	}
+	definition, ok := obj.(client.Object)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, kind := range o.kinds {
+		if kind.definition != definition.GetName() || kind.served == served {
+			continue
+		}
+		kind.served = served
+		o.log.Info("an optional kind changed", "kind", kind.gvk.String(), "served", served)
+		if served {
+			o.startKind(ctx, kind)
+		} else if err := o.cache.RemoveInformer(ctx, kind.Object); err != nil {
+			o.log.Error(err, "ending the watch of an optional kind", "kind", kind.gvk.String())
+		}
+		for _, observe := range kind.observers {
+			observe(served)
+		}
+	}
+}
+
+// startKind starts the watch of a kind, also if no controller is notified of its changes.
+func (o *optionalKinds) startKind(ctx context.Context, kind *optionalKind) {
+	if _, err := o.cache.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false)); err != nil {
+		o.log.Error(err, "watching an optional kind", "kind", kind.gvk.String())
+	}
+}
+
+// Start follows the kind with the queue of a controller. It watches the kind while it is served. When
+// it is not served any more, it requests what the deletion of the objects would: a watch that ends
+// reports no deletions.
+func (w *optionalWatch) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	w.kinds.mu.Lock()
+	defer w.kinds.mu.Unlock()
+	i := slices.IndexFunc(w.kinds.kinds, func(k *optionalKind) bool { return sameObject(k.Object, w.kind.Object) })
+	if i < 0 || w.kind.Requests == nil {
+		return nil
+	}
+	observe := func(served bool) {
+		if !served {
+			for _, request := range w.kind.Requests(ctx, w.kind.Object) {
+				queue.Add(request)
+			}
+			return
+		}
+		watch := source.Kind(w.kinds.cache, w.kind.Object, handler.EnqueueRequestsFromMapFunc(w.kind.Requests), w.kind.Predicates...)
+		if err := watch.Start(ctx, queue); err != nil {
+			w.kinds.log.Error(err, "watching an optional kind", "kind", w.kinds.kinds[i].gvk.String())
+		}
+	}
+	w.kinds.kinds[i].observers = append(w.kinds.kinds[i].observers, observe)
+	if w.kinds.kinds[i].served {
+		observe(true)
+	}
+	return nil
+}
+
+// check returns an error if an object of an optional kind cannot be read from the cache now. A read
+// of a cache that does not sync would not end.
+func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
+	gvk, err := apiutil.GVKForObject(obj, o.scheme)
+	if err != nil {
+		return err
+	}
+	if _, ok := obj.(client.ObjectList); ok {
+		gvk.Kind = gvk.Kind[:max(0, len(gvk.Kind)-len("List"))]
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := slices.IndexFunc(o.kinds, func(k *optionalKind) bool { return k.gvk == gvk })
+	switch {
+	case i < 0:
+		return nil
+	case !o.kinds[i].served:
+		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	informer, err := o.cache.GetInformer(ctx, o.kinds[i].Object, cache.BlockUntilSynced(false))
+	if err == nil && !informer.HasSynced() {
+		err = fmt.Errorf("the cache of %s is not synced yet", gvk.Kind)
+	}
+	return err
+}
+
+// client returns a client whose reads of optional kinds that are not served fail.
+func (o *optionalKinds) client(c client.Client) client.Client {
+	if o == nil {
+		return c
+	}
+	return &optionalClient{Client: c, kinds: o}
+}
+
+// optionalClient is a client that reads optional kinds, too.
+type optionalClient struct {
+	client.Client
+
+	kinds *optionalKinds
+}
+
+// Get reads an object from the cache.
+func (c *optionalClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := c.kinds.check(ctx, obj); err != nil {
+		return err
+	}
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+// List reads objects from the cache.
+func (c *optionalClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := c.kinds.check(ctx, list); err != nil {
+		return err
+	}
+	return c.Client.List(ctx, list, opts...)
+}
