@@ -2,14 +2,19 @@
 # Copyright The Managed Upgrade Operator Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the permissions of the operator from the kubebuilder:rbac markers beside the code that needs
-# them: deploy/operator/role.yaml, and for the File Integrity Operator, which is optional,
-# deploy/file-integrity/role.yaml.
+# Writes the permissions of the programs from the kubebuilder:rbac markers beside the code that needs
+# them: deploy/operator/role.yaml; deploy/file-integrity/role.yaml for the File Integrity Operator,
+# which is optional; and deploy/update-status/role.yaml for the Update Status Controller.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-optional=./pkg/steps/postupgrade
-packages=$(go list ./pkg/... | grep -v "${optional#.}\$" | paste -s -d ';')
+optional='pkg/steps/postupgrade'
+status='pkg/(statuscontroller|controllers/update(informer|status|plan))'
+shared='pkg/manager'
 
-bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$packages" output:rbac:dir=deploy/operator
-bin/controller-gen rbac:roleName=managed-upgrade-operator paths="$optional" output:rbac:dir=deploy/file-integrity
+# paths PATTERN [-v] prints the packages that match, or that do not.
+paths() { go list ./pkg/... | grep -E ${2:-} "/($1)\$" | paste -s -d ';'; }
+
+bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional|$status" -v)" output:rbac:dir=deploy/operator
+bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional")" output:rbac:dir=deploy/file-integrity
+bin/controller-gen rbac:roleName=update-status-controller "paths=$(paths "$status|$shared")" output:rbac:dir=deploy/update-status

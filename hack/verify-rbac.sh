@@ -5,4 +5,5 @@
 # Fails if the output of hack/update-rbac.sh is outdated.
 set -euo pipefail
 
-exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" rbac deploy/operator/role.yaml deploy/file-integrity/role.yaml
+exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" rbac \
+  deploy/operator/role.yaml deploy/file-integrity/role.yaml deploy/update-status/role.yaml

@@ -23,6 +23,11 @@ const (
 	annotationController     = "machineconfiguration.openshift.io/generated-by-controller-version"
 )
 
+// MachineConfigAnnotations returns the annotations that are read of a MachineConfig.
+func MachineConfigAnnotations() []string {
+	return []string{annotationReleaseVersion, annotationController}
+}
+
 // Rendered is a rendered MachineConfig.
 type Rendered struct {
 	Name string

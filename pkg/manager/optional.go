@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -53,6 +55,8 @@ type optionalKinds struct {
 
 	mu    sync.Mutex
 	kinds []*optionalKind
+	// observed reports whether the present CustomResourceDefinitions were observed; nil means not yet.
+	observed toolscache.InformerSynced
 }
 
 // optionalKind is a kind that the API server may not serve.
@@ -97,7 +101,7 @@ func (o *optionalKinds) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the CustomResourceDefinitions: %w", err)
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { o.observe(ctx, obj, true) },
 		// It may have been deleted and created again between two events.
 		UpdateFunc: func(_, obj any) { o.observe(ctx, obj, true) },
@@ -106,8 +110,23 @@ func (o *optionalKinds) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the CustomResourceDefinitions: %w", err)
 	}
+	o.mu.Lock()
+	o.observed = registration.HasSynced
+	o.mu.Unlock()
 	<-ctx.Done()
 	return nil
+}
+
+// synced reports whether it is known if the kind is served, and its cache is synced if so.
+func (o *optionalKinds) synced(ctx context.Context, kind Kind) bool {
+	o.mu.Lock()
+	observed := o.observed
+	o.mu.Unlock()
+	if observed == nil || !observed() {
+		return false
+	}
+	err := o.check(ctx, kind.Object)
+	return err == nil || meta.IsNoMatchError(err)
 }
 
 // NeedLeaderElection returns false: the cache of every replica is warm, since it may become the leader.
@@ -175,6 +194,24 @@ func (w *optionalWatch) Start(ctx context.Context, queue workqueue.TypedRateLimi
 		observe(true)
 	}
 	return nil
+}
+
+// syncTimeout is how long the start of a controller waits for an optional kind. A kind whose cache does
+// not sync, for example for want of a permission, prevents no start.
+const syncTimeout = 30 * time.Second
+
+// WaitForSync waits until the cache of the kind is synced, if the kind is served: a controller that
+// started earlier would take it for a kind that is not.
+func (w *optionalWatch) WaitForSync(ctx context.Context) error {
+	const interval = 50 * time.Millisecond
+	err := wait.PollUntilContextTimeout(ctx, interval, syncTimeout, true, func(ctx context.Context) (bool, error) {
+		return w.kinds.synced(ctx, w.kind), nil
+	})
+	if err != nil && ctx.Err() == nil {
+		w.kinds.log.Info("starting without an optional kind, whose cache is not synced", "kind", fmt.Sprintf("%T", w.kind.Object))
+		return nil
+	}
+	return err
 }
 
 // check returns an error if an object of an optional kind cannot be read from the cache now. A read

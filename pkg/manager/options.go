@@ -36,10 +36,16 @@ const AllNamespaces = "*"
 
 // Bind adds the flags to a flag set.
 func (o *Options) Bind(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the ServiceAccount of the pod, $KUBECONFIG, or ~/.kube/config")
-	flags.StringVar(&o.Namespace, "operator-namespace", "managed-upgrade-operator", "namespace in which the operator runs and keeps its leases")
+	o.BindShared(flags)
 	flags.StringSliceVar(&o.WatchNamespaces, "watch-namespaces", nil, "namespaces whose objects are reconciled, separated by commas; * means all namespaces, empty means the operator's namespace; in every other one bind the ClusterRole managed-upgrade-operator-watched-namespace to the operator")
 	flags.StringVar(&o.ConfigFile, "config", "", "path to the configuration file; empty means the defaults")
+}
+
+// BindShared adds the flags of every binary to a flag set: not those of namespaces and of a configuration
+// file.
+func (o *Options) BindShared(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path to a kubeconfig; empty means the ServiceAccount of the pod, $KUBECONFIG, or ~/.kube/config")
+	flags.StringVar(&o.Namespace, "operator-namespace", "managed-upgrade-operator", "namespace in which the operator runs and keeps its leases")
 	flags.StringVar(&o.MetricsBind, "metrics-bind-address", ":8443", "address of the metrics server; 0 disables it")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve the metrics over HTTPS to clients that may get /metrics; without it they are served on loopback addresses only")
 	flags.StringVar(&o.MetricsCerts, "metrics-cert-path", "", "directory with tls.crt and tls.key of the metrics server, which may be added and changed later; empty, and until then, means a self-signed certificate")

@@ -4,6 +4,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -35,6 +36,8 @@ const (
 type Events struct {
 	Client client.Client
 	Clock  clock.PassiveClock
+	// Component is the source of the Events; empty means Component.
+	Component string
 	// OnFailure is called after each Event that could not be written; nil means no observer.
 	OnFailure func()
 
@@ -107,6 +110,21 @@ func (e *Events) write(ctx context.Context, ref corev1.ObjectReference, n engine
 	if e.isPublished(ref, n.ID) {
 		return nil
 	}
+	if err := e.create(ctx, ref, n, key, at); err != nil {
+		return err
+	}
+	e.markPublished(ref, n.ID)
+	return nil
+}
+
+// Create writes an Event about the object, at the present time. Unlike Publish, it does not remember the
+// ID: it is for objects that live as long as the cluster.
+func (e *Events) Create(ctx context.Context, ref corev1.ObjectReference, n engine.Notification) error {
+	return e.create(ctx, ref, n, n.ID, e.Clock.Now())
+}
+
+func (e *Events) create(ctx context.Context, ref corev1.ObjectReference, n engine.Notification, key string, at time.Time) error {
+	component := cmp.Or(e.Component, Component)
 	namespace := ref.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -117,8 +135,8 @@ func (e *Events) write(ctx context.Context, ref corev1.ObjectReference, n engine
 		Type:           n.Type, Reason: text.Sanitize(n.Reason, maxReason), Message: text.Sanitize(n.Message, maxMessage),
 		FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), Count: 1,
 		EventTime: metav1.NewMicroTime(at), Action: "Upgrade",
-		Source:              corev1.EventSource{Component: Component},
-		ReportingController: Component, ReportingInstance: Component,
+		Source:              corev1.EventSource{Component: component},
+		ReportingController: component, ReportingInstance: component,
 	}
 	if err := e.Client.Create(ctx, event); err != nil && !apierrors.IsAlreadyExists(err) {
 		if e.OnFailure != nil {
@@ -126,7 +144,6 @@ func (e *Events) write(ctx context.Context, ref corev1.ObjectReference, n engine
 		}
 		return fmt.Errorf("writing the Event %s about %s %s: %w", n.Reason, ref.Kind, ref.Name, err)
 	}
-	e.markPublished(ref, n.ID)
 	return nil
 }
 

@@ -78,6 +78,9 @@ const (
 	ReasonServiceNotClusterIP = "ServiceNotClusterIP"
 	ReasonTLSFailed           = "TLSFailed"
 	ReasonTimeout             = "Timeout"
+	ReasonConnectionFailed    = "ConnectionFailed"
+	ReasonRequestRejected     = "RequestRejected"
+	ReasonTokenRequestFailed  = "TokenRequestFailed"
 	ReasonProtocolUnsupported = "ProtocolUnsupported"
 	ReasonInvalidResponse     = "InvalidResponse"
 )

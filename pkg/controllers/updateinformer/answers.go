@@ -1,0 +1,191 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateinformer
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// goneFor is how long the answer of a deleted informer is kept: until every reader has seen it.
+const goneFor = time.Hour
+
+// Exchange is where the controllers of UpdateInformers, the UpdateStatus, and UpdatePlans meet. It holds
+// the latest answer of each informer, and the requests of plans with their answers. Its methods may be
+// called at any time.
+type Exchange struct {
+	mu      sync.Mutex
+	answers map[string]insight.Answer             // by informer
+	plans   map[types.NamespacedName]*planRequest // by plan
+	rounds  int                                   // of requests of plans
+
+	asked         chan event.GenericEvent
+	statusChanged chan event.GenericEvent
+	planChanged   chan event.GenericEvent
+}
+
+// planRequest is what a plan requests from every informer.
+type planRequest struct {
+	round   int
+	request v1alpha.UpdatePlanInsightsRequest
+	asks    map[string]*planAsk // by informer
+}
+
+// planAsk is the state of the request of a plan to one informer.
+type planAsk struct {
+	failures     int
+	waitingSince time.Time
+	nextAt       time.Time
+	answer       *insight.Answer // nil means that the informer has not finished
+}
+
+// NewExchange returns an Exchange without answers and requests.
+func NewExchange() *Exchange {
+	return &Exchange{
+		answers: map[string]insight.Answer{}, plans: map[types.NamespacedName]*planRequest{},
+		asked: make(chan event.GenericEvent, 1), statusChanged: make(chan event.GenericEvent, 1), planChanged: make(chan event.GenericEvent, 1),
+	}
+}
+
+// signal sends an event, unless one is pending: an event of any object is one of all.
+func signal(to chan<- event.GenericEvent) {
+	select {
+	case to <- event.GenericEvent{Object: &v1beta1.UpdateInformer{}}:
+	default:
+	}
+}
+
+// StatusChanged returns the channel that receives an event after an informer has answered about the
+// update in progress. It has one reader.
+func (x *Exchange) StatusChanged() <-chan event.GenericEvent { return x.statusChanged }
+
+// PlanChanged returns the channel that receives an event after an informer has answered a plan. It has
+// one reader.
+func (x *Exchange) PlanChanged() <-chan event.GenericEvent { return x.planChanged }
+
+// Answers returns the latest answer of each informer about the update in progress, sorted by informer.
+func (x *Exchange) Answers() []insight.Answer {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	answers := make([]insight.Answer, 0, len(x.answers))
+	for _, name := range slices.Sorted(maps.Keys(x.answers)) {
+		answers = append(answers, x.answers[name])
+	}
+	return answers
+}
+
+// AskPlan requests the insights of every enabled informer for a plan. Another call for the same plan
+// starts again: answers to the earlier request are dropped.
+func (x *Exchange) AskPlan(plan types.NamespacedName, request v1alpha.UpdatePlanInsightsRequest) {
+	x.mu.Lock()
+	x.rounds++
+	x.plans[plan] = &planRequest{round: x.rounds, request: request, asks: map[string]*planAsk{}}
+	x.mu.Unlock()
+	signal(x.asked)
+}
+
+// ForgetPlan drops the request of a plan and its answers.
+func (x *Exchange) ForgetPlan(plan types.NamespacedName) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.plans, plan)
+}
+
+// PlanAnswers returns the answers of the informers that have finished a plan's request, sorted by
+// informer, and whether there is such a request: a new process knows of none. An enabled informer that
+// is missing has not finished. One that does not analyze plans has the result NotQueried.
+func (x *Exchange) PlanAnswers(plan types.NamespacedName) ([]insight.Answer, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	request, known := x.plans[plan]
+	if !known {
+		return nil, false
+	}
+	var answers []insight.Answer
+	for _, name := range slices.Sorted(maps.Keys(request.asks)) {
+		if answer := request.asks[name].answer; answer != nil {
+			answers = append(answers, *answer)
+		}
+	}
+	return answers, true
+}
+
+// setAnswer stores the latest answer of an informer.
+func (x *Exchange) setAnswer(answer insight.Answer) {
+	x.mu.Lock()
+	x.answers[answer.Informer] = answer
+	maps.DeleteFunc(x.answers, func(_ string, other insight.Answer) bool {
+		return other.Result == insight.Deleted && answer.At.Sub(other.At) > goneFor
+	})
+	x.mu.Unlock()
+	signal(x.statusChanged)
+}
+
+// answer returns the latest answer of an informer.
+func (x *Exchange) answer(informer string) (insight.Answer, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	answer, known := x.answers[informer]
+	return answer, known
+}
+
+// openAsk is a request of a plan that an informer has not finished.
+type openAsk struct {
+	plan    types.NamespacedName
+	round   int
+	request v1alpha.UpdatePlanInsightsRequest
+	ask     planAsk
+}
+
+// openAsks returns the requests of plans that an informer has not finished, sorted by plan.
+func (x *Exchange) openAsks(informer string) []openAsk {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var open []openAsk
+	for plan, request := range x.plans {
+		ask := request.asks[informer]
+		if ask == nil {
+			ask = &planAsk{}
+			request.asks[informer] = ask
+		}
+		if ask.answer == nil {
+			open = append(open, openAsk{plan, request.round, request.request, *ask})
+		}
+	}
+	slices.SortFunc(open, func(a, b openAsk) int { return a.round - b.round })
+	return open
+}
+
+// setAsk stores the state of the request of a plan to an informer. It has no effect if the plan has
+// requested again meanwhile.
+func (x *Exchange) setAsk(informer string, open openAsk) {
+	x.mu.Lock()
+	request := x.plans[open.plan]
+	current := request != nil && request.round == open.round
+	if current {
+		request.asks[informer] = &open.ask
+	}
+	x.mu.Unlock()
+	if current && open.ask.answer != nil {
+		signal(x.planChanged)
+	}
+}
+
+// dropInformer drops what an informer that is not queried any more has answered to plans.
+func (x *Exchange) dropInformer(informer string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, request := range x.plans {
+		delete(request.asks, informer)
+	}
+}

@@ -1,0 +1,145 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateinformer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+)
+
+// dialTimeout bounds the opening of a connection.
+const dialTimeout = 3 * time.Second
+
+// target is where an informer is and how it proves that it is the one. It is comparable: another target
+// is another connection.
+type target struct {
+	address, serverName, audience string
+	port                          int32
+	ca                            string
+}
+
+// connection is the connection to an informer. It is used by one reconcile at a time.
+type connection struct {
+	target target
+	client *httpclient.Client
+	// post holds the handlers that rejected GET since the last discovery.
+	post map[string]bool
+}
+
+// connect returns a connection. It sends no request.
+func connect(t target, token func(ctx context.Context, audience string) (string, error)) (*connection, error) {
+	client, err := httpclient.New(httpclient.Options{
+		URL: fmt.Sprintf("https://%s:%d", t.serverName, t.port), DialAddress: t.address, ServerName: t.serverName, CA: []byte(t.ca),
+		DialTimeout: dialTimeout, Timeout: maxCallTimeout, MaxBodyBytes: maxBodyBytes,
+		Token: func(ctx context.Context) (string, error) {
+			value, err := token(ctx, t.audience)
+			if err != nil {
+				return "", &tokenError{err}
+			}
+			return value, nil
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the address of the informer: %w", err)
+	}
+	return &connection{target: t, client: client, post: map[string]bool{}}, nil
+}
+
+// tokenError is a failure to get a token, which is no failure of the informer.
+type tokenError struct{ err error }
+
+func (e *tokenError) Error() string { return e.err.Error() }
+
+func (e *tokenError) Unwrap() error { return e.err }
+
+// discover requests what the informer has implemented.
+func (c *connection) discover(ctx context.Context) ([]v1beta1.InformerHandler, error) {
+	clear(c.post)
+	body, err := c.send(ctx, http.MethodGet, v1alpha.DiscoveryPath, nil, defaultCallTimeout)
+	var status *httpclient.StatusError
+	switch {
+	case errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusMethodNotAllowed):
+		return nil, fmt.Errorf("%w: %w", errUnsupported, err)
+	case err != nil:
+		return nil, err
+	}
+	return decodeDiscovery(body)
+}
+
+// ask requests insights. The status handler is requested by GET with a body, as the protocol defines, and
+// by POST if the informer does not accept that.
+func (c *connection) ask(ctx context.Context, handler v1beta1.InformerHandler, spec v1alpha.RequestSpec) ([]byte, error) {
+	method, path, kind := http.MethodGet, v1alpha.UpdateInsightsPath, v1alpha.UpdateInsightsRequestKind
+	if handler.Name == v1alpha.HandlerPlan {
+		method, path, kind = http.MethodPost, v1alpha.UpdatePlanInsightsPath, v1alpha.UpdatePlanInsightsRequestKind
+	}
+	onlyPost := len(handler.Methods) > 0 && !slices.Contains(handler.Methods, http.MethodGet)
+	if onlyPost || c.post[handler.Name] {
+		method = http.MethodPost
+	}
+	request, err := json.Marshal(v1alpha.UpdateInsightsRequest{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: kind}, Spec: spec})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	timeout := callTimeout(handler)
+	body, err := c.send(ctx, method, path, request, timeout)
+	if method == http.MethodGet && isMethodRejected(err) {
+		if body, err = c.send(ctx, http.MethodPost, path, request, timeout); err == nil {
+			c.post[handler.Name] = true
+		}
+	}
+	return body, err
+}
+
+// callTimeout returns how long an answer of a handler may take.
+func callTimeout(handler v1beta1.InformerHandler) time.Duration {
+	if handler.TimeoutSeconds <= 0 {
+		return defaultCallTimeout
+	}
+	return min(time.Duration(handler.TimeoutSeconds)*time.Second, maxCallTimeout)
+}
+
+// isMethodRejected reports whether a server or a proxy before it may accept no body of a GET request.
+func isMethodRejected(err error) bool {
+	var status *httpclient.StatusError
+	return errors.As(err, &status) && slices.Contains([]int{
+		http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusLengthRequired, http.StatusUnsupportedMediaType,
+	}, status.Code)
+}
+
+func (c *connection) send(ctx context.Context, method, path string, body []byte, timeout time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	request := httpclient.Request{Method: method, Path: strings.Split(strings.Trim(path, "/"), "/"), Body: body}
+	if body != nil {
+		request.ContentType = "application/json"
+	}
+	response, err := c.client.Do(ctx, request)
+	if err != nil {
+		return nil, &requestError{err}
+	}
+	return response, nil
+}
+
+// requestError is a request that was not answered, or not with success.
+type requestError struct{ err error }
+
+func (e *requestError) Error() string { return e.err.Error() }
+
+func (e *requestError) Unwrap() error { return e.err }
+
+// close closes the idle connection.
+func (c *connection) close() { c.client.Close() }

@@ -1,0 +1,223 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateinformer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+const (
+	// workers is the number of informers that are queried at a time. There are at most as many: an
+	// informer that hangs delays no other.
+	workers = 64
+	// passTimeout bounds a pass over one informer.
+	passTimeout = 45 * time.Second
+)
+
+// EventPublisher publishes Events.
+type EventPublisher interface {
+	// Publish publishes an Event about an object.
+	Publish(ctx context.Context, object client.Object, eventType, reason, message string)
+}
+
+// Metrics observes the requests to informers.
+type Metrics interface {
+	// ObserveInformerRequest counts a request to an informer.
+	ObserveInformerRequest(informer, handler, outcome string)
+	// SetInformerReachable reports whether an informer can be used.
+	SetInformerReachable(informer string, reachable bool)
+	// DeleteInformer removes the series of an informer.
+	DeleteInformer(informer string)
+}
+
+// Reconciler queries update informers.
+type Reconciler struct {
+	*Exchange
+
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live  client.Reader
+	Clock clock.PassiveClock
+	// ServiceAccount is the ServiceAccount of the program.
+	ServiceAccount types.NamespacedName
+	// Token returns a token for the audience of an informer.
+	Token func(ctx context.Context, audience string) (string, error)
+	// ServiceCA returns the authorities of OpenShift's service CA, in PEM; empty if there are none.
+	ServiceCA func() ([]byte, error)
+	// Request returns the description of the update in progress. It reads from the cache.
+	Request func(ctx context.Context) (v1alpha.RequestSpec, error)
+	Events  EventPublisher
+	Metrics Metrics
+
+	mu     sync.Mutex
+	states map[string]*state // by informer
+}
+
+// +kubebuilder:rbac:groups=config.openshift.io,resources=updateinformers,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=updateinformers/status,verbs=patch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
+
+// Controller declares the controller.
+func (r *Reconciler) Controller() manager.Controller {
+	informers, status := facts.UpdateInformers(), facts.UpdateStatus()
+	informers.Requests = manager.Self
+	status.Requests, status.Predicates = r.mapToAll, []predicate.Predicate{demandChangedPredicate{clock: r.Clock}}
+	return manager.Controller{
+		Name: "updateinformer",
+		Reads: []manager.Kind{
+			informers, status,
+			{Object: &corev1.Service{}, AddToScheme: corev1.AddToScheme, Transform: stripService, Requests: r.mapService, Predicates: []predicate.Predicate{serviceChangedPredicate{}}},
+		},
+		Channels: []manager.Channel{{Events: r.asked, Requests: r.mapToAll}},
+		Bind: func(c manager.Clients) error {
+			r.Client, r.Live = c.Client, c.Live
+			return nil
+		},
+		Reconciler: r, MaxConcurrentReconciles: workers,
+	}
+}
+
+// mapToAll returns requests for all informers.
+func (r *Reconciler) mapToAll(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.mapTo(ctx, func(*v1beta1.UpdateInformer) bool { return true })
+}
+
+// mapService returns requests for the informers behind a Service.
+func (r *Reconciler) mapService(ctx context.Context, service client.Object) []reconcile.Request {
+	all := client.ObjectKeyFromObject(service) == apiServerService
+	return r.mapTo(ctx, func(informer *v1beta1.UpdateInformer) bool {
+		ref := informer.Spec.ClientConfig.Service
+		return all || ref.Namespace == service.GetNamespace() && ref.Name == service.GetName()
+	})
+}
+
+func (r *Reconciler) mapTo(ctx context.Context, matches func(*v1beta1.UpdateInformer) bool) []reconcile.Request {
+	var list v1beta1.UpdateInformerList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the UpdateInformers")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if matches(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// demandChangedPredicate passes changes of the UpdateStatus that change how often informers are queried.
+type demandChangedPredicate struct {
+	predicate.Funcs
+
+	clock clock.PassiveClock
+}
+
+// Update compares two states of the UpdateStatus.
+func (p demandChangedPredicate) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*v1beta1.UpdateStatus)
+	after, okAfter := e.ObjectNew.(*v1beta1.UpdateStatus)
+	if !ok || !okAfter {
+		return true
+	}
+	now := p.clock.Now()
+	demand := func(s *v1beta1.UpdateStatus) map[string]time.Duration {
+		all := map[string]time.Duration{"": pollInterval(s.Status, "", now)}
+		for _, retained := range s.Status.AfterUpdate {
+			all[retained.UpdateInformer] = pollInterval(s.Status, retained.UpdateInformer, now)
+		}
+		return all
+	}
+	return !equality.Semantic.DeepEqual(demand(before), demand(after))
+}
+
+// serviceChangedPredicate passes changes of what an informer is reached by.
+type serviceChangedPredicate struct{ predicate.Funcs }
+
+// Update compares two stripped Services.
+func (serviceChangedPredicate) Update(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*corev1.Service)
+	after, okAfter := e.ObjectNew.(*corev1.Service)
+	return !ok || !okAfter || !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+}
+
+// Reconcile makes one pass over one informer.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	var informer v1beta1.UpdateInformer
+	switch err := r.Client.Get(ctx, req.NamespacedName, &informer); {
+	case apierrors.IsNotFound(err):
+		r.forget(req.Name)
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("getting UpdateInformer %s: %w", req.Name, err)
+	}
+	if insight.IsBuiltIn(informer.Name) { // validation refuses the name; it may have been created before
+		return reconcile.Result{}, nil
+	}
+	p := &pass{Reconciler: r, informer: &informer, state: r.stateOf(&informer), now: r.Clock.Now()}
+	if informer.Spec.Enabled != nil && !*informer.Spec.Enabled {
+		return reconcile.Result{}, p.disable(ctx)
+	}
+	if err := p.query(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := p.publish(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: p.requeueAfter()}, nil
+}
+
+// stateOf returns what is known of an informer. A deleted and created informer is another one.
+func (r *Reconciler) stateOf(informer *v1beta1.UpdateInformer) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.states == nil {
+		r.states = map[string]*state{}
+	}
+	s := r.states[informer.Name]
+	if s == nil || s.uid != informer.UID {
+		s.close()
+		s = newState(informer)
+		r.states[informer.Name] = s
+	}
+	return s
+}
+
+// forget drops what is known of an informer that does not exist any more.
+func (r *Reconciler) forget(name string) {
+	r.mu.Lock()
+	s, known := r.states[name]
+	delete(r.states, name)
+	r.mu.Unlock()
+	s.close()
+	r.dropInformer(name)
+	r.Metrics.DeleteInformer(name)
+	if known {
+		r.setAnswer(insight.Answer{Informer: name, Result: insight.Deleted, Message: "the UpdateInformer was deleted", At: r.Clock.Now()})
+	}
+}

@@ -1,0 +1,478 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// state is what is known of an informer between passes. One pass at a time uses it.
+type state struct {
+	uid        types.UID
+	generation int64
+	annotation string
+
+	connection *connection
+	// caReadAt is when the authorities were last resolved; zero means that they are due.
+	caReadAt time.Time
+	// handlers were discovered at discoveredAt; zero means that a discovery is due.
+	handlers     []v1beta1.InformerHandler
+	discoveredAt time.Time
+	breaker      breaker
+	lost         bool // an Event reported that the informer does not answer
+
+	pollAt       time.Time // the next request is due
+	waitingSince time.Time // of answers Wait
+	recheck      bool      // the last request failed: one is due although no update is pending
+
+	// problems are why the informer cannot be used, by condition; a missing one was checked and is fine,
+	// unless it is unknown yet.
+	problems    map[string]*problem
+	checked     map[string]bool
+	contactTime time.Time
+}
+
+func newState(informer *v1beta1.UpdateInformer) *state {
+	s := &state{uid: informer.UID, problems: map[string]*problem{}, checked: map[string]bool{}}
+	for i := range informer.Status.Conditions {
+		if c := informer.Status.Conditions[i]; c.Type == v1beta1.ConditionReachable && c.Status == metav1.ConditionFalse {
+			s.lost = true // reported before a restart
+		}
+	}
+	return s
+}
+
+// close closes the connection; nil has none.
+func (s *state) close() {
+	if s != nil && s.connection != nil {
+		s.connection.close()
+		s.connection = nil
+	}
+}
+
+// set stores the result of a check that a condition reports; nil means that it passed.
+func (s *state) set(condition string, p *problem) {
+	s.checked[condition] = true
+	delete(s.problems, condition)
+	if p != nil {
+		s.problems[condition] = p
+	}
+}
+
+// pass is one pass over an informer.
+type pass struct {
+	*Reconciler
+	*state
+
+	informer *v1beta1.UpdateInformer
+	now      time.Time
+	interval time.Duration // between requests about the update in progress; 0 means none
+	asks     []openAsk
+}
+
+// disable stops the requests to an informer.
+func (p *pass) disable(ctx context.Context) error {
+	p.close()
+	p.dropInformer(p.informer.Name)
+	p.Metrics.DeleteInformer(p.informer.Name)
+	*p.state = *newState(p.informer)
+	if last, known := p.answer(p.informer.Name); !known || last.Result != insight.Disabled {
+		p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.Disabled, Message: "the informer is disabled", At: p.now})
+	}
+	return p.publishDisabled(ctx)
+}
+
+// query makes the requests that are due.
+func (p *pass) query(ctx context.Context) error {
+	var list v1beta1.UpdateStatusList // a Get would copy it
+	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("reading the UpdateStatus: %w", err)
+	}
+	for i := range list.Items {
+		p.interval = pollInterval(list.Items[i].Status, p.informer.Name, p.now)
+	}
+	p.asks = p.openAsks(p.informer.Name)
+	if p.interval > 0 && (p.pollAt.IsZero() || p.pollAt.Sub(p.now) > p.interval) {
+		p.pollAt = p.now // an update has begun
+	}
+	ready, err := p.resolve(ctx)
+	if err != nil {
+		return err
+	}
+	if !ready || p.now.Before(p.breaker.retryAt) {
+		p.answerUnavailable()
+		return nil
+	}
+	if p.discoveryDue() && !p.discover(ctx) {
+		p.answerUnavailable()
+		return nil
+	}
+	p.pollStatus(ctx)
+	p.pollPlans(ctx)
+	return nil
+}
+
+// inUse reports whether the informer is queried.
+func (p *pass) inUse() bool { return p.interval > 0 || len(p.asks) > 0 || p.recheck }
+
+// resolve finds the address and the authorities of the informer, and reports whether both are known.
+// What is not cached is read when the informer changed, and while it is in use once between
+// discoveries and after a failed handshake.
+func (p *pass) resolve(ctx context.Context) (bool, error) {
+	ref, annotation := p.informer.Spec.ClientConfig.Service, p.informer.Annotations[v1beta1.InjectCAAnnotation]
+	if p.generation != p.informer.Generation || p.annotation != annotation {
+		p.generation, p.annotation, p.caReadAt = p.informer.Generation, annotation, time.Time{}
+	}
+	address, addressProblem, err := resolveAddress(ctx, p.Client, ref)
+	if err != nil {
+		return false, err
+	}
+	if addressProblem != nil {
+		p.close()
+		p.breaker = breaker{}
+		p.discoveredAt = time.Time{}
+		p.set(v1beta1.ConditionReachable, addressProblem)
+	}
+	t := target{address: address, serverName: serverName(ref), port: informerPort(ref), audience: v1alpha.Audience(ref.Namespace, ref.Name)}
+	if p.connection != nil {
+		t.ca = p.connection.target.ca
+	}
+	if p.caDue() {
+		ca, caProblem, err := p.resolveCA(ctx, p.informer)
+		if err != nil {
+			return false, err
+		}
+		p.caReadAt, t.ca = p.now, string(ca)
+		p.set(v1beta1.ConditionCABundleResolved, caProblem)
+	}
+	if addressProblem != nil || p.problems[v1beta1.ConditionCABundleResolved] != nil {
+		return false, nil
+	}
+	if p.connection != nil && p.connection.target == t {
+		return true, nil
+	}
+	p.close()
+	p.breaker, p.discoveredAt = breaker{}, time.Time{}
+	p.connection, err = connect(t, p.Token)
+	return err == nil, err
+}
+
+// caDue reports whether the authorities are read now.
+func (p *pass) caDue() bool {
+	if p.caReadAt.IsZero() || p.connection == nil {
+		return p.caReadAt.IsZero() || p.now.Sub(p.caReadAt) >= pollActive || p.now.Before(p.caReadAt)
+	}
+	failed := p.problems[v1beta1.ConditionReachable] != nil
+	if failed && p.problems[v1beta1.ConditionReachable].reason == v1beta1.ReasonTLSFailed {
+		return !p.now.Before(p.breaker.retryAt)
+	}
+	return p.inUse() && p.discoveryDue()
+}
+
+// discoveryDue reports whether the informer is to list its handlers.
+func (p *pass) discoveryDue() bool {
+	age := p.now.Sub(p.discoveredAt)
+	return p.discoveredAt.IsZero() || age < 0 || p.inUse() && age >= discoveryInterval
+}
+
+// discover requests the handlers of the informer.
+func (p *pass) discover(ctx context.Context) bool {
+	handlers, err := p.connection.discover(ctx)
+	p.Metrics.ObserveInformerRequest(p.informer.Name, "discovery", outcome(err))
+	if err != nil {
+		p.fail(ctx, v1beta1.ConditionDiscovered, err)
+		return false
+	}
+	p.handlers, p.discoveredAt = handlers, p.now
+	p.succeed(ctx)
+	return true
+}
+
+// handler returns a handler of the informer.
+func (p *pass) handler(name string) (v1beta1.InformerHandler, bool) {
+	i := slices.IndexFunc(p.handlers, func(h v1beta1.InformerHandler) bool { return h.Name == name })
+	if i < 0 {
+		return v1beta1.InformerHandler{}, false
+	}
+	return p.handlers[i], true
+}
+
+// pollStatus requests the insights about the update in progress, if that is due.
+func (p *pass) pollStatus(ctx context.Context) {
+	handler, reports := p.handler(v1alpha.HandlerStatus)
+	switch last, known := p.answer(p.informer.Name); {
+	case !reports:
+		if !known || last.Result != insight.NotQueried {
+			p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now})
+		}
+		p.recheck = false
+		return
+	case p.interval == 0 && !p.recheck:
+		p.pollAt, p.waitingSince = time.Time{}, time.Time{}
+		if !known {
+			p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now})
+		}
+		return
+	case p.now.Before(p.pollAt):
+		return
+	}
+	spec, err := p.Request(ctx)
+	if err != nil {
+		p.pollAt = p.now.Add(waitInterval) // the cache does not hold the ClusterVersion
+		return
+	}
+	answer, ok := p.ask(ctx, handler, v1alpha.UpdateInsightsResponseKind, spec)
+	if !ok {
+		p.answerUnavailable()
+		return
+	}
+	p.recheck = false
+	p.pollAt = p.now.Add(p.interval)
+	switch {
+	case answer.Result != insight.Wait:
+		p.waitingSince = time.Time{}
+	case p.waitingSince.IsZero():
+		p.waitingSince = p.now
+		fallthrough
+	case p.now.Sub(p.waitingSince) < waitLimitStatus:
+		p.pollAt = p.now.Add(waitInterval)
+	}
+	p.setAnswer(answer)
+}
+
+// pollPlans requests the insights for plans, if that is due.
+func (p *pass) pollPlans(ctx context.Context) {
+	handler, analyzes := p.handler(v1alpha.HandlerPlan)
+	for i := range p.asks {
+		open := &p.asks[i]
+		switch {
+		case !analyzes:
+			open.ask.answer = &insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now}
+		case p.now.Before(open.ask.nextAt):
+			continue
+		case p.Clock.Since(p.now)+callTimeout(handler) > passTimeout:
+			return // the next pass continues
+		default:
+			answer, ok := p.ask(ctx, handler, v1alpha.UpdatePlanInsightsResponseKind, open.request.Spec)
+			if !ok {
+				p.answerUnavailable()
+				return
+			}
+			p.settlePlan(open, answer)
+		}
+		p.setAsk(p.informer.Name, *open)
+	}
+}
+
+// settlePlan stores the answer to a plan. One that waits for too long is final.
+func (p *pass) settlePlan(open *openAsk, answer insight.Answer) {
+	if answer.Result == insight.Wait {
+		if open.ask.waitingSince.IsZero() {
+			open.ask.waitingSince = p.now
+		}
+		open.ask.nextAt = p.now.Add(waitInterval)
+		if p.now.Sub(open.ask.waitingSince) < waitLimitPlan {
+			return
+		}
+	}
+	open.ask.answer = &answer
+}
+
+// ask makes one request. It reports false if the informer cannot be used.
+func (p *pass) ask(ctx context.Context, handler v1beta1.InformerHandler, kind string, spec v1alpha.RequestSpec) (insight.Answer, bool) {
+	body, err := p.connection.ask(ctx, handler, spec)
+	if err != nil {
+		p.Metrics.ObserveInformerRequest(p.informer.Name, handler.Name, outcome(err))
+		p.fail(ctx, v1beta1.ConditionReachable, err)
+		return insight.Answer{}, false
+	}
+	p.succeed(ctx)
+	answer := insight.Answer{Informer: p.informer.Name, At: p.now, Degraded: p.degraded()}
+	status, insights, err := decodeInsights(kind, body)
+	if err != nil {
+		p.Metrics.ObserveInformerRequest(p.informer.Name, handler.Name, outcomeInvalid)
+		answer.Result, answer.Reason, answer.Message = insight.Invalid, v1beta1.ReasonInvalidResponse, err.Error()
+		return answer, true
+	}
+	p.Metrics.ObserveInformerRequest(p.informer.Name, handler.Name, string(status.Response))
+	answer.Result, answer.Message, answer.Insights = insight.Result(status.Response), status.Message, insights
+	return answer, true
+}
+
+// succeed notes that the informer answered.
+func (p *pass) succeed(ctx context.Context) {
+	p.breaker.succeed()
+	p.contactTime = p.now
+	p.set(v1beta1.ConditionReachable, nil)
+	p.set(v1beta1.ConditionDiscovered, nil)
+	if p.lost {
+		p.lost = false
+		p.Events.Publish(ctx, p.informer, "Normal", "InformerBack", "the update informer answers again")
+	}
+}
+
+// fail notes that a request failed.
+func (p *pass) fail(ctx context.Context, condition string, err error) {
+	found := explain(p.informer, condition, err)
+	var failure *tokenError
+	if errors.As(err, &failure) { // no fault of the informer
+		p.breaker.retryAt = p.now.Add(waitInterval)
+	} else {
+		p.breaker.fail(p.informer.Name, p.now)
+	}
+	p.set(found.condition, found)
+	p.recheck = p.recheck || p.interval > 0
+	if p.breaker.isOpen() && !p.lost {
+		p.lost = true
+		p.Events.Publish(ctx, p.informer, "Warning", "InformerLost", "the update informer does not answer: "+found.message)
+	}
+}
+
+// answerUnavailable stores answers of an informer that cannot be used: about the update in progress, if
+// one is pending, and for plans, after a few attempts.
+func (p *pass) answerUnavailable() {
+	found := p.problem()
+	if found == nil {
+		return
+	}
+	answer := insight.Answer{
+		Informer: p.informer.Name, Result: insight.Unreachable, Reason: found.reason, Message: found.message, At: p.now, Degraded: p.degraded(),
+	}
+	if found.reason == v1beta1.ReasonInvalidResponse || found.reason == v1beta1.ReasonProtocolUnsupported {
+		answer.Result = insight.Invalid
+	}
+	if p.isUpdating() {
+		answer.Result = insight.Wait
+	}
+	last, known := p.answer(p.informer.Name)
+	sameAnswer := known && last.Result == answer.Result && last.Reason == answer.Reason && last.Message == answer.Message
+	if p.interval > 0 && !sameAnswer {
+		p.setAnswer(answer)
+	}
+	if p.interval > 0 && answer.Result != insight.Wait {
+		p.waitingSince = time.Time{}
+	}
+	p.failPlans(answer, found)
+}
+
+// planAttempts is how often an informer is tried before a plan goes without it.
+const planAttempts = 3
+
+// failPlans counts a failed attempt for each plan that is due.
+func (p *pass) failPlans(answer insight.Answer, found *problem) {
+	for i := range p.asks {
+		open := &p.asks[i]
+		if p.now.Before(open.ask.nextAt) || open.ask.answer != nil {
+			continue
+		}
+		open.ask.failures++
+		open.ask.nextAt = p.now.Add(waitInterval)
+		permanent := found.condition == v1beta1.ConditionCABundleResolved || found.reason == v1beta1.ReasonServiceNotFound ||
+			found.reason == v1beta1.ReasonServiceNotClusterIP
+		switch {
+		case answer.Result == insight.Wait:
+			p.settlePlan(open, answer)
+		case permanent, open.ask.failures >= planAttempts:
+			open.ask.answer = &answer
+		}
+		p.setAsk(p.informer.Name, *open)
+	}
+}
+
+// problem returns why the informer cannot be used; nil if it can.
+func (p *pass) problem() *problem {
+	for _, condition := range conditionTypes {
+		if found := p.problems[condition]; found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// heartbeatTimeout is how old the heartbeat of an informer may be.
+const heartbeatTimeout = 5 * time.Minute
+
+// online returns the condition Online, which the informer writes; nil if it has none. Without a heartbeat
+// for a while it does not count as True.
+func (p *pass) online() (condition *v1beta1.InformerCondition, stale bool) {
+	for i := range p.informer.Status.Conditions {
+		if c := &p.informer.Status.Conditions[i]; c.Type == v1beta1.ConditionOnline {
+			return c, c.LastHeartbeatTime != nil && p.now.Sub(c.LastHeartbeatTime.Time) > heartbeatTimeout
+		}
+	}
+	return nil, false
+}
+
+// isUpdating reports whether the informer announced that it updates itself.
+func (p *pass) isUpdating() bool {
+	online, stale := p.online()
+	return online != nil && !stale && online.Status == metav1.ConditionFalse && online.Reason == v1beta1.ReasonInformerUpdating
+}
+
+// degraded returns why the informer reports that it does not work; empty if it does not report that.
+func (p *pass) degraded() string {
+	switch online, stale := p.online(); {
+	case online == nil:
+		return ""
+	case stale:
+		return "its condition Online has had no heartbeat since " + online.LastHeartbeatTime.UTC().Format(time.RFC3339)
+	case online.Status != metav1.ConditionTrue && online.Reason != v1beta1.ReasonInformerUpdating:
+		return "its condition Online is " + string(online.Status) + ": " + describe(online.Reason, online.Message)
+	}
+	return ""
+}
+
+// requeueAfter returns when the next pass is due; 0 means after a change only.
+func (p *pass) requeueAfter() time.Duration {
+	var next time.Time
+	earliest := func(at time.Time) {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	blocked := p.problems[v1beta1.ConditionCABundleResolved] != nil || p.connection == nil
+	switch {
+	case blocked:
+		if p.problems[v1beta1.ConditionCABundleResolved] != nil && p.inUse() {
+			earliest(p.caReadAt.Add(pollActive))
+		}
+	case p.discoveredAt.IsZero() || p.breaker.failures > 0:
+		earliest(latest(p.breaker.retryAt, p.now.Add(waitInterval)))
+	default:
+		if p.inUse() {
+			earliest(p.discoveredAt.Add(discoveryInterval))
+		}
+	}
+	if _, reports := p.handler(v1alpha.HandlerStatus); reports && p.interval > 0 && !blocked {
+		earliest(latest(p.pollAt, p.breaker.retryAt))
+	}
+	for _, open := range p.asks {
+		if open.ask.answer == nil {
+			earliest(latest(open.ask.nextAt, p.now.Add(time.Second)))
+		}
+	}
+	if next.IsZero() {
+		return 0
+	}
+	return max(next.Sub(p.now), time.Second)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,102 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateinformer
+
+import (
+	"hash/fnv"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// The times between requests to an informer.
+const (
+	pollActive      = 15 * time.Second // an update is pending and active
+	pollPending     = 2 * time.Minute  // an update is pending and not active, or that is unknown
+	pollAfterUpdate = 15 * time.Minute // an insight needs attention after the update
+	afterUpdateFor  = 14 * 24 * time.Hour
+
+	discoveryInterval = 10 * time.Minute // while an informer is in use
+
+	waitInterval    = 5 * time.Second  // after an answer Wait
+	waitLimitStatus = 2 * time.Minute  // after which the informer is reported
+	waitLimitPlan   = 10 * time.Minute // after which the informer is reported
+)
+
+// pollInterval returns the time between two requests for the insights of an informer about the update in
+// progress; 0 means that none is due. It follows from what the UpdateStatus reports: the first update of
+// that object decides, also after a restart.
+func pollInterval(status v1beta1.UpdateStatusStatus, informer string, now time.Time) time.Duration {
+	pending, active := false, false
+	consider := func(conditions []metav1.Condition) {
+		if c := apimeta.FindStatusCondition(conditions, v1beta1.ConditionUpdatePending); c != nil && c.Status != metav1.ConditionFalse {
+			pending = true
+			active = active || apimeta.IsStatusConditionTrue(conditions, v1beta1.ConditionUpdateActive)
+		}
+	}
+	if status.ControlPlane != nil {
+		consider(status.ControlPlane.Conditions)
+	}
+	for i := range status.WorkerPools {
+		consider(status.WorkerPools[i].Conditions)
+	}
+	switch {
+	case active:
+		return pollActive
+	case pending:
+		return pollPending
+	}
+	for _, retained := range status.AfterUpdate {
+		if retained.UpdateInformer == informer && now.Sub(retained.RetainedSince.Time) < afterUpdateFor {
+			return pollAfterUpdate
+		}
+	}
+	return 0
+}
+
+// The breaker.
+const (
+	breakerThreshold = 5 // failures in a row
+	breakerFirst     = 5 * time.Second
+	breakerLongest   = 5 * time.Minute
+)
+
+// breaker counts failures in a row. After breakerThreshold of them it opens: requests pause, longer
+// with each failure. One success closes it.
+type breaker struct {
+	failures int
+	retryAt  time.Time
+}
+
+// fail counts a failure. The key spreads the retries of informers that failed at the same time.
+func (b *breaker) fail(key string, now time.Time) {
+	b.failures++
+	if b.failures < breakerThreshold {
+		b.retryAt = now.Add(breakerFirst)
+		return
+	}
+	pause := breakerFirst
+	for range min(b.failures-breakerThreshold, 10) {
+		pause *= 2
+	}
+	pause = min(pause, breakerLongest)
+	b.retryAt = now.Add(pause - jitter(key, b.failures, pause/5))
+}
+
+// succeed closes the breaker.
+func (b *breaker) succeed() { *b = breaker{} }
+
+// isOpen reports whether requests pause or were paused after the last failure.
+func (b *breaker) isOpen() bool { return b.failures >= breakerThreshold }
+
+// jitter returns a duration below most that depends on the key and the number alone.
+func jitter(key string, n int, most time.Duration) time.Duration {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte{byte(n)}) // it never fails
+	_, _ = hash.Write([]byte(key))
+	return time.Duration(int64(hash.Sum32()) * int64(most) >> 32)
+}

@@ -1,0 +1,116 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// UpdateStatus are the metrics about the UpdateStatus and the update informers. Only the leader of the
+// Update Status Controller has series.
+type UpdateStatus struct {
+	state          *prometheus.GaugeVec
+	actionRequired prometheus.Gauge
+	insights       *prometheus.GaugeVec
+	truncated      prometheus.Gauge
+	lastPass       prometheus.Gauge
+	writes         prometheus.Counter
+	writtenBytes   prometheus.Counter
+	informer       *prometheus.GaugeVec
+	requests       *prometheus.CounterVec
+}
+
+// NewUpdateStatus creates the metrics and registers them.
+func NewUpdateStatus(registry prometheus.Registerer) (*UpdateStatus, error) {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "managed_upgrade_status_" + name, Help: help})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "managed_upgrade_status_" + name, Help: help})
+	}
+	m := &UpdateStatus{
+		state: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "managed_upgrade_status_state", Help: "1 for the state of the update: Idle, Progressing, Waiting, Stuck, or Unknown.",
+		}, []string{"state"}),
+		actionRequired: gauge("action_required", "1 if a person must act, so that the update continues; 0 otherwise."),
+		insights: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "managed_upgrade_status_insights", Help: "Number of insights in the UpdateStatus, by level.",
+		}, []string{"level"}),
+		truncated:    gauge("truncated", "1 if the UpdateStatus does not show everything, because of its limits; 0 otherwise."),
+		lastPass:     gauge("last_pass_timestamp_seconds", "Time at which the status was last computed."),
+		writes:       counter("writes_total", "Number of times that the UpdateStatus was written."),
+		writtenBytes: counter("written_bytes_total", "Number of bytes that were sent to write the UpdateStatus."),
+		informer: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "managed_upgrade_informer_reachable", Help: "1 if the update informer answers, 0 otherwise. A disabled informer has no series.",
+		}, []string{"informer"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "managed_upgrade_informer_requests_total",
+			Help: "Number of requests to an update informer, by handler (discovery, status, plan) and outcome: Success, Failure, Wait, Invalid, Rejected, or Unreachable.",
+		}, []string{"informer", "handler", "outcome"}),
+	}
+	for _, c := range []prometheus.Collector{m.state, m.actionRequired, m.insights, m.truncated, m.lastPass, m.writes, m.writtenBytes, m.informer, m.requests} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// SetStatus replaces the state of the UpdateStatus.
+func (m *UpdateStatus) SetStatus(status updatev1beta1.UpdateStatusStatus, at time.Time) {
+	m.lastPass.Set(seconds(at))
+	if a := status.Assessment; a != nil {
+		m.state.Reset()
+		m.state.WithLabelValues(string(a.State)).Set(1)
+		m.actionRequired.Set(boolToFloat(a.ActionRequired))
+	}
+	levels := map[updatev1beta1.Level]int{
+		updatev1beta1.LevelStatus: 0, updatev1beta1.LevelInfo: 0, updatev1beta1.LevelWarning: 0, updatev1beta1.LevelError: 0, updatev1beta1.LevelCritical: 0,
+	}
+	truncated := false
+	count := func(informers []updatev1beta1.InformerInsights) {
+		for _, of := range informers {
+			for i := range of.Insights {
+				levels[of.Insights[i].Impact.Level]++
+				truncated = truncated || of.Name == updatev1beta1.StatusControllerInformer && of.Insights[i].Impact.Reason == updatev1beta1.ReasonTruncated
+			}
+		}
+	}
+	if status.ControlPlane != nil {
+		count(status.ControlPlane.UpdateInformers)
+	}
+	for i := range status.WorkerPools {
+		count(status.WorkerPools[i].UpdateInformers)
+	}
+	for level, n := range levels {
+		m.insights.WithLabelValues(label(string(level))).Set(float64(n))
+	}
+	m.truncated.Set(boolToFloat(truncated))
+}
+
+// ObserveStatusWrite counts a write of so many bytes.
+func (m *UpdateStatus) ObserveStatusWrite(bytes int) {
+	m.writes.Inc()
+	m.writtenBytes.Add(float64(bytes))
+}
+
+// ObserveInformerRequest counts a request to an informer.
+func (m *UpdateStatus) ObserveInformerRequest(informer, handler, outcome string) {
+	m.requests.WithLabelValues(label(informer), handler, outcome).Inc()
+}
+
+// SetInformerReachable reports whether an informer answers.
+func (m *UpdateStatus) SetInformerReachable(informer string, reachable bool) {
+	m.informer.WithLabelValues(label(informer)).Set(boolToFloat(reachable))
+}
+
+// DeleteInformer removes the series of an informer.
+func (m *UpdateStatus) DeleteInformer(informer string) {
+	m.informer.DeleteLabelValues(label(informer))
+	m.requests.DeletePartialMatch(prometheus.Labels{"informer": label(informer)})
+}
