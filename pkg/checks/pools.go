@@ -41,16 +41,16 @@ func Pools(pools []clusterstate.Pool, options Options, now time.Time) []Finding 
 		}
 		if pool.Paused && !pool.Empty() && (!options.IgnoreDelayedPools || !pool.Delayed()) {
 			f := poolFinding("PoolPaused", "machine config pools paused", pool)
-			f.Description, f.Remedy = pausedBy(pool, ReleaseOf(pool, false, now))
+			f.Description, f.Remedy = PausedBy(pool, ReleaseOf(pool, false, now))
 			paused = append(paused, f)
 		}
 	}
 	return append(degraded, paused...)
 }
 
-// pausedBy returns who paused the pool, unless a user did, and what a person can do about it. To
+// PausedBy returns who paused the pool, unless a user did, and what a person can do about it. To
 // unpause a pool before its release window would reboot its nodes outside of it.
-func pausedBy(pool clusterstate.Pool, release Release) (by, remedy string) {
+func PausedBy(pool clusterstate.Pool, release Release) (by, remedy string) {
 	remedy = "Set spec.paused of the MachineConfigPool to false."
 	switch release.State {
 	case ReleaseKept:

@@ -94,7 +94,7 @@ type Facts struct {
 	// is read while an update changes only the image; empty means that it is unknown.
 	MachineConfigImage string
 
-	rollouts func() []PoolRollout // computes them once; nil means that they are computed each time
+	shared func() rollout // computes the rollouts once; nil means that they are computed each time
 }
 
 // Has reports whether nothing of the source is missing. It has also what is not installed.

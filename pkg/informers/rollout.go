@@ -45,36 +45,48 @@ type NodeRollout struct {
 // Updated reports whether the node runs the newest release and nothing is left to be done.
 func (n NodeRollout) Updated() bool { return !n.Outdated && n.Step == checks.StepNone }
 
+// rollout is the rollout to all pools, and the nodes to which there is none.
+type rollout struct {
+	pools []PoolRollout
+	// others are the nodes that the machine config operator does not manage, or that are in no pool.
+	others []clusterstate.Node
+}
+
 // Rollouts returns the rollout of the newest release to each pool, in the order of Pools.
-func (f Facts) Rollouts() []PoolRollout {
-	if f.rollouts != nil {
-		return f.rollouts()
+func (f Facts) Rollouts() []PoolRollout { return f.rollout().pools }
+
+func (f Facts) rollout() rollout {
+	if f.shared != nil {
+		return f.shared()
 	}
-	return f.computeRollouts()
+	return f.computeRollout()
 }
 
 // share returns the same facts, which compute the rollouts once for all informers.
 func (f Facts) share() Facts {
-	f.rollouts = sync.OnceValue(f.computeRollouts)
+	f.shared = sync.OnceValue(f.computeRollout)
 	return f
 }
 
-func (f Facts) computeRollouts() []PoolRollout {
-	rollouts, index := make([]PoolRollout, len(f.Pools)), make(map[string]int, len(f.Pools))
+func (f Facts) computeRollout() rollout {
+	pools, index := make([]PoolRollout, len(f.Pools)), make(map[string]int, len(f.Pools))
 	for i, pool := range f.Pools {
-		rollouts[i].Pool, index[pool.Name] = pool, i
+		pools[i].Pool, index[pool.Name] = pool, i
 	}
+	var others []clusterstate.Node
 	newest := f.NewestUpdate()
 	for _, node := range f.Nodes.All() {
 		i, found := index[clusterstate.PoolOf(f.Pools, node)]
-		if found && node.DesiredConfig != "" {
-			rollouts[i].add(f.nodeRollout(node, rollouts[i].Pool, newest))
+		if !found || node.DesiredConfig == "" {
+			others = append(others, node)
+			continue
 		}
+		pools[i].add(f.nodeRollout(node, pools[i].Pool, newest))
 	}
-	for i := range rollouts {
-		rollouts[i].Slots = rollouts[i].Pool.Slots(rollouts[i].Total())
+	for i := range pools {
+		pools[i].Slots = pools[i].Pool.Slots(pools[i].Total())
 	}
-	return rollouts
+	return rollout{pools, others}
 }
 
 func (p *PoolRollout) add(n NodeRollout) {
