@@ -84,7 +84,7 @@ func (c *cluster) since(state v1beta1.AssessmentState) metav1.Time {
 	if p := c.in.Previous; p != nil && p.State == state && plausible(p.Since.Time, c.now) {
 		return p.Since
 	}
-	return metav1.NewTime(c.now)
+	return published(c.now)
 }
 
 // lastChange returns when a section was last seen to change; zero means that this is unknown.
@@ -98,12 +98,20 @@ func (c *cluster) lastChange() time.Time {
 	return last
 }
 
+// published returns a time as the API server keeps it.
+func published(t time.Time) metav1.Time {
+	if t.IsZero() {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(t.UTC().Truncate(time.Second))
+}
+
+// timePtr returns a time as it is published; nil means that it is zero.
 func timePtr(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
 	}
-	at := metav1.NewTime(t)
-	return &at
+	return new(published(t))
 }
 
 func timeOf(t *metav1.Time) time.Time {

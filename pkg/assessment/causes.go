@@ -462,7 +462,7 @@ func mergeRest(chains []chain) chain {
 // causeOf publishes a chain.
 func (c *cluster) causeOf(from *chain, budget *int) v1beta1.Cause {
 	cause := v1beta1.Cause{
-		Reason: from.reason, Level: from.level, Section: from.section.name, UpdateInformer: from.informer, Since: metav1.NewTime(from.since),
+		Reason: from.reason, Level: from.level, Section: from.section.name, UpdateInformer: from.informer, Since: published(from.since),
 	}
 	if len(from.links) > maxLinks {
 		last := &from.links[maxLinks-1]

@@ -36,7 +36,7 @@ type cluster struct {
 
 // newCluster derives the sections from the status, the facts, and the last assessment.
 func newCluster(status v1beta1.UpdateStatusStatus, in Input) *cluster {
-	c := &cluster{in: in, now: in.Now, past: status.PastUpdates}
+	c := &cluster{in: in, now: in.Now.UTC().Truncate(time.Second), past: status.PastUpdates}
 	c.readSources()
 	c.readRollouts()
 	c.addControlPlane(status.ControlPlane)
@@ -124,7 +124,7 @@ func (c *cluster) readUpdate() {
 		return
 	}
 	c.started, c.from = newest.Start, bounded(fromRelease(version), maxRelease)
-	c.sameUpdate = previous != nil && previous.Release == c.release && timeOf(previous.StartedTime).Equal(c.started)
+	c.sameUpdate = previous != nil && previous.Release == c.release && timeOf(previous.StartedTime).Equal(c.started.Truncate(time.Second))
 }
 
 // fromRelease returns the release that the newest update replaces: the one that was installed last.

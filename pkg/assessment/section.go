@@ -395,7 +395,7 @@ func (s *section) printed() bool {
 // result returns the section as it is published.
 func (s *section) result(now time.Time) v1beta1.SectionAssessment {
 	out := v1beta1.SectionAssessment{
-		Name: s.name, Pool: s.pool, State: s.state, Since: metav1.NewTime(now), Unit: s.unit, Total: s.total, Updated: s.updated,
+		Name: s.name, Pool: s.pool, State: s.state, Since: published(now), Unit: s.unit, Total: s.total, Updated: s.updated,
 		LastChangeTime: timePtr(s.lastChange), StartedTime: timePtr(s.started), CompletionTime: timePtr(s.completed),
 		NodeSeconds: s.nodeSeconds, Operators: s.operators, Detail: s.detail, DetailSince: timePtr(s.detailSince),
 	}
@@ -404,7 +404,7 @@ func (s *section) result(now time.Time) v1beta1.SectionAssessment {
 	}
 	for _, p := range s.parts {
 		out.Parts = append(out.Parts, v1beta1.SectionPart{
-			Name: p.name, Phase: p.phase, StartedTime: metav1.NewTime(p.started), LastChangeTime: metav1.NewTime(p.lastChange),
+			Name: p.name, Phase: p.phase, StartedTime: published(p.started), LastChangeTime: published(p.lastChange),
 		})
 	}
 	return out

@@ -170,7 +170,7 @@ func (c *cluster) resumeAt(out *v1beta1.Assessment, s *section, at time.Time) {
 	if at.IsZero() || out.Resumes != nil && !at.Before(out.Resumes.Time.Time) {
 		return
 	}
-	out.Resumes = &v1beta1.ScheduledTime{Time: metav1.NewTime(at), By: c.resumedBy(s)}
+	out.Resumes = &v1beta1.ScheduledTime{Time: published(at), By: c.resumedBy(s)}
 }
 
 // resumeOf returns when a section resumes that waits for its window; zero means that this is unknown.
@@ -225,7 +225,7 @@ func (c *cluster) next(state v1beta1.AssessmentState) *v1beta1.ScheduledTime {
 		if !at.After(c.now) || u.Paused || u.To == c.release || !scheduled(u.Phase) || next != nil && !at.Before(next.Time.Time) {
 			continue
 		}
-		next = &v1beta1.ScheduledTime{Time: metav1.NewTime(at), Release: bounded(u.To, maxRelease), By: upgradeRef(u)}
+		next = &v1beta1.ScheduledTime{Time: published(at), Release: bounded(u.To, maxRelease), By: upgradeRef(u)}
 	}
 	return next
 }
@@ -251,7 +251,7 @@ func (c *cluster) lastKnown() *v1beta1.LastKnown {
 	if at.IsZero() {
 		return nil
 	}
-	return &v1beta1.LastKnown{State: p.State, Text: lastKnownText(p), Time: metav1.NewTime(at)}
+	return &v1beta1.LastKnown{State: p.State, Text: lastKnownText(p), Time: published(at)}
 }
 
 func lastKnownText(p *v1beta1.Assessment) string {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
@@ -58,8 +59,18 @@ func Compute(in Input) v1beta1.UpdateStatusStatus {
 		StartableReleases: in.Previous.StartableReleases,
 	}
 	status.PastUpdates = pastUpdates(in.Previous, in.Facts, c.settled())
+	status.Assessment = new(c.assess(status))
 	Fit(&status)
 	return status
+}
+
+// assess judges the status before it is shortened.
+func (c *computation) assess(status v1beta1.UpdateStatusStatus) v1beta1.Assessment {
+	in := assessment.Input{Facts: c.Facts, Previous: c.Previous.Assessment, Sources: c.Sources, Resumes: c.resumes, Now: c.now}
+	if observed := c.Previous.ObservedTime; observed != nil {
+		in.PreviousTime = observed.Time
+	}
+	return assessment.Assess(status, in)
 }
 
 // computation collects the sections of a status.
