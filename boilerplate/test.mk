@@ -8,7 +8,9 @@
 
 TEST_FLAGS ?=
 E2E_CLUSTERS ?= 3
-E2E_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -ru | sed 's|^|./|')
+E2E_FILES = $(shell grep -rl --include='*_test.go' '^//go:build e2e' api pkg cmd test 2>/dev/null)
+E2E_PACKAGES = $(shell printf '%s\n' $(E2E_FILES) | xargs -r -n1 dirname | sort -ru | sed 's|^|./|')
+E2E_TESTS = $(shell grep -ohE '^func (Test|Example|Fuzz)\w+' $(E2E_FILES) | cut -d' ' -f2 | sort -u | paste -sd'|')
 
 .PHONY: test
 test: unit histories e2e ## Run all tests: unit tests, random histories, API rules, scenarios.
@@ -18,10 +20,11 @@ histories: ## Run random histories of upgrades with fixed seeds, and those that 
 	go test ./pkg/simulation/histories -count 1 -run 'Test(Fixed|Failed)Seeds' -fixed
 
 SOAK ?= 60s
+SOAK_FROM ?= 0
 
 .PHONY: soak
-soak: ## Run random histories of upgrades with fresh seeds for SOAK, such as SOAK=10m.
-	go test ./pkg/simulation/histories -count 1 -run TestSoak -soak $(SOAK) -timeout 0 -v
+soak: ## Run random histories of upgrades with fresh seeds for SOAK, such as SOAK=10m; from the seed SOAK_FROM, if it is set.
+	go test ./pkg/simulation/histories -count 1 -run TestSoak -soak $(SOAK) -from $(SOAK_FROM) -timeout 0 -v
 
 .PHONY: unit
 unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.
@@ -29,13 +32,17 @@ unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.
 	cd docs/examples/custom-upgrader && go test $(TEST_FLAGS) ./...
 
 .PHONY: race
-race: ## Run the unit tests under the race detector, which needs gcc.
+race: ## Run the unit tests under the race detector, which needs gcc, with few repetitions of virtual time.
 	@command -v "$${CC:-gcc}" >/dev/null || { echo "make race: the race detector needs a C compiler, and $${CC:-gcc} is not there: install gcc, or name one by CC=" >&2; exit 1; }
-	CGO_ENABLED=1 go test -race -timeout 30m $(TEST_FLAGS) ./...
+	CGO_ENABLED=1 go test -race -short -timeout 30m $(TEST_FLAGS) ./...
+
+# The whole suite compares the audited requests with the permissions.
+E2E_PERMISSIONS ?= $(if $(filter -run%,$(TEST_FLAGS)),,1)
 
 .PHONY: e2e
+e2e: export E2E_PERMISSIONS := $(E2E_PERMISSIONS)
 e2e: $(CONTROL_PLANE) $(MONITORING) build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
-	go test -tags e2e -count 1 -p 2 -parallel $(E2E_CLUSTERS) -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
+	go test -tags e2e -count 1 -p 2 -parallel $(E2E_CLUSTERS) -timeout 45m -run '^($(E2E_TESTS))$$' $(TEST_FLAGS) $(E2E_PACKAGES)
 
 .PHONY: e2e-all
 e2e-all: export E2E_SCENARIOS := all

@@ -4,7 +4,6 @@
 package lifecycle_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -72,18 +71,10 @@ func TestStepsBeforeTheLockRunWhileAnotherUpgradeHasIt(t *testing.T) {
 
 func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, crash int, outcome simulation.Outcome) (writes int) {
+	run := func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newJobWorld(t)
-		w.program.Plan = func(r simulation.Request) simulation.Fault {
-			if r.IsWrite() {
-				writes++
-				if r.Write == crash {
-					return simulation.Fault{Outcome: outcome}
-				}
-			}
-			return simulation.Fault{}
-		}
+		w.program.Plan = plan
 		w.restart()
 		w.create(job("a"), job("b"))
 		w.runTo(startAfter.Add(3 * time.Hour))
@@ -95,19 +86,17 @@ func TestUpgradeSurvivesACrashAtEachWrite(t *testing.T) {
 		if len(w.cluster.upgrades) != 2 || w.cluster.hooks["a"] == 0 {
 			t.Errorf("upgrades of the cluster: %q", w.cluster.upgrades)
 		}
-		return writes
 	}
-	writes := run(t, 0, simulation.Serve)
-	if writes < 20 {
-		t.Fatalf("%d writes", writes)
+	log := &simulation.WriteLog{}
+	run(t, log.Plan)
+	if len(log.Writes) < 20 {
+		t.Fatalf("%d writes", len(log.Writes))
 	}
-	for n := 1; n <= writes; n++ {
-		for name, outcome := range map[string]simulation.Outcome{"before": simulation.CrashBefore, "after": simulation.CrashAfter} {
-			t.Run(fmt.Sprintf("%s write %d of %d", name, n, writes), func(t *testing.T) {
-				t.Parallel()
-				run(t, n, outcome)
-			})
-		}
+	for _, fault := range log.Faults(simulation.CrashBefore, simulation.CrashAfter) {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			run(t, fault.Plan)
+		})
 	}
 }
 

@@ -368,11 +368,15 @@ type Request struct {
 
 // String returns the request as in "patch UpgradeConfig/status team-a/upgrade".
 func (r Request) String() string {
-	kind := r.Kind
-	if r.Subresource != "" {
-		kind += "/" + r.Subresource
+	return fmt.Sprintf("%s %s %s", r.Verb, r.what(), r.Key)
+}
+
+// what returns the kind and the subresource.
+func (r Request) what() string {
+	if r.Subresource == "" {
+		return r.Kind
 	}
-	return fmt.Sprintf("%s %s %s", r.Verb, kind, r.Key)
+	return r.Kind + "/" + r.Subresource
 }
 
 // IsWrite reports whether the request may change something.

@@ -680,38 +680,29 @@ func TestForcesSurviveFaultsOfWrites(t *testing.T) {
 		w.runUntil(2 * time.Hour)
 		return w
 	}
-	usual := scenario(t, nil)
+	log := &simulation.WriteLog{}
+	usual := scenario(t, log.Plan)
 	events := usual.events()
 	if usual.writes < 12 || len(events) != 9 || usual.remainingPods() != "kept" {
 		t.Fatalf("%d writes, remaining pods %s, Events:\n%s", usual.writes, usual.remainingPods(), strings.Join(events, "\n"))
 	}
-	for name, outcome := range map[string]simulation.Outcome{
-		"refused": simulation.Refuse, "conflict": simulation.Conflict, "answer lost": simulation.LoseAnswer,
-		"crash before": simulation.CrashBefore, "crash after": simulation.CrashAfter,
-	} {
-		for n := 1; n <= usual.writes; n++ {
-			t.Run(fmt.Sprintf("write %d of %d: %s", n, usual.writes, name), func(t *testing.T) {
-				t.Parallel()
-				w := scenario(t, func(r simulation.Request) simulation.Fault {
-					if r.Write == n {
-						return simulation.Fault{Outcome: outcome}
-					}
-					return simulation.Fault{}
-				})
-				if w.remainingPods() != "kept" {
-					t.Errorf("remaining pods: %s", w.remainingPods())
-				}
-				if hasFirstSeen(w.node()) {
-					t.Error("the annotation was not removed")
-				}
-				if diff := cmp.Diff(countByObject(events), countByObject(w.events())); diff != "" {
-					t.Errorf("Events (-want +got):\n%s", diff)
-				}
-				if got := w.series()["node_drain_blocked "+nodeName]; got != 0 {
-					t.Error("the series was not removed")
-				}
-			})
-		}
+	for _, fault := range log.Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			w := scenario(t, fault.Plan)
+			if w.remainingPods() != "kept" {
+				t.Errorf("remaining pods: %s", w.remainingPods())
+			}
+			if hasFirstSeen(w.node()) {
+				t.Error("the annotation was not removed")
+			}
+			if diff := cmp.Diff(countByObject(events), countByObject(w.events())); diff != "" {
+				t.Errorf("Events (-want +got):\n%s", diff)
+			}
+			if got := w.series()["node_drain_blocked "+nodeName]; got != 0 {
+				t.Error("the series was not removed")
+			}
+		})
 	}
 }
 

@@ -44,47 +44,38 @@ func (w *world) runToCompletion() {
 }
 
 // upgradeWrites returns the writes of an upgrade without faults.
-func upgradeWrites(t *testing.T) []string {
+func upgradeWrites(t *testing.T) *simulation.WriteLog {
 	t.Helper()
+	log := &simulation.WriteLog{}
 	w := newWorld(t, upgradeConfig(upgrade))
+	w.plan = log.Plan
 	w.runToCompletion()
-	if len(w.writes) < 20 {
-		t.Fatalf("only these writes: %q", w.writes)
+	if len(log.Writes) < 20 {
+		t.Fatalf("only these writes: %s", log.Writes)
 	}
-	return w.writes
+	return log
 }
 
-// writesExcept returns the numbers of the writes, from 1, without those of a name.
-func writesExcept(writes []string, excluded string) []int {
+// exceptEvents returns the numbers of the writes without those of Events.
+func exceptEvents(log *simulation.WriteLog) []int {
 	var numbers []int
-	for i, what := range writes {
-		if what != excluded {
-			numbers = append(numbers, i+1)
+	for _, write := range log.Writes {
+		if write.Kind != "Event" {
+			numbers = append(numbers, write.Write)
 		}
 	}
-	return numbers
+	return simulation.Sampled(numbers)
 }
 
 func TestUpgradeSurvivesFaultsOfItsWrites(t *testing.T) {
 	t.Parallel()
-	writes := upgradeWrites(t)
-	for outcome, fault := range map[string]simulation.Outcome{
-		"refused": simulation.Refuse, "conflict": simulation.Conflict, "answer lost": simulation.LoseAnswer,
-		"crash before": simulation.CrashBefore, "crash after": simulation.CrashAfter,
-	} {
-		for n := 1; n <= len(writes); n++ {
-			t.Run(fmt.Sprintf("write %d of %d: %s", n, len(writes), outcome), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t, upgradeConfig(upgrade))
-				w.plan = func(r simulation.Request) simulation.Fault {
-					if r.Write == n {
-						return simulation.Fault{Outcome: fault}
-					}
-					return simulation.Fault{}
-				}
-				w.runToCompletion()
-			})
-		}
+	for _, fault := range upgradeWrites(t).Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.plan = fault.Plan
+			w.runToCompletion()
+		})
 	}
 }
 
@@ -103,7 +94,7 @@ func TestUpgradeSurvivesALaggingCache(t *testing.T) {
 		"ClusterVersion from write %d":              {behind: []string{"ClusterVersion"}},
 		"all from write %d":                         {behind: []string{"UpgradeConfig", "ClusterVersion", "ClusterOperator", "MachineConfigPool", "Node", "Lease"}},
 	} {
-		for _, n := range writesExcept(writes, "create Event") {
+		for _, n := range exceptEvents(writes) {
 			t.Run(fmt.Sprintf(name, n), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, upgradeConfig(upgrade))
@@ -133,7 +124,7 @@ func (w *world) lag(d time.Duration, kinds ...string) {
 // TestUpgradeSurvivesTheLossOfItsRecord removes the status after each write.
 func TestUpgradeSurvivesTheLossOfItsRecord(t *testing.T) {
 	t.Parallel()
-	for _, n := range writesExcept(upgradeWrites(t), "create Event") {
+	for _, n := range exceptEvents(upgradeWrites(t)) {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))
@@ -153,7 +144,7 @@ func TestUpgradeSurvivesTheLossOfItsRecord(t *testing.T) {
 // TestDeletionAfterEachWrite checks that nothing hangs and nothing is left behind.
 func TestDeletionAfterEachWrite(t *testing.T) {
 	t.Parallel()
-	for _, n := range writesExcept(upgradeWrites(t), "") {
+	for _, n := range simulation.Sample(len(upgradeWrites(t).Writes)) {
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, upgradeConfig(upgrade))

@@ -236,25 +236,12 @@ func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 	want := map[string]int{
 		"upgrade: Start/a": 1, "upgrade: Start/b": 1, "upgrade: Finish/b": 1, "upgrade: MachineConfigPoolUnpause/day/a": 1,
 	}
-	outcomes := map[string]simulation.Outcome{
-		"crash before": simulation.CrashBefore, "crash after": simulation.CrashAfter, "lost answer": simulation.LoseAnswer,
-		"conflict": simulation.Conflict, "refused": simulation.Refuse,
-	}
-	run := func(t *testing.T, outcome simulation.Outcome, write int) int {
+	run := func(t *testing.T, plan simulation.Plan) {
 		t.Helper()
 		w := newWorld(t, newHook("a", template, v1beta1.EventStart, v1beta1.EventMachineConfigPoolUnpause), newUpgrade("upgrade", nil))
 		w.create(next(newHook("b", template, v1beta1.EventStart, v1beta1.EventFinish)))
 		w.pools = []string{"day"}
-		writes := 0
-		w.plan = func(r simulation.Request) simulation.Fault {
-			if r.IsWrite() {
-				writes++
-			}
-			if r.Write != write || write == 0 {
-				return simulation.Fault{}
-			}
-			return simulation.Fault{Outcome: outcome, Lag: []string{"Job", "UpgradeJobHook"}, LagFor: 20 * time.Second}
-		}
+		w.plan = plan
 		w.program.OnCrash = func() { w.After(time.Minute, w.start) }
 		w.start()
 		record := w.runUntil("upgrade", 20*time.Hour)
@@ -270,18 +257,19 @@ func TestHooks_run_once_whatever_write_fails(t *testing.T) {
 		if jobs := w.jobs(); len(jobs) > 0 {
 			t.Errorf("%d Jobs are left although their time to live has passed: %s", len(jobs), jobs[0].Annotations)
 		}
-		return writes
 	}
-	writes := run(t, simulation.Serve, 0)
-	t.Logf("%d writes", writes)
-	for name, outcome := range outcomes {
-		t.Run(name, func(t *testing.T) {
+	log := &simulation.WriteLog{}
+	run(t, log.Plan)
+	for _, fault := range log.Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
 			t.Parallel()
-			for write := 1; write <= writes; write++ {
-				if run(t, outcome, write); t.Failed() {
-					t.Fatalf("at write %d", write)
+			run(t, func(r simulation.Request) simulation.Fault {
+				planned := fault.Plan(r)
+				if planned.Outcome != simulation.Serve {
+					planned.Lag, planned.LagFor = []string{"Job", "UpgradeJobHook"}, 20*time.Second
 				}
-			}
+				return planned
+			})
 		})
 	}
 }

@@ -64,42 +64,30 @@ func (w *world) expectThreeSlots() {
 
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	undisturbed := newWorld(t, config(pinned("4h")))
-	threeSlots(undisturbed)
-	undisturbed.expectThreeSlots()
-	writes := 0
-	for _, r := range undisturbed.requests {
-		if r[:3] != "get" && r[:4] != "list" {
-			writes++
-		}
+	run := func(t *testing.T, plan simulation.Plan) {
+		t.Helper()
+		w := newWorld(t)
+		w.plan = plan
+		w.create(config(pinned("4h")))
+		threeSlots(w)
+		w.expectThreeSlots()
 	}
-	if writes < 12 {
-		t.Fatalf("%d writes: %q", writes, undisturbed.requests)
+	log := &simulation.WriteLog{}
+	run(t, log.Plan)
+	if len(log.Writes) < 12 {
+		t.Fatalf("writes: %s", log.Writes)
 	}
-	for write := 1; write <= writes; write++ {
-		for outcome, name := range map[simulation.Outcome]string{
-			simulation.CrashBefore: "crash before", simulation.CrashAfter: "crash after", simulation.LoseAnswer: "lost answer of", simulation.Refuse: "error of", simulation.Conflict: "conflict of",
-		} {
-			t.Run(fmt.Sprintf("%s write %d", name, write), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				w.plan = func(r simulation.Request) simulation.Fault {
-					if r.Write == write {
-						return simulation.Fault{Outcome: outcome}
-					}
-					return simulation.Fault{}
-				}
-				w.create(config(pinned("4h")))
-				threeSlots(w)
-				w.expectThreeSlots()
-			})
-		}
+	for _, fault := range log.Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			run(t, fault.Plan)
+		})
 	}
 }
 
 func TestCacheBehindAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	for write := 1; write <= 13; write++ {
+	for _, write := range simulation.Sample(13) {
 		t.Run(strconv.Itoa(write), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -50,6 +50,9 @@ func (w *world) addMany(configs, windows, jobs int) {
 }
 
 func TestQuietWithManyObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the hours of 100 UpgradeConfigs are those of one")
+	}
 	t.Parallel()
 	w := newWorld(t)
 	w.process.Kill()
@@ -70,6 +73,9 @@ func TestQuietWithManyObjects(t *testing.T) {
 
 // A reconcile allocates about the same, however many UpgradeJobs others have.
 func TestAllocationsDoNotGrowWithOtherJobs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector allocates, too")
+	}
 	measure := func(configs, jobs int) float64 {
 		w := newWorld(t)
 		w.process.Kill()

@@ -68,7 +68,7 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 		"refused":                {Outcome: simulation.Refuse},
 		"old cache":              {Lag: lag, LagFor: 30 * time.Second},
 	} {
-		for n := 1; n <= writes; n++ {
+		for _, n := range simulation.Sample(writes) {
 			t.Run(fmt.Sprintf("%s of write %d", name, n), func(t *testing.T) {
 				t.Parallel()
 				run(t, func(r simulation.Request) simulation.Fault {

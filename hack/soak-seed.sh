@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Prints the first seed of the random histories that .ci/run runs: a checksum of the sources that they
+# are compiled from and of the CRDs. A change that affects none of them runs the same histories as
+# the commit before it, on every machine.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+files='{{if and .Module .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}'
+go list -deps -f "$files" ./pkg/simulation/histories | sed '/^$/d' | LC_ALL=C sort |
+  xargs cat go.sum deploy/crds/*.yaml | cksum | cut -d' ' -f1
