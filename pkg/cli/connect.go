@@ -22,6 +22,7 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	maintenancev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
 // replayFlags select a dump instead of a cluster.
@@ -43,6 +44,8 @@ type Cluster struct {
 	Client client.Client
 	// Config connects to the API server. It is nil for a dump.
 	Config *rest.Config
+	// Prometheus returns alerts. If nil, none are read.
+	Prometheus informers.Prometheus
 	// Clock is the time; for a dump, it stands still.
 	Clock clock.PassiveClock
 
@@ -117,7 +120,7 @@ func (p *Program) open() (*Cluster, error) {
 	if now.IsZero() {
 		return nil, usageError("--now: is required, because no object of --replay has a time")
 	}
-	return &Cluster{Reader: d, Clock: fixedClock(now), dump: d}, nil
+	return &Cluster{Reader: d, Prometheus: d, Clock: fixedClock(now), dump: d}, nil
 }
 
 // newScheme returns a scheme of the kinds that commands read and write.

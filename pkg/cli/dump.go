@@ -37,6 +37,7 @@ var defaultDumpLimits = dumpLimits{files: 1_000_000, fileBytes: 256 << 20, bytes
 // A kind is answered for only if the folder has an object or a list of it, and no file with objects of
 // that kind is broken: what is not in a dump is unknown, not absent.
 type dump struct {
+	path     string
 	scheme   *runtime.Scheme
 	objects  map[schema.GroupVersionKind]map[types.NamespacedName]*unstructured.Unstructured
 	seen     map[schema.GroupKind]bool
@@ -71,6 +72,7 @@ func readDump(path string, scheme *runtime.Scheme, limits dumpLimits) (*dump, er
 	}
 	defer root.Close() //nolint:errcheck // read only
 	d := newDump(scheme)
+	d.path = path
 	if err := d.walk(root, only, limits); err != nil {
 		return nil, fmt.Errorf("--replay: %w", err)
 	}

@@ -28,9 +28,6 @@ type dumpAlert struct {
 	ActiveAt    time.Time         `json:"activeAt"`
 }
 
-// errNoAlerts means that a dump has no response of /api/v1/alerts.
-var errNoAlerts = errors.New("the dump has no alerts, which are the response of /api/v1/alerts")
-
 var alertsField = regexp.MustCompile("\"alerts\"\\s*:\\s*\\[")
 
 // isAlerts reports whether a broken text is a part of a response with alerts.
@@ -86,7 +83,7 @@ func decodeAlerts(data map[string]any) ([]dumpAlert, error) {
 func (d *dump) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
 	switch {
 	case d.alerts == nil:
-		return nil, errNoAlerts
+		return nil, errNotDumped
 	case d.alerts.err != nil:
 		return nil, d.alerts.err
 	}

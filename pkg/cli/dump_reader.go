@@ -70,6 +70,9 @@ func (d *dump) List(_ context.Context, list client.ObjectList, opts ...client.Li
 	return meta.SetList(list, items)
 }
 
+// errNotDumped means that a dump has neither objects nor a list of a kind.
+var errNotDumped = errors.New("not in the dump")
+
 // check returns an error if the dump does not have all objects of a kind.
 func (d *dump) check(gvk schema.GroupVersionKind) error {
 	for _, kind := range []string{gvk.Kind, ""} {
@@ -78,7 +81,7 @@ func (d *dump) check(gvk schema.GroupVersionKind) error {
 		}
 	}
 	if !d.seen[gvk.GroupKind()] {
-		return fmt.Errorf("the dump has no %s", gvk.Kind)
+		return errNotDumped
 	}
 	for other, objects := range d.objects {
 		if other.GroupKind() == gvk.GroupKind() && other != gvk && len(objects) > 0 {

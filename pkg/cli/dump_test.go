@@ -113,7 +113,7 @@ func TestDump_missing_data_is_an_error(t *testing.T) {
 		limits dumpLimits
 		want   string // in the error of the list, and in the problems
 	}{
-		"no node and no list":          {map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"}, defaultDumpLimits, "the dump has no Node"},
+		"no node and no list":          {map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"}, defaultDumpLimits, "not in the dump"},
 		"broken document after a node": {map[string]string{"a.yaml": node("a") + "---\n" + node("b") + "  labels: {\n"}, defaultDumpLimits, "a.yaml is broken"},
 		"truncated JSON list":          {map[string]string{"a.yaml": node("a"), "b.json": `{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"b"}},{"meta`}, defaultDumpLimits, "b.json is broken"},
 		"truncated list of kubectl":    {map[string]string{"a.yaml": node("a"), "b.yaml": "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {name: b}\n"}, defaultDumpLimits, "b.yaml is broken"},
@@ -233,7 +233,7 @@ func TestDump_alerts(t *testing.T) {
 	}{
 		"firing":           {firing, []string{"A/n/critical"}, ""},
 		"none fires":       {`{"status":"success","data":{"alerts":[]}}`, nil, ""},
-		"no response":      {node("b"), nil, "no alerts"},
+		"no response":      {node("b"), nil, "not in the dump"},
 		"null":             {`{"status":"success","data":{"alerts":null}}`, nil, "null"},
 		"an error":         {`{"status":"error","data":{"alerts":[]}}`, nil, "success"},
 		"of another shape": {`{"status":"success","data":{"alerts":[{"labels":1}]}}`, nil, "broken"},

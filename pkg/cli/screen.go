@@ -31,6 +31,8 @@ type origin struct {
 	installed bool
 	// controllerSeen is the last sign of life of the controller; zero means that it is unknown.
 	controllerSeen time.Time
+	// lacking are the optional sources that could not be read, with the reason.
+	lacking []string
 	// dump is the folder of a dump; empty means a cluster.
 	dump string
 	// problems are messages about files of the dump.
@@ -215,7 +217,7 @@ func (s *screen) objects(link updatev1beta1.CauseLink) {
 	}
 }
 
-// missing adds the sources that are not current, and files of a dump that are broken.
+// missing adds the sources that are not current, those that were not read, and broken files of a dump.
 func (s *screen) missing() {
 	label := "Missing"
 	for _, source := range s.assessment.Sources {
@@ -227,6 +229,10 @@ func (s *screen) missing() {
 			line += " (" + clean(source.Detail) + ")"
 		}
 		s.text(label, line)
+		label = ""
+	}
+	for _, lacking := range s.origin.lacking {
+		s.text(label, clean(lacking))
 		label = ""
 	}
 	for i, problem := range s.origin.problems {
@@ -400,7 +406,3 @@ func orDefault(value, fallback string) string {
 func sentences(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
-
-// staleStatus is the age from which on a status of an active update does not count: the controller
-// confirms it once a minute.
-const staleStatus = 3 * time.Minute

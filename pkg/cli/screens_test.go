@@ -52,7 +52,7 @@ func currentSources(names ...string) []updatev1beta1.Source {
 
 var allSources = []string{"ClusterVersion", "operators", "nodes", "pools", "Update Status Controller", "informer mco-update-informer"}
 
-func published(seen time.Duration) origin {
+func publishedOrigin(seen time.Duration) origin {
 	return origin{published: true, installed: true, controllerSeen: now.Add(-seen)}
 }
 
@@ -82,7 +82,7 @@ func idleScreen() screenCase {
 			},
 			Sources: currentSources(allSources...),
 		},
-		origin: published(4 * time.Second),
+		origin: publishedOrigin(4 * time.Second),
 	}
 }
 
@@ -106,7 +106,7 @@ func progressingScreen() screenCase {
 			Remedy:  &updatev1beta1.Remedy{Type: updatev1beta1.RemedyNone, Text: "Nothing."},
 			Sources: currentSources(allSources...),
 		},
-		observed: ago(12 * time.Second), origin: published(4 * time.Second),
+		observed: ago(12 * time.Second), origin: publishedOrigin(4 * time.Second),
 	}
 }
 
@@ -128,7 +128,7 @@ func waitingScreen() screenCase {
 			Remedy:  &updatev1beta1.Remedy{Type: updatev1beta1.RemedyNone, Text: "Nothing before then."},
 			Sources: currentSources(allSources...),
 		},
-		observed: ago(48 * time.Second), origin: published(4 * time.Second),
+		observed: ago(48 * time.Second), origin: publishedOrigin(4 * time.Second),
 	}
 }
 
@@ -156,7 +156,7 @@ func stuckDrainScreen() screenCase {
 			},
 			Sources: currentSources(allSources...),
 		},
-		observed: ago(9 * time.Second), origin: published(4 * time.Second),
+		observed: ago(9 * time.Second), origin: publishedOrigin(4 * time.Second),
 	}
 }
 
@@ -182,7 +182,7 @@ func stuckOperatorScreen() screenCase {
 			},
 			Sources: currentSources(allSources...),
 		},
-		observed: ago(15 * time.Second), origin: published(4 * time.Second),
+		observed: ago(15 * time.Second), origin: publishedOrigin(4 * time.Second),
 	}
 }
 

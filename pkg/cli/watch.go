@@ -1,0 +1,73 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// watch prints the status until the user interrupts it. A terminal is redrawn each time; elsewhere, the
+// status is appended if it has changed, other than by time.
+func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions, s snapshot) error {
+	var last updatev1beta1.UpdateStatusStatus
+	var lastError string
+	for {
+		if comparable := withoutTimes(s.object.Status); p.Terminal.Interactive || !equality.Semantic.DeepEqual(comparable, last) {
+			printed, err := p.screen(ctx, cluster, o, s)
+			if err != nil {
+				return err
+			}
+			if err := p.show(printed); err != nil {
+				return err
+			}
+			last = comparable
+		}
+		interval := pollInterval
+		if !s.origin.published {
+			interval = livePollInterval
+		}
+		select {
+		case <-ctx.Done():
+			return exitWith(verdict(s))
+		case <-p.Clock.After(interval):
+		}
+		next, err := cluster.readStatus(ctx, o.namespace)
+		switch {
+		case err == nil:
+			s, lastError = next, ""
+		case errors.Is(err, context.Canceled):
+		case err.Error() != lastError:
+			lastError = err.Error()
+			if err := p.show(p.explain(err) + "\n"); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// show redraws a terminal, or appends a text and an empty line.
+func (p *Program) show(printed string) error {
+	if p.Terminal.Interactive {
+		_, err := fmt.Fprint(p.Streams.Out, redraw+printed)
+		return err
+	}
+	_, err := fmt.Fprintln(p.Streams.Out, printed)
+	return err
+}
+
+// withoutTimes returns a status without the times that change while nothing happens.
+func withoutTimes(status updatev1beta1.UpdateStatusStatus) updatev1beta1.UpdateStatusStatus {
+	status = *status.DeepCopy()
+	status.ObservedTime = nil
+	for i := range status.Assessment.Sources {
+		status.Assessment.Sources[i].ObservedTime = nil
+	}
+	return status
+}
