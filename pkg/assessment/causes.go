@@ -13,6 +13,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The bounds of the causes.
@@ -23,9 +24,6 @@ const (
 	// 900 KiB.
 	maxObjectBytes = 128 << 10
 )
-
-// ReasonOther is the reason of the cause that stands for those beyond the bound.
-const ReasonOther = "Other"
 
 // object identifies a vertex of the graph of causes: an object as one group of informers reports it.
 // The built-in informers are one group, and each other informer is one of its own, because what it
@@ -71,8 +69,10 @@ func order(kind string) int {
 // found.
 type fact struct {
 	reason, informer, summary string
-	level                     v1beta1.Level
-	since                     time.Time
+	// detail is what the object reports, in one bounded line; it may be empty.
+	detail string
+	level  v1beta1.Level
+	since  time.Time
 }
 
 // vertex is an object with what is wrong with it.
@@ -156,7 +156,7 @@ func groupOf(informer string) string {
 func (g *graph) addInsight(i insight) []*vertex {
 	f := fact{
 		reason: bounded(i.Impact.Reason, maxDetail), informer: bounded(i.informer, maxName), summary: clean(i.Impact.Summary),
-		level: levels[rank(i.Impact.Level)], since: i.FirstObservedTime.Time,
+		detail: text.Excerpt(i.Impact.Description), level: levels[rank(i.Impact.Level)], since: i.FirstObservedTime.Time,
 	}
 	group := groupOf(i.informer)
 	var added []*vertex
@@ -207,7 +207,7 @@ func (v *vertex) add(f fact) {
 		if known.since.IsZero() || !f.since.IsZero() && f.since.Before(known.since) {
 			known.since = f.since
 		}
-		known.summary = min(known.summary, f.summary)
+		known.summary, known.detail = min(known.summary, f.summary), min(known.detail, f.detail)
 		return
 	}
 	v.facts = append(v.facts, f)
@@ -288,10 +288,10 @@ type chain struct {
 }
 
 type link struct {
-	kind, reason string
-	summary      string
-	depth        int
-	objects      []*vertex
+	kind, reason    string
+	summary, detail string
+	depth           int
+	objects         []*vertex
 }
 
 // chains returns one chain for each kind and reason of the objects that nothing explains.
@@ -366,10 +366,10 @@ func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
 		}
 		l := links[k]
 		if l == nil {
-			l = &link{kind: v.kind, reason: f.reason, summary: f.summary}
+			l = &link{kind: v.kind, reason: f.reason, summary: f.summary, detail: f.detail}
 			links[k] = l
 		}
-		l.depth, l.summary = max(l.depth, depth), min(l.summary, f.summary)
+		l.depth, l.summary, l.detail = max(l.depth, depth), min(l.summary, f.summary), min(l.detail, f.detail)
 		l.objects = append(l.objects, v)
 	}
 	made := chain{section: g.section, group: group}

@@ -24,7 +24,11 @@ func (c *cluster) clause(from *chain, i int) string {
 			if len(l.objects) > 1 && r.many != "" {
 				pattern = r.many
 			}
-			return strings.NewReplacer("{names}", l.names(), "{more}", strconv.Itoa(l.count())).Replace(pattern)
+			clause := strings.NewReplacer("{names}", l.names(), "{count}", strconv.Itoa(l.count())).Replace(pattern)
+			if i == 0 && len(l.objects) == 1 && l.detail != "" {
+				clause += ": " + strings.TrimSuffix(l.detail, ".")
+			}
+			return clause
 		}
 	}
 	switch names := l.kindAndNames(); {

@@ -21,21 +21,23 @@ const (
 	ReasonNodeStalled = "NodeStalled"
 	// ReasonPoolStalled is a pool of which no node is being updated, although nothing pauses it.
 	ReasonPoolStalled = "PoolStalled"
+	// ReasonOther stands for the causes beyond the limit.
+	ReasonOther = "Other"
 )
 
 func stalledReason(reason string) bool {
 	return slices.Contains([]string{ReasonOperatorStalled, ReasonControlPlaneStalled, ReasonDrainStalled, ReasonNodeStalled, ReasonPoolStalled}, reason)
 }
 
-// row is what people read about a reason. In the texts, {name} is the name of the first object with
-// its namespace, {namespace} and {object} are its parts, {names} those of all objects (three at most),
-// and {node} and {more} are explained beside the functions that fill them.
+// row is what people read about a reason. In the texts, {names} are the names of all objects, three at
+// most, and {count} is their number. In commands, {object}, {namespace}, and {resource} are of one
+// object; there is a command for each.
 type row struct {
 	reason string
-	// one and many are the clauses about one object and about several. An empty one means that the
-	// summary of the insight is the clause.
+	// one and many are the clauses about one object and about several.
 	one, many string
-	kind      v1beta1.RemedyType
+	// kind is whether the command removes the cause, shows the object, or nothing has to be done.
+	kind v1beta1.RemedyType
 	// text is one sentence; it ends with a colon if there is a command.
 	text, command string
 }
@@ -46,16 +48,84 @@ const (
 	none      = v1beta1.RemedyNone
 )
 
-// rows has one line for each reason that the assessment finds itself or that a built-in informer
-// reports.
+// nothing is the text of the reasons that are normal.
+const nothing = "Nothing."
+
+// The commands of several reasons.
+const (
+	describeVersion  = "oc describe clusterversion version"
+	describeOperator = "oc describe clusteroperator {object}"
+	describeNode     = "oc describe node {object}"
+	describePool     = "oc describe machineconfigpool {object}"
+	describePod      = "oc -n {namespace} describe pod {object}"
+	describeInformer = "oc describe updateinformer {object}"
+	getUpgrade       = "oc -n {namespace} get {resource} {object} -o yaml"
+	allInsights      = "oc update status --details"
+)
+
+// rows has one line for each reason of the assessment, of the built-in informers, and of the Update
+// Status Controller. A test compares it with the code that sets reasons, and another one with the page
+// docs/concepts/update-troubleshooting.md.
 var rows = []row{
-	{ReasonOperatorStalled, "ClusterOperator {names} has not changed for too long", "ClusterOperators {names} have not changed for too long", diagnoses, "Find out what the operator waits for:", "oc describe clusteroperator {object}"},
-	{ReasonControlPlaneStalled, "ClusterVersion has not changed for too long", "", diagnoses, "Find out what the cluster version operator waits for:", "oc describe clusterversion version"},
+	{ReasonOperatorStalled, "ClusterOperator {names} has not changed for too long", "ClusterOperators {names} have not changed for too long", diagnoses, "Find out what the operator waits for:", describeOperator},
+	{ReasonControlPlaneStalled, "the cluster version operator has updated nothing for too long", "", diagnoses, "Find out what the cluster version operator waits for:", describeVersion},
 	{ReasonDrainStalled, "drain of node {names} cannot finish, and nothing forces it", "drains of nodes {names} cannot finish, and nothing forces them", diagnoses, "Find out which pods are still on the node:", "oc get pods --all-namespaces -o wide --field-selector spec.nodeName={object}"},
-	{ReasonNodeStalled, "node {names} has not changed for too long", "nodes {names} have not changed for too long", diagnoses, "Find out why the node does not continue:", "oc describe node {object}"},
-	{ReasonPoolStalled, "no node of pool {names} is being updated", "no nodes of pools {names} are being updated", diagnoses, "Find out why the pool does not continue:", "oc describe machineconfigpool {object}"},
-	{v1beta1.ReasonPaused, "", "", diagnoses, "Find out who paused it:", ""},
-	{ReasonOther, "{more} other findings", "{more} other findings", diagnoses, "See all insights:", "oc update status --details"},
+	{ReasonNodeStalled, "node {names} has not changed for too long", "nodes {names} have not changed for too long", diagnoses, "Find out why the node does not continue:", describeNode},
+	{ReasonPoolStalled, "no node of pool {names} is being updated", "no nodes of pools {names} are being updated", diagnoses, "Find out why the pool does not continue:", describePool},
+	{ReasonOther, "{count} more objects are affected", "{count} more objects are affected", diagnoses, "See all insights:", allInsights},
+
+	{"ClusterVersionFailing", "ClusterVersion is failing", "", diagnoses, "Find out why it is failing:", describeVersion},
+	{"ClusterVersionFailingUnknown", "it is unknown whether ClusterVersion is failing", "", diagnoses, "Look at its conditions:", describeVersion},
+	{"ReleaseRefused", "the cluster version operator refuses the requested release", "", diagnoses, "Find out why it refuses the release:", describeVersion},
+	{"PreviousUpdateIncomplete", "the previous update was not completed", "", diagnoses, "Look at the history:", describeVersion},
+	{"OperatorUnavailable", "ClusterOperator {names} is not available", "ClusterOperators {names} are not available", diagnoses, "Find out why the operator fails:", describeOperator},
+	{"OperatorDegraded", "ClusterOperator {names} is degraded", "ClusterOperators {names} are degraded", diagnoses, "Find out why the operator fails:", describeOperator},
+	{"ControlPlaneUpdating", "the control plane is being updated", "", none, nothing, ""},
+	{"ControlPlaneInstalling", "the cluster is being installed", "", none, nothing, ""},
+	{"ControlPlaneMigrating", "the control plane is being updated to another image of its version", "", none, nothing, ""},
+	{"OperatorUpdating", "ClusterOperator {names} is being updated", "ClusterOperators {names} are being updated", none, nothing, ""},
+	{"OperatorsNotAnnotated", "all ClusterOperators count as parts of the release", "", none, nothing, ""},
+
+	{"NodeDegraded", "node {names} cannot be updated", "nodes {names} cannot be updated", diagnoses, "Find out what the machine config daemon reports:", describeNode},
+	{"NodeUnreconcilable", "the configuration of node {names} cannot be reconciled", "the configurations of nodes {names} cannot be reconciled", diagnoses, "Find out what the machine config daemon reports:", describeNode},
+	{"NodeNotReady", "node {names} is not ready", "nodes {names} are not ready", diagnoses, "Find out why the node is not ready:", describeNode},
+	{"NodeDiskPressure", "node {names} has too little disk space", "nodes {names} have too little disk space", diagnoses, "Find out what uses the disk:", describeNode},
+	{"NodeNetworkUnavailable", "node {names} has no network", "nodes {names} have no network", diagnoses, "Find out why the node has no network:", describeNode},
+	{"NodeUpdating", "node {names} is being updated", "nodes {names} are being updated", none, nothing, ""},
+	{"NodeDraining", "node {names} is being drained", "nodes {names} are being drained", none, nothing, ""},
+	{"NodeRebooting", "node {names} is rebooting", "nodes {names} are rebooting", none, nothing, ""},
+	{"PodHeldByBudget", "pod {names} cannot be evicted", "pods {names} cannot be evicted", diagnoses, "Find out why the budget allows no disruption:", "oc -n {namespace} get {resource} {object} -o yaml"},
+	{"PodNotEvicted", "pod {names} is not evicted yet", "pods {names} are not evicted yet", diagnoses, "Find out why the pod is not evicted:", describePod},
+	{"PodTerminating", "pod {names} does not terminate", "pods {names} do not terminate", diagnoses, "Find out why the pod does not terminate:", describePod},
+	{"PodKeptByFinalizers", "pod {names} is kept by finalizers", "pods {names} are kept by finalizers", diagnoses, "Find out who owns the finalizers:", "oc -n {namespace} get pod {object} -o yaml"},
+	{"PoolDegraded", "pool {names} is degraded", "pools {names} are degraded", diagnoses, "Find out why the pool is degraded:", describePool},
+	{"PoolPaused", "pool {names} is paused and has outdated nodes", "pools {names} are paused and have outdated nodes", fixes, "Unpause the pool when its nodes may reboot:", `oc patch machineconfigpool {object} --type=merge -p '{"spec":{"paused":false}}'`},
+	{"PoolDelayed", "pool {names} is delayed", "pools {names} are delayed", none, nothing, ""},
+	{v1beta1.ReasonPaused, "the update of {names} is paused", "the updates of {names} are paused", diagnoses, "Find out why the update is paused:", "oc get {resource} {object} -o yaml"},
+
+	{"AlertFiring", "alert {names} is firing", "alerts {names} are firing", diagnoses, "Read what the alert reports:", allInsights},
+	{"CriticalAlertFiring", "critical alert {names} is firing", "critical alerts {names} are firing", diagnoses, "Read what the alert reports:", allInsights},
+
+	{"UpgradeFailed", "upgrade {names} failed", "upgrades {names} failed", diagnoses, "Find out why the upgrade failed:", getUpgrade},
+	{"UpgradeStepSlow", "upgrade {names} is slow", "upgrades {names} are slow", diagnoses, "Find out what the upgrade waits for:", getUpgrade},
+	{"UpgradeStepUnknown", "the state of upgrade {names} is unknown", "the states of upgrades {names} are unknown", diagnoses, "Find out why the state is unknown:", getUpgrade},
+	{"UpgradePreCheckFailed", "the pre-check of upgrade {names} found problems", "the pre-checks of upgrades {names} found problems", diagnoses, "Find out what the pre-check found:", getUpgrade},
+	{"UpgradeNotAccepted", "upgrade {names} is not accepted", "upgrades {names} are not accepted", diagnoses, "Find out why the upgrade is not accepted:", getUpgrade},
+	{"UpgradeInProgress", "upgrade {names} is in progress", "upgrades {names} are in progress", none, nothing, ""},
+	{"UpgradeStepRunning", "upgrade {names} is in progress", "upgrades {names} are in progress", none, nothing, ""},
+	{"UpgradeScheduled", "upgrade {names} is scheduled", "upgrades {names} are scheduled", none, nothing, ""},
+	{"UpgradeDue", "upgrade {names} is due", "upgrades {names} are due", none, nothing, ""},
+	{"UpgradePaused", "upgrade {names} is paused", "upgrades {names} are paused", none, nothing, ""},
+
+	{v1beta1.ReasonInformerDegraded, "informer {names} is degraded", "informers {names} are degraded", diagnoses, "Find out what the informer reports about itself:", describeInformer},
+	{v1beta1.ReasonInformerUnreachable, "informer {names} does not answer", "informers {names} do not answer", diagnoses, "Find out why the informer does not answer:", describeInformer},
+	{v1beta1.ReasonInformerWaiting, "informer {names} is still preparing its answer", "informers {names} are still preparing their answers", diagnoses, "Find out what the informer waits for:", describeInformer},
+	{v1beta1.ReasonInformerFailed, "informer {names} cannot determine its insights", "informers {names} cannot determine their insights", diagnoses, "Find out why the informer fails:", describeInformer},
+	{v1beta1.ReasonInformerInvalid, "informer {names} gives an invalid answer", "informers {names} give invalid answers", diagnoses, "Find out what is invalid:", describeInformer},
+	{v1beta1.ReasonScopeMutated, "informer {names} changes the scopes of its insights", "informers {names} change the scopes of their insights", diagnoses, "Report it to the owner of the informer:", describeInformer},
+	{v1beta1.ReasonUnstableIdentifiers, "informer {names} changes the uids of its insights", "informers {names} change the uids of their insights", diagnoses, "Report it to the owner of the informer:", describeInformer},
+	{v1beta1.ReasonInformerDisabled, "informer {names} is disabled", "informers {names} are disabled", none, nothing, ""},
+	{v1beta1.ReasonTruncated, "not all insights are shown", "", none, nothing, ""},
 }
 
 var byReason = func() map[string]*row {

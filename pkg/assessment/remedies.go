@@ -6,6 +6,7 @@ package assessment
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -33,12 +34,12 @@ var (
 func (c *cluster) advise(out *v1beta1.Assessment) {
 	switch out.State {
 	case v1beta1.StateIdle:
-		out.Remedy = &v1beta1.Remedy{Type: none, Text: "Nothing."}
+		out.Remedy = &v1beta1.Remedy{Type: none, Text: nothing}
 		if out.Next != nil && out.Next.Release != "" && validName.MatchString(out.Next.Release) {
 			out.Remedy = &v1beta1.Remedy{Type: none, Text: "Nothing. Check it ahead:", Commands: []string{"oc update pre-checks --version " + out.Next.Release}}
 		}
 	case v1beta1.StateProgressing:
-		out.Remedy = &v1beta1.Remedy{Type: none, Text: "Nothing."}
+		out.Remedy = &v1beta1.Remedy{Type: none, Text: nothing}
 	case v1beta1.StateWaiting:
 		out.Remedy = c.adviseWait(out)
 	case v1beta1.StateStuck:
@@ -54,7 +55,7 @@ func firstRemedy(causes []v1beta1.Cause) *v1beta1.Remedy {
 			return r
 		}
 	}
-	return &v1beta1.Remedy{Type: diagnoses, Text: "See all insights:", Commands: []string{"oc update status --details"}}
+	return &v1beta1.Remedy{Type: diagnoses, Text: "See all insights:", Commands: []string{allInsights}}
 }
 
 func (c *cluster) adviseWait(out *v1beta1.Assessment) *v1beta1.Remedy {
@@ -64,7 +65,7 @@ func (c *cluster) adviseWait(out *v1beta1.Assessment) *v1beta1.Remedy {
 	if out.Resumes != nil {
 		return &v1beta1.Remedy{Type: none, Text: "Nothing before then."}
 	}
-	return &v1beta1.Remedy{Type: none, Text: "Nothing."}
+	return &v1beta1.Remedy{Type: none, Text: nothing}
 }
 
 // readCommands are the resources of the required sources.
@@ -92,7 +93,7 @@ func (c *cluster) adviseUnknown() *v1beta1.Remedy {
 		}
 		return &v1beta1.Remedy{Type: diagnoses, Text: "Find out why they cannot be read:", Commands: []string{"oc get " + resource}}
 	}
-	return &v1beta1.Remedy{Type: diagnoses, Text: "See what is missing:", Commands: []string{"oc update status --details"}}
+	return &v1beta1.Remedy{Type: diagnoses, Text: "See what is missing:", Commands: []string{allInsights}}
 }
 
 // remedyOf returns what to do about the first link of a chain.
@@ -124,8 +125,8 @@ func (c *cluster) remedyOf(from *chain) *v1beta1.Remedy {
 		return remedy
 	}
 	for _, v := range first.objects {
-		command := fill(r.command, v.object)
-		if command == "" || len(remedy.Commands) == maxCommands || contains(remedy.Commands, command) {
+		command := fill(r.command, v)
+		if command == "" || len(remedy.Commands) == maxCommands || slices.Contains(remedy.Commands, command) {
 			continue
 		}
 		remedy.Commands = append(remedy.Commands, command)
@@ -136,22 +137,14 @@ func (c *cluster) remedyOf(from *chain) *v1beta1.Remedy {
 	return remedy
 }
 
-func contains(commands []string, command string) bool {
-	for _, c := range commands {
-		if c == command {
-			return true
-		}
-	}
-	return false
-}
-
 // fill returns a command about an object; it is empty if the object has no valid name.
-func fill(command string, o object) string {
-	if strings.Contains(command, "{object}") && !validName.MatchString(o.name) ||
-		strings.Contains(command, "{namespace}") && !validName.MatchString(o.namespace) {
+func fill(command string, v *vertex) string {
+	if strings.Contains(command, "{object}") && (!validName.MatchString(v.name) || v.none) ||
+		strings.Contains(command, "{namespace}") && !validName.MatchString(v.namespace) ||
+		strings.Contains(command, "{resource}") && !validKind.MatchString(v.kind) {
 		return ""
 	}
-	return strings.NewReplacer("{object}", o.name, "{namespace}", o.namespace).Replace(command)
+	return strings.NewReplacer("{object}", v.name, "{namespace}", v.namespace, "{resource}", resource(v)).Replace(command)
 }
 
 // describeObjects returns a diagnostic that shows the first objects.
@@ -169,7 +162,7 @@ func describeObjects(l *link) *v1beta1.Remedy {
 		remedy.Commands = append(remedy.Commands, command+"describe "+resource(v)+" "+v.name)
 	}
 	if len(remedy.Commands) == 0 {
-		remedy.Commands = []string{"oc update status --details"}
+		remedy.Commands = []string{allInsights}
 	}
 	return remedy
 }
@@ -319,5 +312,5 @@ func (c *cluster) pauseRemedy(from *chain) *v1beta1.Remedy {
 			`oc patch clusterversion version --type=merge -p '{"spec":{"versionManagement":{"pausedUntil":null}}}'`,
 		}}
 	}
-	return describeObjects(&from.links[0])
+	return nil
 }

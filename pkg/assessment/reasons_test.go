@@ -1,0 +1,140 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/concepts/update-troubleshooting.md")
+
+// camelCase matches words that look like a reason.
+var camelCase = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
+
+// noReason are the words in the built-in informers that look like a reason and are none.
+var noReason = []string{
+	"ClusterOperator", "ClusterOperators", "ClusterVersion", "MachineConfigPool", "PodDisruptionBudget", "PreCheck",
+}
+
+// TestReasons_of_informers_are_in_the_table reads the built-in informers: each reason that they can set
+// has a remedy or a diagnostic, or is listed as one that needs none.
+func TestReasons_of_informers_are_in_the_table(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, r := range assessment.Rows() {
+		if known[r.Reason] {
+			t.Errorf("%s is in the table twice", r.Reason)
+		}
+		known[r.Reason] = true
+	}
+	found := map[string]bool{}
+	for _, name := range []string{"alerts", "controlplane", "nodes", "upgrades"} {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "informers", name+".go"), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
+				if word, err := strconv.Unquote(literal.Value); err == nil && camelCase.MatchString(word) && !slices.Contains(noReason, word) {
+					found[word] = true
+				}
+			}
+			return true
+		})
+	}
+	if len(found) < 30 {
+		t.Errorf("only %d reasons in the source of the informers: is it read?", len(found))
+	}
+	for reason := range found {
+		if !known[reason] {
+			t.Errorf("an informer sets %s, which has no line in the table of reasons", reason)
+		}
+	}
+	for _, reason := range []string{
+		v1beta1.ReasonInformerDegraded, v1beta1.ReasonInformerUnreachable, v1beta1.ReasonInformerWaiting, v1beta1.ReasonInformerFailed,
+		v1beta1.ReasonInformerInvalid, v1beta1.ReasonInformerDisabled, v1beta1.ReasonScopeMutated, v1beta1.ReasonUnstableIdentifiers, v1beta1.ReasonTruncated,
+	} {
+		if !known[reason] {
+			t.Errorf("the Update Status Controller sets %s, which has no line in the table of reasons", reason)
+		}
+	}
+}
+
+// TestRows_are_complete checks what a line must have.
+func TestRows_are_complete(t *testing.T) {
+	t.Parallel()
+	for _, r := range assessment.Rows() {
+		switch {
+		case r.One == "" || r.Text == "":
+			t.Errorf("%s has no clause or no text", r.Reason)
+		case strings.Contains(r.One, "{names}") != (r.Many != "" && strings.Contains(r.Many, "{names}")):
+			t.Errorf("%s names objects in one clause only", r.Reason)
+		case (r.Command != "") != strings.HasSuffix(r.Text, ":"):
+			t.Errorf("%s: the text %q must end with a colon if a command follows, and only then", r.Reason, r.Text)
+		case r.Kind == v1beta1.RemedyNone && r.Command != "", r.Kind != v1beta1.RemedyNone && !strings.HasPrefix(r.Command, "oc "):
+			t.Errorf("%s has the command %q", r.Reason, r.Command)
+		}
+		if rest := regexp.MustCompile(`\{(names|count|object|namespace|resource)\}`).ReplaceAllString(r.One+r.Many+r.Command, ""); regexp.MustCompile(`\{[a-z]+\}`).MatchString(rest) {
+			t.Errorf("%s has an unknown placeholder: %s", r.Reason, rest)
+		}
+	}
+}
+
+const troubleshooting = "../../docs/concepts/update-troubleshooting.md"
+
+// TestTroubleshooting_lists_every_reason compares the page with the table.
+func TestTroubleshooting_lists_every_reason(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(troubleshooting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- begin reasons -->\n", "<!-- end reasons -->\n"
+	head, rest, found := strings.Cut(string(page), begin)
+	got, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no lines %q and %q", troubleshooting, begin, end)
+	}
+	want := reasonTable()
+	if *update {
+		if err := os.WriteFile(troubleshooting, []byte(head+begin+want+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s differs from the reasons in the code; run go test ./pkg/assessment -run Troubleshooting -update (-want +got):\n%s", troubleshooting, diff)
+	}
+}
+
+func reasonTable() string {
+	replace := strings.NewReplacer("{names}", "NAME", "{count}", "N", "{object}", "NAME", "{namespace}", "NAMESPACE", "{resource}", "KIND", "|", `\|`)
+	var b strings.Builder
+	b.WriteString("\n| reason | what it means | what to do |\n| --- | --- | --- |\n")
+	for _, r := range assessment.Rows() {
+		todo := replace.Replace(r.Text)
+		if r.Command != "" {
+			todo += " `" + replace.Replace(r.Command) + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Reason, replace.Replace(r.One), todo)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
