@@ -5,4 +5,6 @@
 // the only answer to that question: conditions and the assessment use it.
 //
 // The package is pure: it reads no clock and no object. It does not know whether an update is pending.
+// An UpgradeSuspensionWindow is no pause: it keeps an upgrade from starting, and until an upgrade starts
+// no update is pending.
 package pause

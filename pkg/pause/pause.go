@@ -11,7 +11,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // State is whether an update is paused.
@@ -55,8 +54,6 @@ type Subject struct {
 	// nothing is to be updated in it.
 	Pool         *clusterstate.Pool
 	PoolUpToDate bool
-	// Suspensions are the windows that suspend the upgrade that is to update the subject.
-	Suspensions []maintenance.Suspension
 }
 
 // Of returns what pauses the update of a subject. The cluster is the subject of the control plane,
@@ -103,9 +100,6 @@ func (s Subject) rules(now time.Time) ([]rule, error) {
 		return nil, errors.New(s.Kind + " " + err.Error() + ".")
 	}
 	rules := managed.rules(s.Kind, s.Started)
-	for _, suspension := range s.Suspensions {
-		rules = append(rules, rule{message: suspension.String() + ".", end: until(suspension.End)})
-	}
 	if s.Pool != nil && s.Pool.Paused {
 		rules = append(rules, poolRule(*s.Pool, s.PoolUpToDate, now))
 	}

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
 )
 
@@ -162,9 +161,6 @@ func TestOf(t *testing.T) {
 	}
 	started := func(s *pause.Subject) { s.Started = true }
 	unreadable := func(s *pause.Subject) { s.Missing = "forbidden" }
-	suspended := func(s *pause.Subject) {
-		s.Suspensions = []maintenance.Suspension{{Window: "freeze", Reason: "Quarter end", End: at(t, "2026-05-16T00:00:00Z")}}
-	}
 	cases := map[string]struct {
 		subject pause.Subject
 		cluster *pause.Subject
@@ -174,8 +170,6 @@ func TestOf(t *testing.T) {
 		"a started control plane, inside an exclusion":   {with(managed(week), started), nil, expected{}},
 		"a started control plane, paused without an end": {with(managed(always), started), nil, expected{pause.Paused, "", "pausedUntil is true."}},
 		"a pool outside the window of a started cluster": {pool(false, nil), new(with(managed(night), started)), expected{pause.PausedUntil, "2026-05-14T22:00:00Z", "Updates paused at cluster level. Outside ClusterVersion maintenance window."}},
-		"a pool of a suspended upgrade":                  {with(pool(false, nil), suspended), new(managed("")), expected{pause.PausedUntil, "2026-05-16T00:00:00Z", "UpgradeSuspensionWindow freeze until 2026-05-16T00:00:00Z (Quarter end)."}},
-		"a control plane of a suspended upgrade":         {with(managed(""), suspended), nil, expected{pause.PausedUntil, "2026-05-16T00:00:00Z", "UpgradeSuspensionWindow freeze"}},
 		"an unreadable control plane":                    {with(managed(""), unreadable), nil, expected{pause.Unknown, "", "cannot be read: forbidden."}},
 		"a pool of an unreadable control plane":          {pool(false, nil), new(with(managed(""), unreadable)), expected{pause.Unknown, "", "cannot be read: forbidden."}},
 		"an unreadable pool":                             {with(pool(false, nil), unreadable), new(managed("")), expected{pause.Unknown, "", "cannot be read: forbidden."}},

@@ -209,3 +209,10 @@ func describe(section *v1beta1.Section, condition string) string {
 	}
 	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 }
+
+// nodePool returns a NodePool whose nodes have a release.
+func nodePool(release string) *unstructured.Unstructured {
+	return machinePool("hypershift.openshift.io/v1beta1", "NodePool", "pool", func(o map[string]any) {
+		o["status"] = map[string]any{"version": release}
+	})
+}

@@ -1,0 +1,160 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+)
+
+const (
+	pendingPlane   = "True ClusterVersionNotReconciled: ClusterVersion release has not reconciled."
+	activePlane    = "True ControlPlaneUpdateActive: ClusterVersion release is being reconciled."
+	reconciled     = "False ClusterVersionReconciled: ClusterVersion release has reconciled."
+	pendingWorkers = "True WorkerDoesNotMatchRelease: At least one worker (worker-0, worker-1, worker-2) does not match target release."
+	activeWorkers  = "True WorkersUpdateActive: At least one worker (worker-0, worker-1, worker-2) is being reconciled with release."
+	matching       = "False WorkersMatchRelease: All workers match target release."
+	workersDone    = "False WorkersReconciled: All workers have been reconciled with release."
+)
+
+// night is a window that is open from 22:00 to 02:00.
+const night = `{"maintenanceWindow":{"enforcing":true,"cron":"0 22 * * *","duration":"4h"}}`
+
+// TestCompute_Conditions checks the conditions of the control plane and of pools. Which rules pause them
+// is a table of package pause.
+func TestCompute_Conditions(t *testing.T) {
+	t.Parallel()
+	type conditions struct{ pending, active string }
+	machineSet := func(name, management string) func(*cluster) {
+		return func(c *cluster) {
+			c.others = append(c.others, machinePool("machine.openshift.io/v1beta1", "MachineSet", name, func(o map[string]any) {
+				if management != "" {
+					o["spec"].(map[string]any)["versionManagement"] = decode(t, management)
+				}
+			}))
+		}
+	}
+	missing := func(sources ...informers.Source) func(*cluster) {
+		return func(c *cluster) {
+			c.missing = map[informers.Source]informers.Missing{}
+			for _, source := range sources {
+				c.missing[source] = informers.Missing{Reason: "Forbidden", Message: "you are not allowed to list them"}
+			}
+		}
+	}
+	requested := func(c *cluster) {
+		c.version.Spec.DesiredUpdate = &configv1.Update{Version: "4.20.7", Image: "image/4.20.7"}
+	}
+	noPools := func(c *cluster) { c.pools, c.operators = nil, c.operators[:3] }
+	cases := map[string]struct {
+		operators, workers int
+		edit               func(*cluster)
+		section            string
+		want               conditions
+	}{
+		"nothing is pending, control plane":             {4, 3, nil, "", conditions{reconciled, reconciled}},
+		"nothing is pending, workers":                   {4, 3, nil, "worker", conditions{matching, workersDone}},
+		"operators are updated, control plane":          {2, 0, nil, "", conditions{pendingPlane, activePlane}},
+		"operators are updated, workers":                {2, 0, nil, "worker", conditions{pendingWorkers, activeWorkers}},
+		"workers are updated, control plane":            {4, 0, nil, "", conditions{reconciled, reconciled}},
+		"workers are updated, workers":                  {4, 0, nil, "worker", conditions{pendingWorkers, activeWorkers}},
+		"an update is requested":                        {4, 3, requested, "", conditions{pendingPlane, activePlane}},
+		"an update is requested outside of the window":  {4, 3, func(c *cluster) { requested(c); c.management = night }, "", conditions{pendingPlane, "False AwaitingWindow: Outside ClusterVersion maintenance window. The update resumes at 2026-05-14T22:00:00Z."}},
+		"an update has started outside of the window":   {2, 0, func(c *cluster) { c.management = night }, "", conditions{pendingPlane, activePlane}},
+		"workers wait for the window of the cluster":    {2, 0, func(c *cluster) { c.management = night }, "worker", conditions{pendingWorkers, "False AwaitingWindow: Updates paused at cluster level. Outside ClusterVersion maintenance window. The update resumes at 2026-05-14T22:00:00Z."}},
+		"the cluster is paused without an end":          {2, 0, func(c *cluster) { c.management = `{"pausedUntil":"true"}` }, "", conditions{pendingPlane, "False Paused: ClusterVersion spec.versionManagement.pausedUntil is true."}},
+		"the cluster is paused in an unknown way":       {2, 0, func(c *cluster) { c.management = `{"pausedUntil":[]}` }, "", conditions{pendingPlane, "Unknown CannotObserve: ClusterVersion spec.versionManagement.pausedUntil is a list, not a string."}},
+		"workers of a cluster paused in an unknown way": {2, 0, func(c *cluster) { c.management = `{"pausedUntil":[]}` }, "worker", conditions{pendingWorkers, "Unknown CannotObserve: ClusterVersion spec.versionManagement.pausedUntil is a list, not a string."}},
+		"a pause of what is not pending":                {4, 3, func(c *cluster) { c.management = `{"pausedUntil":"true"}` }, "worker", conditions{matching, workersDone}},
+		"a paused pool":                                 {4, 0, func(c *cluster) { c.pools[1].Spec.Paused = true }, "worker", conditions{pendingWorkers, "False Paused: MachineConfigPool worker is paused."}},
+		"a delayed pool": {4, 0, func(c *cluster) {
+			c.pools[1].Spec.Paused = true
+			c.pools[1].Annotations = map[string]string{"managedupgrade.appuio.io/paused-by": "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z"}
+		}, "worker", conditions{pendingWorkers, "False AwaitingWindow: MachineConfigPool worker is paused by an UpgradeJob until 2026-05-15T22:00:00Z. The update resumes at 2026-05-15T22:00:00Z."}},
+		"a paused pool of the control plane, at the end":   {3, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, "False Paused: MachineConfigPool master is paused."}},
+		"a paused pool of the control plane, before":       {2, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, activePlane}},
+		"no ClusterVersion, control plane":                 {2, 0, missing(informers.SourceClusterVersion), "", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
+		"no ClusterVersion, workers":                       {2, 0, missing(informers.SourceClusterVersion), "worker", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
+		"no nodes":                                         {4, 3, missing(informers.SourceNodes), "worker", conditions{"Unknown CannotObserve: nodes: you are not allowed to list them", "Unknown CannotObserve: nodes: you are not allowed to list them"}},
+		"no history":                                       {4, 3, func(c *cluster) { c.version.Status.History = nil }, "", conditions{"Unknown CannotObserve: ClusterVersion: its history names no release", "Unknown CannotObserve: ClusterVersion: its history names no release"}},
+		"an empty pool":                                    {2, 0, func(c *cluster) { c.pools = append(c.pools, newPool("infra")) }, "infra", conditions{matching, workersDone}},
+		"nodes in no pool":                                 {4, 3, func(c *cluster) { c.node("worker-1").Labels = map[string]string{"kubernetes.io/os": "windows"} }, "unassigned", conditions{"False WorkersMatchRelease: Nodes in no pool (worker-1) are not updated with the release.", "False WorkersReconciled: Nodes in no pool (worker-1) are not updated with the release."}},
+		"a MachineSet that a pool drives":                  {4, 0, machineSet("worker-set", ""), "worker-set", conditions{"no section", "no section"}},
+		"a MachineSet with versionManagement":              {4, 0, machineSet("worker-set", `{}`), "worker-set", conditions{pendingWorkers, activeWorkers}},
+		"a MachineSet in an exclusion":                     {4, 0, machineSet("worker-set", `{"exclusions":[{"enforcing":true,"start":"2026-05-14T00:00:00Z","end":"2026-05-15T00:00:00Z"}]}`), "worker-set", conditions{pendingWorkers, "False AwaitingWindow: Inside MachineSet exclusion window. The update resumes at 2026-05-15T00:00:00Z."}},
+		"a MachineSet without nodes":                       {4, 0, machineSet("other", `{}`), "other", conditions{"False WorkersMatchRelease: The pool has no nodes.", "False WorkersReconciled: The pool has no nodes."}},
+		"a MachineSet without pools and without a version": {3, 0, func(c *cluster) { noPools(c); machineSet("worker-set", "")(c) }, "worker-set", conditions{"Unknown CannotObserve: MachineSet openshift-machine-api/worker-set: the release of its nodes is unknown", "Unknown CannotObserve: MachineSet openshift-machine-api/worker-set: the release of its nodes is unknown"}},
+		"a NodePool at the release, without pools":         {3, 0, func(c *cluster) { noPools(c); c.others = append(c.others, nodePool(newRelease)) }, "pool", conditions{matching, workersDone}},
+		"a NodePool at another release, without pools":     {3, 0, func(c *cluster) { noPools(c); c.others = append(c.others, nodePool(oldRelease)) }, "pool", conditions{"True WorkerDoesNotMatchRelease: At least one worker does not match target release.", "True WorkersUpdateActive: At least one worker is being reconciled with release."}},
+		"a rollout of another configuration of the release": {4, 3, func(c *cluster) {
+			c.pools[1].Spec.Configuration.Name = "rendered-worker-other"
+			c.node("worker-1").Annotations["machineconfiguration.openshift.io/desiredConfig"] = "rendered-worker-other"
+		}, "worker", conditions{matching, workersDone}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(tc.operators, tc.workers)
+			if tc.edit != nil {
+				tc.edit(c)
+			}
+			of := section(updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)}), tc.section)
+			got := conditions{describe(of, v1beta1.ConditionUpdatePending), describe(of, v1beta1.ConditionUpdateActive)}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(conditions{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCompute_MissingPools checks that pools that cannot be listed any more are unknown, not gone.
+func TestCompute_MissingPools(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 0)
+	before := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
+	facts := c.facts(t)
+	facts.Pools, facts.Missing[informers.SourcePools] = nil, informers.Missing{Message: "no answer in time"}
+	after := updatestatus.Compute(updatestatus.Input{Facts: facts, Previous: before})
+	if got := describe(section(after, "worker"), v1beta1.ConditionUpdatePending); got != "Unknown CannotObserve: pools: no answer in time" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestCompute_TransitionTimes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(2, 0)
+	first := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
+	second := updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, now.Add(time.Minute)), Previous: first})
+	third := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(2*time.Minute)), Previous: second})
+	times := func(status v1beta1.UpdateStatusStatus) (all []string) {
+		for _, name := range []string{"", "worker"} {
+			for _, c := range section(status, name).Conditions {
+				all = append(all, c.LastTransitionTime.UTC().Format(time.TimeOnly))
+			}
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		status v1beta1.UpdateStatusStatus
+		want   string
+	}{
+		"first": {first, "12:00:00"}, "unchanged": {second, "12:00:00"}, "changed": {third, "12:02:00"},
+	} {
+		if got := strings.Join(times(c.status), " "); got != strings.TrimSpace(strings.Repeat(c.want+" ", 4)) {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	if at := metav1.NewTime(now.Add(2 * time.Minute)); !third.ObservedTime.Equal(&at) {
+		t.Errorf("observed at %s", third.ObservedTime)
+	}
+}
