@@ -344,8 +344,7 @@ func TestState_KeepOnly(t *testing.T) {
 	}
 }
 
-func encode(t testing.TB, value any) string {
-	t.Helper()
+func encode(t interface{ Fatal(...any) }, value any) string {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,220 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package insight_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// sent is an answer of a history, with the time at which it is applied.
+type sent struct {
+	answer insight.Answer
+	now    time.Time
+	// restart reports that the controller restarts before.
+	restart bool
+}
+
+var uids = []string{"a", "b", "c", "d"}
+
+// drawHistory returns answers of one informer with clock steps and restarts, in any order.
+func drawHistory(t *rapid.T) []sent {
+	results := []insight.Result{insight.Success, insight.Success, insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid}
+	var history []sent
+	now := received
+	for n := range rapid.IntRange(1, 12).Draw(t, "answers") {
+		now = now.Add(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second)
+		if rapid.IntRange(0, 9).Draw(t, "step") == 0 {
+			now = now.Add(time.Duration(rapid.IntRange(-7200, 7200).Draw(t, "clock step")) * time.Second)
+		}
+		s := sent{now: now, restart: rapid.IntRange(0, 5).Draw(t, "restart") == 0}
+		s.answer = insight.Answer{Informer: "mco", Result: rapid.SampledFrom(results).Draw(t, "result"), At: now, Message: fmt.Sprint(n)}
+		if late := rapid.IntRange(0, 5).Draw(t, "late"); late == 0 {
+			s.answer.At = now.Add(-time.Duration(rapid.IntRange(1, 600).Draw(t, "late by")) * time.Second)
+		}
+		for _, uid := range uids {
+			if rapid.Bool().Draw(t, uid) {
+				i := v1beta1.Insight{UID: uid, Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: uid}}
+				if rapid.Bool().Draw(t, "dated") {
+					i.AcquisitionTime = metav1.NewTime(now.Add(-time.Duration(rapid.IntRange(-30, 300).Draw(t, "age")) * time.Second))
+				}
+				s.answer.Insights = append(s.answer.Insights, i)
+			}
+		}
+		history = append(history, s)
+	}
+	return history
+}
+
+func lists(answer insight.Answer, uid string) bool {
+	for _, i := range answer.Insights {
+		if i.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// TestState_ResolvesOnlyWhatWasSeenResolved checks, after each answer of any history, that an insight that
+// is gone was missing from a Success that was applied since the insight was shown. Neither restarts nor
+// clock steps, nor any other answer resolves it.
+func TestState_ResolvesOnlyWhatWasSeenResolved(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		state := insight.NewState()
+		missed := map[string]bool{} // missing from a Success since it was reported
+		before := map[string]bool{}
+		for _, s := range drawHistory(t) {
+			if s.restart {
+				published := publish(state, s.now)
+				state = insight.NewState()
+				state.Restore(published)
+				for uid := range before {
+					missed[uid] = false // what the controller had seen is forgotten
+				}
+			}
+			state.Apply(s.answer, s.now)
+			state.Settle(s.now)
+			for _, uid := range uids {
+				if s.answer.Result == insight.Success && !lists(s.answer, uid) {
+					missed[uid] = true
+				}
+			}
+			after := map[string]bool{}
+			for _, of := range state.Insights() {
+				for _, i := range of.Insights {
+					if of.Name == "mco" {
+						after[i.UID] = true
+					}
+				}
+			}
+			for uid := range before {
+				if !after[uid] && !missed[uid] {
+					t.Fatalf("%s was resolved by %s at %s", uid, s.answer.Result, s.now)
+				}
+			}
+			for uid := range after {
+				if lists(s.answer, uid) {
+					missed[uid] = false
+				}
+			}
+			before = after
+		}
+	})
+}
+
+// TestState_Order checks that an insight that the latest answer lists is shown, in whatever order the
+// answers arrive, and that each order shows what its latest answer lists.
+func TestState_Order(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		history := drawHistory(t)
+		var latest *insight.Answer
+		now := received
+		for i := range history {
+			answer := &history[i].answer
+			answer.At = received.Add(time.Duration(i) * time.Minute) // each has a time of its own
+			if answer.Result == insight.Success {
+				latest = answer
+			}
+			now = answer.At
+		}
+		state := insight.NewState()
+		for _, s := range rapid.Permutation(history).Draw(t, "order") {
+			state.Apply(s.answer, now)
+		}
+		state.Settle(now)
+		shown := map[string]bool{}
+		for _, of := range state.Insights() {
+			for _, i := range of.Insights {
+				shown[i.UID] = true
+			}
+		}
+		for _, uid := range uids {
+			if latest != nil && latest == &history[len(history)-1].answer && lists(*latest, uid) && !shown[uid] {
+				t.Fatalf("%s is missing", uid)
+			}
+		}
+	})
+}
+
+// TestState_Deterministic checks that the same history always gives the same bytes, and that an answer
+// that is applied again changes nothing.
+func TestState_Deterministic(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		history := drawHistory(t)
+		run := func(times int) string {
+			state := insight.NewState()
+			for _, s := range history {
+				for range times {
+					state.Apply(s.answer, s.now)
+					state.Settle(s.now)
+				}
+			}
+			return encode(t, publish(state, received))
+		}
+		first := run(1)
+		for range 10 {
+			if again := run(1); again != first {
+				t.Fatalf("got\n%s\nthen\n%s", first, again)
+			}
+		}
+		if twice := run(2); twice != first {
+			t.Fatalf("once\n%s\ntwice\n%s", first, twice)
+		}
+	})
+}
+
+// FuzzState applies answers of any shape: nothing may panic, and what is published stays within the
+// limits.
+func FuzzState(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	f.Add([]byte("Success without it, then Failure, then Wait, then nothing for a while"))
+	f.Add([]byte{255, 254, 253, 0, 0, 0, 128, 64, 32, 16, 8, 4, 2, 1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		results := []insight.Result{insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid, insight.Disabled, insight.Deleted, insight.NotQueried, "odd"}
+		state, now := insight.NewState(), received
+		for n := 0; n+3 < len(data); n += 4 {
+			now = now.Add(time.Duration(int8(data[n+1])) * time.Minute)
+			answer := insight.Answer{
+				Informer: string(rune('a' + data[n]%3)), Result: results[int(data[n])%len(results)], At: now.Add(time.Duration(int8(data[n+3])) * time.Second),
+				Message: string(data[n:]), Degraded: string(data[n : n+int(data[n]%2)]), Live: data[n+2]%2 == 0,
+			}
+			for i := range int(data[n+2]) {
+				answer.Insights = append(answer.Insights, v1beta1.Insight{
+					UID: string(data[n:min(n+1+i%3, len(data))]), Impact: v1beta1.InsightImpact{Level: v1beta1.Level(data[:n]), Summary: string(data[n:])},
+					Remediation: v1beta1.InsightRemediation{Resolved: new(i%2 == 0)},
+				})
+			}
+			state.Apply(answer, now)
+			if data[n]%5 == 0 {
+				state.EndUpdate(nil, now)
+			}
+			if data[n]%7 == 0 {
+				published := publish(state, now)
+				state = insight.NewState()
+				state.Restore(published)
+			}
+			state.Settle(now)
+		}
+		if len(state.RecentlyResolved()) > insight.MaxListed || len(state.Retained()) > insight.MaxListed {
+			t.Error("a list is too long")
+		}
+		for _, of := range state.Insights() {
+			for _, i := range of.Insights {
+				if len(i.UID) > insight.MaxUID || len(i.Impact.Summary) > insight.MaxSummary || i.UUID == "" {
+					t.Errorf("got %+v", i)
+				}
+			}
+		}
+	})
+}
