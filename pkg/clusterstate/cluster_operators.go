@@ -53,13 +53,14 @@ func ListClusterOperators(ctx context.Context, r client.Reader) ([]ClusterOperat
 	}
 	operators := make([]ClusterOperator, 0, len(list.Items))
 	for i := range list.Items {
-		operators = append(operators, clusterOperatorOf(&list.Items[i]))
+		operators = append(operators, ClusterOperatorOf(&list.Items[i]))
 	}
 	slices.SortFunc(operators, func(a, b ClusterOperator) int { return cmp.Compare(a.Name, b.Name) })
 	return operators, nil
 }
 
-func clusterOperatorOf(operator *configv1.ClusterOperator) ClusterOperator {
+// ClusterOperatorOf returns the facts of a ClusterOperator.
+func ClusterOperatorOf(operator *configv1.ClusterOperator) ClusterOperator {
 	status := &operator.Status
 	facts := ClusterOperator{
 		Name:        operator.Name,

@@ -138,20 +138,21 @@ func GetNodes(ctx context.Context, r client.Reader) (Nodes, error) {
 func (n Nodes) Len() int { return len(n.items) }
 
 // At returns the facts of a node by its index.
-func (n Nodes) At(i int) Node { return nodeOf(n.items[i]) }
+func (n Nodes) At(i int) Node { return NodeOf(n.items[i]) }
 
 // All iterates over the indexes and facts of the nodes.
 func (n Nodes) All() iter.Seq2[int, Node] {
 	return func(yield func(int, Node) bool) {
 		for i, item := range n.items {
-			if !yield(i, nodeOf(item)) {
+			if !yield(i, NodeOf(item)) {
 				return
 			}
 		}
 	}
 }
 
-func nodeOf(node *corev1.Node) Node {
+// NodeOf returns the facts of a Node.
+func NodeOf(node *corev1.Node) Node {
 	facts := Node{
 		Name:          node.Name,
 		Cordoned:      node.Spec.Unschedulable,

@@ -30,16 +30,16 @@ func Updates() []manager.Kind {
 		{Object: untyped(configv1.GroupVersion.WithKind("ClusterVersion")), ClusterScoped: true, Optional: true, Name: clusterstate.VersionKey.Name},
 		{
 			Object: &configv1.ClusterOperator{}, AddToScheme: configv1.Install, ClusterScoped: true, Optional: true,
-			Transform: clusterstate.StripClusterOperator,
+			Transform: clusterstate.StripClusterOperatorForStatus,
 		},
-		{Object: &mcfgv1.MachineConfigPool{}, AddToScheme: mcfgv1.Install, ClusterScoped: true, Optional: true, Transform: clusterstate.StripPool},
+		{Object: &mcfgv1.MachineConfigPool{}, AddToScheme: mcfgv1.Install, ClusterScoped: true, Optional: true, Transform: clusterstate.StripPoolForStatus},
 		{Object: metadata(clusterstate.MachineConfigKind), ClusterScoped: true, Optional: true, Transform: stripMachineConfig},
 		{
-			Object: &corev1.Node{}, AddToScheme: corev1.AddToScheme, ClusterScoped: true, Transform: clusterstate.StripNode,
+			Object: &corev1.Node{}, AddToScheme: corev1.AddToScheme, ClusterScoped: true, Transform: clusterstate.StripNodeForStatus,
 			Predicates: []predicate.Predicate{nodeChangedPredicate{}},
 		},
 		{
-			Object: &policyv1.PodDisruptionBudget{}, AddToScheme: policyv1.AddToScheme, Transform: clusterstate.StripPDB,
+			Object: &policyv1.PodDisruptionBudget{}, AddToScheme: policyv1.AddToScheme, Transform: clusterstate.StripPDBForStatus,
 			Predicates: []predicate.Predicate{pdbChangedPredicate{}},
 		},
 		{Object: &v1alpha1.UpgradeConfig{}, AddToScheme: v1alpha1.AddToScheme, Optional: true, Transform: stripUpgrade},
