@@ -38,6 +38,15 @@ const (
 	LevelCritical Level = "critical"
 )
 
+// Known reports whether the level is one of those above.
+func (l Level) Known() bool {
+	switch l {
+	case LevelStatus, LevelInfo, LevelWarning, LevelError, LevelCritical:
+		return true
+	}
+	return false
+}
+
 // ResourceReference identifies an object.
 //
 // +kubebuilder:validation:MinProperties=0

@@ -1,0 +1,180 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informersdk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The bounds of an answer. The Update Status Controller rejects an answer that exceeds one of the
+// first three, and cuts texts.
+const (
+	MaxAnswerBytes      = 1 << 20
+	MaxInsights         = 320
+	MaxUIDBytes         = 253
+	MaxSummaryBytes     = 256
+	MaxDescriptionBytes = 4096
+	MaxWordBytes        = 128 // of a type or a reason
+	MaxReferences       = 16  // of resources, and of pools
+)
+
+// Find returns all insights about the update that a request describes; none means that nothing is
+// worth reporting. The fields of the request may be empty. An error that Wait returns makes the
+// caller try again after five seconds. Any other error is reported as a failure of the informer,
+// with the insights that accompany it: the caller then resolves no insight that is missing.
+type Find func(ctx context.Context, request v1alpha.RequestSpec) ([]v1alpha.Insight, error)
+
+// Wait returns an error with which a Find answers that it still acquires data.
+func Wait(message string) error { return &waitError{message} }
+
+type waitError struct{ message string }
+
+func (e *waitError) Error() string { return e.message }
+
+// answer is what a Find found.
+type answer struct {
+	insights []v1alpha.Insight
+	status   v1alpha.ResponseStatus
+}
+
+// finder calls a Find.
+type finder struct {
+	find    Find
+	timeout time.Duration
+	clock   clock.PassiveClock
+	log     logr.Logger
+}
+
+// answer calls the function, at most for the timeout. It calls release when the function has
+// returned, which may be later.
+func (f *finder) answer(ctx context.Context, request v1alpha.RequestSpec, release func()) answer {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	found := make(chan answer, 1)
+	go func() {
+		defer release()
+		defer cancel()
+		found <- f.call(ctx, request)
+	}()
+	select {
+	case a := <-found:
+		return a
+	case <-ctx.Done():
+		return f.failure(nil, fmt.Errorf("the insights were not found within %s", f.timeout))
+	}
+}
+
+func (f *finder) call(ctx context.Context, request v1alpha.RequestSpec) (a answer) {
+	defer func() {
+		if r := recover(); r != nil {
+			f.log.Error(fmt.Errorf("panic: %v", r), "The function of the informer panicked.", "stack", string(debug.Stack()))
+			a = f.failure(nil, errors.New("the informer panicked; its log has the details"))
+		}
+	}()
+	insights, err := f.find(ctx, request)
+	insights, invalid := f.complete(insights)
+	var wait *waitError
+	switch {
+	case errors.As(err, &wait) && invalid == nil:
+		return answer{insights, v1alpha.ResponseStatus{Response: v1alpha.ResponseWait, Message: text.Sanitize(wait.message, maxMessageBytes)}}
+	case err != nil || invalid != nil:
+		return f.failure(insights, cmp.Or(err, invalid))
+	}
+	return answer{insights, v1alpha.ResponseStatus{Response: v1alpha.ResponseSuccess}}
+}
+
+// maxMessageBytes bounds the message of a failure or of a wait.
+const maxMessageBytes = 1024
+
+// failureUID is the uid of the insight about a failure.
+const failureUID = "informersdk/failure"
+
+// failure returns an answer with an insight that explains the error.
+func (f *finder) failure(insights []v1alpha.Insight, err error) answer {
+	message := text.Sanitize(err.Error(), maxMessageBytes)
+	insights = append(insights, v1alpha.Insight{
+		UID:             failureUID,
+		AcquisitionTime: f.now(),
+		Scope:           v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane},
+		Impact: v1beta1.InsightImpact{
+			Level: v1beta1.LevelWarning, Type: "Unknown", Reason: v1beta1.ReasonInformerFailed,
+			Summary: "An informer could not find all of its insights", Description: message,
+		},
+	})
+	return answer{insights, v1alpha.ResponseStatus{Response: v1alpha.ResponseFailure, Message: message}}
+}
+
+func (f *finder) now() metav1.Time {
+	return metav1.Time{Time: f.clock.Now().UTC().Truncate(time.Second)}
+}
+
+// complete returns the insights that are valid, with their times and within the bounds of texts, and
+// an error that names the first one that is not.
+func (f *finder) complete(insights []v1alpha.Insight) ([]v1alpha.Insight, error) {
+	valid := make([]v1alpha.Insight, 0, len(insights))
+	seen := map[string]bool{}
+	var invalid error
+	for i := range insights {
+		in := insights[i]
+		if err := check(&in, seen); err != nil {
+			invalid = cmp.Or(invalid, fmt.Errorf("insight %d: %w", i, err))
+			continue
+		}
+		if len(valid) == MaxInsights-1 { // one more explains a failure
+			invalid = cmp.Or(invalid, fmt.Errorf("there are %d insights, more than %d: report one for several objects", len(insights), MaxInsights-1))
+			break
+		}
+		seen[in.UID] = true
+		if in.AcquisitionTime.IsZero() {
+			in.AcquisitionTime = f.now()
+		}
+		in.Impact.Summary = cut(in.Impact.Summary, MaxSummaryBytes)
+		in.Impact.Description = cut(in.Impact.Description, MaxDescriptionBytes)
+		valid = append(valid, in)
+	}
+	return valid, invalid
+}
+
+// cut returns a text of at most maxBytes bytes.
+func cut(s string, maxBytes int) string {
+	const ellipsis = "…"
+	if len(s) <= maxBytes {
+		return s
+	}
+	return text.Truncate(s, maxBytes-len(ellipsis))
+}
+
+func check(in *v1alpha.Insight, seen map[string]bool) error {
+	switch {
+	case in.UID == "":
+		return errors.New("the uid is empty: derive it from what is wrong and with which object")
+	case len(in.UID) > MaxUIDBytes:
+		return fmt.Errorf("uid %s has %d bytes, more than %d", text.Excerpt(in.UID), len(in.UID), MaxUIDBytes)
+	case seen[in.UID]:
+		return fmt.Errorf("uid %s is used twice", text.Excerpt(in.UID))
+	case !in.Impact.Level.Known():
+		return fmt.Errorf("uid %s has level %q: use status, info, warning, error, or critical", text.Excerpt(in.UID), in.Impact.Level)
+	case in.Scope.Type != v1beta1.ScopeControlPlane && in.Scope.Type != v1beta1.ScopeWorkerPool:
+		return fmt.Errorf("uid %s has scope type %q: use ControlPlane or WorkerPool", text.Excerpt(in.UID), in.Scope.Type)
+	case in.Impact.Summary == "":
+		return fmt.Errorf("uid %s has no summary", text.Excerpt(in.UID))
+	case len(in.Impact.Type) > MaxWordBytes || len(in.Impact.Reason) > MaxWordBytes:
+		return fmt.Errorf("uid %s has a type or a reason of more than %d bytes", text.Excerpt(in.UID), MaxWordBytes)
+	case len(in.Scope.Resources) > MaxReferences || len(in.Scope.WorkerPool) > MaxReferences:
+		return fmt.Errorf("uid %s has more than %d resources or pools: report several insights", text.Excerpt(in.UID), MaxReferences)
+	}
+	return nil
+}
