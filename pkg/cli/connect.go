@@ -79,7 +79,7 @@ func (p *Program) connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	return &Cluster{Reader: c, Client: c, Config: config, Clock: p.Clock}, nil
+	return &Cluster{Reader: c, Client: c, Config: config, Prometheus: routedAlerts{c, config}, Clock: p.Clock}, nil
 }
 
 // restConfig returns the configuration that the flags and the kubeconfig select. Without one, it does

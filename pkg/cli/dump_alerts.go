@@ -9,23 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"time"
+
+	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/monitoring/prometheus"
 )
 
-// dumpAlerts is the last response of /api/v1/alerts in a dump.
+// dumpAlerts are the responses of /api/v1/alerts in a dump.
 type dumpAlerts struct {
-	err    error // nil means that the response is complete
-	alerts []dumpAlert
-}
-
-// dumpAlert is an alert as Prometheus returns it.
-type dumpAlert struct {
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	State       string            `json:"state"`
-	ActiveAt    time.Time         `json:"activeAt"`
+	err    error // nil means that the responses are complete
+	alerts []prometheusv1.Alert
 }
 
 var alertsField = regexp.MustCompile("\"alerts\"\\s*:\\s*\\[")
@@ -56,26 +50,23 @@ func (d *dump) addAlerts(name string, value map[string]any) bool {
 		return true
 	}
 	d.alerts.alerts = append(d.alerts.alerts, alerts...)
-	d.count++
 	return true
 }
 
 // decodeAlerts decodes the data of a response.
-func decodeAlerts(data map[string]any) ([]dumpAlert, error) {
+func decodeAlerts(data map[string]any) ([]prometheusv1.Alert, error) {
 	content, err := json.Marshal(data)
 	if err != nil {
 		return nil, err
 	}
-	var decoded struct {
-		Alerts *[]dumpAlert `json:"alerts"`
-	}
+	var decoded prometheusv1.AlertsResult
 	if err := json.Unmarshal(content, &decoded); err != nil {
 		return nil, err
 	}
 	if decoded.Alerts == nil {
 		return nil, errors.New("alerts is null")
 	}
-	return *decoded.Alerts, nil
+	return decoded.Alerts, nil
 }
 
 // ActiveAlerts returns the alerts of the dump that fire or are pending. It implements
@@ -86,13 +77,7 @@ func (d *dump) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) {
 		return nil, errNotDumped
 	case d.alerts.err != nil:
 		return nil, d.alerts.err
+	default:
+		return prometheus.ActiveAlertsOf(d.alerts.alerts, "")
 	}
-	var active []clusterstate.Alert
-	for _, alert := range d.alerts.alerts {
-		active = append(active, clusterstate.Alert{
-			Name: alert.Labels["alertname"], Namespace: alert.Labels["namespace"], Severity: alert.Labels["severity"],
-			Firing: alert.State == "firing", Since: alert.ActiveAt, Labels: alert.Labels, Annotations: alert.Annotations,
-		})
-	}
-	return active, nil
 }
