@@ -280,3 +280,7 @@ func (r nodeReader) List(_ context.Context, list client.ObjectList, _ ...client.
 }
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
+
+func assessOnce(status v1beta1.UpdateStatusStatus, in assessment.Input) v1beta1.Assessment {
+	return assessment.Assess(status, in)
+}

@@ -331,9 +331,7 @@ func (c *cluster) readDoneNodes(s *section, rollout *informers.PoolRollout) {
 // assessment, or a part has begun, or an operator or node has become ready.
 func (c *cluster) readChanges(s *section) {
 	if !s.pending {
-		if s.completed.IsZero() && s.previous != nil {
-			s.completed = c.now
-		}
+		c.readCompletion(s)
 		return
 	}
 	s.completed = time.Time{}
@@ -360,6 +358,17 @@ func (c *cluster) readChanges(s *section) {
 		}
 	case s.begun():
 		c.nodesReady(s, change)
+	}
+}
+
+// readCompletion reads when a section without a pending update was updated: as the history has it, or
+// since the last assessment.
+func (c *cluster) readCompletion(s *section) {
+	switch newest := c.in.Facts.NewestUpdate(); {
+	case s.controlPlane:
+		s.completed = newest.End
+	case s.completed.IsZero() && s.previous != nil && s.previous.State != v1beta1.StateIdle:
+		s.completed = c.now
 	}
 }
 

@@ -1,0 +1,264 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+const (
+	progressing = v1beta1.StateProgressing
+	waiting     = v1beta1.StateWaiting
+	stuck       = v1beta1.StateStuck
+	unknown     = v1beta1.StateUnknown
+)
+
+// operatorUnchanged is a cluster of which one operator is progressing since that time.
+func operatorUnchanged(name string, since time.Duration) *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].StartedTime = at(before(10 * time.Hour))
+	f.pendingOperators(name)
+	f.progressing(name, before(since))
+	f.addNodes(worker, 6, 0)
+	pending(f.plane())
+	pending(f.pool())
+	return f
+}
+
+// nodeUnchanged is a cluster of which one node of the pool worker is at a step since that time.
+func nodeUnchanged(step string, since time.Duration) *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].StartedTime = at(before(24 * time.Hour))
+	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(23*time.Hour)
+	f.addNodes(worker, 6, 2)
+	if step == "NodeDraining" {
+		f.drain(worker, "worker-2", before(since))
+	} else {
+		f.reboot(worker, "worker-2")
+	}
+	reconciled(f.plane())
+	pending(f.pool())
+	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, step, "nodes", before(since), ref("Node", "", "worker-2")))
+	return f
+}
+
+// poolUnchanged is a cluster of which no node is being updated, although nothing pauses the pool.
+func poolUnchanged(since time.Duration) *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.history[0].StartedTime = at(before(24 * time.Hour))
+	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(23*time.Hour)
+	f.addNodes(worker, 6, 2)
+	reconciled(f.plane())
+	pending(f.pool())
+	f.in.Previous = &v1beta1.Assessment{
+		State: progressing, FromRelease: "4.20.5", Release: "4.20.6", StartedTime: ago(24 * time.Hour),
+		Sections: []v1beta1.SectionAssessment{{
+			Name: worker, Pool: &v1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker},
+			State: progressing, Total: 6, Updated: 2, LastChangeTime: ago(since),
+		}},
+	}
+	return f
+}
+
+// masterChanged lets a node of the control plane become ready at that time.
+func (f *fixture) masterChanged(since time.Duration) *fixture {
+	f.addNodes(master, 3, 1)
+	f.reboot(master, "master-1")
+	f.insight(f.plane(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "NodeRebooting", "nodes", before(since), ref("Node", "", "master-1")))
+	return f
+}
+
+func (f *fixture) past(update v1beta1.PastUpdate) *fixture {
+	f.status.PastUpdates = append(f.status.PastUpdates, update)
+	return f
+}
+
+func longestNode(d time.Duration) v1beta1.PastUpdate {
+	return v1beta1.PastUpdate{Pools: []v1beta1.PoolDurations{{Name: worker, Nodes: 6, LongestSeconds: int32(d / time.Second)}}}
+}
+
+func longestOperator(name string, d time.Duration) v1beta1.PastUpdate {
+	return v1beta1.PastUpdate{Operators: []v1beta1.OperatorOffset{{Name: "etcd", Seconds: 600}, {Name: name, Seconds: 600 + int32(d/time.Second)}}}
+}
+
+// reporting adds an insight about a worker node.
+func (f *fixture) reporting(informer string, level v1beta1.Level, reason string) *fixture {
+	f.insight(f.pool(), informer, newInsight(level, reason, "something", before(5*time.Minute), ref("Node", "", "worker-5")))
+	return f
+}
+
+// forced lets an upgrade force pods off draining nodes after that time.
+func (f *fixture) forced(after time.Duration, pods ...checks.DrainedPod) *fixture {
+	f.facts.Upgrades = []informers.Upgrade{{
+		Resource: checks.Resource{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly"}, Phase: history.PhaseUpgrading,
+		Record: &history.Record{Phase: history.PhaseUpgrading, StartTime: ago(24 * time.Hour)}, PDBTimeout: after,
+	}}
+	f.facts.Drains = map[string]informers.Drain{"worker-2": {Node: "worker-2", Start: before(70 * time.Minute), Read: true, Pods: pods}}
+	return f
+}
+
+func held(change func(*checks.DrainedPod)) checks.DrainedPod {
+	pod := checks.DrainedPod{Pod: clusterstate.Pod{Namespace: "shop", Name: "api"}, PDBs: []string{"shop/api"}, NodeReady: true}
+	change(&pod)
+	return pod
+}
+
+func unchanged(*checks.DrainedPod) {}
+
+func TestState(t *testing.T) {
+	t.Parallel()
+	const m = time.Minute
+	for _, tc := range []struct {
+		name    string
+		cluster *fixture
+		want    v1beta1.AssessmentState
+	}{
+		{"operator unchanged for 29m", operatorUnchanged("dns", 29*m), progressing},
+		{"operator unchanged for 30m", operatorUnchanged("dns", 30*m), stuck},
+		{"operator that took 25m before, unchanged for 49m", operatorUnchanged("dns", 49*m).past(longestOperator("dns", 25*m)), progressing},
+		{"operator that took 25m before, unchanged for 50m", operatorUnchanged("dns", 50*m).past(longestOperator("dns", 25*m)), stuck},
+		{"operator that took 5h before, unchanged for 4h", operatorUnchanged("dns", 240*m).past(longestOperator("dns", 300*m)), stuck},
+		{"machine-config unchanged for 89m", operatorUnchanged("machine-config", 89*m), progressing},
+		{"machine-config unchanged for 90m", operatorUnchanged("machine-config", 90*m), stuck},
+		{"machine-config unchanged for 100m, its node for 10m", operatorUnchanged("machine-config", 100*m).masterChanged(10 * m), progressing},
+		{"machine-config and its node unchanged for 31m", operatorUnchanged("machine-config", 31*m).masterChanged(31 * m), stuck},
+		{"drain unchanged for 59m", nodeUnchanged("NodeDraining", 59*m), progressing},
+		{"drain unchanged for 60m", nodeUnchanged("NodeDraining", 60*m), stuck},
+		{"reboot unchanged for 29m", nodeUnchanged("NodeRebooting", 29*m), progressing},
+		{"reboot unchanged for 30m", nodeUnchanged("NodeRebooting", 30*m), stuck},
+		{"reboot that took 40m before, unchanged for 79m", nodeUnchanged("NodeRebooting", 79*m).past(longestNode(40 * m)), progressing},
+		{"reboot that took 40m before, unchanged for 80m", nodeUnchanged("NodeRebooting", 80*m).past(longestNode(40 * m)), stuck},
+		{"pool unchanged for 29m", poolUnchanged(29 * m), progressing},
+		{"pool unchanged for 30m", poolUnchanged(30 * m), stuck},
+
+		{"warning", nodeUnchanged("NodeRebooting", m).reporting(informers.NameNodes, v1beta1.LevelWarning, "NodeNotReady"), progressing},
+		{"unknown level", nodeUnchanged("NodeRebooting", m).reporting("stranger", "apocalyptic", "Odd"), progressing},
+		{"error", nodeUnchanged("NodeRebooting", m).reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded"), stuck},
+		{"error of a third party", nodeUnchanged("NodeRebooting", m).reporting("stranger", v1beta1.LevelError, "Odd"), stuck},
+		{"critical", nodeUnchanged("NodeRebooting", m).reporting("stranger", v1beta1.LevelCritical, "Odd"), stuck},
+		{"third party reports progress of a pool that is stuck", poolUnchanged(31*m).reporting("stranger", v1beta1.LevelStatus, "NodeRebooting"), stuck},
+
+		{"drain that is forced later", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(unchanged)), waiting},
+		{"drain that should have been forced 2m ago", nodeUnchanged("NodeDraining", 70*m).forced(68*m, held(unchanged)), waiting},
+		{"drain that should have been forced 4m ago", nodeUnchanged("NodeDraining", 70*m).forced(66*m, held(unchanged)), stuck},
+		{"drain that is never forced", nodeUnchanged("NodeDraining", 70*m).forced(-1, held(unchanged)), stuck},
+		{"drain of a pod that is exempt", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(unchanged), held(func(p *checks.DrainedPod) { p.IgnoredNamespace = true })), stuck},
+		{"drain of a pod without a budget", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(func(p *checks.DrainedPod) { p.PDBs = nil })), stuck},
+		{"drain whose pods are not known", nodeUnchanged("NodeDraining", 70*m).forced(90 * m), stuck},
+
+		{"paused", pausedCluster(v1beta1.ReasonPaused), waiting},
+		{"outside of its window", pausedCluster(v1beta1.ReasonAwaitingWindow), waiting},
+		{"paused pool with an error", pausedCluster(v1beta1.ReasonPaused).reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded"), stuck},
+		{"pool that cannot be observed", unobserved(v1beta1.ConditionUpdatePending), unknown},
+		{"pause that cannot be observed", unobserved(v1beta1.ConditionUpdateActive), unknown},
+		{"status without sections", newFixture("4.20.5", "4.20.6"), unknown},
+		{"first change in the future", nodeUnchanged("NodeRebooting", -3*time.Hour), progressing},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := tc.cluster.assess()
+			if got.State != tc.want {
+				t.Errorf("%s, not %s: %s\n%s", got.State, tc.want, got.Summary, cmp.Diff([]v1beta1.SectionAssessment{}, got.Sections))
+			}
+			if got.State == stuck && (len(got.Causes) == 0 || got.Remedy == nil || got.Remedy.Type == v1beta1.RemedyNone || got.Summary == "" || !got.ActionRequired) {
+				t.Errorf("stuck without a cause, a remedy, or a summary: %+v", got)
+			}
+		})
+	}
+}
+
+func pausedCluster(reason string) *fixture {
+	f := nodeUnchanged("NodeRebooting", time.Minute)
+	f.pool().Conditions = nil
+	pausedBy(f.pool(), reason)
+	f.paused[worker] = true
+	return f
+}
+
+func unobserved(conditionType string) *fixture {
+	f := nodeUnchanged("NodeRebooting", time.Minute)
+	for i := range f.pool().Conditions {
+		if f.pool().Conditions[i].Type == conditionType {
+			f.pool().Conditions[i].Status = metav1.ConditionUnknown
+		}
+	}
+	return f
+}
+
+func TestPause_without_an_end_names_its_remedy(t *testing.T) {
+	t.Parallel()
+	got := pausedCluster(v1beta1.ReasonPaused).assess()
+	want := &v1beta1.Remedy{
+		Type: v1beta1.RemedyFixes, Text: "Unpause the pool when its nodes may reboot:",
+		Commands: []string{`oc patch machineconfigpool worker --type=merge -p '{"spec":{"paused":false}}'`},
+	}
+	if diff := cmp.Diff(want, got.Remedy); diff != "" || !got.ActionRequired || got.Summary != "Pool worker is paused" {
+		t.Errorf("action required: %t, summary: %s (-want +got):\n%s", got.ActionRequired, got.Summary, diff)
+	}
+}
+
+func TestForced_drain_resumes_when_its_pods_are_forced(t *testing.T) {
+	t.Parallel()
+	got := nodeUnchanged("NodeDraining", 70*time.Minute).forced(90*time.Minute, held(unchanged)).assess()
+	if got.Resumes == nil || !got.Resumes.Time.Time.Equal(now.Add(20*time.Minute)) || got.ActionRequired {
+		t.Errorf("resumes: %v, action required: %t", got.Resumes, got.ActionRequired)
+	}
+}
+
+// TestMissing_sources_are_never_good_news removes each required source from each cluster.
+func TestMissing_sources_are_never_good_news(t *testing.T) {
+	t.Parallel()
+	clusters := map[string]func() *fixture{}
+	for name, screen := range screens() {
+		clusters[name] = screen.cluster
+	}
+	clusters["operator without a change"] = func() *fixture { return operatorUnchanged("dns", time.Hour) }
+	clusters["pool without a change"] = func() *fixture { return poolUnchanged(time.Hour) }
+	clusters["paused"] = func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }
+	for name, cluster := range clusters {
+		for _, source := range informers.Required() {
+			t.Run(name+" without "+string(source), func(t *testing.T) {
+				t.Parallel()
+				f := cluster()
+				f.facts.Missing = map[informers.Source]informers.Missing{source: {Reason: informers.MissingUnavailable, Message: "no answer"}}
+				got := f.assess()
+				if got.State != unknown && got.State != stuck {
+					t.Errorf("%s", got.State)
+				}
+				if got.State == unknown && (got.Remedy == nil || len(got.Remedy.Commands) == 0) {
+					t.Errorf("no diagnostic: %+v", got.Remedy)
+				}
+			})
+		}
+	}
+}
+
+// TestChange_needs_data checks that a source that was missing for a while is no change.
+func TestChange_needs_data(t *testing.T) {
+	t.Parallel()
+	f := poolUnchanged(31 * time.Minute)
+	f.facts.Missing = map[informers.Source]informers.Missing{informers.SourceNodes: {Message: "no answer"}}
+	status, in := f.build()
+	in.Facts.Nodes = clusterstate.Nodes{}
+	status.WorkerPools[0].Progress = nil
+	blind := assessOnce(status, in)
+	if blind.State != unknown {
+		t.Errorf("%s without nodes", blind.State)
+	}
+	f.facts.Missing = nil
+	f.in.Previous = &blind
+	if got := f.assess(); got.State != stuck {
+		t.Errorf("%s after the nodes can be read again: %+v", got.State, got.Sections)
+	}
+}
