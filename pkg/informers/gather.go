@@ -6,6 +6,7 @@ package informers
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,20 +111,37 @@ func (s Source) required() bool {
 // readVersion reads the ClusterVersion as it is stored: its Go type has no spec.versionManagement.
 func (g *gathering) readVersion() {
 	g.read(SourceClusterVersion, func() error {
-		object := unstructured.Unstructured{}
-		object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
-		if err := g.Reader.Get(g.ctx, clusterstate.VersionKey, &object); err != nil {
+		version, object, err := readClusterVersion(g.ctx, g.Reader)
+		if err != nil {
 			return err
 		}
-		var version configv1.ClusterVersion
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &version); err != nil {
-			return err
-		}
-		g.facts.Version = clusterstate.VersionOf(&version)
+		g.facts.Version = clusterstate.VersionOf(version)
 		g.facts.ClusterID = string(version.Spec.ClusterID)
-		g.facts.VersionManagement = versionManagement(&object)
+		g.facts.VersionManagement = versionManagement(object)
 		return nil
 	})
+}
+
+// ReadVersion reads the facts of the ClusterVersion alone.
+func ReadVersion(ctx context.Context, r client.Reader) (clusterstate.Version, error) {
+	version, _, err := readClusterVersion(ctx, r)
+	if err != nil {
+		return clusterstate.Version{}, fmt.Errorf("getting the cluster version: %w", err)
+	}
+	return clusterstate.VersionOf(version), nil
+}
+
+func readClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterVersion, *unstructured.Unstructured, error) {
+	var object unstructured.Unstructured
+	object.SetGroupVersionKind(configv1.GroupVersion.WithKind("ClusterVersion"))
+	if err := r.Get(ctx, clusterstate.VersionKey, &object); err != nil {
+		return nil, nil, err
+	}
+	var version configv1.ClusterVersion
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &version); err != nil {
+		return nil, nil, err
+	}
+	return &version, &object, nil
 }
 
 // versionManagement returns spec.versionManagement of an object; nil means that it is absent.

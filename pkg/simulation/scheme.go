@@ -18,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
@@ -27,7 +28,7 @@ func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, configv1.Install, operatorv1.Install, apiserverv1.Install, mcfgv1.Install, machinev1beta1.Install,
-		v1alpha1.AddToScheme, v1beta1.AddToScheme,
+		v1alpha1.AddToScheme, v1beta1.AddToScheme, updatev1beta1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}
@@ -40,7 +41,7 @@ func kindsWithStatus() []client.Object {
 		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &mcfgv1.MachineConfigPool{},
 		&machinev1beta1.MachineSet{}, &machinev1beta1.Machine{}, &v1alpha1.UpgradeConfig{},
 		&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
-		&v1beta1.UpgradeSuspensionWindow{},
+		&v1beta1.UpgradeSuspensionWindow{}, &updatev1beta1.UpdateInformer{}, &updatev1beta1.UpdateStatus{}, &updatev1beta1.UpdatePlan{},
 		&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &batchv1.Job{}, &appsv1.Deployment{},
 	}
 }

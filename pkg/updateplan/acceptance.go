@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
 
 // maxClockSkew is how far ahead the clock of the person may be who accepts a risk.
@@ -22,32 +23,36 @@ type Reported struct {
 
 // Insights returns the insights of a plan, each UUID once, in the order of the status.
 func Insights(status *v1beta1.UpdatePlanStatus) []Reported {
-	var all []Reported
-	seen := map[string]bool{}
-	add := func(informers []v1beta1.InformerInsights) {
-		for i := range informers {
-			for j := range informers[i].Insights {
-				insight := &informers[i].Insights[j]
-				if id := identity(informers[i].Name, insight); !seen[id] { // an insight may concern several pools
-					seen[id] = true
-					all = append(all, Reported{Informer: informers[i].Name, Insight: *insight})
-				}
-			}
-		}
-	}
+	var sections []v1beta1.InformerInsights
 	if status.ControlPlane != nil {
-		add(status.ControlPlane.UpdateInformers)
+		sections = append(sections, status.ControlPlane.UpdateInformers...)
 	}
 	for i := range status.WorkerPools {
-		add(status.WorkerPools[i].UpdateInformers)
+		sections = append(sections, status.WorkerPools[i].UpdateInformers...)
+	}
+	return Flatten(sections)
+}
+
+// Flatten returns the insights of informers, each UUID once: an insight may concern several pools.
+func Flatten(informers []v1beta1.InformerInsights) []Reported {
+	var all []Reported
+	seen := map[string]bool{}
+	for i := range informers {
+		for j := range informers[i].Insights {
+			of := &informers[i].Insights[j]
+			if id := identity(informers[i].Name, of); !seen[id] {
+				seen[id] = true
+				all = append(all, Reported{Informer: informers[i].Name, Insight: *of})
+			}
+		}
 	}
 	return all
 }
 
 // identity identifies an insight among those of all informers. UUIDs are hashes that include the
 // informer.
-func identity(informer string, insight *v1beta1.Insight) string {
-	return cmp.Or(insight.UUID, informer+"\n"+insight.UID)
+func identity(informer string, of *v1beta1.Insight) string {
+	return cmp.Or(of.UUID, informer+"\n"+of.UID)
 }
 
 // NeedsAcceptance reports whether an update may be started only once insights of that level are
@@ -91,14 +96,13 @@ type Scope struct {
 	IgnoreUndated bool
 }
 
-// Judge returns the insights that need acceptance with their verdicts, in the order of the status.
+// Judge returns the insights that need acceptance with their verdicts, in their order.
 //
 // An acceptance names an informer, a uid, and possibly a uuid. Without a uuid it counts only if a
 // single insight matches. It counts for what was observed when it was given: an insight that was
 // observed first later needs another one. A critical insight needs a uuid and a reason. An entry that
 // is not accepted always prevails.
-func Judge(spec *v1beta1.UpdatePlanSpec, status *v1beta1.UpdatePlanStatus, scope Scope) []Judged {
-	all := Insights(status)
+func Judge(entries []v1beta1.AcceptedInsight, all []Reported, scope Scope) []Judged {
 	matching := map[[2]string]int{} // the number of insights, by informer and uid
 	for i := range all {
 		matching[[2]string{all[i].Informer, all[i].Insight.UID}]++
@@ -109,7 +113,7 @@ func Judge(spec *v1beta1.UpdatePlanSpec, status *v1beta1.UpdatePlanStatus, scope
 			continue
 		}
 		unique := matching[[2]string{all[i].Informer, all[i].Insight.UID}] == 1
-		judged = append(judged, Judged{Reported: all[i], Verdict: verdict(spec.AcceptedInsights, &all[i], unique, scope)})
+		judged = append(judged, Judged{Reported: all[i], Verdict: verdict(entries, &all[i], unique, scope)})
 	}
 	return judged
 }
@@ -179,21 +183,7 @@ func Count(judged []Judged) v1beta1.InsightCounts {
 func Unaccepted(judged []Judged) []Judged {
 	rest := slices.DeleteFunc(slices.Clone(judged), func(j Judged) bool { return j.Verdict == VerdictAccepted })
 	slices.SortStableFunc(rest, func(a, b Judged) int {
-		return cmp.Compare(rank(b.Insight.Impact.Level), rank(a.Insight.Impact.Level))
+		return cmp.Compare(insight.Rank(b.Insight.Impact.Level), insight.Rank(a.Insight.Impact.Level))
 	})
 	return rest
-}
-
-// rank orders the levels that need acceptance. An unknown level ranks as a warning.
-func rank(level v1beta1.Level) int {
-	switch level {
-	case v1beta1.LevelCritical:
-		return 3
-	case v1beta1.LevelError:
-		return 2
-	case v1beta1.LevelStatus, v1beta1.LevelInfo:
-		return 0
-	default:
-		return 1
-	}
 }

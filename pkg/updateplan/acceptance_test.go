@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status := reported(tc.insights...)
-			judged := updateplan.Judge(&v1beta1.UpdatePlanSpec{AcceptedInsights: tc.entries}, &status, updateplan.Scope{Now: noon.Add(time.Hour), IgnoreUndated: tc.undated})
+			judged := updateplan.Judge(tc.entries, updateplan.Insights(&status), updateplan.Scope{Now: noon.Add(time.Hour), IgnoreUndated: tc.undated})
 			var got []updateplan.Verdict
 			for _, j := range judged {
 				got = append(got, j.Verdict)
@@ -138,7 +138,7 @@ func TestJudge_never_widens(t *testing.T) {
 		accepted := func(all []v1beta1.Insight, scope updateplan.Scope) []string {
 			status := reported(all...)
 			var uuids []string
-			for _, j := range updateplan.Judge(&spec, &status, scope) {
+			for _, j := range updateplan.Judge(spec.AcceptedInsights, updateplan.Insights(&status), scope) {
 				if j.Verdict == updateplan.VerdictAccepted {
 					uuids = append(uuids, j.Insight.UUID)
 				}
@@ -193,7 +193,7 @@ func TestUnaccepted_lists_the_most_severe_first(t *testing.T) {
 	t.Parallel()
 	status := reported(insight("w", "1", "warning"), insight("c", "2", "critical"), insight("o", "3", "odd"), insight("e", "4", "error"), insight("a", "5", "warning"))
 	spec := v1beta1.UpdatePlanSpec{AcceptedInsights: []v1beta1.AcceptedInsight{entry("a", "", true)}}
-	judged := updateplan.Judge(&spec, &status, updateplan.Scope{Now: noon})
+	judged := updateplan.Judge(spec.AcceptedInsights, updateplan.Insights(&status), updateplan.Scope{Now: noon})
 	if diff := cmp.Diff(v1beta1.InsightCounts{Total: 5, Accepted: 1, Unaccepted: 4}, updateplan.Count(judged)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}

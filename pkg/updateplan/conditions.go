@@ -39,7 +39,8 @@ type Analysis struct {
 	Now time.Time
 	// Waiting are the names of the informers that have not answered yet.
 	Waiting []string
-	// Missing are the names of the enabled informers that are not part of the analysis.
+	// Missing are the names of the informers that have not answered yet because they were enabled after
+	// the analysis was complete.
 	Missing []string
 	// Current is the release of the cluster; empty means that it is unknown.
 	Current string
@@ -49,11 +50,12 @@ type Analysis struct {
 	FromReleaseChanged bool
 }
 
-// Settle sets the counts and the conditions of a plan, by the insights in its status.
-func Settle(plan *v1beta1.UpdatePlan, a Analysis) {
+// Settle sets the counts and the conditions of a plan, by all of its insights: the status may lack
+// some.
+func Settle(plan *v1beta1.UpdatePlan, all []Reported, a Analysis) {
 	status := &plan.Status
 	ignoreUndated := a.FromReleaseChanged && len(plan.Spec.AcceptedInsights) > 0 || isForOtherRelease(plan)
-	judged := Judge(&plan.Spec, status, Scope{Now: a.Now, IgnoreUndated: ignoreUndated})
+	judged := Judge(plan.Spec.AcceptedInsights, all, Scope{Now: a.Now, IgnoreUndated: ignoreUndated})
 	counts := Count(judged)
 	status.Counts = &counts
 	s := setter{plan, a.Now}
@@ -99,8 +101,11 @@ func completeness(plan *v1beta1.UpdatePlan, a Analysis) metav1.Condition {
 	if err := Validate(plan); err != nil {
 		return condition(v1beta1.ConditionComplete, false, ReasonInvalidPlan, "%v", err)
 	}
-	if len(a.Waiting) > 0 {
-		return condition(v1beta1.ConditionComplete, false, v1beta1.ReasonWaitingForInformers, "waiting for the answer of %s", text.JoinNames(a.Waiting))
+	if plan.Status.LastAnalysisTime == nil && len(a.Waiting) == 0 {
+		return condition(v1beta1.ConditionComplete, false, v1beta1.ReasonWaitingForInformers, "the update was not analyzed yet")
+	}
+	if waiting := append(slices.Clone(a.Waiting), a.Missing...); len(waiting) > 0 {
+		return condition(v1beta1.ConditionComplete, false, v1beta1.ReasonWaitingForInformers, "waiting for the answer of %s", text.JoinNames(waiting))
 	}
 	return condition(v1beta1.ConditionComplete, true, ReasonComplete, "each informer has answered")
 }
@@ -123,7 +128,7 @@ func startability(plan *v1beta1.UpdatePlan, a Analysis, judged []Judged) metav1.
 	case len(a.Waiting) > 0 || status.LastAnalysisTime == nil:
 		return no(v1beta1.ReasonWaitingForInformers, "the analysis is not complete")
 	case len(a.Missing) > 0:
-		return no(v1beta1.ReasonInformerMissing, "the analysis lacks %s; request another one", text.JoinNames(a.Missing))
+		return no(v1beta1.ReasonInformerMissing, "the analysis lacks the answer of %s", text.JoinNames(a.Missing))
 	case !a.Now.Before(status.LastAnalysisTime.Add(MaxAge)):
 		return no(v1beta1.ReasonAnalysisTooOld, "the analysis is of %s; request another one", status.LastAnalysisTime.UTC().Format(time.RFC3339))
 	case len(rest) > 0:

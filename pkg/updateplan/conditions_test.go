@@ -49,8 +49,8 @@ func TestSettle(t *testing.T) {
 			p.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{entry("a", "", true)}
 		}, analysis: updateplan.Analysis{FromReleaseChanged: true}, complete: "AnalysisComplete", start: "UnacceptedInsights", stale: "FromReleaseChanged"},
 		"informer waits":     {analysis: updateplan.Analysis{Waiting: []string{"x"}}, complete: "WaitingForInformers", start: "WaitingForInformers", stale: "Current"},
-		"never analyzed":     {plan: func(p *v1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }, complete: "AnalysisComplete", start: "WaitingForInformers", stale: "Current"},
-		"informer missing":   {analysis: updateplan.Analysis{Missing: []string{"x"}}, complete: "AnalysisComplete", start: "InformerMissing", stale: "Current"},
+		"never analyzed":     {plan: func(p *v1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }, complete: "WaitingForInformers", start: "WaitingForInformers", stale: "Current"},
+		"informer missing":   {analysis: updateplan.Analysis{Missing: []string{"x"}}, complete: "WaitingForInformers", start: "InformerMissing", stale: "Current"},
 		"an hour later":      {analysis: updateplan.Analysis{Now: noon.Add(time.Hour)}, complete: "AnalysisComplete", start: "AnalysisTooOld", stale: "Current"},
 		"no update":          {analysis: updateplan.Analysis{NotAnUpdate: "it is installed"}, complete: "AnalysisComplete", start: "NotAnUpdate", stale: "Current"},
 		"other release":      {analysis: updateplan.Analysis{Current: "4.14.7"}, complete: "AnalysisComplete", start: "FromReleaseChanged", stale: "Current"},
@@ -74,7 +74,7 @@ func TestSettle(t *testing.T) {
 			case "?":
 				tc.analysis.Current = ""
 			}
-			updateplan.Settle(plan, tc.analysis)
+			updateplan.Settle(plan, updateplan.Insights(&plan.Status), tc.analysis)
 			var got []string
 			for _, name := range []string{v1beta1.ConditionComplete, v1beta1.ConditionStartable, v1beta1.ConditionAcceptanceStale} {
 				got = append(got, meta.FindStatusCondition(plan.Status.Conditions, name).Reason)
@@ -104,7 +104,7 @@ func TestSettle_undated_acceptances(t *testing.T) {
 	settle := func(a updateplan.Analysis, want bool) {
 		t.Helper()
 		a.Now, a.Current = noon.Add(time.Minute), "4.14.8"
-		updateplan.Settle(plan, a)
+		updateplan.Settle(plan, updateplan.Insights(&plan.Status), a)
 		if got := updateplan.IsStartable(plan, a.Now); got != want {
 			t.Errorf("startable is %t: %+v", got, plan.Status.Conditions)
 		}
@@ -121,7 +121,7 @@ func TestSettle_undated_acceptances(t *testing.T) {
 func TestIsStartable_needs_the_current_spec(t *testing.T) {
 	t.Parallel()
 	plan := analyzed()
-	updateplan.Settle(plan, updateplan.Analysis{Now: noon, Current: "4.14.8"})
+	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: noon, Current: "4.14.8"})
 	if !updateplan.IsStartable(plan, noon) {
 		t.Fatal("it is not startable")
 	}
@@ -136,7 +136,7 @@ func TestStartableReleases(t *testing.T) {
 	plan := func(version string, change func(*v1beta1.UpdatePlan)) v1beta1.UpdatePlan {
 		p := analyzed()
 		p.Spec.TargetRelease, p.Name = version, updateplan.Name(version)
-		updateplan.Settle(p, updateplan.Analysis{Now: noon, Current: "4.14.8"})
+		updateplan.Settle(p, updateplan.Insights(&p.Status), updateplan.Analysis{Now: noon, Current: "4.14.8"})
 		if change != nil {
 			change(p)
 		}

@@ -1,0 +1,185 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+)
+
+// begin begins an analysis. Insights that were reported for another release of the cluster are
+// dropped: what was accepted for that is not accepted for this one.
+func (p *pass) begin() {
+	status, last := &p.plan.Status, p.state.round
+	from, token := status.FromRelease, status.LastRefresh
+	if last != nil {
+		from, token = last.fromRelease, last.token
+	}
+	begun := &round{fromRelease: p.current, token: p.token(), generation: p.plan.Generation}
+	begun.releaseChanged = from != "" && from != p.current
+	if from == "" || token != begun.token {
+		begun.requestedAt = p.now
+	}
+	insights := p.state.insights
+	if insights.IsZero() || begun.releaseChanged {
+		insights = insight.NewState()
+	}
+	if !begun.releaseChanged {
+		insights.Restore(v1beta1.UpdateStatusStatus{
+			ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: status.RecentlyResolved, ObservedTime: status.LastAnalysisTime,
+		})
+	}
+	p.set(func(s *state) { s.round, s.insights = begun, insights })
+}
+
+// second returns a time in the resolution of the API.
+func second(t time.Time) *metav1.Time { return new(metav1.NewTime(t.UTC().Truncate(time.Second))) }
+
+// ask requests the insights of the update informers, once in an analysis.
+func (p *pass) ask(clusterID string) {
+	r := p.state.round
+	if r.asked {
+		return
+	}
+	r.asked = true
+	_, update := p.plan.Annotations[v1beta1.RefreshInformersAnnotation]
+	request := v1alpha.UpdatePlanInsightsRequest{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: v1alpha.UpdatePlanInsightsRequestKind}}
+	request.Spec = v1alpha.RequestSpec{
+		ClusterID: clusterID, ControlPlaneVersion: p.current, TargetControlPlaneVersion: p.plan.Spec.TargetRelease,
+		InformerUpdate: update && !r.requestedAt.IsZero(),
+	}
+	p.Informers.AskPlan(client.ObjectKeyFromObject(p.plan), request)
+}
+
+// evaluate applies the facts and the answers of the informers, and writes the status.
+func (p *pass) evaluate(ctx context.Context) error {
+	r := p.state.round
+	enabled, err := p.enabled(ctx)
+	if err != nil {
+		return err
+	}
+	if age := p.now.Sub(r.gatheredAt); age < 0 || age >= gatherInterval {
+		r.facts = informers.GatherPlan(ctx, informers.PlanReaders{Live: p.Live, Metrics: p.Metrics, LockNamespace: p.LockNamespace})
+		r.gatheredAt = p.now
+	}
+	facts := informers.Gather(ctx, informers.Readers{
+		Reader: p.Client, Live: p.Live, Prometheus: p.Prometheus, Clock: p.Clock, Memory: &p.memory, Always: true,
+	})
+	p.ask(facts.ClusterID)
+	p.state.insights.Apply(p.readiness(facts), p.now)
+	analysis := updateplan.Analysis{FromReleaseChanged: r.releaseChanged && r.generation == p.plan.Generation}
+	if waiting := p.applyAnswers(enabled); r.complete() {
+		analysis.Missing = waiting
+	} else if analysis.Waiting = waiting; len(waiting) == 0 {
+		r.completedAt = p.now
+	}
+	p.state.insights.Settle(p.now)
+	all := keepTimes(p.state.insights.Insights(), updateplan.Insights(p.published))
+	p.report(all, facts)
+	return p.write(ctx, updateplan.Flatten(all), analysis)
+}
+
+// applyAnswers applies the answers of the update informers, and returns the names of those that have not
+// answered.
+func (p *pass) applyAnswers(enabled []string) (waiting []string) {
+	waiting = slices.Clone(enabled)
+	answers, _ := p.Informers.PlanAnswers(client.ObjectKeyFromObject(p.plan))
+	for _, answer := range answers {
+		if slices.Contains(enabled, answer.Informer) {
+			waiting = slices.DeleteFunc(waiting, func(name string) bool { return name == answer.Informer })
+			p.state.insights.Apply(answer, p.now)
+		}
+	}
+	p.state.insights.KeepOnly(enabled, p.now)
+	return waiting
+}
+
+// report sets the status apart from its conditions.
+func (p *pass) report(all []v1beta1.InformerInsights, facts informers.Facts) {
+	status, r := &p.plan.Status, p.state.round
+	status.FromRelease, status.LastRefresh = r.fromRelease, r.token
+	if !r.requestedAt.IsZero() {
+		status.LastRequestedTime = second(r.requestedAt)
+	}
+	if r.complete() {
+		status.LastAnalysisTime = second(r.completedAt)
+	}
+	pools := map[string]string{}
+	for _, node := range facts.Nodes.All() {
+		pools[node.Name] = clusterstate.PoolOf(facts.Pools, node)
+	}
+	updateplan.Arrange(status, all, func(node string) string { return pools[node] })
+	sized := v1beta1.UpdateStatusStatus{
+		ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: p.state.insights.RecentlyResolved(), ObservedTime: status.LastAnalysisTime,
+	}
+	updatestatus.Fit(&sized)
+	status.ControlPlane, status.WorkerPools, status.RecentlyResolved = sized.ControlPlane, sized.WorkerPools, sized.RecentlyResolved
+}
+
+// kindsOf are the kinds of the objects that findings about a source involve. While a source cannot be
+// read, these findings are neither confirmed nor resolved.
+var kindsOf = map[informers.Source]string{
+	informers.SourceOperators: "ClusterOperator", informers.SourceNodes: "Node", informers.SourcePools: "MachineConfigPool",
+	informers.SourcePDBs: "PodDisruptionBudget", informers.SourceAlerts: "Alert", informers.SourceAPIRequests: "APIRequestCount",
+	informers.SourceAdminGates: "ConfigMap", informers.SourceEtcd: "Etcd", informers.SourceOptionalOperators: "ClusterServiceVersion",
+	informers.SourceLock: "Lease", informers.SourcePodRequests: "MachineConfigPool",
+}
+
+// readiness returns the answer of the built-in informer. What it reports was first observed when it was
+// first reported for this plan: an earlier acceptance is about something else.
+func (p *pass) readiness(facts informers.Facts) insight.Answer {
+	answer := insight.Answer{Informer: informers.NameReadiness, Result: insight.Success, At: p.now, Live: true}
+	if !facts.Has(informers.SourceClusterVersion) {
+		answer.Result = insight.Failure
+	}
+	plan := p.state.round.facts
+	for _, source := range slices.Sorted(maps.Keys(kindsOf)) {
+		if !facts.Has(source) || !plan.Has(source) {
+			answer.Unread = append(answer.Unread, kindsOf[source])
+		}
+	}
+	for _, finding := range informers.Readiness(facts, plan, p.plan.Spec.TargetRelease) {
+		finding.Since = time.Time{}
+		answer.Insights = append(answer.Insights, insight.FromFinding(informers.NameReadiness, finding, p.now))
+	}
+	return answer
+}
+
+// keepTimes replaces the acquisition times of insights that are otherwise as they were published: a plan
+// in which nothing has changed is not written.
+func keepTimes(all []v1beta1.InformerInsights, published []updateplan.Reported) []v1beta1.InformerInsights {
+	before := map[string]metav1.Time{}
+	same := map[string]v1beta1.Insight{}
+	for i := range published {
+		of := published[i].Insight
+		before[of.UUID] = of.AcquisitionTime
+		of.AcquisitionTime = metav1.Time{}
+		same[of.UUID] = of
+	}
+	for i := range all {
+		for j := range all[i].Insights {
+			of := &all[i].Insights[j]
+			at := of.AcquisitionTime
+			of.AcquisitionTime = metav1.Time{}
+			if old, known := same[of.UUID]; known && equalInsights(&old, of) {
+				at = before[of.UUID]
+			}
+			of.AcquisitionTime = at
+		}
+	}
+	return all
+}

@@ -1,0 +1,212 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
+)
+
+// pass is one pass over one plan.
+type pass struct {
+	*Reconciler
+
+	plan *v1beta1.UpdatePlan
+	// published is the status before the pass.
+	published *v1beta1.UpdatePlanStatus
+	state     *state
+	now       time.Time
+
+	version clusterstate.Version
+	// current is the release of the cluster; empty means that it is unknown.
+	current string
+}
+
+// run makes the pass, and returns when the next one is due; zero means that nothing is planned.
+func (p *pass) run(ctx context.Context) (time.Time, error) {
+	if version, err := informers.ReadVersion(ctx, p.Client); err == nil { // else the release is unknown
+		p.version, p.current = version, version.Current.Version
+	}
+	gone, nextPrune, err := p.prune(ctx)
+	if err != nil || gone {
+		return time.Time{}, err
+	}
+	if updateplan.Validate(p.plan) != nil {
+		p.rest()
+		return nextPrune, p.write(ctx, updateplan.Insights(&p.plan.Status), updateplan.Analysis{})
+	}
+	switch {
+	case p.isDue():
+		p.begin()
+	case p.state.round == nil || !p.isFollowed():
+		p.rest()
+		return nextPrune, p.write(ctx, updateplan.Insights(&p.plan.Status), updateplan.Analysis{})
+	default:
+		if age := p.now.Sub(p.state.lastPass); age >= 0 && age < debounce && p.plan.Generation == p.plan.Status.ObservedGeneration {
+			return p.state.lastPass.Add(debounce), nil
+		}
+	}
+	p.set(func(s *state) { s.lastPass = p.now })
+	err = p.evaluate(ctx)
+	return p.now.Add(p.untilNext()), err
+}
+
+// set changes what is known of the plan. The mappers of changes read it at any time.
+func (p *pass) set(change func(*state)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(p.state)
+}
+
+// untilNext returns how long nothing is done unless something changes.
+func (p *pass) untilNext() time.Duration {
+	if !p.state.round.complete() {
+		return followInterval
+	}
+	return min(followInterval, max(p.state.round.completedAt.Add(updateplan.MaxAge).Sub(p.now), time.Second))
+}
+
+// isDue reports whether an analysis is to begin: a new one was requested, the release of the cluster has
+// changed, or the last one was interrupted. A new process repeats the analysis of a plan that is
+// followed: it does not know which informers have answered.
+func (p *pass) isDue() bool {
+	status := &p.plan.Status
+	switch r := p.state.round; {
+	case p.current == "":
+		return false
+	case r != nil:
+		return r.fromRelease != p.current || r.token != p.token()
+	}
+	return status.FromRelease != p.current || status.LastRefresh != p.token() || p.isFollowed() ||
+		!meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionComplete)
+}
+
+// token returns the token of the annotation that requests an analysis, as the status holds it.
+func (p *pass) token() string {
+	const maxToken = 64
+	token := p.plan.Annotations[v1beta1.RefreshAnnotation]
+	return token[:min(len(token), maxToken)]
+}
+
+// isFollowed reports whether the analysis is in progress, or not older than an hour. An analysis of the
+// future is none: the clock was set back.
+func (p *pass) isFollowed() bool {
+	var at time.Time
+	switch r, published := p.state.round, p.plan.Status.LastAnalysisTime; {
+	case r != nil && !r.complete():
+		return true
+	case r != nil:
+		at = r.completedAt
+	case published != nil:
+		at = published.Time
+	}
+	return p.now.Before(at.Add(updateplan.MaxAge)) && !at.After(p.now.Add(time.Minute))
+}
+
+// rest stops following the plan.
+func (p *pass) rest() {
+	if p.state.round == nil && p.state.insights.IsZero() {
+		return
+	}
+	p.set(func(s *state) { *s = state{uid: s.uid, notOfferedSince: s.notOfferedSince} })
+	p.Informers.ForgetPlan(client.ObjectKeyFromObject(p.plan))
+}
+
+// write settles the conditions, and writes the status if it has changed.
+func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updateplan.Analysis) error {
+	a.Now, a.Current, a.NotAnUpdate = p.now, p.current, p.notAnUpdate()
+	updateplan.Settle(p.plan, all, a)
+	if equality.Semantic.DeepEqual(p.published, &p.plan.Status) {
+		return nil
+	}
+	base := p.plan.DeepCopy()
+	base.Status = *p.published
+	updated := p.plan.DeepCopy()
+	if err := p.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of UpdatePlan %s: %w", p.plan.Name, err)
+	}
+	p.publish(ctx)
+	return nil
+}
+
+// notAnUpdate returns why no update to the target is possible; empty means that one may be.
+func (p *pass) notAnUpdate() string {
+	target := p.plan.Spec.TargetRelease
+	if p.current == "" {
+		return "" // another reason prevails
+	}
+	change, err := clusterstate.CompareVersions(p.current, target)
+	switch {
+	case err != nil:
+		return err.Error()
+	case change == clusterstate.Same && p.version.Completed:
+		return fmt.Sprintf("the cluster is at %s", p.current)
+	case change == clusterstate.Same:
+		return fmt.Sprintf("the cluster is being updated to %s", p.current)
+	case change == clusterstate.Downgrade:
+		return fmt.Sprintf("%s is older than %s, to which the cluster is updated", target, p.current)
+	}
+	return ""
+}
+
+// publish publishes what a write has changed.
+func (p *pass) publish(ctx context.Context) {
+	before, after := p.published, &p.plan.Status
+	becomes := func(name string) *metav1.Condition {
+		c := meta.FindStatusCondition(after.Conditions, name)
+		if c == nil || c.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Conditions, name) {
+			return nil
+		}
+		return c
+	}
+	if c := becomes(v1beta1.ConditionComplete); c != nil {
+		p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "AnalysisComplete",
+			fmt.Sprintf("the update from %s to %s was analyzed: %s", after.FromRelease, p.plan.Spec.TargetRelease, describeCounts(after.Counts)))
+	}
+	if c := becomes(v1beta1.ConditionStartable); c != nil {
+		p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "Startable", c.Message)
+	}
+	if c := becomes(v1beta1.ConditionAcceptanceStale); c != nil {
+		p.Events.Publish(ctx, p.plan, corev1.EventTypeWarning, "AcceptanceStale", c.Message)
+	}
+	if before.Counts != nil && after.Counts != nil && after.Counts.Accepted > before.Counts.Accepted && before.ObservedGeneration != after.ObservedGeneration {
+		p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "InsightsAccepted", describeCounts(after.Counts))
+	}
+}
+
+func describeCounts(counts *v1beta1.InsightCounts) string {
+	if counts == nil || counts.Total == 0 {
+		return "nothing needs acceptance"
+	}
+	return fmt.Sprintf("%d of %d risks are accepted", counts.Accepted, counts.Total)
+}
+
+// enabled returns the names of the enabled update informers, sorted.
+func (p *pass) enabled(ctx context.Context) ([]string, error) {
+	var list v1beta1.UpdateInformerList
+	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the UpdateInformers: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		if enabled := list.Items[i].Spec.Enabled; enabled == nil || *enabled {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,415 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
+)
+
+const (
+	complete  = updateplan.ReasonComplete
+	startable = updateplan.ReasonStartable
+	current   = updateplan.ReasonCurrent
+	waiting   = v1beta1.ReasonWaitingForInformers
+	tooOld    = v1beta1.ReasonAnalysisTooOld
+	rest      = v1beta1.ReasonUnacceptedInsights
+)
+
+// accept accepts the insights of the plan as the CLI does: by informer, uid, and time.
+func (w *world) accept(informer string, uids ...string) {
+	w.t.Helper()
+	w.change(func(plan *v1beta1.UpdatePlan) {
+		for _, uid := range uids {
+			plan.Spec.AcceptedInsights = append(plan.Spec.AcceptedInsights, v1beta1.AcceptedInsight{
+				UpdateInformer: informer, UID: uid, Accepted: true, AcceptedTime: &metav1.Time{Time: w.Now().Truncate(time.Second)},
+			})
+		}
+	})
+}
+
+func (w *world) refresh(token string) {
+	w.t.Helper()
+	w.change(func(plan *v1beta1.UpdatePlan) {
+		metav1.SetMetaDataAnnotation(&plan.ObjectMeta, v1beta1.RefreshAnnotation, token)
+	})
+}
+
+func TestPlanLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(target)
+	w.runFor(10 * time.Second)
+	w.expect(complete, startable, current)
+	if got := updateplan.Insights(&w.get(target).Status); len(got) != 0 {
+		t.Errorf("there are insights of a cluster that is ready: %v", got)
+	}
+
+	// The cluster is followed.
+	w.setOperator(configv1.ConditionTrue)
+	w.runFor(10 * time.Second)
+	w.expect(complete, rest, current)
+	w.setOperator(configv1.ConditionFalse)
+	w.runFor(10 * time.Second)
+	w.expect(complete, startable, current)
+
+	// After an hour, the plan is dormant.
+	w.runFor(time.Hour)
+	w.expect(complete, tooOld, current)
+	w.requests = nil
+	w.setOperator(configv1.ConditionTrue)
+	w.runFor(20 * time.Hour)
+	if len(w.requests) != 0 {
+		t.Errorf("requests for a dormant plan: %v", w.requests)
+	}
+	w.expect(complete, tooOld, current)
+
+	// Another analysis finds what has changed meanwhile.
+	w.refresh("again")
+	w.runFor(10 * time.Second)
+	w.expect(complete, rest, current)
+	w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
+	w.runFor(10 * time.Second)
+	w.expect(complete, startable, current)
+	plan := w.get(target)
+	if got := plan.Status; got.LastRefresh != "again" || got.FromRelease != from || *got.Counts != (v1beta1.InsightCounts{Total: 1, Accepted: 1}) {
+		t.Errorf("the status is %+v", got)
+	}
+}
+
+func TestPlanFollowsWithoutWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setOperator(configv1.ConditionTrue)
+	w.create(target)
+	w.runFor(time.Minute)
+	version := w.get(target).ResourceVersion
+	w.runFor(50 * time.Minute)
+	if got := w.get(target).ResourceVersion; got != version {
+		t.Errorf("a plan in which nothing changed was written: %s, then %s", version, got)
+	}
+}
+
+func TestPlanWaitsForInformers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.informer("one")
+	w.informer("two")
+	w.create(target)
+	w.runFor(time.Minute)
+	w.expect(waiting, waiting, current)
+	w.answer("one", insight.Success, "a")
+	w.runFor(time.Minute)
+	w.expect(waiting, waiting, current)
+	w.answer("two", insight.NotQueried)
+	w.runFor(time.Minute)
+	w.expect(complete, rest, current)
+	if len(w.remote.asked) != 1 || w.remote.asked[0].Spec.TargetControlPlaneVersion != target || w.remote.asked[0].Spec.ControlPlaneVersion != from || w.remote.asked[0].Spec.InformerUpdate {
+		t.Errorf("asked %+v", w.remote.asked)
+	}
+	w.accept("one", "a")
+	w.runFor(time.Minute)
+	w.expect(complete, startable, current)
+
+	// One that is enabled later is missing until it has answered.
+	w.informer("three")
+	w.runFor(time.Minute)
+	w.expect(waiting, v1beta1.ReasonInformerMissing, current)
+	w.answer("three", insight.Success)
+	w.runFor(time.Minute)
+	w.expect(complete, startable, current)
+
+	// An informer that fails reports that, and that is acceptable.
+	w.refresh("1")
+	w.answer("two", insight.Unreachable)
+	w.runFor(time.Minute)
+	w.expect(complete, rest, current)
+	w.accept(v1beta1.StatusControllerInformer, "InformerUnreachable/two")
+	w.runFor(time.Minute)
+	w.expect(complete, startable, current)
+	w.change(func(plan *v1beta1.UpdatePlan) {
+		plan.Annotations[v1beta1.RefreshAnnotation], plan.Annotations[v1beta1.RefreshInformersAnnotation] = "2", ""
+	})
+	w.runFor(time.Minute)
+	if n := len(w.remote.asked); n != 3 || !w.remote.asked[2].Spec.InformerUpdate {
+		t.Errorf("asked %+v", w.remote.asked)
+	}
+}
+
+// TestPlanAcceptance follows one risk that disappears and returns.
+func TestPlanAcceptance(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		away  time.Duration
+		start string
+		stale string
+	}{
+		"returns within a day": {23 * time.Hour, startable, current},
+		"returns after a day":  {25 * time.Hour, rest, v1beta1.ReasonInsightsChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.setOperator(configv1.ConditionTrue)
+			w.create(target)
+			w.runFor(time.Minute)
+			w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
+			w.runFor(time.Minute)
+			w.expect(complete, startable, current)
+			w.setOperator(configv1.ConditionFalse)
+			w.runFor(time.Minute)
+			w.expect(complete, startable, current)
+			w.runFor(tc.away)
+			w.setOperator(configv1.ConditionTrue)
+			w.refresh("again")
+			w.runFor(time.Minute)
+			w.expect(complete, tc.start, tc.stale)
+			w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
+			w.runFor(time.Minute)
+			w.expect(complete, rest, current)
+		})
+	}
+}
+
+// TestPlanOfAnotherRelease updates the cluster to a release in between: no acceptance holds any more.
+func TestPlanOfAnotherRelease(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ dated, dormant bool }{
+		"dated, dormant": {true, true}, "undated, dormant": {false, true}, "dated, followed": {true, false}, "undated, followed": {false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.setOperator(configv1.ConditionTrue)
+			w.create(target)
+			w.runFor(time.Minute)
+			w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
+			if !tc.dated {
+				w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].AcceptedTime = nil })
+			}
+			w.runFor(time.Minute)
+			w.expect(complete, startable, current)
+			if tc.dormant {
+				w.runFor(2 * time.Hour)
+			}
+			w.setVersion(func(v *configv1.ClusterVersion) {
+				v.Status.History = append([]configv1.UpdateHistory{{Version: "4.14.9-rc.1", Image: "a@7", State: configv1.CompletedUpdate}}, v.Status.History...)
+			})
+			w.runFor(time.Minute)
+			w.expect(complete, rest, v1beta1.ReasonFromReleaseChanged)
+			w.runFor(2 * time.Hour)
+			w.refresh("x")
+			w.runFor(time.Minute)
+			w.expect(complete, rest, v1beta1.ReasonFromReleaseChanged)
+			w.change(func(plan *v1beta1.UpdatePlan) {
+				plan.Spec.AcceptedInsights[0].AcceptedTime, plan.Spec.AcceptedInsights[0].Reason = &metav1.Time{Time: w.Now().Truncate(time.Second)}, "checked again"
+			})
+			w.runFor(time.Minute)
+			w.expect(complete, startable, current)
+		})
+	}
+}
+
+// TestPlanAcceptedAhead accepts a risk that existed then, and that the plan had not reported.
+func TestPlanAcceptedAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0", Labels: map[string]string{"pool": "worker"}}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(w.Now())}},
+	}}
+	w.must(w.Set(node))
+	w.runFor(time.Hour)
+	w.must(w.user.Create(t.Context(), &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name(target)}, Spec: v1beta1.UpdatePlanSpec{
+		TargetRelease: target, AcceptedInsights: []v1beta1.AcceptedInsight{{
+			UpdateInformer: informers.NameReadiness, UID: "node/worker-0/NodeNotReady", Accepted: true, AcceptedTime: &metav1.Time{Time: w.Now().Add(-time.Minute).Truncate(time.Second)},
+		}},
+	}}))
+	w.runFor(time.Minute)
+	w.expect(complete, rest, v1beta1.ReasonInsightsChanged)
+}
+
+// TestPlanIsPruned checks each rule, and that an Event keeps the acceptances.
+func TestPlanIsPruned(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	install := func(state configv1.UpdateState) func(*world) {
+		return func(w *world) {
+			w.setVersion(func(v *configv1.ClusterVersion) {
+				v.Status.History = append([]configv1.UpdateHistory{{Version: target, Image: "a@1", State: state}}, v.Status.History...)
+				v.Status.AvailableUpdates = nil
+			})
+		}
+	}
+	retract := func(w *world) { w.setVersion(func(v *configv1.ClusterVersion) { v.Status.AvailableUpdates = nil }) }
+	for name, tc := range map[string]struct {
+		change func(*world)
+		after  time.Duration
+		gone   bool
+	}{
+		"installed":                {install(configv1.CompletedUpdate), time.Minute, true},
+		"being installed":          {install(configv1.PartialUpdate), 40 * day, false},
+		"not offered":              {retract, 7*day + time.Minute, true},
+		"not offered for six days": {retract, 6 * day, false},
+		"not requested":            {func(*world) {}, 30*day + time.Minute, true},
+		"offered":                  {func(*world) {}, 29 * day, false},
+		"kept": {func(w *world) {
+			w.change(func(p *v1beta1.UpdatePlan) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1beta1.KeepAnnotation, "") })
+			install(configv1.CompletedUpdate)(w)
+		}, 40 * day, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(target)
+			w.runFor(time.Minute)
+			w.accept("x", "one", "two", "three", "four")
+			w.runFor(time.Minute)
+			tc.change(w)
+			w.runFor(tc.after)
+			err := w.user.Get(t.Context(), client.ObjectKey{Name: updateplan.Name(target)}, &v1beta1.UpdatePlan{})
+			if apierrors.IsNotFound(err) != tc.gone {
+				t.Fatalf("after %s: %v", tc.after, err)
+			}
+			kept := strings.Join(w.events, "\n")
+			if mentions := strings.Contains(kept, "x one accepted at") && strings.Contains(kept, "x four accepted at"); mentions != tc.gone {
+				t.Errorf("the events are\n%s", kept)
+			}
+		})
+	}
+}
+
+func TestPlansBeyondTheLimitArePruned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range updateplan.MaxPlans + 2 {
+		w.create(fmt.Sprintf("4.15.%d", i))
+		w.runFor(time.Minute)
+	}
+	var plans v1beta1.UpdatePlanList
+	w.must(w.user.List(t.Context(), &plans))
+	var names []string
+	for i := range plans.Items {
+		names = append(names, plans.Items[i].Name)
+	}
+	if len(names) != updateplan.MaxPlans || slices.Contains(names, "update-plan-4.15.0") || slices.Contains(names, "update-plan-4.15.1") {
+		t.Errorf("the plans are %v", names)
+	}
+}
+
+func TestPlanThatIsInvalid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create("4.14.8")
+	w.create("4.13.0")
+	w.runFor(time.Minute)
+	if got := w.get("4.13.0").Status.Conditions; !slices.ContainsFunc(got, func(c metav1.Condition) bool { return c.Reason == v1beta1.ReasonNotAnUpdate }) {
+		t.Errorf("the conditions of an older release are %+v", got)
+	}
+	if err := w.user.Get(t.Context(), client.ObjectKey{Name: "update-plan-4.14.8"}, &v1beta1.UpdatePlan{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the plan of the installed release: %v", err)
+	}
+}
+
+// TestPlanKilledAtEachWrite kills the controller before and after each of its writes. In the end the
+// plan is as without that, and at no time is it startable although it must not be.
+func TestPlanKilledAtEachWrite(t *testing.T) {
+	t.Parallel()
+	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status v1beta1.UpdatePlanStatus) {
+		w := newWorld(t)
+		w.plan = func(request simulation.Request) simulation.Fault {
+			if request.IsWrite() {
+				writes++
+				if writes == kill {
+					return simulation.Fault{Outcome: outcome}
+				}
+			}
+			return simulation.Fault{}
+		}
+		risky := true
+		w.Observe(func(change simulation.Change) {
+			plan, is := change.New.(*v1beta1.UpdatePlan)
+			if is && risky && updateplan.IsStartable(plan, w.Now()) {
+				w.Fail(fmt.Errorf("the plan is startable with risks that are not accepted"))
+			}
+		})
+		w.informer("one")
+		w.setOperator(configv1.ConditionTrue)
+		w.create(target)
+		w.runFor(2 * time.Minute)
+		w.answer("one", insight.Success, "a")
+		w.runFor(2 * time.Minute)
+		w.accept("one", "a")
+		w.runFor(2 * time.Minute)
+		risky = false
+		w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
+		w.runFor(2 * time.Minute)
+		w.expect(complete, startable, current)
+		risky = true
+		w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
+		w.runFor(2 * time.Minute)
+		w.expect(complete, rest, current)
+		return writes, w.get(target).Status
+	}
+	writes, want := life(t, 0, simulation.Serve)
+	if writes < 4 {
+		t.Fatalf("only %d writes", writes)
+	}
+	for kill := 1; kill <= writes; kill++ {
+		for _, outcome := range []simulation.Outcome{simulation.CrashBefore, simulation.CrashAfter, simulation.LoseAnswer} {
+			t.Run(fmt.Sprintf("write %d, outcome %d", kill, outcome), func(t *testing.T) {
+				t.Parallel()
+				_, got := life(t, kill, outcome)
+				if *got.Counts != *want.Counts || got.FromRelease != want.FromRelease || len(updateplan.Insights(&got)) != len(updateplan.Insights(&want)) {
+					t.Errorf("the status is %+v, want %+v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestPlanSurvivesARestart restarts the controller while a plan is dormant, and while it is followed.
+func TestPlanSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.informer("one")
+	w.create(target)
+	w.answer("one", insight.Success)
+	w.runFor(time.Minute)
+	w.expect(complete, startable, current)
+	restart := func() {
+		w.plan = func(request simulation.Request) simulation.Fault {
+			return simulation.Fault{Outcome: simulation.CrashBefore}
+		}
+		w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" })
+		w.runFor(30 * time.Second)
+		w.plan = nil
+		w.runFor(2 * time.Minute)
+	}
+	restart()
+	w.expect(complete, startable, current)
+	if len(w.remote.asked) != 1 {
+		t.Errorf("the new process has asked %d times", len(w.remote.asked))
+	}
+	w.runFor(2 * time.Hour)
+	restart()
+	w.expect(complete, tooOld, current)
+	if len(w.remote.asked) != 0 {
+		t.Errorf("the new process has asked for a dormant plan")
+	}
+}

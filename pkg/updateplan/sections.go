@@ -1,0 +1,98 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"cmp"
+	"slices"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+const (
+	// poolKind is the kind of the pools to which nodes belong.
+	poolKind = "MachineConfigPool"
+	// maxPools bounds the pools of a status: informers may name pools that do not exist.
+	maxPools = 32
+)
+
+// Arrange sets the sections of a status: an insight is part of the pools that it names, or else of those
+// of its nodes, or else of the control plane. PoolOf returns the pool of a node; an empty name means
+// none.
+func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, poolOf func(node string) string) {
+	control := &v1beta1.ControlPlaneStatus{}
+	byPool := map[v1beta1.ResourceReference]*v1beta1.WorkerPoolStatus{}
+	add := func(section *v1beta1.Section, informer string, of v1beta1.Insight) {
+		last := len(section.UpdateInformers) - 1
+		if last < 0 || section.UpdateInformers[last].Name != informer {
+			section.UpdateInformers = append(section.UpdateInformers, v1beta1.InformerInsights{Name: informer})
+			last++
+		}
+		section.UpdateInformers[last].Insights = append(section.UpdateInformers[last].Insights, of)
+	}
+	for i := range all {
+		for _, of := range all[i].Insights {
+			placed := false
+			for _, ref := range poolsOf(&of, poolOf) {
+				if byPool[ref] == nil && len(byPool) < maxPools {
+					byPool[ref] = &v1beta1.WorkerPoolStatus{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+				}
+				if byPool[ref] != nil {
+					placed = true
+					add(&byPool[ref].Section, all[i].Name, of)
+				}
+			}
+			if !placed {
+				add(&control.Section, all[i].Name, of)
+			}
+		}
+	}
+	keep(&control.Section, insight.MaxControlPlane)
+	status.ControlPlane, status.WorkerPools = control, nil
+	for _, pool := range byPool {
+		keep(&pool.Section, insight.MaxPool)
+		status.WorkerPools = append(status.WorkerPools, *pool)
+	}
+	slices.SortFunc(status.WorkerPools, func(a, b v1beta1.WorkerPoolStatus) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
+	})
+}
+
+// poolsOf returns the pools that an insight concerns, each once.
+func poolsOf(of *v1beta1.Insight, poolOf func(node string) string) []v1beta1.ResourceReference {
+	if of.Scope.Type != v1beta1.ScopeWorkerPool {
+		return nil
+	}
+	var pools []v1beta1.ResourceReference
+	add := func(ref v1beta1.ResourceReference) {
+		if ref.Name != "" && ref.Name != clusterstate.PoolMaster && !slices.Contains(pools, ref) {
+			pools = append(pools, ref)
+		}
+	}
+	for _, ref := range of.Scope.WorkerPool {
+		if insight.IsPool(ref) {
+			add(ref)
+		}
+	}
+	if len(pools) > 0 {
+		return pools
+	}
+	for _, ref := range of.Scope.Resources {
+		if ref.Kind == "Node" {
+			add(v1beta1.ResourceReference{APIVersion: mcfgv1.GroupVersion.String(), Kind: poolKind, Name: poolOf(ref.Name)})
+		}
+	}
+	return pools
+}
+
+// keep bounds the insights of each informer in a section: the most severe ones are kept.
+func keep(section *v1beta1.Section, limit int) {
+	for i := range section.UpdateInformers {
+		section.UpdateInformers[i].Insights, _ = insight.Keep(section.UpdateInformers[i].Insights, limit)
+	}
+}
