@@ -1,0 +1,307 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// kindOf returns the kind of an object or a list, with the group of those without a Go type.
+func kindOf(objectOrList any) string {
+	if o, ok := objectOrList.(interface {
+		GroupVersionKind() schema.GroupVersionKind
+	}); ok && o.GroupVersionKind().Kind != "" {
+		return strings.TrimSuffix(o.GroupVersionKind().Kind, "List") + "." + o.GroupVersionKind().Group
+	}
+	name := fmt.Sprintf("%T", objectOrList)
+	return strings.TrimSuffix(name[strings.LastIndex(name, ".")+1:], "List")
+}
+
+// requests counts requests by verb and kind.
+type requests map[string]int
+
+// counting returns a reader that counts its requests, except for the pages after the first, and answers
+// some of them with errors by their kind.
+func counting(tb testing.TB, objects []client.Object, counted requests, errs map[string]error) client.Reader {
+	tb.Helper()
+	return interceptor.NewClient(simulation.NewFakeClient(tb, objects...), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			kind := kindOf(object)
+			counted["get "+kind]++
+			if err := errs[kind]; err != nil {
+				return err
+			}
+			return c.Get(ctx, key, object, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			kind := kindOf(list)
+			if (&client.ListOptions{}).ApplyOptions(opts).Continue == "" {
+				counted["list "+kind]++
+			}
+			if err := errs[kind]; err != nil {
+				return err
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+}
+
+func (r requests) lists() (n int) {
+	for request, count := range r {
+		if strings.HasPrefix(request, "list ") {
+			n += count
+		}
+	}
+	return n
+}
+
+func TestGather_reads_each_source(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.drain("worker", "worker-0", time.Minute)
+	c.addPDB("shop", "api", "api", 0)
+	c.prometheus = &fakePrometheus{alerts: []clusterstate.Alert{fire("A", "warning")}}
+	facts := c.facts(t)
+	want := []informers.Source{
+		"ClusterVersion", "operators", "nodes", "pools", "machine configs", "disruption budgets", "UpgradeConfigs", "UpgradeJobs",
+		"MachineSets", "MachineSets of Cluster API", "MachineDeployments", "NodePools", "pods", "alerts",
+	}
+	if diff := cmp.Diff(want, facts.Read); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+	if len(facts.Missing) > 0 || !facts.Complete() {
+		t.Errorf("missing: %v", facts.Missing)
+	}
+	if len(facts.Operators) != 2 || facts.Nodes.Len() != 6 || len(facts.Pools) != 2 || len(facts.Configs) != 4 || len(facts.PDBs) != 1 || len(facts.Alerts) != 1 {
+		t.Errorf("facts are missing: %+v", facts)
+	}
+}
+
+func TestGather_reports_what_is_missing(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
+	notServed := &meta.NoKindMatchError{}
+	const allowed = "you are not allowed to list them"
+	cases := map[string]struct {
+		kind     string
+		err      error
+		source   informers.Source
+		want     informers.Missing
+		complete bool
+	}{
+		"ClusterVersion is forbidden": {"ClusterVersion.config.openshift.io", forbidden, informers.SourceClusterVersion, informers.Missing{Reason: "Forbidden", Message: allowed}, false},
+		"no ClusterVersion": {
+			"ClusterVersion.config.openshift.io", apierrors.NewNotFound(schema.GroupResource{Resource: "clusterversions"}, "version"), informers.SourceClusterVersion,
+			informers.Missing{Reason: "NotFound", Message: `clusterversions "version" not found`}, false,
+		},
+		"operators are not served":     {"ClusterOperator", notServed, informers.SourceOperators, informers.Missing{Reason: "NotInstalled", Message: "the API server does not serve this kind"}, false},
+		"nodes are forbidden":          {"Node", forbidden, informers.SourceNodes, informers.Missing{Reason: "Forbidden", Message: allowed}, false},
+		"nodes time out":               {"Node", context.DeadlineExceeded, informers.SourceNodes, informers.Missing{Reason: "Unavailable", Message: "no answer in time"}, false},
+		"pools are not served":         {"MachineConfigPool", notServed, informers.SourcePools, informers.Missing{Reason: "NotInstalled", Message: "the API server does not serve this kind"}, false},
+		"pools are not readable":       {"MachineConfigPool", errors.New("connection refused"), informers.SourcePools, informers.Missing{Reason: "Unavailable", Message: "listing the machine config pools: connection refused"}, false},
+		"configurations are forbidden": {"MachineConfig.machineconfiguration.openshift.io", forbidden, informers.SourceConfigs, informers.Missing{Reason: "Forbidden", Message: allowed}, true},
+		"budgets are forbidden":        {"PodDisruptionBudget", forbidden, informers.SourcePDBs, informers.Missing{Reason: "Forbidden", Message: allowed}, true},
+		"pods are forbidden":           {"Pod.", forbidden, informers.SourcePods, informers.Missing{Reason: "Forbidden", Message: allowed}, true},
+		"UpgradeJobs are not served":   {"UpgradeJob", notServed, informers.SourceUpgradeJobs, informers.Missing{}, true},
+		"MachineSets are not served":   {"MachineSet.machine.openshift.io", notServed, informers.SourceMachineSets, informers.Missing{}, true},
+		"NodePools are forbidden":      {"NodePool.hypershift.openshift.io", forbidden, informers.SourceNodePools, informers.Missing{Reason: "Forbidden", Message: allowed}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			c.drain("worker", "worker-0", time.Minute)
+			facts := gather(t, counting(t, c.objects(), requests{}, map[string]error{tc.kind: tc.err}), &fakePrometheus{})
+			if diff := cmp.Diff(tc.want, facts.Missing[tc.source]); diff != "" {
+				t.Errorf("missing (-want +got):\n%s", diff)
+			}
+			if facts.Has(tc.source) != (tc.want == informers.Missing{}) || facts.Complete() != tc.complete {
+				t.Errorf("has %t, complete %t", facts.Has(tc.source), facts.Complete())
+			}
+		})
+	}
+}
+
+// Without the machine config operator, no cluster has pools.
+func TestGather_of_a_cluster_without_pools(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	delete(c.operators, "machine-config")
+	facts := gather(t, counting(t, c.objects(), requests{}, map[string]error{"MachineConfigPool": &meta.NoKindMatchError{}}), nil)
+	if !facts.Has(informers.SourcePools) || !facts.Complete() {
+		t.Errorf("missing: %v", facts.Missing)
+	}
+}
+
+func TestGather_alerts(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change     func(*cluster)
+		prometheus *fakePrometheus
+		always     bool
+		queries    int
+		missing    string
+	}{
+		"while an update is in progress":         {func(*cluster) {}, &fakePrometheus{}, false, 1, ""},
+		"while none is":                          {func(c *cluster) { c.complete(); updateAll(c) }, &fakePrometheus{}, false, 0, ""},
+		"for pre-checks":                         {func(c *cluster) { c.complete(); updateAll(c) }, &fakePrometheus{}, true, 1, ""},
+		"without Prometheus":                     {func(*cluster) {}, nil, false, 0, "NotConfigured"},
+		"with a Prometheus that does not answer": {func(*cluster) {}, &fakePrometheus{err: errors.New("down")}, false, 1, "Unavailable"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			tc.change(c)
+			readers := informers.Readers{Clock: clocktesting.NewFakePassiveClock(now), Always: tc.always}
+			readers.Reader = simulation.NewFakeClient(t, c.objects()...)
+			readers.Live = readers.Reader
+			if tc.prometheus != nil {
+				readers.Prometheus = tc.prometheus
+			}
+			facts := informers.Gather(t.Context(), readers)
+			if got := facts.Missing[informers.SourceAlerts].Reason; got != tc.missing {
+				t.Errorf("missing: got %q, want %q", got, tc.missing)
+			}
+			if tc.prometheus != nil && tc.prometheus.queries != tc.queries {
+				t.Errorf("%d queries, want %d", tc.prometheus.queries, tc.queries)
+			}
+		})
+	}
+}
+
+// Pods and alerts are read once a minute, and errors count as answers.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"answers": nil, "errors": errors.New("down")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			c.drain("worker", "worker-0", time.Minute)
+			counted, prometheus := requests{}, &fakePrometheus{err: failure}
+			reader := counting(t, c.objects(), counted, map[string]error{"Pod.": failure})
+			clock := clocktesting.NewFakePassiveClock(now)
+			readers := informers.Readers{Reader: reader, Live: reader, Prometheus: prometheus, Clock: clock, Memory: &informers.Memory{}}
+			for _, step := range []struct {
+				at   time.Duration
+				want int
+			}{{0, 1}, {59 * time.Second, 1}, {time.Minute, 2}, {time.Second, 3}} { // at last, the clock is set back
+				clock.SetTime(now.Add(step.at))
+				facts := informers.Gather(t.Context(), readers)
+				if counted["list Pod."] != step.want || prometheus.queries != step.want {
+					t.Errorf("after %s: %d lists of pods and %d queries, want %d", step.at, counted["list Pod."], prometheus.queries, step.want)
+				}
+				if facts.Has(informers.SourcePods) != (failure == nil) || facts.Has(informers.SourceAlerts) != (failure == nil) {
+					t.Errorf("after %s: missing %v", step.at, facts.Missing)
+				}
+			}
+		})
+	}
+}
+
+// The lists do not grow with the nodes, nor with the drains.
+func TestGather_makes_few_requests(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		workers, draining int
+		notServed         []string
+		lists, read       int
+	}{
+		"50 nodes, everything is installed":   {50, 5, nil, 12, 1},
+		"2000 nodes, everything is installed": {2000, 200, nil, 12, 1},
+		"2000 nodes, only MachineSets are":    {2000, 200, []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"}, 15, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			clear(c.nodes)
+			for i := range tc.workers {
+				name := fmt.Sprintf("worker-%04d", i)
+				c.addNode("worker", name)
+				if i < tc.draining {
+					c.drain("worker", name, time.Duration(i)*time.Second)
+				}
+			}
+			notServed := map[string]error{}
+			for _, kind := range tc.notServed {
+				notServed[kind] = &meta.NoKindMatchError{}
+			}
+			counted := requests{}
+			facts := gather(t, counting(t, c.objects(), counted, notServed), &fakePrometheus{})
+			if got := counted.lists(); got != tc.lists { // those that are not served cost no request
+				t.Errorf("%d lists, want %d: %v", got, tc.lists, counted)
+			}
+			read := 0
+			for node, drain := range facts.Drains {
+				if drain.Read {
+					read++
+				}
+				if longest := fmt.Sprintf("worker-%04d", tc.draining-1); node == longest && !drain.Read {
+					t.Error("the longest drain is not read")
+				}
+			}
+			if read != tc.read || len(facts.Drains) != tc.draining {
+				t.Errorf("%d of %d drains are read, want %d of %d", read, len(facts.Drains), tc.read, tc.draining)
+			}
+		})
+	}
+}
+
+func TestGather_reads_version_management(t *testing.T) {
+	t.Parallel()
+	managed := map[string]any{"pausedUntil": "true"}
+	c := newCluster()
+	set := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineSet",
+		"metadata": map[string]any{"namespace": "ns", "name": "a-1", "uid": "u", "ownerReferences": []any{map[string]any{
+			"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineDeployment", "name": "a", "uid": "d", "controller": true,
+		}}},
+		"spec": map[string]any{"versionManagement": managed, "template": map[string]any{"spec": map[string]any{"version": "v4.20.5"}}},
+	}}
+	world := simulation.New(simulation.Options{})
+	if err := world.Add(append(c.objects(), set)...); err != nil {
+		t.Fatal(err)
+	}
+	reader := interceptor.NewClient(world.Client("test"), interceptor.Funcs{
+		Get: func(ctx context.Context, cl client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			err := cl.Get(ctx, key, object, opts...)
+			if u, ok := object.(*unstructured.Unstructured); ok && err == nil { // the simulated one has the Go type
+				err = unstructured.SetNestedMap(u.Object, managed, "spec", "versionManagement")
+			}
+			return err
+		},
+	})
+	facts := gather(t, reader, nil)
+	if diff := cmp.Diff(any(managed), facts.VersionManagement); diff != "" {
+		t.Errorf("of the ClusterVersion (-want +got):\n%s", diff)
+	}
+	if len(facts.MachinePools) != 1 {
+		t.Fatalf("got %v", facts.MachinePools)
+	}
+	got := facts.MachinePools[0]
+	if diff := cmp.Diff(any(managed), got.VersionManagement); diff != "" {
+		t.Errorf("of the MachineSet (-want +got):\n%s", diff)
+	}
+	if got.Deployment != "a" || got.Version != "v4.20.5" || got.UID != "u" || got.APIVersion != "cluster.x-k8s.io/v1beta1" || got.Resource.String() != "ns/a-1" {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,178 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informers_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+const later = "4.20.7"
+
+// newConfig returns an UpgradeConfig that is scheduled for an hour from now.
+func newConfig() *v1alpha1.UpgradeConfig {
+	return &v1alpha1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "weekly", UID: "uid"},
+		Spec:       v1alpha1.UpgradeConfigSpec{Type: "OSD", UpgradeAt: now.Add(time.Hour).Format(time.RFC3339), Desired: v1alpha1.Update{Version: later}, PDBForceDrainTimeout: new(int32(60))},
+	}
+}
+
+// newRecord returns the record of a second attempt that started 30 minutes ago, with its steps.
+func newRecord(steps ...history.StepCondition) history.Record {
+	return history.Record{
+		Version: later, Attempt: 2, Phase: history.PhaseUpgrading, StartTime: new(ago(30 * time.Minute)), UpgradeAt: new(ago(30 * time.Minute)),
+		PrecedingVersion: newRelease, Conditions: steps,
+	}
+}
+
+func done(name string) history.StepCondition {
+	return history.StepCondition{Type: name, Status: metav1.ConditionTrue, StartTime: new(ago(30 * time.Minute)), CompleteTime: new(ago(20 * time.Minute))}
+}
+
+func running(name string) history.StepCondition {
+	return history.StepCondition{Type: name, Status: metav1.ConditionFalse, Message: "waiting", StartTime: new(ago(20 * time.Minute))}
+}
+
+func failedStep(name string) history.StepCondition {
+	return history.StepCondition{Type: name, Status: metav1.ConditionFalse, StartTime: new(ago(20 * time.Minute)), CompleteTime: new(ago(10 * time.Minute))}
+}
+
+func condition(name string, status metav1.ConditionStatus) metav1.Condition {
+	return metav1.Condition{Type: name, Status: status, Reason: "R", Message: "m", LastTransitionTime: ago(time.Minute)}
+}
+
+func TestUpgrades(t *testing.T) {
+	t.Parallel()
+	failed := func(c *v1alpha1.UpgradeConfig) {
+		record := newRecord(done("A"), failedStep("B"))
+		record.Phase, record.CompleteTime, record.Message = history.PhaseFailed, new(ago(10*time.Minute)), "timed out"
+		c.Status.History = []history.Record{record}
+	}
+	cases := map[string]struct {
+		change func(*v1alpha1.UpgradeConfig)
+		others []*v1beta1.UpgradeJob
+		want   []string
+	}{
+		"scheduled": {func(*v1alpha1.UpgradeConfig) {}, nil, []string{"info UpgradeConfig/ops/weekly/1/Schedule UpgradeScheduled"}},
+		"due": {func(c *v1alpha1.UpgradeConfig) { c.Spec.UpgradeAt = now.Format(time.RFC3339) }, nil, []string{
+			"info UpgradeConfig/ops/weekly/1/Schedule UpgradeDue",
+		}},
+		"without a valid time": {func(c *v1alpha1.UpgradeConfig) { c.Spec.UpgradeAt = "noon" }, nil, nil},
+		"paused": {func(c *v1alpha1.UpgradeConfig) { c.Spec.Paused = new(true) }, nil, []string{
+			"info UpgradeConfig/ops/weekly/1/Paused UpgradePaused",
+		}},
+		"pre-check found problems": {func(c *v1alpha1.UpgradeConfig) {
+			c.Status.Conditions = []metav1.Condition{condition(history.ConditionPreCheckPassed, "False")}
+		}, nil, []string{"info UpgradeConfig/ops/weekly/1/Schedule UpgradeScheduled", "warning UpgradeConfig/ops/weekly/1/PreCheck UpgradePreCheckFailed"}},
+		"pre-check passed": {func(c *v1alpha1.UpgradeConfig) {
+			c.Status.Conditions = []metav1.Condition{condition(history.ConditionPreCheckPassed, "True")}
+		}, nil, []string{"info UpgradeConfig/ops/weekly/1/Schedule UpgradeScheduled"}},
+		"not accepted": {func(c *v1alpha1.UpgradeConfig) {
+			c.Status.Conditions = []metav1.Condition{condition(history.ConditionAccepted, "False")}
+		}, nil, []string{"info UpgradeConfig/ops/weekly/1/Schedule UpgradeScheduled", "warning UpgradeConfig/ops/weekly/1/Accepted UpgradeNotAccepted"}},
+		"installed": {func(c *v1alpha1.UpgradeConfig) { c.Spec.Desired.Version = newRelease }, nil, nil},
+		"a step runs": {func(c *v1alpha1.UpgradeConfig) {
+			c.Status.History = []history.Record{newRecord(done("A"), running("B"))}
+		}, nil, []string{
+			"status UpgradeConfig/ops/weekly/2/B UpgradeStepRunning",
+		}},
+		"between two steps": {func(c *v1alpha1.UpgradeConfig) { c.Status.History = []history.Record{newRecord(done("A"))} }, nil, []string{
+			"status UpgradeConfig/ops/weekly/2/Started UpgradeInProgress",
+		}},
+		"a step is slow": {func(c *v1alpha1.UpgradeConfig) {
+			c.Status.History = []history.Record{newRecord(done("A"), running("B"))}
+			c.Status.Conditions = []metav1.Condition{condition(history.ConditionStalled, "True")}
+		}, nil, []string{"warning UpgradeConfig/ops/weekly/2/B UpgradeStepSlow"}},
+		"a step is unknown": {func(c *v1alpha1.UpgradeConfig) {
+			step := running("B")
+			step.Status = metav1.ConditionUnknown
+			c.Status.History = []history.Record{newRecord(done("A"), step)}
+		}, nil, []string{"warning UpgradeConfig/ops/weekly/2/B UpgradeStepUnknown"}},
+		"failed": {failed, nil, []string{"error UpgradeConfig/ops/weekly/2/B UpgradeFailed"}},
+		"failed, and installed since": {func(c *v1alpha1.UpgradeConfig) {
+			failed(c)
+			c.Spec.Desired.Version, c.Status.History[0].Version = newRelease, newRelease
+		}, nil, nil},
+		"failed, and another one started later": {failed, []*v1beta1.UpgradeJob{newJob(func(r *history.Record) { r.StartTime = new(ago(time.Minute)) })}, []string{
+			"status UpgradeJob/ops/night/2/B UpgradeStepRunning",
+		}},
+		"failed, and another one started earlier": {failed, []*v1beta1.UpgradeJob{newJob(func(r *history.Record) { r.StartTime = new(ago(time.Hour)) })}, []string{
+			"error UpgradeConfig/ops/weekly/2/B UpgradeFailed", "status UpgradeJob/ops/night/2/B UpgradeStepRunning",
+		}},
+		"record of another version": {func(c *v1alpha1.UpgradeConfig) {
+			failed(c)
+			c.Status.History[0].Version = "4.20.1"
+		}, nil, []string{"info UpgradeConfig/ops/weekly/1/Schedule UpgradeScheduled"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			c.complete()
+			config := newConfig()
+			tc.change(config)
+			c.others = append(c.others, config)
+			for _, job := range tc.others {
+				c.others = append(c.others, job)
+			}
+			var got []string
+			for _, f := range find(t, informers.NameUpgrades, c.facts(t)) {
+				got = append(got, levels[f.Level]+" "+f.UID()+" "+f.Reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// newJob returns an UpgradeJob whose second attempt is at step B.
+func newJob(change func(*history.Record)) *v1beta1.UpgradeJob {
+	record := newRecord(done("A"), running("B"))
+	change(&record)
+	first := history.Record{Version: later, Attempt: 1, Phase: history.PhaseFailed, StartTime: new(ago(9 * time.Hour)), CompleteTime: new(ago(8 * time.Hour))}
+	return &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "night", UID: "job"},
+		Spec: v1beta1.UpgradeJobSpec{
+			StartAfter: "2026-11-22T11:30:00Z", StartBefore: "2026-11-22T12:30:00Z", DesiredVersion: v1beta1.DesiredVersion{Version: later},
+			Config: v1beta1.UpgradeJobConfig{ForceDrainAfter: "30m"},
+		},
+		Status: v1beta1.UpgradeJobStatus{
+			History:            []history.Record{record, first},
+			MachineConfigPools: []v1beta1.MachineConfigPoolStatus{{Name: "worker", State: "Paused", ReleaseAfter: new(ago(-time.Hour))}},
+		},
+	}
+}
+
+func TestGather_reads_upgrades_in_one_shape(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	config, job := newConfig(), newJob(func(*history.Record) {})
+	c.others = append(c.others, job, config)
+	got := c.facts(t).Upgrades
+	want := []informers.Upgrade{
+		{
+			Resource: checks.Resource{Group: "upgrade.managed.openshift.io", Kind: "UpgradeConfig", Namespace: "ops", Name: "weekly"}, APIVersion: "upgrade.managed.openshift.io/v1alpha1", UID: "uid",
+			To: later, Phase: history.PhaseNew, Start: now.Add(time.Hour), PDBTimeout: time.Hour,
+		},
+		{
+			Resource: checks.Resource{Group: "managedupgrade.appuio.io", Kind: "UpgradeJob", Namespace: "ops", Name: "night"}, APIVersion: "managedupgrade.appuio.io/v1beta1", UID: "job",
+			To: later, From: newRelease, Phase: history.PhaseUpgrading, Start: now.Add(-30 * time.Minute), StartBefore: now.Add(30 * time.Minute), PDBTimeout: 30 * time.Minute,
+			Record: &job.Status.History[0], Step: &job.Status.History[0].Conditions[1],
+			Pools: []informers.UpgradePool{{Name: "worker", State: "Paused", ReleaseAfter: now.Add(time.Hour)}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("upgrades (-want +got):\n%s", diff)
+	}
+}
