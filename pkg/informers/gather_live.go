@@ -22,7 +22,7 @@ func (g *gathering) readDrains() {
 	var drains []Drain
 	ready := map[string]bool{}
 	start := g.facts.NewestUpdate().Start
-	for _, node := range g.facts.Nodes.All() {
+	for node := range g.facts.rollout().nodes() {
 		if node.Drain.Active {
 			drains = append(drains, Drain{Node: node.Name, Start: node.Drain.Start(start, g.facts.Now)})
 			ready[node.Name] = node.Ready
@@ -31,11 +31,9 @@ func (g *gathering) readDrains() {
 	if len(drains) == 0 {
 		return
 	}
-	slices.SortStableFunc(drains, func(a, b Drain) int {
-		if a.Start.IsZero() != b.Start.IsZero() { // an unknown time may be a long one
-			return -cmp.Compare(zeroOrOne(a.Start.IsZero()), zeroOrOne(b.Start.IsZero()))
-		}
-		return a.Start.Compare(b.Start)
+	slices.SortFunc(drains, func(a, b Drain) int {
+		// An unknown time is zero, thus first: it may be a long one.
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Node, b.Node))
 	})
 	pdbs := map[string][]clusterstate.PDB{}
 	for _, b := range g.facts.PDBs {
@@ -58,13 +56,6 @@ func (g *gathering) readDrains() {
 	if g.facts.Has(SourcePods) {
 		g.facts.Read = append(g.facts.Read, SourcePods)
 	}
-}
-
-func zeroOrOne(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // readAlerts reads the alerts while an update is in progress.
