@@ -63,9 +63,16 @@ func applyBuiltIn(state insight.State, facts informers.Facts) {
 // addInsights adds the insights to the sections that they are about, within the limits.
 func (c *computation) addInsights() {
 	c.dropped = map[string]int{}
+	retained := map[string]bool{}
+	for _, r := range c.afterUpdate() {
+		retained[r.Insight.UUID] = true
+	}
 	for _, of := range c.Insights.Insights() {
 		sections := map[*v1beta1.Section][]v1beta1.Insight{}
 		for i := range of.Insights {
+			if retained[of.Insights[i].UUID] {
+				continue
+			}
 			for _, section := range c.sectionsOf(&of.Insights[i]) {
 				sections[section] = append(sections[section], of.Insights[i])
 			}

@@ -1,0 +1,339 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+)
+
+// about returns an insight about pools and objects.
+func about(uid string, scope v1beta1.ScopeType, pools []v1beta1.ResourceReference, resources ...v1beta1.ResourceReference) v1beta1.Insight {
+	return v1beta1.Insight{
+		UID: uid, Scope: v1beta1.InsightScope{Type: scope, WorkerPool: pools, Resources: resources},
+		Impact: v1beta1.InsightImpact{Level: v1beta1.LevelWarning, Summary: uid},
+	}
+}
+
+// answered returns a state in which the informer "mco" has answered.
+func answered(insights ...v1beta1.Insight) insight.State {
+	state := insight.NewState()
+	state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, Insights: insights, At: now}, now)
+	return state
+}
+
+// uidsOf returns the uids of the insights of an informer in a section.
+func uidsOf(section *v1beta1.Section, informer string) []string {
+	var uids []string
+	if section != nil {
+		for _, of := range section.UpdateInformers {
+			for _, i := range of.Insights {
+				if of.Name == informer {
+					uids = append(uids, i.UID)
+				}
+			}
+		}
+	}
+	return uids
+}
+
+func TestCompute_PlacesInsights(t *testing.T) {
+	t.Parallel()
+	ref := func(kind, name string) v1beta1.ResourceReference {
+		return v1beta1.ResourceReference{Kind: kind, Name: name}
+	}
+	pools := func(refs ...v1beta1.ResourceReference) []v1beta1.ResourceReference { return refs }
+	c := newCluster(4, 0)
+	c.pools = append(c.pools, newPool("infra"))
+	c.nodes = append(c.nodes, newNode("infra", 0, true))
+	c.node("worker-2").Labels = nil
+	c.others = append(c.others, machinePool("machine.openshift.io/v1beta1", "MachineSet", "worker-set"), machinePool("machine.openshift.io/v1beta1", "MachineSet", "unnamed"))
+	state := answered(
+		about("control plane", v1beta1.ScopeControlPlane, nil, ref("Node", "worker-1")),
+		about("pool", v1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "worker")), ref("Node", "infra-0")),
+		about("two pools", v1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "worker"), ref("MachineConfigPool", "infra"))),
+		about("another group", v1beta1.ScopeWorkerPool, pools(v1beta1.ResourceReference{APIVersion: "example.com/v1", Kind: "MachineConfigPool", Name: "worker"})),
+		about("node", v1beta1.ScopeWorkerPool, nil, ref("Node", "infra-0")),
+		about("node in no pool", v1beta1.ScopeWorkerPool, nil, ref("Node", "worker-2")),
+		about("node of the control plane", v1beta1.ScopeWorkerPool, nil, ref("Node", "master-0")),
+		about("machine set", v1beta1.ScopeWorkerPool, pools(v1beta1.ResourceReference{Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "worker-set"})),
+		about("unknown pool", v1beta1.ScopeWorkerPool, pools(ref("MachineConfigPool", "gone"))),
+		about("unknown kind", v1beta1.ScopeWorkerPool, pools(ref("Herd", "worker"))),
+		about("no pool", v1beta1.ScopeWorkerPool, nil),
+	)
+	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: state})
+	got := map[string][]string{}
+	for _, name := range []string{"", "worker", "infra", "unassigned", "worker-set", "unnamed"} {
+		got[name] = uidsOf(section(status, name), "mco")
+		slices.Sort(got[name])
+	}
+	want := map[string][]string{
+		"":       {"another group", "control plane", "no pool", "node of the control plane", "unknown kind", "unknown pool"},
+		"worker": {"pool", "two pools"}, "infra": {"node", "two pools"}, "unassigned": {"node in no pool"}, "worker-set": {"machine set"}, "unnamed": nil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestCompute_MissingSources checks that what a built-in informer cannot read resolves nothing.
+func TestCompute_MissingSources(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 0)
+	c.node("worker-1").Annotations["machineconfiguration.openshift.io/state"] = "Degraded"
+	c.node("worker-1").Annotations["machineconfiguration.openshift.io/reason"] = "disk full"
+	first := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
+	before := uidsOf(section(first, "worker"), informers.NameNodes)
+	if len(before) == 0 {
+		t.Fatal("nothing is reported about a degraded node")
+	}
+	facts := newCluster(4, 3).factsAt(t, now.Add(time.Minute))
+	facts.Missing[informers.SourceConfigs] = informers.Missing{Message: "no answer in time"}
+	second := updatestatus.Compute(updatestatus.Input{Facts: facts, Previous: first})
+	if diff := cmp.Diff(before, uidsOf(section(second, "worker"), informers.NameNodes)); diff != "" {
+		t.Errorf("with data missing (-want +got):\n%s", diff)
+	}
+	third := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(2*time.Minute)), Previous: second})
+	if got := uidsOf(section(third, "worker"), informers.NameNodes); got != nil {
+		t.Errorf("with all data: %v", got)
+	}
+}
+
+// withoutTimes returns a status without what changes although nothing happens: the times at which facts
+// were read. The assessment has tests of its own.
+func withoutTimes(t *testing.T, status v1beta1.UpdateStatusStatus) string {
+	t.Helper()
+	s := status.DeepCopy()
+	s.ObservedTime, s.Assessment = nil, nil
+	sections := []*v1beta1.Section{&s.ControlPlane.Section}
+	for i := range s.WorkerPools {
+		sections = append(sections, &s.WorkerPools[i].Section)
+	}
+	for _, section := range sections {
+		for _, of := range section.UpdateInformers {
+			for i := range of.Insights {
+				of.Insights[i].AcquisitionTime = metav1.Time{}
+			}
+		}
+	}
+	return encode(t, s)
+}
+
+func encode(t testing.TB, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
+
+// TestCompute_Quiet checks that a pass in which nothing happens changes nothing, and that a hundred
+// passes over the same input give the same bytes.
+func TestCompute_Quiet(t *testing.T) {
+	t.Parallel()
+	for _, c := range []*cluster{newCluster(2, 0), newCluster(4, 1), newCluster(4, 3)} {
+		c.node("worker-2").Annotations["machineconfiguration.openshift.io/state"] = "Degraded"
+		many := func() insight.State {
+			return answered(about("a", v1beta1.ScopeControlPlane, nil), about("b", v1beta1.ScopeWorkerPool, nil), about("c", v1beta1.ScopeControlPlane, nil))
+		}
+		facts, later := c.facts(t), c.factsAt(t, now.Add(10*time.Second))
+		first := updatestatus.Compute(updatestatus.Input{Facts: facts, Insights: many()})
+		for range 100 {
+			if again := updatestatus.Compute(updatestatus.Input{Facts: facts, Insights: many()}); encode(t, again) != encode(t, first) {
+				t.Fatalf("(-first +again):\n%s", cmp.Diff(first, again))
+			}
+		}
+		state := many()
+		settled := updatestatus.Compute(updatestatus.Input{Facts: facts, Insights: state})
+		next := updatestatus.Compute(updatestatus.Input{Facts: later, Insights: state, Previous: settled})
+		if withoutTimes(t, next) != withoutTimes(t, settled) {
+			t.Errorf("a quiet pass (-before +after):\n%s", cmp.Diff(settled, next))
+		}
+	}
+}
+
+// TestCompute_Restart checks that a controller that has just started publishes what it has published.
+func TestCompute_Restart(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 1)
+	state := answered(about("a", v1beta1.ScopeControlPlane, nil), about("b", v1beta1.ScopeWorkerPool, []v1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: "worker"}}))
+	first := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: state})
+	second := updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, now.Add(time.Hour)), Previous: first})
+	for _, name := range []string{"", "worker"} {
+		for _, informer := range []string{"mco", informers.NameNodes, informers.NameControlPlane} {
+			if diff := cmp.Diff(uidsOf(section(first, name), informer), uidsOf(section(second, name), informer)); diff != "" {
+				t.Errorf("%s of %q (-before +after):\n%s", informer, name, diff)
+			}
+		}
+	}
+	for _, of := range section(second, "worker").UpdateInformers {
+		for _, i := range of.Insights {
+			if stale := i.StaleSince != nil; stale != (of.Name == "mco") {
+				t.Errorf("%s of %s is stale: %t", i.UID, of.Name, stale)
+			}
+			if of.Name == "mco" && !i.FirstObservedTime.Time.Equal(now) {
+				t.Errorf("%s was first observed at %s", i.UID, i.FirstObservedTime)
+			}
+		}
+	}
+}
+
+func TestCompute_AfterUpdate(t *testing.T) {
+	t.Parallel()
+	left := about("left", v1beta1.ScopeControlPlane, nil)
+	left.Remediation.Resolved = new(false)
+	state := answered(left, about("other", v1beta1.ScopeControlPlane, nil))
+	during := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 2).facts(t), Insights: state})
+	if got := uidsOf(section(during, ""), "mco"); len(got) != 2 || len(during.AfterUpdate) != 0 {
+		t.Errorf("during the update: %v and %d after it", got, len(during.AfterUpdate))
+	}
+	after := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(time.Minute)), Insights: state, Previous: during})
+	if len(after.AfterUpdate) != 1 || after.AfterUpdate[0].Insight.UID != "left" || after.AfterUpdate[0].UpdateInformer != "mco" {
+		t.Fatalf("after the update: %+v", after.AfterUpdate)
+	}
+	if got := uidsOf(section(after, ""), "mco"); got != nil {
+		t.Errorf("after the update, its section has %v", got)
+	}
+	restarted := updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(2*time.Minute)), Previous: after})
+	if len(restarted.AfterUpdate) != 1 || !restarted.AfterUpdate[0].RetainedSince.Equal(&after.AfterUpdate[0].RetainedSince) {
+		t.Errorf("after a restart: %+v", restarted.AfterUpdate)
+	}
+	acknowledged := updatestatus.Compute(updatestatus.Input{
+		Facts: newCluster(4, 3).factsAt(t, now.Add(3*time.Minute)), Previous: restarted, Acknowledged: []string{after.AfterUpdate[0].Insight.UUID},
+	})
+	if len(acknowledged.AfterUpdate) != 0 {
+		t.Errorf("acknowledged: %+v", acknowledged.AfterUpdate)
+	}
+}
+
+// TestCompute_PastUpdates checks what is kept of an update that has ended.
+func TestCompute_PastUpdates(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 2)
+	c.node("worker-2").Annotations["machineconfiguration.openshift.io/desiredConfig"] = rendered("worker", newRelease)
+	c.node("worker-2").Annotations["machineconfiguration.openshift.io/state"] = "Working"
+	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
+	for i := range status.Assessment.Sections {
+		if s := &status.Assessment.Sections[i]; s.Name == "worker" {
+			s.NodeSeconds = []int32{600, 480}
+			s.Parts = []v1beta1.SectionPart{{Name: "worker-2", Phase: "rebooting", StartedTime: metav1.NewTime(now.Add(-4 * time.Minute))}}
+		}
+		status.Assessment.Sections[i].Operators = nil
+	}
+	if len(status.PastUpdates) != 0 {
+		t.Fatalf("during the update: %+v", status.PastUpdates)
+	}
+	for n := range 3 {
+		status = updatestatus.Compute(updatestatus.Input{Facts: newCluster(4, 3).factsAt(t, now.Add(time.Duration(n+1)*5*time.Minute)), Previous: status})
+		if n == 0 {
+			status.Assessment.StartedTime = new(metav1.NewTime(now.Add(-time.Hour))) // as if it had not been written
+		}
+	}
+	want := []v1beta1.PastUpdate{{
+		FromRelease: oldRelease, ToRelease: newRelease, StartedTime: metav1.NewTime(now.Add(-time.Hour)), CompletionTime: metav1.NewTime(now.Add(-30 * time.Minute)),
+		Pools: []v1beta1.PoolDurations{{Name: "worker", Nodes: 3, LowerSeconds: 480, MedianSeconds: 540, UpperSeconds: 600, LongestSeconds: 600}},
+	}}
+	if diff := cmp.Diff(want, status.PastUpdates); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// large returns a status with that many insights in each of three sections, which are too large together.
+func large(insights int) v1beta1.UpdateStatusStatus {
+	status := v1beta1.UpdateStatusStatus{ControlPlane: &v1beta1.ControlPlaneStatus{}, WorkerPools: make([]v1beta1.WorkerPoolStatus, 2), ObservedTime: new(metav1.NewTime(now))}
+	levels := []v1beta1.Level{v1beta1.LevelStatus, v1beta1.LevelWarning, v1beta1.LevelError}
+	for n, section := range []*v1beta1.Section{&status.ControlPlane.Section, &status.WorkerPools[0].Section, &status.WorkerPools[1].Section} {
+		var all []v1beta1.Insight
+		for i := range insights {
+			of := about(fmt.Sprintf("%d-%d", n, i), v1beta1.ScopeWorkerPool, nil, v1beta1.ResourceReference{Kind: "Node", Name: fmt.Sprintf("node-%d-%d", n, i)})
+			of.Impact.Level, of.Impact.Reason, of.Impact.Description = levels[i%3], "Rebooting", strings.Repeat("<", 100)
+			all = append(all, insight.Clean("mco", of, now))
+		}
+		section.UpdateInformers = []v1beta1.InformerInsights{{Name: "mco", Insights: all}}
+	}
+	return status
+}
+
+func TestFit(t *testing.T) {
+	t.Parallel()
+	small := large(10)
+	before := encode(t, small)
+	if updatestatus.Fit(&small); encode(t, small) != before {
+		t.Error("a small status was changed")
+	}
+	for _, insights := range []int{400, 1000, 5000} {
+		status := large(insights)
+		updatestatus.Fit(&status)
+		if size := len(encode(t, status)); size > updatestatus.MaxBytes || size < updatestatus.MaxBytes/20 {
+			t.Errorf("%d insights: %d bytes", insights, size)
+		}
+		notes := uidsOf(&status.ControlPlane.Section, v1beta1.StatusControllerInformer)
+		if !slices.Contains(notes, "Truncated/status") {
+			t.Errorf("%d insights: no insight about what is missing: %v", insights, notes)
+		}
+	}
+}
+
+// TestFit_LowestLevelFirst checks that what is severe keeps its description longer than what is not.
+func TestFit_LowestLevelFirst(t *testing.T) {
+	t.Parallel()
+	status := large(500)
+	updatestatus.Fit(&status)
+	kept := map[v1beta1.Level]int{}
+	for _, i := range status.WorkerPools[1].UpdateInformers[0].Insights {
+		if i.Impact.Description != "" {
+			kept[i.Impact.Level]++
+		}
+	}
+	if kept[v1beta1.LevelStatus] != 0 || kept[v1beta1.LevelWarning] != 167 || kept[v1beta1.LevelError] != 166 {
+		t.Errorf("descriptions: %v", kept)
+	}
+}
+
+// TestCompute_Limits checks that the insights beyond the limits are counted.
+func TestCompute_Limits(t *testing.T) {
+	t.Parallel()
+	var many []v1beta1.Insight
+	for i := range 100 {
+		many = append(many, about(fmt.Sprintf("plane-%d", i), v1beta1.ScopeControlPlane, nil))
+	}
+	many[99].Impact.Level = v1beta1.LevelCritical
+	c := newCluster(4, 0)
+	for i := range 40 {
+		pool := newPool(fmt.Sprintf("pool-%02d", i))
+		c.pools = append(c.pools, pool)
+	}
+	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: answered(many...)})
+	uids := uidsOf(section(status, ""), "mco")
+	if len(uids) != 64 || uids[0] != "plane-99" {
+		t.Errorf("%d insights, first %s", len(uids), uids[0])
+	}
+	if len(status.WorkerPools) != 32 || section(status, "worker") == nil {
+		t.Errorf("%d pools", len(status.WorkerPools))
+	}
+	var summaries []string
+	for _, of := range status.ControlPlane.UpdateInformers {
+		for _, i := range of.Insights {
+			if i.Impact.Reason == v1beta1.ReasonTruncated {
+				summaries = append(summaries, i.Impact.Summary)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"36 insights of informer mco are not shown.", "9 pools beyond the limit of 32 are not shown."}, summaries); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
