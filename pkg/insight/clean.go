@@ -165,18 +165,31 @@ func word(reported string) string {
 var escapeSequence = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\u009b[0-?]*[ -/]*[@-~]")
 
 // secret matches what is a credential by its form.
-var secret = regexp.MustCompile(`(?i)\bbearer\s+[\w.~+/=-]{16,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\bsha256~[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`)
+var secret = regexp.MustCompile(`\b[Bb](?:earer|EARER)\s+[\w.~+/=-]{16,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\b[sS](?:ha256|HA256)~[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?`)
 
 // line returns a text as one line of at most maxBytes bytes.
 func line(reported string, maxBytes int) string {
 	reported = strings.ToValidUTF8(cutInput(reported, maxBytes), "")
-	reported = invisible(escapeSequence.ReplaceAllString(reported, ""))
-	return fit(text.Sanitize(secret.ReplaceAllString(reported, "[redacted]"), len(reported)+len("[redacted]")*(1+len(reported)/16)), maxBytes)
+	if strings.ContainsFunc(reported, func(r rune) bool { return r < ' ' || r > '~' }) {
+		reported = invisible(escapeSequence.ReplaceAllString(reported, ""))
+	}
+	reported = redact(reported)
+	return fit(text.Sanitize(reported, len(reported)), maxBytes)
+}
+
+// redact replaces credentials. The words are in every text that the expression matches.
+func redact(reported string) string {
+	for _, word := range []string{"earer", "EARER", "eyJ", "ha256~", "HA256~", "-BEGIN"} {
+		if strings.Contains(reported, word) {
+			return secret.ReplaceAllString(reported, "[redacted]")
+		}
+	}
+	return reported
 }
 
 // lines returns a text of several lines, at most maxBytes bytes together.
 func lines(reported string, maxBytes int) string {
-	reported = secret.ReplaceAllString(strings.ToValidUTF8(cutInput(reported, maxBytes), ""), "[redacted]")
+	reported = redact(strings.ToValidUTF8(cutInput(reported, maxBytes), ""))
 	var cleaned []string
 	for part := range strings.SplitSeq(strings.ReplaceAll(reported, "\r\n", "\n"), "\n") {
 		cleaned = append(cleaned, line(part, len(part)))

@@ -84,6 +84,8 @@ type computation struct {
 	pools        []*pool
 	// resumes are when paused sections resume. The zero reference is the control plane.
 	resumes map[v1beta1.ResourceReference]time.Time
+	// named are the pools that insights are about; nil means that they are not collected yet.
+	named map[v1beta1.ResourceReference]bool
 	// dropped are the numbers of insights beyond the limits, by informer.
 	dropped map[string]int
 }

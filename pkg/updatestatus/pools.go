@@ -163,11 +163,19 @@ func (c *computation) matters(of *informers.MachinePool) bool {
 
 // isNamed reports whether an insight is about the pool.
 func (c *computation) isNamed(ref v1beta1.ResourceReference) bool {
-	for _, of := range c.Insights.Insights() {
-		for i := range of.Insights {
-			if slices.ContainsFunc(of.Insights[i].Scope.WorkerPool, func(r v1beta1.ResourceReference) bool { return sameObject(r, ref) }) {
-				return true
+	if c.named == nil {
+		c.named = map[v1beta1.ResourceReference]bool{}
+		for _, of := range c.Insights.Insights() {
+			for i := range of.Insights {
+				for _, r := range of.Insights[i].Scope.WorkerPool {
+					c.named[r] = true
+				}
 			}
+		}
+	}
+	for named := range c.named {
+		if sameObject(named, ref) {
+			return true
 		}
 	}
 	return false
@@ -246,12 +254,16 @@ func (c *computation) addUnassigned() {
 	if !c.Facts.Has(informers.SourceNodes) || !c.Facts.Has(informers.SourcePools) || len(c.Facts.Pools) == 0 && len(c.pools) > 0 {
 		return
 	}
-	assigned := func(name string) bool {
-		return slices.ContainsFunc(c.pools, func(p *pool) bool { return p.nodes[name] })
+	assigned := map[string]bool{}
+	for _, p := range c.pools {
+		maps.Copy(assigned, p.nodes)
+	}
+	for _, n := range c.rollouts[clusterstate.PoolMaster].Nodes {
+		assigned[n.Node.Name] = true
 	}
 	p := &pool{status: v1beta1.WorkerPoolStatus{Name: unassigned}, nodes: map[string]bool{}}
 	for _, node := range c.Facts.Nodes.All() {
-		if clusterstate.PoolOf(c.Facts.Pools, node) == "" && !assigned(node.Name) {
+		if !assigned[node.Name] && clusterstate.PoolOf(c.Facts.Pools, node) == "" {
 			p.nodes[node.Name] = true
 		}
 	}
