@@ -1,4 +1,4 @@
-# The operator's image: one static program, no shell, not root.
+# The image of the operator and of the Update Status Controller: static programs, no shell, not root.
 FROM golang:1.26 AS build
 ARG VERSION=unknown
 WORKDIR /src
@@ -6,11 +6,12 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY api api
 COPY cmd/operator cmd/operator
+COPY cmd/update-status-controller cmd/update-status-controller
 COPY pkg pkg
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /operator ./cmd/operator
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o / ./cmd/operator ./cmd/update-status-controller
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build /operator /operator
+COPY --from=build /operator /update-status-controller /
 USER 65532:65532
 ENTRYPOINT ["/operator"]

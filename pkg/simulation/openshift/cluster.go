@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -183,8 +184,12 @@ var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
+	status, err := simulation.Definitions(os.DirFS(filepath.Join(root(), "deploy", "update-status", "crds")))
+	if err != nil {
+		return nil, err
+	}
 	theirs, err := simulation.Definitions(crds.Files)
-	return append(ours, theirs...), err
+	return slices.Concat(ours, status, theirs), err
 })
 
 // Definitions returns the definitions of this project, from the checkout of the working directory,

@@ -1,0 +1,23 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The Update Status Controller aggregates insights about updates of the OpenShift cluster on which it
+// runs.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/statuscontroller"
+)
+
+func main() {
+	if err := statuscontroller.Command(programVersion()).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "update-status-controller:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+}

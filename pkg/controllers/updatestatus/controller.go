@@ -1,0 +1,264 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+)
+
+// The times between passes. A pass without a change costs no request.
+const (
+	debounce        = time.Second      // between two passes
+	activeInterval  = 15 * time.Second // while an update is in progress
+	idleInterval    = time.Minute      // otherwise: conditions that last for long are findings
+	passTimeout     = 30 * time.Second
+	conflictRequeue = time.Second
+)
+
+// EventPublisher publishes Events.
+type EventPublisher interface {
+	// Publish publishes an Event about an object.
+	Publish(ctx context.Context, object client.Object, eventType, reason, message string)
+}
+
+// Metrics observes the UpdateStatus.
+type Metrics interface {
+	// SetStatus replaces the state of the UpdateStatus.
+	SetStatus(status v1beta1.UpdateStatusStatus, at time.Time)
+	// ObserveStatusWrite counts a write of so many bytes.
+	ObserveStatusWrite(bytes int)
+}
+
+// Reconciler keeps the UpdateStatus up to date.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live  client.Reader
+	Clock clock.PassiveClock
+	// Prometheus is the source of alerts; nil means that none is configured.
+	Prometheus informers.Prometheus
+	// Answers returns the latest answers of the update informers, and Changed receives an event when
+	// there is another one.
+	Answers func() []insight.Answer
+	Changed <-chan event.GenericEvent
+	Events  EventPublisher
+	Metrics Metrics
+
+	memory   informers.Memory
+	insights insight.State
+	lastPass time.Time
+	budget   budget
+
+	mu      sync.Mutex
+	request *v1alpha.RequestSpec // of the last pass; nil means that there was none
+}
+
+// +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses,verbs=create;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses/status,verbs=patch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=updateinformers,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs,verbs=list;watch
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets;machinedeployments,verbs=list;watch
+// +kubebuilder:rbac:groups=hypershift.openshift.io,resources=nodepools,verbs=list;watch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=list;watch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=machine-config-operator,verbs=get
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
+
+// Controller declares the controller. Its only request is for the UpdateStatus.
+func (r *Reconciler) Controller() manager.Controller {
+	reads := append(facts.Updates(), facts.UpdateInformers(), facts.UpdateStatus())
+	for i := range reads {
+		reads[i].Requests = requestStatus
+		if _, ok := reads[i].Object.(*v1beta1.UpdateStatus); ok {
+			reads[i].Predicates = []predicate.Predicate{statusChangedPredicate{}}
+		}
+		if _, ok := reads[i].Object.(*v1beta1.UpdateInformer); ok {
+			reads[i].Predicates = []predicate.Predicate{predicate.GenerationChangedPredicate{}}
+		}
+	}
+	return manager.Controller{
+		Name:     "updatestatus",
+		Reads:    reads,
+		Channels: []manager.Channel{{Events: r.Changed, Requests: requestStatus}},
+		Bind: func(c manager.Clients) error {
+			r.Client, r.Live = c.Client, c.Live
+			return nil
+		},
+		Reconciler: r,
+	}
+}
+
+// requestStatus requests the reconcile of the UpdateStatus.
+func requestStatus(context.Context, client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: v1beta1.UpdateStatusName}}}
+}
+
+// statusChangedPredicate passes changes of the UpdateStatus by others: its deletion, and what a user has
+// acknowledged.
+type statusChangedPredicate struct{ predicate.Funcs }
+
+// Update compares two states of the UpdateStatus.
+func (statusChangedPredicate) Update(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+		e.ObjectOld.GetAnnotations()[v1beta1.AcknowledgedAnnotation] != e.ObjectNew.GetAnnotations()[v1beta1.AcknowledgedAnnotation]
+}
+
+// Request returns the description of the update for update informers: that of the last pass.
+func (r *Reconciler) Request(context.Context) (v1alpha.RequestSpec, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.request == nil {
+		return v1alpha.RequestSpec{}, errors.New("the state of the cluster was not observed yet")
+	}
+	return *r.request, nil
+}
+
+// Reconcile makes one pass.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	now := r.Clock.Now()
+	if age := now.Sub(r.lastPass); !r.lastPass.IsZero() && age >= 0 && age < debounce {
+		return reconcile.Result{RequeueAfter: debounce - age}, nil
+	}
+	r.lastPass = now
+	var object v1beta1.UpdateStatus
+	switch err := r.Client.Get(ctx, client.ObjectKey{Name: v1beta1.UpdateStatusName}, &object); {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, r.create(ctx)
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("getting the UpdateStatus: %w", err)
+	}
+	status, err := r.compute(ctx, &object)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.write(ctx, &object, status)
+}
+
+// create creates the UpdateStatus. Its creation causes the next pass.
+func (r *Reconciler) create(ctx context.Context) error {
+	object := &v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}, Spec: &v1beta1.UpdateStatusSpec{}}
+	if err := r.Client.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the UpdateStatus: %w", err)
+	}
+	return nil
+}
+
+// compute returns the present status. The previous one is that of the object, unless the cache is behind
+// the last write.
+func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) (v1beta1.UpdateStatusStatus, error) {
+	if r.insights.IsZero() {
+		r.insights = insight.NewState()
+	}
+	gathered := informers.Gather(ctx, informers.Readers{
+		Reader: wholeLists{r.Client}, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Memory: &r.memory,
+	})
+	r.setRequest(gathered)
+	var list v1beta1.UpdateInformerList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return v1beta1.UpdateStatusStatus{}, fmt.Errorf("listing the UpdateInformers: %w", err)
+	}
+	answers := r.Answers()
+	r.insights.Restore(object.Status)
+	for _, answer := range append(answers, missing(object.Status, list.Items, answers, gathered.Now)...) {
+		r.insights.Apply(answer, gathered.Now)
+	}
+	return updatestatus.Compute(updatestatus.Input{
+		Facts: gathered, Insights: r.insights, Previous: object.Status,
+		Acknowledged: acknowledged(object), Sources: sources(list.Items, answers, isActive(object.Status), gathered.Now),
+	}), nil
+}
+
+// setRequest stores what informers are requested with.
+func (r *Reconciler) setRequest(gathered informers.Facts) {
+	if !gathered.Has(informers.SourceClusterVersion) {
+		return
+	}
+	version := gathered.Version
+	spec := v1alpha.RequestSpec{ClusterID: gathered.ClusterID, ControlPlaneVersion: version.Installed, TargetControlPlaneVersion: version.Current.Version}
+	if requested, pending := version.PendingRequest(); pending {
+		spec.TargetControlPlaneVersion = requested.Version
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.request = &spec
+}
+
+// acknowledged returns the UUIDs that a user has acknowledged.
+func acknowledged(object *v1beta1.UpdateStatus) []string {
+	return strings.FieldsFunc(object.Annotations[v1beta1.AcknowledgedAnnotation], func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// missing returns answers of informers of which the status has insights and that do not exist any more:
+// they may have been deleted while no controller was running.
+func missing(status v1beta1.UpdateStatusStatus, existing []v1beta1.UpdateInformer, answers []insight.Answer, now time.Time) []insight.Answer {
+	known := func(name string) bool {
+		return insight.IsBuiltIn(name) ||
+			slices.ContainsFunc(existing, func(i v1beta1.UpdateInformer) bool { return i.Name == name }) ||
+			slices.ContainsFunc(answers, func(a insight.Answer) bool { return a.Informer == name })
+	}
+	var gone []insight.Answer
+	for _, name := range reporting(status) {
+		if !known(name) {
+			gone = append(gone, insight.Answer{Informer: name, Result: insight.Deleted, Message: "the UpdateInformer was deleted", At: now})
+		}
+	}
+	return gone
+}
+
+// reporting returns the informers of which a status has insights, each once.
+func reporting(status v1beta1.UpdateStatusStatus) []string {
+	var names []string
+	add := func(of []v1beta1.InformerInsights) {
+		for i := range of {
+			names = append(names, of[i].Name)
+		}
+	}
+	if status.ControlPlane != nil {
+		add(status.ControlPlane.UpdateInformers)
+	}
+	for i := range status.WorkerPools {
+		add(status.WorkerPools[i].UpdateInformers)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// wholeLists reads lists from a cache without a limit: a cache returns no further pages.
+type wholeLists struct{ client.Reader }
+
+// List reads a whole list.
+func (w wholeLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return w.Reader.List(ctx, list, append(opts, client.Limit(0))...)
+}

@@ -1,0 +1,103 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+)
+
+// maxEvents bounds the Events of one change.
+const maxEvents = 10
+
+// published is an Event.
+type published struct{ eventType, reason, message string }
+
+// publish publishes what a write has changed.
+func (r *Reconciler) publish(ctx context.Context, before *v1beta1.UpdateStatus, after v1beta1.UpdateStatusStatus) {
+	for _, e := range changes(before.Status, after) {
+		r.Events.Publish(ctx, before, e.eventType, e.reason, e.message)
+	}
+}
+
+// changes returns the Events about the difference between two statuses: another state of the assessment,
+// and insights of level error and above that are new or resolved.
+func changes(before, after v1beta1.UpdateStatusStatus) []published {
+	var events []published
+	if e, changed := stateChanged(before.Assessment, after.Assessment); changed {
+		events = append(events, e)
+	}
+	old := severe(before)
+	for _, i := range severe(after) {
+		if !contains(old, i.uuid) {
+			events = append(events, published{corev1.EventTypeWarning, "InsightReported", fmt.Sprintf("%s (%s of %s)", i.summary, i.level, i.informer)})
+		}
+	}
+	for _, resolved := range after.RecentlyResolved {
+		if contains(old, resolved.UUID) && !contains(severe(after), resolved.UUID) {
+			events = append(events, published{corev1.EventTypeNormal, "InsightResolved", resolvedMessage(resolved)})
+		}
+	}
+	return events[:min(len(events), maxEvents)]
+}
+
+func resolvedMessage(resolved v1beta1.ResolvedInsight) string {
+	if resolved.Reason != v1beta1.ResolutionResolved {
+		return fmt.Sprintf("%s: no longer reported, because informer %s was disabled or deleted", resolved.Summary, resolved.UpdateInformer)
+	}
+	return fmt.Sprintf("%s: resolved (informer %s)", resolved.Summary, resolved.UpdateInformer)
+}
+
+// stateChanged returns the Event about another state.
+func stateChanged(before, after *v1beta1.Assessment) (published, bool) {
+	if after == nil || before != nil && before.State == after.State {
+		return published{}, false
+	}
+	if before == nil && after.State == v1beta1.StateIdle {
+		return published{}, false
+	}
+	eventType := corev1.EventTypeNormal
+	if after.State == v1beta1.StateStuck || after.State == v1beta1.StateUnknown {
+		eventType = corev1.EventTypeWarning
+	}
+	return published{eventType, "Update" + string(after.State), after.Summary}, true
+}
+
+// severeInsight is an insight of level error or above.
+type severeInsight struct {
+	uuid, informer, summary string
+	level                   v1beta1.Level
+}
+
+// severe returns the insights of level error and above, each once.
+func severe(status v1beta1.UpdateStatusStatus) []severeInsight {
+	var all []severeInsight
+	add := func(informers []v1beta1.InformerInsights) {
+		for _, of := range informers {
+			for i := range of.Insights {
+				found := &of.Insights[i]
+				if insight.Rank(found.Impact.Level) >= insight.Rank(v1beta1.LevelError) && !contains(all, found.UUID) {
+					all = append(all, severeInsight{found.UUID, of.Name, found.Impact.Summary, found.Impact.Level})
+				}
+			}
+		}
+	}
+	if status.ControlPlane != nil {
+		add(status.ControlPlane.UpdateInformers)
+	}
+	for i := range status.WorkerPools {
+		add(status.WorkerPools[i].UpdateInformers)
+	}
+	return all
+}
+
+func contains(all []severeInsight, uuid string) bool {
+	return slices.ContainsFunc(all, func(i severeInsight) bool { return i.uuid == uuid })
+}

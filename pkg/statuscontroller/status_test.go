@@ -1,0 +1,80 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package statuscontroller_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+func objectMeta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+// pending returns the status of the condition UpdatePending of the control plane.
+func (w *world) pending() metav1.ConditionStatus {
+	w.t.Helper()
+	status := w.status().Status
+	if status.ControlPlane == nil {
+		return ""
+	}
+	if c := apimeta.FindStatusCondition(status.ControlPlane.Conditions, updatev1beta1.ConditionUpdatePending); c != nil {
+		return c.Status
+	}
+	return ""
+}
+
+func TestUpdateStatus_is_created_and_follows_the_cluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.runFor(10 * time.Second)
+	if got := w.pending(); got != metav1.ConditionFalse {
+		t.Errorf("before the update, UpdatePending is %q", got)
+	}
+	w.update()
+	w.runFor(time.Minute)
+	if got := w.pending(); got != metav1.ConditionTrue {
+		t.Errorf("during the update, UpdatePending is %q", got)
+	}
+	status := w.status()
+	must(t, w.client.Delete(t.Context(), &status))
+	w.runFor(10 * time.Second)
+	if got := w.pending(); got != metav1.ConditionTrue {
+		t.Errorf("after the UpdateStatus was deleted, UpdatePending is %q", got)
+	}
+}
+
+func TestIdle_costs_no_request(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.runFor(time.Minute)
+	w.requests = nil
+	before := w.status().Status
+	w.runFor(10 * time.Minute)
+	if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
+		t.Errorf("requests in ten idle minutes (-want +got):\n%s\nstatus (-before +after):\n%s", diff, cmp.Diff(before, w.status().Status))
+	}
+}
+
+func TestActive_and_unchanged_costs_a_write_a_minute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.update()
+	w.runFor(5 * time.Minute)
+	before := w.status().Status
+	w.writes()
+	w.runFor(10 * time.Minute)
+	if n := w.writes(); n < 8 || n > 10 {
+		t.Errorf("%d writes in ten active minutes without a change (-before +after):\n%s", n, cmp.Diff(before, w.status().Status))
+	}
+}
