@@ -121,6 +121,7 @@ func (c *cluster) readUpdate() {
 	c.release = bounded(newest.Version, maxRelease)
 	if !c.anyPending() {
 		c.installed = newest.End
+		c.sameUpdate = previous != nil && previous.Release == c.release && previous.StartedTime == nil
 		return
 	}
 	c.started, c.from = newest.Start, bounded(fromRelease(version), maxRelease)
