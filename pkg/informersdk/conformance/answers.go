@@ -1,0 +1,204 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// endpoint is a handler of the informer, with what the protocol defines about it.
+type endpoint struct {
+	path, requestKind, responseKind string
+	maxWait                         time.Duration
+	methods                         []string
+}
+
+func (r *run) endpoint(h v1alpha.Handler) endpoint {
+	e := endpoint{v1alpha.UpdateInsightsPath, v1alpha.UpdateInsightsRequestKind, v1alpha.UpdateInsightsResponseKind, statusWait, []string{http.MethodGet}}
+	if h.Name == v1alpha.HandlerPlan {
+		e = endpoint{v1alpha.UpdatePlanInsightsPath, v1alpha.UpdatePlanInsightsRequestKind, v1alpha.UpdatePlanInsightsResponseKind, planWait, []string{http.MethodPost}}
+	}
+	e.maxWait = cmp.Or(r.target.MaxWait, e.maxWait)
+	if len(h.Methods) > 0 {
+		e.methods = slices.DeleteFunc(slices.Clone(h.Methods), func(m string) bool { return m != http.MethodGet && m != http.MethodPost })
+	}
+	return e
+}
+
+// checkHandler checks the answers of a handler: twice by each method, and to bodies that are missing
+// or invalid.
+func (r *run) checkHandler(ctx context.Context, h v1alpha.Handler) {
+	e := r.endpoint(h)
+	var previous []v1alpha.Insight
+	var answered string // the method of the previous answer
+	for _, method := range e.methods {
+		for range 2 {
+			insights, complete := r.ask(ctx, e, method)
+			if !complete {
+				break
+			}
+			if answered != "" {
+				r.compare(method+" "+e.path, previous, insights)
+			}
+			previous, answered = insights, method
+		}
+	}
+	if answered == "" {
+		return
+	}
+	r.checkBodies(ctx, e, answered)
+	if r.target.Token == "" {
+		return
+	}
+	request := answered + " " + e.path + " without a token"
+	if _, err := r.send(ctx, r.anonymous, answered, e.path, r.requestBody(e.requestKind)); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
+		r.report(Error, CheckAuthentication, request, "the answer is "+outcome(err), "Check the token on each path")
+	}
+}
+
+// ask requests insights until the informer has an answer other than Wait. It reports whether the
+// answer is complete and valid enough to be compared.
+func (r *run) ask(ctx context.Context, e endpoint, method string) ([]v1alpha.Insight, bool) {
+	request := method + " " + e.path
+	deadline := r.clock.Now().Add(e.maxWait)
+	for {
+		body, err := r.send(ctx, r.client, method, e.path, r.requestBody(e.requestKind))
+		if err != nil {
+			r.report(Error, CheckMethods, request, text.Excerpt(err.Error()), "Answer each listed method with status 200 and "+e.responseKind+" within 10 seconds, in at most 1 MiB, uncompressed")
+			return nil, false
+		}
+		var response v1alpha.UpdateInsightsResponse
+		if !r.decode(CheckResponse, request, body, &response) {
+			return nil, false
+		}
+		r.checkType(CheckResponse, request, response.TypeMeta, e.responseKind)
+		r.checkInsights(request, response.Spec.Insights)
+		switch response.Status.Response {
+		case v1alpha.ResponseSuccess:
+			return response.Spec.Insights, true
+		case v1alpha.ResponseFailure:
+			r.checkFailure(request, response)
+			return nil, false
+		case v1alpha.ResponseWait:
+		default:
+			r.report(Error, CheckResponse, request, fmt.Sprintf("status.response is %q", text.Excerpt(string(response.Status.Response))), "Set status.response to Success, Failure, or Wait")
+			return nil, false
+		}
+		if r.clock.Now().Add(waitRetry).After(deadline) {
+			r.report(Error, CheckWait, request, fmt.Sprintf("the answer is still Wait after %s", e.maxWait), "Answer with the data that there is, or with Failure and an insight that explains it")
+			return nil, false
+		}
+		if !r.sleep(ctx, waitRetry) {
+			return nil, false
+		}
+	}
+}
+
+func (r *run) sleep(ctx context.Context, d time.Duration) bool {
+	timer := r.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+func (r *run) checkFailure(request string, response v1alpha.UpdateInsightsResponse) {
+	problem := "the answer is Failure: " + text.Excerpt(response.Status.Message)
+	r.report(Warning, CheckFailure, request, problem, "Repair what the informer depends on, and check it again: uids and scopes were not compared")
+	if len(response.Spec.Insights) == 0 && response.Status.Message == "" {
+		r.report(Error, CheckFailure, request, "the Failure has neither an insight nor a message", "Add an insight that explains the problem to spec.insights")
+	}
+}
+
+// compare checks that insights keep their uid and their scope between two answers.
+func (r *run) compare(request string, previous, current []v1alpha.Insight) {
+	var gone []v1alpha.Insight
+	for _, in := range previous {
+		i := slices.IndexFunc(current, func(c v1alpha.Insight) bool { return c.UID == in.UID })
+		switch {
+		case i < 0:
+			gone = append(gone, in)
+		case scopeKey(in.Scope) != scopeKey(current[i].Scope):
+			r.report(Error, CheckScopes, request, fmt.Sprintf("the scope of uid %s changed between two answers", text.Excerpt(in.UID)), "Use another uid if the scope differs: the scope is a part of the identity")
+		}
+	}
+	for _, in := range current {
+		if slices.ContainsFunc(previous, func(p v1alpha.Insight) bool { return p.UID == in.UID }) {
+			continue
+		}
+		same := func(p v1alpha.Insight) bool {
+			return scopeKey(p.Scope) == scopeKey(in.Scope) && p.Impact.Reason == in.Impact.Reason && p.Impact.Type == in.Impact.Type && withoutDigits(p.Impact.Summary) == withoutDigits(in.Impact.Summary)
+		}
+		if i := slices.IndexFunc(gone, same); i >= 0 {
+			r.report(Error, CheckUIDs, request, fmt.Sprintf("an insight had uid %s, and then %s", text.Excerpt(gone[i].UID), text.Excerpt(in.UID)), "Derive the uid from what is wrong and with which object, never from a time, a count, or an index")
+		}
+	}
+}
+
+// scopeKey returns a text that is the same for the same scope, whatever its order.
+func scopeKey(scope v1beta1.InsightScope) string {
+	sorted := func(refs []v1beta1.ResourceReference) []string {
+		var all []string
+		for _, ref := range refs {
+			all = append(all, fmt.Sprintf("%q", ref))
+		}
+		slices.Sort(all)
+		return all
+	}
+	return fmt.Sprint(scope.Type, sorted(scope.WorkerPool), sorted(scope.Resources))
+}
+
+func withoutDigits(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' {
+			return -1
+		}
+		return c
+	}, s)
+}
+
+// longBody is the length of a body that no informer should accept, in bytes.
+const longBody = 256 << 10
+
+// checkBodies checks the answers to requests whose body is missing, no JSON, or too long. The informer
+// must answer, and must not break.
+func (r *run) checkBodies(ctx context.Context, e endpoint, method string) {
+	for _, tc := range []struct {
+		name   string
+		body   []byte
+		valid  []int // the codes that are accepted; 0 is a success
+		change string
+	}{
+		{"without a body", nil, []int{0, http.StatusBadRequest}, "Answer with what is known without the release, or with 400: proxies may drop the body of a GET"},
+		{"with half a body", []byte(`{"apiVersion": "config`), []int{http.StatusBadRequest}, "Answer 400 to a body that is no JSON document"},
+		{"with a body of 256 KiB", bytes.Repeat([]byte(" "), longBody), []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge}, "Read at most 64 KiB of a body, and answer 413 to a longer one"},
+	} {
+		_, err := r.send(ctx, r.client, method, e.path, tc.body)
+		var got int
+		if err != nil {
+			got = cmp.Or(code(err), -1)
+		}
+		if got == -1 && len(tc.body) == longBody && !errors.Is(err, context.DeadlineExceeded) {
+			continue // the informer closed the connection before it read all
+		}
+		if !slices.Contains(tc.valid, got) {
+			r.report(Warning, CheckBody, method+" "+e.path+" "+tc.name, "the answer is "+outcome(err), tc.change)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// Target is the informer to check.
+type Target struct {
+	// URL is where the informer listens: https, a host, and an optional port.
+	URL string
+	// CA is the PEM bundle of the authorities that sign its certificate; nil means those of the
+	// system.
+	CA []byte
+	// ServerName is the name that the certificate must have, such as update-informer.ns.svc; empty
+	// means the host of the URL.
+	ServerName string
+	// Token authorizes the requests. Empty means that the informer needs none; then its
+	// authentication is not checked.
+	Token string
+	// Release is the target release of the requests; empty means 4.99.0.
+	Release string
+	// MaxWait is how long the informer may answer Wait; 0 means what the controller allows: 2
+	// minutes for the status, 10 minutes for a plan.
+	MaxWait time.Duration
+	// Clock is where times come from; nil means the real clock.
+	Clock clock.Clock
+}
+
+// Level is the severity of a finding.
+type Level string
+
+// The levels.
+const (
+	// Error is what the Update Status Controller rejects, or what hides insights from users.
+	Error Level = "error"
+	// Warning is what the controller tolerates.
+	Warning Level = "warning"
+)
+
+// Finding is a deviation from the protocol.
+type Finding struct {
+	// Check is the name of the check, for example uids.
+	Check string `json:"check"`
+	// Level is the severity.
+	Level Level `json:"level"`
+	// Request is the request that shows the deviation, for example GET and a path.
+	Request string `json:"request"`
+	// Problem describes the deviation.
+	Problem string `json:"problem"`
+	// Change describes what to change in the informer.
+	Change string `json:"change"`
+}
+
+// String returns the finding in one line.
+func (f Finding) String() string {
+	return fmt.Sprintf("%s %s: %s: %s. %s.", f.Level, f.Check, f.Request, f.Problem, f.Change)
+}
+
+// The names of the checks.
+const (
+	CheckAuthentication = "authentication"
+	CheckBody           = "body"
+	CheckDiscovery      = "discovery"
+	CheckFailure        = "failure"
+	CheckLevels         = "levels"
+	CheckMethods        = "methods"
+	CheckPaths          = "paths"
+	CheckResponse       = "response"
+	CheckScopes         = "scopes"
+	CheckSizes          = "sizes"
+	CheckTexts          = "texts"
+	CheckTimes          = "times"
+	CheckUIDs           = "uids"
+	CheckWait           = "wait"
+)
+
+// The limits of the controller.
+const (
+	statusWait  = 2 * time.Minute
+	planWait    = 10 * time.Minute
+	waitRetry   = 5 * time.Second
+	callTimeout = 30 * time.Second
+)
+
+// run is one run of all checks.
+type run struct {
+	target    Target
+	client    *httpclient.Client
+	anonymous *httpclient.Client
+	clock     clock.Clock
+	findings  []Finding
+}
+
+// Run checks an informer. It returns what to change, in the order of the checks, and an error if the
+// target is invalid or the context ended before all checks.
+func Run(ctx context.Context, target Target) ([]Finding, error) {
+	if !strings.HasPrefix(target.URL, "https://") {
+		return nil, fmt.Errorf("checking %q: the URL must start with https://", target.URL)
+	}
+	options := httpclient.Options{URL: target.URL, CA: target.CA, ServerName: target.ServerName, Timeout: callTimeout}
+	anonymous, err := httpclient.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("checking %q: %w", target.URL, err)
+	}
+	defer anonymous.Close()
+	if target.Token != "" {
+		options.Token = func(context.Context) (string, error) { return target.Token, nil }
+	}
+	client, err := httpclient.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("checking %q: %w", target.URL, err)
+	}
+	defer client.Close()
+	r := &run{target: target, client: client, anonymous: anonymous, clock: target.Clock}
+	if r.clock == nil {
+		r.clock = clock.RealClock{}
+	}
+	r.target.Release = cmp.Or(target.Release, "4.99.0")
+	for _, h := range r.checkDiscovery(ctx) {
+		r.checkHandler(ctx, h)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("checking %s: %w", target.URL, err)
+	}
+	return slices.Compact(r.findings), nil
+}
+
+func (r *run) report(level Level, check, request, problem, change string) {
+	r.findings = append(r.findings, Finding{Check: check, Level: level, Request: request, Problem: problem, Change: change})
+}
+
+// send sends a request and returns the response. It reports no finding.
+func (r *run) send(ctx context.Context, client *httpclient.Client, method, path string, body []byte) ([]byte, error) {
+	request := httpclient.Request{Method: method, Path: strings.Split(strings.TrimPrefix(path, "/"), "/"), Body: body}
+	if body != nil {
+		request.ContentType = "application/json"
+	}
+	return client.Do(ctx, request)
+}
+
+// code returns the status of a response that is no success, or 0.
+func code(err error) int {
+	var status *httpclient.StatusError
+	if errors.As(err, &status) {
+		return status.Code
+	}
+	return 0
+}
+
+// checkDiscovery checks what the informer lists, paths, and authentication. It returns the handlers.
+func (r *run) checkDiscovery(ctx context.Context) []v1alpha.Handler {
+	const request = "GET " + v1alpha.DiscoveryPath
+	body, err := r.send(ctx, r.client, http.MethodGet, v1alpha.DiscoveryPath, nil)
+	if err != nil {
+		r.report(Error, CheckDiscovery, request, err.Error(), discoveryChange(err))
+		return nil
+	}
+	var discovery v1alpha.DiscoveryResponse
+	if !r.decode(CheckDiscovery, request, body, &discovery) {
+		return nil
+	}
+	r.checkType(CheckDiscovery, request, discovery.TypeMeta, v1alpha.DiscoveryResponseKind)
+	if !slices.Contains(discovery.Spec.APIVersions, v1alpha.HooksAPIVersion) {
+		r.report(Error, CheckDiscovery, request, fmt.Sprintf("spec.apiVersions is %q", discovery.Spec.APIVersions), "Add "+v1alpha.HooksAPIVersion+" to spec.apiVersions")
+	}
+	var handlers []v1alpha.Handler
+	for i, h := range discovery.Spec.Handlers {
+		if r.checkListedHandler(request, i, h) {
+			handlers = append(handlers, h)
+		}
+	}
+	if len(handlers) == 0 {
+		r.report(Error, CheckDiscovery, request, "spec.handlers lists no handler status or plan", "List the handlers that are implemented in spec.handlers")
+	}
+	unknown := v1alpha.PathPrefix + "unknown"
+	if _, err := r.send(ctx, r.client, http.MethodGet, unknown, nil); code(err) != http.StatusNotFound {
+		r.report(Warning, CheckPaths, "GET "+unknown, "the answer is "+outcome(err), "Answer 404 to a path that is not implemented")
+	}
+	if r.target.Token == "" {
+		return handlers
+	}
+	if _, err := r.send(ctx, r.anonymous, http.MethodGet, v1alpha.DiscoveryPath, nil); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
+		r.report(Error, CheckAuthentication, request+" without a token", "the answer is "+outcome(err), "Answer 401 unless a TokenReview accepts the bearer token for the audience "+v1alpha.AudiencePrefix+"NAMESPACE.SERVICE")
+	}
+	return handlers
+}
+
+// discoveryChange returns what makes the discovery succeed.
+func discoveryChange(err error) string {
+	switch {
+	case httpclient.IsTLSError(err):
+		return "Serve a certificate for SERVICE.NAMESPACE.svc that the authorities of the UpdateInformer sign"
+	case code(err) == http.StatusUnauthorized || code(err) == http.StatusForbidden:
+		return "Accept the token, or pass one whose audience is " + v1alpha.AudiencePrefix + "NAMESPACE.SERVICE and whose user is the Update Status Controller"
+	case code(err) >= 300 && code(err) < 400:
+		return "Serve the path itself: redirects are not followed"
+	}
+	return "Serve a DiscoveryResponse on exactly this path"
+}
+
+// outcome describes how a request ended.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "200"
+	case code(err) != 0:
+		return fmt.Sprint(code(err))
+	}
+	return text.Excerpt(err.Error())
+}
+
+func (r *run) checkListedHandler(request string, i int, h v1alpha.Handler) bool {
+	field := fmt.Sprintf("spec.handlers[%d]", i)
+	if h.Name != v1alpha.HandlerStatus && h.Name != v1alpha.HandlerPlan {
+		r.report(Warning, CheckDiscovery, request, fmt.Sprintf("%s.name is %q", field, text.Excerpt(h.Name)), "Use the names status and plan")
+		return false
+	}
+	for _, method := range h.Methods {
+		if method != http.MethodGet && method != http.MethodPost {
+			r.report(Error, CheckMethods, request, fmt.Sprintf("%s.methods has %q", field, text.Excerpt(method)), "Use GET and POST, in upper case")
+		}
+	}
+	if h.Name == v1alpha.HandlerPlan && len(h.Methods) > 0 && !slices.Contains(h.Methods, http.MethodPost) {
+		r.report(Error, CheckMethods, request, field+".methods lacks POST", "Answer plan requests by POST, and list it")
+	}
+	if h.TimeoutSeconds < 0 || time.Duration(h.TimeoutSeconds)*time.Second > callTimeout {
+		r.report(Warning, CheckTimes, request, fmt.Sprintf("%s.timeoutSeconds is %d", field, h.TimeoutSeconds), "Use 0 to 30 seconds, and answer Wait if it takes longer")
+	}
+	return true
+}
+
+// decode decodes a response, and reports what is wrong with it.
+func (r *run) decode(check, request string, body []byte, into any) bool {
+	unknown, err := kjson.UnmarshalStrict(body, into)
+	if err != nil {
+		r.report(Error, check, request, "the answer is not one JSON document of the expected form: "+text.Excerpt(err.Error()), "Encode the answer as the OpenAPI document of the protocol describes")
+		return false
+	}
+	if len(unknown) > 0 {
+		r.report(Warning, check, request, "the answer has fields that are ignored: "+text.Excerpt(unknown[0].Error()), "Correct the names of the fields, which are case-sensitive")
+	}
+	return true
+}
+
+func (r *run) checkType(check, request string, got metav1.TypeMeta, kind string) {
+	if got.APIVersion != v1alpha.APIVersion || got.Kind != kind {
+		r.report(Error, check, request, fmt.Sprintf("the answer is %q of %q", text.Excerpt(got.Kind), text.Excerpt(got.APIVersion)), fmt.Sprintf("Set kind to %s and apiVersion to %s", kind, v1alpha.APIVersion))
+	}
+}
+
+// requestBody returns the request of a handler.
+func (r *run) requestBody(kind string) []byte {
+	body, err := json.Marshal(v1alpha.UpdateInsightsRequest{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: kind},
+		Spec:     v1alpha.RequestSpec{ClusterID: "00000000-0000-4000-8000-000000000000", ControlPlaneVersion: "4.20.5", TargetControlPlaneVersion: r.target.Release},
+	})
+	if err != nil {
+		return nil // strings are always encoded
+	}
+	return body
+}
