@@ -37,7 +37,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+c.authority.tokens.keyFile,
 		"--service-account-signing-key-file="+c.authority.tokens.keyFile,
-		"--service-cluster-ip-range=10.0.0.0/24",
+		"--service-cluster-ip-range="+c.serviceNetwork.String(),
 		"--audit-policy-file="+c.path("audit-policy.yaml"),
 		"--audit-log-path="+c.AuditLog(),
 		"--audit-log-maxsize=4096", // MiB, instead of 100: who reads it reads all of it

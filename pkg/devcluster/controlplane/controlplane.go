@@ -13,6 +13,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,8 +67,11 @@ type ControlPlane struct {
 	peerPort  int // of etcd
 	apiPort   int
 
-	mu                sync.Mutex // held while processes are started and stopped
-	lock              *os.File   // of the state folder; nil after its release
+	serviceNetwork netip.Prefix
+
+	mu                sync.Mutex   // held while processes are started and stopped
+	lock              *os.File     // of the state folder; nil after its release
+	claim             net.Listener // of the service network; nil means none
 	etcd              *Process
 	apiServer         *Process
 	controllerManager *Process
@@ -219,6 +224,10 @@ func (c *ControlPlane) Stop() error {
 		err = errors.Join(err, c.lock.Close())
 		c.lock = nil
 	}
+	if c.claim != nil {
+		err = errors.Join(err, c.claim.Close())
+		c.claim = nil
+	}
 	return err
 }
 
@@ -252,6 +261,7 @@ func (c *ControlPlane) prepare() error {
 		return err
 	}
 	c.lock = lock
+	c.serviceNetwork, c.claim = claimServiceNetwork()
 	if err := c.clear(); err != nil {
 		return err
 	}
