@@ -42,8 +42,10 @@ func (p *Program) hint(err error) string {
 		return "select a kubeconfig with --kubeconfig or KUBECONFIG, or create one with \"oc login\""
 	case apierrors.IsUnauthorized(err):
 		return "log in again, for example with \"oc login\""
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && isRead(err):
 		return "ask an administrator for the ClusterRole update-viewer, or select another user with --context"
+	case apierrors.IsForbidden(err):
+		return "ask an administrator for this right, or select another user with --context"
 	case meta.IsNoMatchError(err):
 		return "the API server does not have this kind: check the cluster that --context selects, or install what provides the kind"
 	case apierrors.IsNotFound(err):
@@ -72,6 +74,12 @@ func (p *Program) client() string {
 func isKubeconfigError(err error) bool {
 	_, is := errors.AsType[*kubeconfigError](err)
 	return is
+}
+
+// isRead reports whether the API server refused a read.
+func isRead(err error) bool {
+	message := err.Error()
+	return strings.Contains(message, " cannot get ") || strings.Contains(message, " cannot list ")
 }
 
 func isCertificateError(err error) bool {

@@ -16,6 +16,7 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -38,6 +39,7 @@ type simulated struct {
 func newSimulated(t *testing.T, spec devcluster.Spec) simulated {
 	t.Helper()
 	w := simulation.New(simulation.Options{})
+	w.StopServing(schema.GroupResource{Group: updatev1beta1.GroupVersion.Group, Resource: "updatestatuses"})
 	cluster, err := openshift.New(w, spec)
 	if err != nil {
 		t.Fatal(err)

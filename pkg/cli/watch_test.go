@@ -1,0 +1,96 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// watchSteps runs "status -w", calls a function before each read after the first one, and interrupts it
+// after the last.
+func watchSteps(t *testing.T, terminal Terminal, cluster *fakeCluster, steps ...func()) result {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(now)
+	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	p := New(Environment{Program: "/oc-update", Clock: clock, Terminal: &terminal, Streams: streams, NoColor: true})
+	ctx, interrupt := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- p.report(ctx, cluster.Cluster, &statusOptions{watch: true, namespace: controllerNamespace, format: outputFlags(&cobra.Command{})})
+	}()
+	for _, step := range append(steps, interrupt) {
+		for !clock.HasWaiters() {
+			time.Sleep(time.Millisecond) // of the real clock: the program prints meanwhile
+		}
+		step()
+		clock.Step(livePollInterval)
+	}
+	return result{exitCode(<-done), out.String(), errOut.String()}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	publish := func(t *testing.T, cluster *fakeCluster, change func(*updatev1beta1.UpdateStatus)) func() {
+		t.Helper()
+		return func() {
+			status := &updatev1beta1.UpdateStatus{}
+			if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, status); err != nil {
+				t.Error(err)
+			}
+			change(status)
+			if err := cluster.Client.Update(t.Context(), status); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	tests := map[string]struct {
+		terminal Terminal
+		screens  int
+		clears   int
+	}{
+		"file":     {Terminal{}, 2, 0},
+		"terminal": {Terminal{Interactive: true}, 4, 4},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := waitingScreen()
+			c.assessment.Release = "4.20.6"
+			cluster := newFakeCluster(t, updateStatus(c), lease(0))
+			got := watchSteps(t, test.terminal, cluster,
+				func() {}, // nothing changes
+				publish(t, cluster, func(s *updatev1beta1.UpdateStatus) { s.Status.ObservedTime = ago(time.Second) }),
+				publish(t, cluster, func(s *updatev1beta1.UpdateStatus) { s.Status.Assessment.Summary = "Pool infra waits for its window" }),
+			)
+			if screens, clears := strings.Count(got.out, "WAITING  "), strings.Count(got.out, redraw); screens != test.screens || clears != test.clears {
+				t.Errorf("%d screens and %d redraws, want %d and %d:\n%s", screens, clears, test.screens, test.clears, got.out)
+			}
+			if !strings.Contains(got.out, "Pool infra waits") || got.code != ExitWaiting {
+				t.Errorf("exit code %d:\n%s", got.code, got.out)
+			}
+		})
+	}
+}
+
+func TestWatch_continues_after_an_error(t *testing.T) {
+	t.Parallel()
+	c := waitingScreen()
+	cluster := newFakeCluster(t, updateStatus(c), lease(0))
+	fail := func(string) error { return errors.New("connection refused") }
+	got := watchSteps(t, Terminal{}, cluster, func() { cluster.err = fail }, func() {}, func() { cluster.err = func(string) error { return nil } })
+	if strings.Count(got.out, "connection refused") != 1 || got.code != ExitWaiting {
+		t.Errorf("exit code %d, want the error once:\n%s", got.code, got.out)
+	}
+}
