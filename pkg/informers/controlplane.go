@@ -4,7 +4,6 @@
 package informers
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,24 +99,23 @@ func (f Facts) versionFailing(operators []checks.Finding) (checks.Finding, bool)
 	}
 	finding := controlPlaneFinding(checks.LevelWarning, checks.TypeUpdateStalled, "ClusterVersionFailing", "the cluster version operator is failing", versionResource)
 	finding.Since = failing.Since
-	switch {
-	case failing.Status == "":
-		finding.Reason, finding.Summary = "ClusterVersionFailingUnknown", "it is unknown whether the cluster version operator is failing"
-		finding.Description = "The ClusterVersion has no condition Failing."
-	case !failing.IsTrue():
-		finding.Reason, finding.Summary = "ClusterVersionFailingUnknown", "it is unknown whether the cluster version operator is failing"
-		finding.Description = reportedOr(failing, "The condition Failing is Unknown, without a reason or a message.")
-	default:
-		finding.Description = reportedOr(failing, "The condition Failing is True, without a reason or a message.")
+	finding.Description = describeCondition(failing, "Failing")
+	if failing.IsTrue() {
 		finding.CausedBy = causedByOperators(failing.Message, operators)
+	} else {
+		finding.Reason, finding.Summary = "ClusterVersionFailingUnknown", "it is unknown whether the cluster version operator is failing"
 	}
 	return finding, true
 }
 
-// reportedOr returns the reason and the message of a condition, or the default if it has neither.
-func reportedOr(c clusterstate.Condition, missing string) string {
-	if c.Reason == "" && c.Message == "" {
-		return missing
+// describeCondition returns the reason and the message of the condition of that name, or its status if it has
+// neither.
+func describeCondition(c clusterstate.Condition, name string) string {
+	switch {
+	case c.Status == "":
+		return fmt.Sprintf("The condition %s is not reported.", name)
+	case c.Reason == "" && c.Message == "":
+		return fmt.Sprintf("The condition %s is %s, without a reason or a message.", name, text.Excerpt(c.Status))
 	}
 	return c.ReasonAndMessage()
 }
@@ -153,7 +151,7 @@ func (f Facts) releaseRefused() (checks.Finding, bool) {
 	}
 	finding := controlPlaneFinding(checks.LevelError, checks.TypeUpdateStalled, "ReleaseRefused",
 		"the cluster version operator refuses the requested release", versionResource)
-	finding.Since, finding.Description = refused.Since, reportedOr(refused, "It gives no reason.")
+	finding.Since, finding.Description = refused.Since, describeCondition(refused, "ReleaseAccepted")
 	return finding, true
 }
 
@@ -208,7 +206,7 @@ func (f Facts) judgeOperator(finding *checks.Finding, operator *clusterstate.Clu
 	if c.Status == "" {
 		since = operator.Created
 	}
-	finding.Description = reportedOr(c, fmt.Sprintf("The condition %s is %s, without a reason or a message.", name, cmp.Or(text.Excerpt(c.Status), "not reported")))
+	finding.Description = describeCondition(c, name)
 	if !clusterstate.IsPlausible(since, f.Now) {
 		finding.Level = checks.LevelWarning
 		return

@@ -155,7 +155,7 @@ func (f Facts) appendConditions(found []checks.Finding, node *clusterstate.Node,
 		}
 		if lasts(since, notReadyWarning) {
 			finding := in.finding(checks.LevelWarning, checks.TypeClusterCapacity, "NodeNotReady", "nodes not ready", nodeResource(node.Name))
-			finding.Since, finding.Description = since, reportedOr(condition, "The node does not report why it is not ready.")
+			finding.Since, finding.Description = since, describeCondition(condition, "Ready")
 			found = append(found, finding)
 		}
 	}
@@ -163,7 +163,7 @@ func (f Facts) appendConditions(found []checks.Finding, node *clusterstate.Node,
 		condition := node.Condition(c.name)
 		if condition.IsTrue() && lasts(condition.Since, pressureWarning) {
 			finding := in.finding(checks.LevelWarning, checks.TypeClusterCapacity, c.reason, c.summary, nodeResource(node.Name))
-			finding.Since, finding.Description = condition.Since, reportedOr(condition, "The node does not report why.")
+			finding.Since, finding.Description = condition.Since, describeCondition(condition, string(c.name))
 			found = append(found, finding)
 		}
 	}
@@ -252,7 +252,7 @@ func (f Facts) appendPool(found []checks.Finding, pool *PoolRollout, in scope, n
 	}
 	if degraded := pool.Pool.Degraded; degraded.IsTrue() {
 		finding := about(checks.LevelError, "PoolDegraded", "machine config pools degraded")
-		finding.Since, finding.Description = degraded.Since, reportedOr(degraded, "The machine config operator gives no reason.")
+		finding.Since, finding.Description = degraded.Since, describeCondition(degraded, "Degraded")
 		for i := range nodes {
 			if nodes[i].Level >= checks.LevelError {
 				finding.CausedBy = append(finding.CausedBy, nodes[i].UID())
