@@ -124,6 +124,12 @@ func (c *cluster) readUpdate() {
 		c.sameUpdate = previous != nil && previous.Release == c.release && previous.StartedTime == nil
 		return
 	}
+	if requested, is := version.PendingRequest(); is && newest.Completed {
+		// The cluster version operator has not begun to install it, so there is no start.
+		c.release, c.from = bounded(requested.String(), maxRelease), c.release
+		c.sameUpdate = previous != nil && previous.Release == c.release && previous.StartedTime == nil
+		return
+	}
 	c.started, c.from = newest.Start, bounded(fromRelease(version), maxRelease)
 	c.sameUpdate = previous != nil && previous.Release == c.release && timeOf(previous.StartedTime).Equal(c.started.Truncate(time.Second))
 }

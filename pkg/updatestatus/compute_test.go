@@ -6,8 +6,10 @@ package updatestatus_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
@@ -54,6 +56,47 @@ func TestCompute_Updating(t *testing.T) {
 	for name, want := range progress {
 		if diff := cmp.Diff(want, section(status, name).Progress); diff != "" {
 			t.Errorf("progress of %q (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestCompute_Requested checks an update that the cluster version operator has not begun to install: it
+// is one to the requested release, of which nothing is done.
+func TestCompute_Requested(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 3)
+	c.version.Spec.DesiredUpdate = &configv1.Update{Version: "4.20.7", Image: "image/4.20.7"}
+	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)})
+	type verdict struct {
+		State    v1beta1.AssessmentState
+		From, To string
+	}
+	got := verdict{status.Assessment.State, status.Assessment.FromRelease, status.Assessment.Release}
+	if diff := cmp.Diff(verdict{v1beta1.StateProgressing, newRelease, "4.20.7"}, got); diff != "" {
+		t.Errorf("assessment (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&v1beta1.Progress{Total: 4, Pending: 4}, status.ControlPlane.Progress); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	for range 2 {
+		status = updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, now.Add(31*time.Minute)), Previous: status})
+	}
+	if status.Assessment.State != v1beta1.StateStuck {
+		t.Errorf("after half an hour: %s", status.Assessment.State)
+	}
+}
+
+// TestCompute_Resumes checks that the assessment has the time at which paused sections resume.
+func TestCompute_Resumes(t *testing.T) {
+	t.Parallel()
+	delayed, requested := newCluster(4, 0), newCluster(4, 3)
+	delayed.pools[1].Spec.Paused = true
+	delayed.pools[1].Annotations = map[string]string{"managedupgrade.appuio.io/paused-by": "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z"}
+	requested.version.Spec.DesiredUpdate, requested.management = &configv1.Update{Version: "4.20.7"}, night
+	for c, want := range map[*cluster]string{delayed: "2026-05-15T22:00:00Z", requested: "2026-05-14T22:00:00Z"} {
+		got := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t)}).Assessment
+		if got.State != v1beta1.StateWaiting || got.Resumes == nil || got.Resumes.Time.UTC().Format(time.RFC3339) != want {
+			t.Errorf("got %s until %v, want until %s", got.State, got.Resumes, want)
 		}
 	}
 }

@@ -80,12 +80,14 @@ func (c *computation) operatorProgress() *v1beta1.Progress {
 		return nil
 	}
 	var p v1beta1.Progress
+	_, requested := c.Facts.Version.PendingRequest()
+	begun := !requested || c.Facts.UpdatingControlPlane()
 	operators, _ := c.Facts.ReleaseOperators()
 	for i := range operators {
 		operator := &operators[i]
 		p.Total++
 		switch {
-		case c.Facts.IsOperatorUpdated(*operator):
+		case begun && c.Facts.IsOperatorUpdated(*operator):
 			p.Updated++
 		case operator.Progressing.IsTrue():
 			p.Updating++

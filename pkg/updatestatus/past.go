@@ -26,7 +26,9 @@ func pastUpdates(previous v1beta1.UpdateStatusStatus, facts informers.Facts, set
 	if before == nil || before.StartedTime == nil || !facts.Complete() {
 		return past
 	}
-	at := slices.IndexFunc(facts.Version.Updates, func(u clusterstate.Update) bool { return u.Start.Equal(before.StartedTime.Time) })
+	at := slices.IndexFunc(facts.Version.Updates, func(u clusterstate.Update) bool {
+		return u.Start.Truncate(time.Second).Equal(before.StartedTime.Truncate(time.Second))
+	})
 	if at < 0 || !settled && at == 0 {
 		return past
 	}
