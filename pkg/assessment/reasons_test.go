@@ -30,7 +30,7 @@ var camelCase = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
 
 // noReason are the words in the built-in informers that look like a reason and are none.
 var noReason = []string{
-	"ClusterOperator", "ClusterOperators", "ClusterVersion", "MachineConfigPool", "PodDisruptionBudget", "PreCheck",
+	"ClusterOperator", "ClusterOperators", "ClusterVersion", "MachineConfigPool", "PodDisruptionBudget", "PreCheck", "ReleaseAccepted",
 }
 
 // TestReasons_of_informers_are_in_the_table reads the built-in informers: each reason that they can set
