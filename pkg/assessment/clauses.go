@@ -58,7 +58,7 @@ func (c *cluster) ownClause(from *chain, i int) string {
 		return c.operatorClause(l.objects[0].name)
 	case from.section.pool != nil && l.kind == from.section.pool.Kind && l.reason == "":
 		clause := plural(l, "pool %s waits", "pools %s wait")
-		if slots, known := c.slots(from.section); known {
+		if slots := from.section.slots; slots > 0 {
 			return clause + fmt.Sprintf(": %d %s at a time", slots, nodes(slots))
 		}
 		return clause
@@ -68,7 +68,7 @@ func (c *cluster) ownClause(from *chain, i int) string {
 	return ""
 }
 
-func nodes(n int) string {
+func nodes(n int32) string {
 	if n == 1 {
 		return "node"
 	}

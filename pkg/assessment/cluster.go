@@ -45,7 +45,7 @@ func newCluster(status v1beta1.UpdateStatusStatus, in Input) *cluster {
 	}
 	c.readUpdate()
 	for _, s := range c.sections {
-		s.readable = c.isReadable(s)
+		s.readable, s.slots = c.isReadable(s), c.slotsOf(s)
 		c.remember(s)
 		if s.readable {
 			c.readParts(s)
@@ -64,9 +64,9 @@ func newCluster(status v1beta1.UpdateStatusStatus, in Input) *cluster {
 func (c *cluster) readSources() {
 	required := informers.Required()
 	for _, name := range required {
-		source := v1beta1.Source{Name: string(name), Current: true, ObservedTime: timePtr(c.in.Facts.Now)}
+		source := v1beta1.Source{Name: string(name), Current: true} // observedTime of the status is its time
 		if missing, is := c.in.Facts.Missing[name]; is {
-			source.Current, source.ObservedTime = false, nil
+			source.Current = false
 			source.Message = cmp.Or(clean(missing.Message), clean(missing.Reason), "not read")
 		} else if name == informers.SourceClusterVersion && c.in.Facts.Version.Progressing.IsTrue() {
 			source.Detail = "progressing"

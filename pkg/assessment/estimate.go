@@ -36,6 +36,8 @@ type sectionEstimate struct {
 	begun bool
 	base  time.Time
 	left  span
+	// taken is what of left the nodes that are being updated have already taken, if nothing stops them.
+	taken span
 	// basis is what left is derived from; unknown is why it cannot be derived.
 	basis, unknown string
 }
@@ -141,34 +143,59 @@ func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
 	for i := range sections {
 		s := &sections[i]
 		part := v1beta1.SectionEstimate{Name: s.name, Basis: s.basis}
-		begins, ends := c.now.Add(s.left.min), planeLatest.Add(s.left.max)
+		first, last := c.now.Add(s.left.min), planeLatest.Add(s.left.max)
 		if s.begun {
-			begins, ends = s.base.Add(s.left.min), s.base.Add(s.left.max)
-			part.Earliest, part.Latest = timePtr(begins), timePtr(ends)
+			first, last = s.base.Add(max(s.left.min-s.taken.min, 0)), s.base.Add(max(s.left.max-s.taken.max, 0))
+			first, last = c.steady(s.name, first, last)
+			part.Earliest, part.Latest = timePtr(first), timePtr(last)
 		} else {
 			part.MinSeconds, part.MaxSeconds = int64(s.left.min/time.Second), int64(s.left.max/time.Second)
 		}
 		if s.name == controlPlane {
-			planeLatest = ends
+			planeLatest = last
 		}
-		if begins.After(earliest) {
-			earliest = begins
+		if first.After(earliest) {
+			earliest = first
 		}
-		if ends.After(latest) {
-			latest = ends
+		if last.After(latest) {
+			latest = last
 		}
 		e.Sections = append(e.Sections, part)
 	}
 	c.settle(e, earliest, latest)
 }
 
+// steady returns the times of a section as they were published, unless they have moved by more than the
+// hysteresis.
+func (c *cluster) steady(name string, first, last time.Time) (earliest, latest time.Time) {
+	previous := c.previousEstimate()
+	if previous == nil {
+		return first, last
+	}
+	for i := range previous.Sections {
+		s := &previous.Sections[i]
+		if s.Name != name || s.Earliest == nil || s.Latest == nil {
+			continue
+		}
+		if first.Sub(s.Earliest.Time).Abs() < hysteresis && last.Sub(s.Latest.Time).Abs() < hysteresis {
+			return s.Earliest.Time, s.Latest.Time
+		}
+	}
+	return first, last
+}
+
+// previousEstimate returns the last estimate of this update; nil means none.
+func (c *cluster) previousEstimate() *v1beta1.Estimate {
+	if !c.sameUpdate || c.in.Previous == nil {
+		return nil
+	}
+	return c.in.Previous.Estimate
+}
+
 // settle publishes the range. Its end only moves to a later time for a reason that is published with
 // it; its beginning moves in steps, and never beyond the end.
 func (c *cluster) settle(e *v1beta1.Estimate, earliest, latest time.Time) {
-	var previous *v1beta1.Estimate
-	if c.sameUpdate && c.in.Previous.Estimate != nil {
-		previous = c.in.Previous.Estimate
-	}
+	previous := c.previousEstimate()
 	if previous != nil && previous.Latest != nil {
 		before := previous.Latest.Time
 		e.Extended = previous.Extended
@@ -207,7 +234,9 @@ func (c *cluster) laterReason(previous *v1beta1.Estimate) string {
 		switch {
 		case s.previous == nil || s.master:
 		case s.total > s.previous.Total:
-			return fmt.Sprintf("%s has %d %s instead of %d", s.name, s.total, s.unit, s.previous.Total)
+			return fmt.Sprintf("%s has %d %s instead of %d", s.lowerTitle(), s.total, s.unit, s.previous.Total)
+		case s.slots < s.previous.Slots && s.slots > 0:
+			return fmt.Sprintf("%s updates %d %s at a time instead of %d", s.lowerTitle(), s.slots, nodes(s.slots), s.previous.Slots)
 		default:
 			if reason := c.slowNode(s, previous); reason != "" {
 				return reason
@@ -220,7 +249,7 @@ func (c *cluster) laterReason(previous *v1beta1.Estimate) string {
 // slowNode returns which node took longer than the estimate assumed; empty means that none did.
 func (c *cluster) slowNode(s *section, previous *v1beta1.Estimate) string {
 	for _, d := range s.done {
-		assumed, _, known := c.perNode(s, len(s.done))
+		assumed, known := c.perNode(s, len(s.done))
 		if known && d.took > assumed.max {
 			return clean(fmt.Sprintf("node %s took %s instead of %s to %s", d.name, minutes(d.took), minutes(assumed.min), minutes(assumed.max)))
 		}
@@ -299,65 +328,91 @@ func (c *cluster) leftByOperators() []time.Duration {
 // estimatePool derives how long a pool takes from the time per node and the nodes that may be updated
 // at a time.
 func (c *cluster) estimatePool(s *section) sectionEstimate {
-	e := sectionEstimate{name: s.name, begun: s.begun() && s.active.Status == metav1.ConditionTrue, base: c.roundStart(s)}
-	perNode, basis, known := c.perNode(s, 0)
-	slots, slotsKnown := c.slots(s)
+	e := sectionEstimate{name: s.name, begun: s.begun() && s.active.Status == metav1.ConditionTrue, base: c.now}
+	perNode, known := c.perNode(s, 0)
 	// A node that is not available and not being updated takes a slot.
-	free := slots - max(int(s.unavailable)-len(s.parts), 0)
+	free := int(s.slots) - max(int(s.unavailable)-len(s.parts), 0)
 	switch {
 	case s.active.Reason == v1beta1.ReasonPaused && s.active.Status == metav1.ConditionFalse:
 		e.unknown = "pool " + s.name + " is paused without an end"
 	case !known:
 		e.unknown = "no update of pool " + s.name + " was observed"
-	case !slotsKnown:
+	case s.slots == 0:
 		e.unknown = "it is not known how many nodes of pool " + s.name + " are updated at a time"
 	case free <= 0:
 		e.unknown = "too many nodes of pool " + s.name + " are not available"
 	}
-	if !known || !slotsKnown || free <= 0 {
+	if !known || s.slots == 0 || free <= 0 {
 		return e
 	}
-	rounds := (int(s.total-s.updated) + free - 1) / free
-	e.left = span{time.Duration(rounds) * perNode.min, time.Duration(rounds) * perNode.max}
-	e.basis = basis
+	rounds := time.Duration((int(s.total-s.updated) + free - 1) / free)
+	e.left = span{rounds * perNode.min, rounds*perNode.max + max(perNode.slowest-perNode.max, 0)}
+	e.taken = span{c.credit(s, free, perNode.min), c.credit(s, free, perNode.max)}
+	e.basis = perNode.basis
 	return e
 }
 
-// roundStart returns when the nodes began that are being updated, as far as that is known: a round of
-// nodes counts from there.
-func (c *cluster) roundStart(s *section) time.Time {
-	start := s.lastChange
+// credit returns how much of the time of its nodes a pool has already taken, on average over the nodes
+// that may be updated at a time. A node that takes longer than expected may take longer still, so what
+// it takes beyond that does not count.
+func (c *cluster) credit(s *section, free int, perNode time.Duration) time.Duration {
+	var sum time.Duration
 	for _, p := range s.parts {
-		if start.IsZero() || p.started.Before(start) {
-			start = p.started
-		}
+		sum += min(max(c.now.Sub(p.started), 0), perNode)
 	}
-	if start.IsZero() || c.now.Before(start) {
-		return c.now
-	}
-	return start
+	return sum / time.Duration(max(free, len(s.parts), 1))
 }
 
+// nodeTime is how long a node takes.
+type nodeTime struct {
+	span
+	// slowest is how long the slowest node took in the last update, if it took more than twice as long
+	// as most of them; otherwise it is 0.
+	slowest time.Duration
+	basis   string
+}
+
+// slowFactor is the factor beyond which a node took much longer than most of them.
+const slowFactor = 2
+
 // perNode returns how long a node takes: the quartiles of this update, without its last nodes, if it
-// has three nodes at least; else those of the last update that was observed.
-func (c *cluster) perNode(s *section, without int) (span, string, bool) {
-	if n := len(s.nodeSeconds) - without; n >= minSamples {
-		took := make([]time.Duration, 0, n)
-		for _, sample := range s.nodeSeconds[:n] {
-			took = append(took, time.Duration(sample)*time.Second)
-		}
-		perNode := span{quantile(took, 0.25), quantile(took, 0.75)}
-		return perNode, fmt.Sprintf("%s to %s per node in this update", minutes(perNode.min), minutes(perNode.max)), true
+// has three nodes at least; else those of the last update that was observed. One node may be as slow as
+// the slowest one of the last update, unless there was such a one in this update.
+func (c *cluster) perNode(s *section, without int) (nodeTime, bool) {
+	last, known := c.lastNodeTime(s.name)
+	n := len(s.nodeSeconds) - without
+	if n < minSamples {
+		return last, known
 	}
+	took := make([]time.Duration, 0, n)
+	for _, sample := range s.nodeSeconds[:n] {
+		took = append(took, time.Duration(sample)*time.Second)
+	}
+	per := nodeTime{span: span{quantile(took, 0.25), quantile(took, 0.75)}, slowest: last.slowest}
+	if slices.Max(took) > slowFactor*per.max {
+		per.slowest = 0
+	}
+	per.basis = fmt.Sprintf("%s to %s per node in this update", minutes(per.min), minutes(per.max))
+	return per, true
+}
+
+// lastNodeTime returns how long a node of a pool took in the last update that was observed.
+func (c *cluster) lastNodeTime(pool string) (nodeTime, bool) {
 	for _, update := range c.past {
 		for _, p := range update.Pools {
-			if p.Name == s.name && p.Nodes > 0 && p.UpperSeconds > 0 {
-				perNode := span{time.Duration(p.LowerSeconds) * time.Second, time.Duration(p.UpperSeconds) * time.Second}
-				return perNode, fmt.Sprintf("%s to %s per node in the last update", minutes(perNode.min), minutes(perNode.max)), true
+			if p.Name != pool || p.Nodes <= 0 || p.UpperSeconds <= 0 {
+				continue
 			}
+			last := nodeTime{span: span{time.Duration(p.LowerSeconds) * time.Second, time.Duration(p.UpperSeconds) * time.Second}}
+			last.basis = fmt.Sprintf("%s to %s per node in the last update", minutes(last.min), minutes(last.max))
+			if slowest := time.Duration(p.LongestSeconds) * time.Second; slowest > slowFactor*last.max {
+				last.slowest = slowest
+				last.basis += ", the slowest " + minutes(slowest)
+			}
+			return last, true
 		}
 	}
-	return span{}, "", false
+	return nodeTime{}, false
 }
 
 // quantile returns the quantile of durations by linear interpolation; 0 means that there are none.

@@ -47,7 +47,9 @@ type section struct {
 	active   metav1.Condition
 
 	total, updated, unavailable int32
-	insights                    []insight
+	// slots is how many nodes may be updated at a time; 0 means that this is unknown.
+	slots    int32
+	insights []insight
 
 	previous *v1beta1.SectionAssessment
 	parts    []part
@@ -117,7 +119,9 @@ func (c *cluster) remember(s *section) {
 		if previous.Name == s.name && refOf(previous.Pool) == refOf(s.pool) {
 			s.previous = previous
 			s.started, s.completed = c.notLater(previous.StartedTime), c.notLater(previous.CompletionTime)
-			s.nodeSeconds, s.operators = slices.Clone(previous.NodeSeconds), slices.Clone(previous.Operators)
+			if c.anyPending() { // once nothing is, the status has made a past update of it
+				s.nodeSeconds, s.operators = slices.Clone(previous.NodeSeconds), slices.Clone(previous.Operators)
+			}
 			s.lastChange = c.notLater(previous.LastChangeTime)
 			if !s.readable {
 				s.keep(previous)
@@ -175,8 +179,10 @@ func (c *cluster) readOperators(s *section) {
 	for i := range operators {
 		operator := &operators[i]
 		if c.in.Facts.IsOperatorUpdated(*operator) {
-			if at := c.operatorTime(s, operator); !at.IsZero() {
-				s.noteOperator(operator.Name, c.started, at)
+			at, known := c.operatorTime(operator)
+			s.noteOperator(operator.Name, c.started, at)
+			if known && at.After(s.lastChange) {
+				s.lastChange = at
 			}
 			continue
 		}
@@ -191,16 +197,14 @@ func (c *cluster) readOperators(s *section) {
 	}
 }
 
-// operatorTime returns when an operator was updated: as its conditions show it, or since the last
-// assessment. Zero means that this is unknown.
-func (c *cluster) operatorTime(s *section, operator *clusterstate.ClusterOperator) time.Time {
-	if at := operator.Progressing.Since; operator.Progressing.IsFalse() && plausible(at, c.now) && at.After(c.started) {
-		return at
+// operatorTime returns when an operator was updated: as its conditions show it, or else now at the
+// latest, and false.
+func (c *cluster) operatorTime(operator *clusterstate.ClusterOperator) (time.Time, bool) {
+	at := operator.Progressing.Since
+	if operator.Progressing.IsFalse() && plausible(at, c.now) && at.After(c.started) {
+		return at, true
 	}
-	if s.previous != nil {
-		return c.now
-	}
-	return time.Time{}
+	return c.now, false
 }
 
 // noteOperator records when an operator was updated.
@@ -353,9 +357,6 @@ func (c *cluster) readChanges(s *section) {
 	case s.controlPlane:
 		s.started = c.started
 		change(c.started)
-		for _, o := range s.operators {
-			change(c.started.Add(time.Duration(o.Seconds) * time.Second))
-		}
 	case s.begun():
 		c.nodesReady(s, change)
 	}
@@ -407,6 +408,7 @@ func (s *section) result(now time.Time) v1beta1.SectionAssessment {
 		Name: s.name, Pool: s.pool, State: s.state, Since: published(now), Unit: s.unit, Total: s.total, Updated: s.updated,
 		LastChangeTime: timePtr(s.lastChange), StartedTime: timePtr(s.started), CompletionTime: timePtr(s.completed),
 		NodeSeconds: s.nodeSeconds, Operators: s.operators, Detail: s.detail, DetailSince: timePtr(s.detailSince),
+		Slots: s.slots,
 	}
 	if p := s.previous; p != nil && p.State == s.state && plausible(p.Since.Time, now) {
 		out.Since = p.Since

@@ -263,13 +263,13 @@ func (c *cluster) describe(s *section) (string, time.Time) {
 	case s.state == v1beta1.StateStuck && s.stalled:
 		return "no progress", s.lastChange
 	case s.active.Status == metav1.ConditionFalse:
-		return "paused" + c.slotsText(s, ", then "), time.Time{}
+		return "paused" + slotsText(s, ", then "), time.Time{}
 	case c.controlPlane().state == v1beta1.StateStuck:
 		return "pending", time.Time{}
 	case s.controlPlane:
 		return "in progress", time.Time{}
 	}
-	return "pending" + c.slotsText(s, ", "), time.Time{}
+	return "pending" + slotsText(s, ", "), time.Time{}
 }
 
 func (c *cluster) describeDone(s *section) string {
@@ -328,25 +328,24 @@ func (s *section) describeParts() (string, time.Time) {
 }
 
 // slotsText returns how many nodes of a pool are updated at a time.
-func (c *cluster) slotsText(s *section, before string) string {
-	if slots, known := c.slots(s); known && s.unit == unitNodes {
-		return fmt.Sprintf("%s%d at a time", before, slots)
+func slotsText(s *section, before string) string {
+	if s.slots == 0 {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s%d at a time", before, s.slots)
 }
 
-// slots returns how many nodes of a pool may be unavailable at a time; false means that this is
-// unknown.
-func (c *cluster) slots(s *section) (int, bool) {
+// slotsOf returns how many nodes of a pool may be unavailable at a time; 0 means that this is unknown.
+func (c *cluster) slotsOf(s *section) int32 {
 	if s.pool == nil || s.pool.Kind != kindPool {
-		return 0, false
+		return 0
 	}
 	for i := range c.in.Facts.Pools {
 		if p := &c.in.Facts.Pools[i]; p.Name == s.name {
-			return p.Slots(int(s.total)), true
+			return count(p.Slots(int(s.total)))
 		}
 	}
-	return 0, false
+	return 0
 }
 
 var levels = []v1beta1.Level{v1beta1.LevelStatus, v1beta1.LevelInfo, v1beta1.LevelWarning, v1beta1.LevelError, v1beta1.LevelCritical}

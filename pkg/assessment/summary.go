@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +78,8 @@ func (s *section) title() string {
 	}
 	return "Pool " + s.name
 }
+
+func (s *section) lowerTitle() string { return strings.ToLower(s.title()[:1]) + s.title()[1:] }
 
 func describeStuck(s *section, p part) string {
 	switch {

@@ -1,0 +1,379 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+// simulation is one update in virtual time: the control plane takes as long as earlier ones, and then
+// the nodes of one pool are updated, some at a time. The time of a node is log-normal, and one node takes
+// four times as long.
+type simulation struct {
+	start      time.Time
+	planeTakes time.Duration
+	slots      int
+	// begins and ends are when the update of each node begins and ends.
+	begins, ends []time.Time
+	end          time.Time
+	history      []time.Duration
+	past         []v1beta1.PastUpdate
+}
+
+const (
+	simulatedNodes = 12
+	straggler      = 4
+	planeMedian    = 60 * time.Minute
+	nodeMedian     = 11 * time.Minute
+)
+
+func logNormal(r *rand.Rand, median time.Duration, sigma float64) time.Duration {
+	return time.Duration(float64(median) * math.Exp(sigma*r.NormFloat64())).Truncate(time.Second)
+}
+
+// nodeTimes returns how long the nodes of one update take.
+func nodeTimes(r *rand.Rand) []time.Duration {
+	took := make([]time.Duration, simulatedNodes)
+	for i := range took {
+		took[i] = logNormal(r, nodeMedian, 0.25)
+	}
+	took[r.IntN(len(took))] *= straggler
+	return took
+}
+
+func newSimulation(seed uint64) *simulation {
+	r := rand.New(rand.NewPCG(seed, 20))
+	s := &simulation{start: now, slots: 2, planeTakes: logNormal(r, planeMedian, 0.12)}
+	for i := range 5 {
+		took := logNormal(r, planeMedian, 0.12)
+		s.history = append(s.history, took)
+		nodes := nodeTimes(r)
+		slices.Sort(nodes)
+		quantile := func(q float64) int32 { return int32(nodes[int(q*float64(len(nodes)-1))] / time.Second) }
+		past := v1beta1.PastUpdate{
+			ToRelease: fmt.Sprintf("4.20.%d", 5-i), StartedTime: at(before(time.Duration(i+1) * 30 * 24 * time.Hour)),
+			Pools: []v1beta1.PoolDurations{{
+				Name: worker, Nodes: simulatedNodes, LowerSeconds: quantile(0.25), MedianSeconds: quantile(0.5), UpperSeconds: quantile(0.75), LongestSeconds: quantile(1),
+			}},
+		}
+		past.CompletionTime = at(past.StartedTime.Add(took))
+		for k := range 33 {
+			past.Operators = append(past.Operators, v1beta1.OperatorOffset{
+				Name: fmt.Sprintf("operator-%02d", k), Seconds: int32(s.operatorOffset(k, took) / time.Second),
+			})
+		}
+		s.past = append(s.past, past)
+	}
+	free := slices.Repeat([]time.Time{s.start.Add(s.planeTakes)}, s.slots)
+	for _, took := range nodeTimes(r) {
+		slot := 0
+		for i := range free {
+			if free[i].Before(free[slot]) {
+				slot = i
+			}
+		}
+		s.begins = append(s.begins, free[slot])
+		free[slot] = free[slot].Add(took)
+		s.ends = append(s.ends, free[slot])
+	}
+	s.end = slices.MaxFunc(free, time.Time.Compare)
+	return s
+}
+
+// operatorOffset returns when an operator is updated in an update that takes so long.
+func (*simulation) operatorOffset(k int, took time.Duration) time.Duration {
+	return took * time.Duration(k+1) / 33
+}
+
+// at returns the cluster at a time of the update.
+func (s *simulation) at(t time.Time, previous *v1beta1.Assessment) *fixture {
+	f := newFixture("4.20.5", "4.20.6")
+	f.now, f.slots[worker] = t, s.slots
+	f.history = f.history[:1]
+	f.history[0].StartedTime = at(s.start)
+	for i, took := range s.history {
+		start := s.past[i].StartedTime.Time
+		f.addHistory(s.past[i].ToRelease, start, start.Add(took))
+	}
+	for k := range f.operators {
+		if done := s.start.Add(s.operatorOffset(k, s.planeTakes)); t.Before(done) {
+			f.operators[k].Version = "old"
+		} else {
+			f.operators[k].Progressing.Since = done
+		}
+	}
+	if planeEnd := s.start.Add(s.planeTakes); t.Before(planeEnd) {
+		pending(f.plane())
+	} else {
+		f.history[0].State, f.history[0].CompletionTime = "Completed", new(at(planeEnd))
+		reconciled(f.plane())
+	}
+	s.addNodes(f, t)
+	if t.Before(s.end) {
+		pending(f.pool())
+	} else {
+		reconciled(f.pool())
+	}
+	f.status.PastUpdates, f.in.Previous = s.past, previous
+	return f
+}
+
+// addNodes adds the nodes as they are at a time: first each one is drained, and then it reboots.
+func (s *simulation) addNodes(f *fixture, t time.Time) {
+	f.addNodes(worker, simulatedNodes, 0)
+	for i := range s.begins {
+		name := fmt.Sprintf("%s-%d", worker, i)
+		rebootsAt := s.begins[i].Add(s.ends[i].Sub(s.begins[i]) / 3)
+		switch {
+		case t.Before(s.begins[i]):
+		case t.Before(rebootsAt):
+			f.drain(worker, name, s.begins[i])
+			f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "NodeDraining", "nodes being drained", s.begins[i], ref("Node", "", name)))
+		case t.Before(s.ends[i]):
+			f.reboot(worker, name)
+			f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelStatus, "NodeRebooting", "nodes rebooting", rebootsAt, ref("Node", "", name)))
+		default:
+			node := f.node(name)
+			for _, key := range []string{"currentConfig", "desiredConfig"} {
+				node.Annotations["machineconfiguration.openshift.io/"+key] = "rendered-worker-new"
+			}
+			node.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: at(s.ends[i])}
+		}
+	}
+}
+
+// outcome is how good the estimates of one update were.
+type outcome struct {
+	firstHit bool
+	// hits of prints ranges had the real end in them.
+	hits, prints int
+	// unexplained are how often the latest end moved to a later time without a reason.
+	unexplained, extended int
+	widths, middles       []float64
+	notes                 []string
+}
+
+func (s *simulation) run(t *testing.T) outcome {
+	t.Helper()
+	var o outcome
+	var previous *v1beta1.Assessment
+	for at := s.start.Add(30 * time.Second); at.Before(s.end); at = at.Add(time.Minute) {
+		got := s.at(at, previous).assess()
+		e := got.Estimate
+		if got.State == progressing && (e == nil || e.Earliest == nil || e.Latest == nil) {
+			t.Fatalf("%s: no estimate: %+v", at.Sub(s.start), e)
+		}
+		if e != nil && e.Latest != nil {
+			hit := !s.end.Before(e.Earliest.Time) && !s.end.After(e.Latest.Time)
+			if o.prints == 0 {
+				o.firstHit = hit
+				o.notes = append(o.notes, fmt.Sprintf("first %s to %s, real %s", e.Earliest.Sub(s.start), e.Latest.Sub(s.start), s.end.Sub(s.start)))
+			}
+			o.prints++
+			if hit {
+				o.hits++
+			}
+			o.widths = append(o.widths, e.Latest.Sub(e.Earliest.Time).Minutes())
+			o.middles = append(o.middles, e.Latest.Sub(at).Minutes()/2+e.Earliest.Sub(at).Minutes()/2)
+			s.checkExtension(t, &o, previous, e, at)
+		}
+		previous = &got
+	}
+	return o
+}
+
+func (s *simulation) checkExtension(t *testing.T, o *outcome, previous *v1beta1.Assessment, e *v1beta1.Estimate, at time.Time) {
+	t.Helper()
+	if previous == nil || previous.Estimate == nil || previous.Estimate.Latest == nil || !e.Latest.After(previous.Estimate.Latest.Time) {
+		return
+	}
+	o.extended++
+	o.notes = append(o.notes, fmt.Sprintf("%s: later by %s: %s", at.Sub(s.start), e.Latest.Sub(previous.Estimate.Latest.Time), e.Extended))
+	if e.Extended == "" || e.Extended == previous.Estimate.Extended {
+		o.unexplained++
+	}
+}
+
+// TestEstimates_of_simulated_updates prints how good the estimates of ten updates with history are.
+func TestEstimates_of_simulated_updates(t *testing.T) {
+	t.Parallel()
+	first, hits, prints, unexplained := 0, 0, 0, 0
+	var widths, middles []float64
+	for seed := range uint64(10) {
+		o := newSimulation(seed).run(t)
+		if o.firstHit {
+			first++
+		}
+		hits, prints, unexplained = hits+o.hits, prints+o.prints, unexplained+o.unexplained
+		widths, middles = append(widths, o.widths...), append(middles, o.middles...)
+		t.Logf("update %d: real end in the first range: %t, in %d of %d ranges; %v", seed, o.firstHit, o.hits, o.prints, o.notes)
+	}
+	slices.Sort(widths)
+	slices.Sort(middles)
+	width, middle := widths[len(widths)/2], middles[len(middles)/2]
+	t.Logf("real end in the first range of %d of 10, in %d of %d ranges; median range %.0fm, median estimate %.0fm", first, hits, prints, width, middle)
+	if first < 8 || hits*3 < prints*2 {
+		t.Errorf("the real end is in the first range of %d of 10 updates and in %d of %d ranges, not in 8 of 10 and 2 of 3", first, hits, prints)
+	}
+	if width > 2*middle {
+		t.Errorf("the median range of %.0fm is longer than twice the median estimate of %.0fm", width, middle)
+	}
+	if unexplained > 0 {
+		t.Errorf("the latest end moved to a later time %d times without a reason", unexplained)
+	}
+}
+
+// TestUnchanged_cluster_changes_its_assessment_once_a_minute computes the assessment each five seconds
+// while one of two nodes that may be updated at a time is drained: each change would be a write.
+func TestUnchanged_cluster_changes_its_assessment_once_a_minute(t *testing.T) {
+	t.Parallel()
+	for name, cluster := range map[string]func() *fixture{
+		"pool that has not begun": progressingCluster, "stuck": stuckDrainCluster, "waiting": waitingCluster, "idle": idleCluster,
+		"one node of two": func() *fixture {
+			f := nodeUnchanged("NodeDraining", 2*time.Minute)
+			f.slots[worker] = 2
+			f.status.PastUpdates = pastWorker()
+			return f
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := cluster()
+			last := f.assess()
+			changes := 0
+			for range 120 {
+				f.now = f.now.Add(5 * time.Second)
+				f.in.Previous = &last
+				got := f.assess()
+				if diff := cmp.Diff(last, got); diff != "" {
+					changes++
+					t.Log(diff)
+				}
+				last = got
+			}
+			if changes > 10 {
+				t.Errorf("%d changes in 10 minutes", changes)
+			}
+		})
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	type want struct {
+		from          v1beta1.EstimateBase
+		reason        string
+		min, max      int64
+		known         bool
+		first, latest time.Duration
+	}
+	noHistory := func() *fixture {
+		f := progressingCluster()
+		f.history = f.history[:2]
+		f.history[1].CompletionTime = nil
+		return f
+	}
+	for name, tc := range map[string]struct {
+		cluster *fixture
+		want    want
+	}{
+		"three updates of the same kind": {progressingCluster(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+		"no earlier update":              {noHistory(), want{from: v1beta1.EstimateFromNow, reason: "no earlier update of this cluster is known"}},
+		"pool that was never observed": {func() *fixture {
+			f := progressingCluster()
+			f.status.PastUpdates = nil
+			return f
+		}(), want{from: v1beta1.EstimateFromNow, reason: "no update of pool worker was observed"}},
+		"no free place": {func() *fixture {
+			f := nodeUnchanged("NodeDraining", time.Minute)
+			f.status.PastUpdates = pastWorker()
+			f.node("worker-5").Status.Conditions[0].Status = corev1.ConditionFalse
+			return f
+		}(), want{from: v1beta1.EstimateFromNow, reason: "too many nodes of pool worker are not available"}},
+		"paused without an end": {func() *fixture {
+			f := pausedCluster(v1beta1.ReasonPaused)
+			f.status.PastUpdates = pastWorker()
+			return f
+		}(), want{from: v1beta1.EstimateFromRemedy, reason: "the update is paused without an end"}},
+		"stuck":   {stuckDrainCluster(), want{from: v1beta1.EstimateFromRemedy, reason: "the update is stuck", min: 72 * 60, max: 104 * 60}},
+		"waiting": {waitingCluster(), want{from: v1beta1.EstimateFromResumption, min: 108 * 60, max: 156 * 60}},
+		"insight that expects a later end": {func() *fixture {
+			f := progressingCluster()
+			i := newInsight(v1beta1.LevelStatus, "Odd", "a database is migrated", before(time.Minute))
+			i.Remediation.EstimatedFinish = "5h"
+			f.insight(f.pool(), "stranger", i)
+			return f
+		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 5 * time.Hour}},
+		"insight that expects an earlier end": {func() *fixture {
+			f := progressingCluster()
+			i := newInsight(v1beta1.LevelStatus, "Odd", "all is well", before(time.Minute))
+			i.Remediation.EstimatedFinish = "2026-11-22T12:01:00Z"
+			f.insight(f.pool(), "stranger", i)
+			return f
+		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+		"insight that expects an absurd end": {func() *fixture {
+			f := progressingCluster()
+			i := newInsight(v1beta1.LevelStatus, "Odd", "never", before(time.Minute))
+			i.Remediation.EstimatedFinish = "9999-12-31T00:00:00Z"
+			f.insight(f.pool(), "stranger", i)
+			return f
+		}(), want{from: v1beta1.EstimateFromNow, known: true, first: 27 * time.Minute, latest: 72 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := tc.cluster.assess().Estimate
+			if e == nil {
+				t.Fatal("no estimate")
+			}
+			got := want{from: e.From, reason: e.Reason, min: e.MinSeconds, max: e.MaxSeconds, known: e.Latest != nil}
+			if e.Latest != nil {
+				got.first, got.latest = e.Earliest.Sub(now), e.Latest.Sub(now)
+			}
+			if got != tc.want {
+				t.Errorf("got %+v, not %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestLatest_end_is_later_only_for_a_reason changes the cluster between two assessments.
+func TestLatest_end_is_later_only_for_a_reason(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*fixture)
+		reason string
+	}{
+		"slower nodes in past updates": {func(f *fixture) { f.status.PastUpdates[0].Pools[0].UpperSeconds *= 3 }, ""},
+		"a longer earlier update": {func(f *fixture) {
+			f.history[1].CompletionTime = new(at(f.history[1].CompletionTime.Add(30 * time.Minute)))
+		}, ""},
+		"more nodes":               {func(f *fixture) { f.nodes = nil; f.addNodes(worker, 12, 0) }, "pool worker has 12 nodes instead of 6"},
+		"fewer nodes at a time":    {func(f *fixture) { f.slots[worker] = 1 }, "pool worker updates 1 node at a time instead of 2"},
+		"an update that was stuck": {func(f *fixture) { f.in.Previous.State = stuck; f.status.PastUpdates[0].Pools[0].UpperSeconds *= 3 }, "the update was stuck"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := progressingCluster()
+			first := f.assess()
+			f.in.Previous = &first
+			before := *first.Estimate.Latest
+			tc.change(f)
+			e := f.assess().Estimate
+			if e.Extended != tc.reason || e.Latest.After(before.Time) != (tc.reason != "") {
+				t.Errorf("latest %s after %s, extended: %q, not %q", e.Latest, before, e.Extended, tc.reason)
+			}
+		})
+	}
+}
