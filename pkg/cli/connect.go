@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"time"
 
+	apiserverv1 "github.com/openshift/api/apiserver/v1"
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -127,7 +129,7 @@ func (p *Program) open() (*Cluster, error) {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, configv1.Install, mcfgv1.Install, machinev1beta1.Install,
+		clientgoscheme.AddToScheme, configv1.Install, mcfgv1.Install, machinev1beta1.Install, operatorv1.Install, apiserverv1.Install,
 		v1alpha1.AddToScheme, maintenancev1beta1.AddToScheme, updatev1beta1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))

@@ -120,7 +120,12 @@ func (p *Program) Command() *cobra.Command {
 
 // commands returns the commands below the root, in the order of the help.
 func (p *Program) commands() []*cobra.Command {
-	return []*cobra.Command{p.statusCommand(), p.acknowledgeCommand(), p.informersCommand()}
+	status := p.statusCommand()
+	status.AddCommand(p.preChecksCommand())
+	return []*cobra.Command{
+		status, p.preChecksCommand(), p.startCommand(), p.controlPlaneCommand(), p.workerNodesCommand(),
+		p.acknowledgeCommand(), p.informersCommand(),
+	}
 }
 
 const rootDoc = "Reports the status of cluster updates and checks clusters before an update.\n\n" +

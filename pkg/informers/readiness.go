@@ -98,6 +98,10 @@ func (r readiness) risks() []checks.Finding {
 	return found
 }
 
+// RiskOf returns the name of the risk that a finding of Readiness with a UID is about; false means that it
+// is about something else.
+func RiskOf(uid string) (string, bool) { return strings.CutPrefix(uid, "risk/") }
+
 // offer returns why the release cannot be requested by its version.
 func (r readiness) offer() []checks.Finding {
 	if !r.Facts.Has(SourceClusterVersion) || r.isRunning() {

@@ -1,0 +1,201 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
+)
+
+// planScreen prints an UpdatePlan.
+type planScreen struct {
+	layout
+
+	plan    *updatev1beta1.UpdatePlan
+	now     time.Time
+	name    string
+	details bool
+	// source is what the plan was computed from; empty means that the controller has published it.
+	source string
+}
+
+// render returns the text of a plan with a verdict.
+func (s *planScreen) render(code ExitCode) string {
+	judged := judgedInsights(s.plan, s.now)
+	rest := updateplan.Unaccepted(judged)
+	from := cmp.Or(text.Excerpt(s.plan.Status.FromRelease), "an unknown release")
+	s.headline(planHeadline[code], fmt.Sprintf("%s to %s. %s", from, s.plan.Spec.TargetRelease, s.summary(code, len(judged), len(rest))))
+	label := "Risks"
+	for _, j := range rest {
+		s.risk(label, j, explanation(j.Verdict))
+		label = ""
+	}
+	if s.details {
+		label = "Accepted"
+		for _, j := range judged {
+			if j.Verdict == updateplan.VerdictAccepted {
+				s.risk(label, j, s.acceptedBy(j))
+				label = ""
+			}
+		}
+	}
+	s.do(code, rest)
+	s.text("Data", s.data())
+	return s.String()
+}
+
+// planHeadline are the first words, by verdict.
+var planHeadline = map[ExitCode]string{ExitDone: "READY", ExitActionRequired: "NOT READY", ExitUnknown: "UNKNOWN"}
+
+func (s *planScreen) summary(code ExitCode, total, unaccepted int) string {
+	switch startable := meta.FindStatusCondition(s.plan.Status.Conditions, updatev1beta1.ConditionStartable); {
+	case code == ExitDone && total == 0:
+		return "No risk was found; the update may be started."
+	case code == ExitDone && total == 1:
+		return "The only risk is accepted; the update may be started."
+	case code == ExitDone:
+		return fmt.Sprintf("All %d risks are accepted; the update may be started.", total)
+	case unaccepted > 0:
+		return fmt.Sprintf("%d of %s not accepted.", unaccepted, plural(total, "risk is", "risks are"))
+	case startable != nil:
+		return sentence(startable.Message)
+	}
+	return "The analysis is not complete."
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// sentence returns a message of a condition as a sentence.
+func sentence(message string) string {
+	message = text.Sanitize(message, text.MaxReason)
+	if message == "" {
+		return ""
+	}
+	return strings.ToUpper(message[:1]) + message[1:] + "."
+}
+
+func explanation(verdict updateplan.Verdict) string {
+	switch verdict {
+	case updateplan.VerdictRefused:
+		return "explicitly not accepted"
+	case updateplan.VerdictAmbiguous:
+		return "its acceptance matches several risks: accept it by its uuid"
+	case updateplan.VerdictStale:
+		return "was accepted before it was observed"
+	case updateplan.VerdictIncomplete:
+		return "critical: its acceptance needs a uuid and a reason"
+	case updateplan.VerdictAccepted, updateplan.VerdictUnaccepted:
+	}
+	return ""
+}
+
+// risk adds an insight: level and uid, then what it means.
+func (s *planScreen) risk(label string, j updateplan.Judged, note string) {
+	impact := j.Insight.Impact
+	s.text(label, fmt.Sprintf("%-8s %s", impact.Level, text.Sanitize(j.Insight.UID, text.MaxReason)))
+	line := text.Sanitize(impact.Summary, text.MaxReason)
+	if j.Informer != "" && !strings.HasPrefix(j.Informer, updatev1beta1.BuiltInPrefix) {
+		line += " (" + text.Excerpt(j.Informer) + ")"
+	}
+	if note != "" {
+		line += "; " + note
+	}
+	s.indented(line)
+	if s.details {
+		for _, paragraph := range strings.Split(impact.Description, "\n") {
+			if paragraph = text.Sanitize(paragraph, text.MaxReason); paragraph != "" {
+				s.indented(paragraph)
+			}
+		}
+		s.indented("uuid " + text.Excerpt(j.Insight.UUID))
+	}
+}
+
+func (s *planScreen) indented(line string) { s.hang(blank(labelWidth+columnGap), line) }
+
+// acceptedBy returns who accepted an insight, and why.
+func (s *planScreen) acceptedBy(j updateplan.Judged) string {
+	for i := range s.plan.Spec.AcceptedInsights {
+		e := &s.plan.Spec.AcceptedInsights[i]
+		if !e.Accepted || e.UpdateInformer != j.Informer || e.UID != j.Insight.UID || e.UUID != "" && e.UUID != j.Insight.UUID {
+			continue
+		}
+		note := "accepted"
+		if e.AcceptedBy != "" {
+			note += " by " + text.Excerpt(e.AcceptedBy)
+		}
+		if e.Reason != "" {
+			note += ": " + text.Excerpt(e.Reason)
+		}
+		return note
+	}
+	return ""
+}
+
+// do adds what a person can do.
+func (s *planScreen) do(code ExitCode, rest []updateplan.Judged) {
+	target := s.plan.Spec.TargetRelease
+	switch {
+	case code == ExitDone:
+		s.text("Do", "Start the update:")
+		s.command(fmt.Sprintf("%s start --to %s", s.name, target))
+	case len(rest) > 0 && s.source == "":
+		s.text("Do", "Fix these, or accept them, for example the first one:")
+		accept := rest[0].Insight.UID
+		if rest[0].Verdict == updateplan.VerdictAmbiguous || strings.ContainsAny(accept, ", '\"$`\\") {
+			accept = rest[0].Insight.UUID
+		}
+		s.command(fmt.Sprintf("%s pre-checks --version %s --accept %s --reason WHY", s.name, target, accept))
+	case len(rest) > 0:
+		s.text("Do", "Fix these before the update.")
+	case code == ExitUnknown && s.source == "":
+		s.text("Do", "Wait for the analysis:")
+		s.command(fmt.Sprintf("%s pre-checks --version %s --wait=10m", s.name, target))
+	case s.source == "" && s.startableReason() != updatev1beta1.ReasonNotAnUpdate:
+		s.text("Do", "Request another analysis:")
+		s.command(fmt.Sprintf("%s pre-checks --version %s --max-age=0s", s.name, target))
+	default:
+		s.text("Do", "Nothing.")
+	}
+}
+
+func (s *planScreen) startableReason() string {
+	if c := meta.FindStatusCondition(s.plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// data returns what the plan is based on.
+func (s *planScreen) data() string {
+	complete := meta.FindStatusCondition(s.plan.Status.Conditions, updatev1beta1.ConditionComplete)
+	at := s.plan.Status.LastAnalysisTime
+	switch {
+	case s.source != "":
+		return "From " + s.source + "."
+	case complete == nil:
+		return "The Update Status Controller has not begun the analysis."
+	case !isComplete(s.plan) || at == nil:
+		return "The analysis is not complete: " + text.Sanitize(complete.Message, text.MaxReason) + "."
+	}
+	age := duration.HumanDuration(max(s.now.Sub(at.Time), 0))
+	if end := at.Add(updateplan.MaxAge); s.now.Before(end) {
+		return fmt.Sprintf("Analyzed %s ago; valid until %s UTC.", age, end.UTC().Format("15:04"))
+	}
+	return fmt.Sprintf("Analyzed %s ago, which is too long.", age)
+}

@@ -1,0 +1,453 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
+)
+
+const planTarget = "4.20.8"
+
+// planCluster is a fake cluster at 4.20.6 with a controller that analyzes plans at once.
+type planCluster struct {
+	*fakeCluster
+
+	insights []updatev1beta1.Insight
+	analyses int
+	// silent is a controller that does nothing.
+	silent bool
+}
+
+func newPlanCluster(t *testing.T, insights []updatev1beta1.Insight, objects ...client.Object) *planCluster {
+	t.Helper()
+	pc := &planCluster{fakeCluster: newFakeCluster(t, objects...), insights: insights}
+	base, ok := pc.Client.(client.WithWatch)
+	if !ok {
+		t.Fatal("the fake client cannot be wrapped")
+	}
+	version := &configv1.ClusterVersion{}
+	if err := base.Get(t.Context(), clusterstate.VersionKey, version); err != nil {
+		t.Fatal(err)
+	}
+	version.Spec.Channel = "stable-4.20"
+	version.Status.AvailableUpdates = []configv1.Release{{Version: planTarget, Image: "image-4.20.8"}}
+	if err := base.Update(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	pc.Client = interceptor.NewClient(base, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			if review, is := object.(*authenticationv1.SelfSubjectReview); is {
+				review.Status.UserInfo.Username = "ann"
+				return nil
+			}
+			if err := c.Create(ctx, object, opts...); err != nil {
+				return err
+			}
+			return pc.analyze(ctx, c, object)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := c.Patch(ctx, object, patch, opts...); err != nil {
+				return err
+			}
+			return pc.analyze(ctx, c, object)
+		},
+	})
+	return pc
+}
+
+// analyze is what the controller does with a plan.
+func (pc *planCluster) analyze(ctx context.Context, c client.WithWatch, object client.Object) error {
+	plan, is := object.(*updatev1beta1.UpdatePlan)
+	if !is || pc.silent {
+		return nil
+	}
+	status := &plan.Status
+	status.FromRelease = "4.20.6"
+	if token := plan.Annotations[updatev1beta1.RefreshAnnotation]; status.LastRefresh != token {
+		pc.analyses++
+		status.LastRefresh, status.LastAnalysisTime = token, &metav1.Time{Time: now}
+	}
+	pc.settle(plan)
+	return c.Update(ctx, plan)
+}
+
+func (pc *planCluster) settle(plan *updatev1beta1.UpdatePlan) {
+	updateplan.Arrange(&plan.Status, []updatev1beta1.InformerInsights{{Name: informers.NameReadiness, Insights: pc.insights}}, func(string) string { return "" })
+	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: now, Current: "4.20.6"})
+}
+
+// risk returns an insight that needs acceptance.
+func risk(uid string, level updatev1beta1.Level, summary string) updatev1beta1.Insight {
+	return updatev1beta1.Insight{
+		UID: uid, UUID: fmt.Sprintf("%032x", uid)[:32], FirstObservedTime: metav1.NewTime(now.Add(-time.Minute)), Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
+		Impact: updatev1beta1.InsightImpact{Level: level, Summary: summary, Description: "A longer text.\nWith a remedy."},
+	}
+}
+
+var (
+	budget = risk("pdb/shop/api", updatev1beta1.LevelWarning, "PodDisruptionBudgets that allow no disruption: shop/api")
+	quorum = risk("etcd/EtcdMembersAvailable", updatev1beta1.LevelCritical, "etcd is not healthy: EtcdMembersAvailable")
+	known  = risk("risk/Slow", updatev1beta1.LevelWarning, "the update has the known risk Slow")
+	note   = risk("alert/a/b", updatev1beta1.LevelInfo, "warning alert b is firing")
+)
+
+// do runs a part of the program on the cluster.
+func (pc *planCluster) do(t *testing.T, run func(*Program) error) result {
+	t.Helper()
+	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	p := New(Environment{Program: "/usr/bin/oc-update", Clock: clocktesting.NewFakeClock(now), Streams: streams, Terminal: &Terminal{}})
+	err := run(p)
+	if exit, ok := errors.AsType[*exitError](err); err != nil && (!ok || exit.err != nil) {
+		fmt.Fprintln(errOut, p.explain(err))
+	}
+	return result{exitCode(err), out.String(), errOut.String()}
+}
+
+func (pc *planCluster) preChecks(t *testing.T, change func(*preChecksOptions)) result {
+	t.Helper()
+	return pc.do(t, func(p *Program) error {
+		o := &preChecksOptions{planRequest: planRequest{release: planTarget, maxAge: defaultMaxAge}, format: outputFlags(&cobra.Command{})}
+		change(o)
+		return p.runPreChecks(t.Context(), pc.Cluster, o)
+	})
+}
+
+func (pc *planCluster) start(t *testing.T, change func(*startOptions)) result {
+	t.Helper()
+	return pc.do(t, func(p *Program) error {
+		o := &startOptions{planRequest: planRequest{release: planTarget, maxAge: defaultMaxAge}, preChecks: true}
+		change(o)
+		return p.runStart(t.Context(), pc.Cluster, o)
+	})
+}
+
+func TestPlanScreens(t *testing.T) {
+	t.Parallel()
+	many := []updatev1beta1.Insight{quorum, budget, known, note, risk("operator/dns/OperatorDegraded", "error", "cluster operators degraded")}
+	accepted := updatev1beta1.AcceptedInsight{
+		UpdateInformer: informers.NameReadiness, UID: budget.UID, UUID: budget.UUID, Accepted: true, AcceptedBy: "ann", Reason: "the shop is closed",
+		AcceptedTime: &metav1.Time{Time: now},
+	}
+	for name, tc := range map[string]struct {
+		insights []updatev1beta1.Insight
+		accepted []updatev1beta1.AcceptedInsight
+		change   func(*updatev1beta1.UpdatePlan)
+		details  bool
+		source   string
+		code     ExitCode
+	}{
+		"ready":           {code: ExitDone},
+		"accepted":        {insights: []updatev1beta1.Insight{budget}, accepted: []updatev1beta1.AcceptedInsight{accepted}, details: true, code: ExitDone},
+		"not-ready":       {insights: many, accepted: []updatev1beta1.AcceptedInsight{accepted}, code: ExitActionRequired},
+		"details":         {insights: many, details: true, code: ExitActionRequired},
+		"without-control": {insights: []updatev1beta1.Insight{budget}, source: "live reads", code: ExitActionRequired},
+		"incomplete":      {change: func(p *updatev1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }, code: ExitUnknown},
+		"old": {change: func(p *updatev1beta1.UpdatePlan) {
+			p.Status.LastAnalysisTime = &metav1.Time{Time: now.Add(-2 * time.Hour)}
+		}, code: ExitActionRequired},
+		"no-update": {change: func(p *updatev1beta1.UpdatePlan) { p.Spec.TargetRelease, p.Name = "4.20.6", "update-plan-4.20.6" }, code: ExitActionRequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pc := &planCluster{insights: tc.insights}
+			plan := &updatev1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: "update-plan-" + planTarget}, Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: planTarget, AcceptedInsights: tc.accepted}}
+			plan.Status.FromRelease, plan.Status.LastAnalysisTime = "4.20.6", &metav1.Time{Time: now.Add(-12 * time.Second)}
+			if tc.change != nil {
+				tc.change(plan)
+			}
+			pc.settle(plan)
+			if name == "no-update" {
+				updateplan.Settle(plan, nil, updateplan.Analysis{Now: now, Current: "4.20.6", NotAnUpdate: "the cluster is at 4.20.6"})
+			}
+			if code := planVerdict(plan, now); code != tc.code {
+				t.Errorf("exit code %d, want %d", code, tc.code)
+			}
+			for _, width := range []int{60, 80, 200} {
+				s := &planScreen{layout: layout{width: width}, plan: plan, now: now, name: "oc update", details: tc.details, source: tc.source}
+				printed := s.render(tc.code)
+				golden(t, fmt.Sprintf("plans/%s-%d.txt", name, width), printed, true)
+				checkWidth(t, printed, width)
+			}
+		})
+	}
+}
+
+func TestPreChecks_create_and_refresh_the_plan(t *testing.T) {
+	t.Parallel()
+	pc := newPlanCluster(t, nil)
+	for i, tc := range []struct {
+		change   func(*preChecksOptions)
+		analyses int
+	}{
+		{func(*preChecksOptions) {}, 1},
+		{func(*preChecksOptions) {}, 1}, // it is recent
+		{func(o *preChecksOptions) { o.maxAge = 0 }, 1},
+		{func(o *preChecksOptions) { o.refreshInformers = true }, 1},
+	} {
+		got := pc.preChecks(t, tc.change)
+		if got.code != ExitDone || !strings.HasPrefix(got.out, "READY") {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+	if pc.analyses != 1 { // the fake clock stands still, and so does the token
+		t.Errorf("%d analyses", pc.analyses)
+	}
+	plan := &updatev1beta1.UpdatePlan{}
+	if err := pc.Get(t.Context(), client.ObjectKey{Name: "update-plan-" + planTarget}, plan); err != nil {
+		t.Fatal(err)
+	}
+	if plan.Annotations[updatev1beta1.RefreshInformersAnnotation] == "" {
+		t.Error("informers were not asked to update themselves")
+	}
+}
+
+func TestPreChecks_accept(t *testing.T) {
+	t.Parallel()
+	twin := risk(budget.UID, updatev1beta1.LevelWarning, "another pool")
+	twin.UUID = "ffffffffffffffffffffffffffffffff"
+	for name, tc := range map[string]struct {
+		insights []updatev1beta1.Insight
+		accept   []string
+		reason   string
+		code     ExitCode
+		says     string
+	}{
+		"by uid":                  {[]updatev1beta1.Insight{budget}, []string{budget.UID}, "closed", ExitDone, "READY"},
+		"by uuid":                 {[]updatev1beta1.Insight{budget}, []string{budget.UUID}, "", ExitDone, "READY"},
+		"by informer and uid":     {[]updatev1beta1.Insight{budget}, []string{"builtin-readiness/" + budget.UID}, "", ExitDone, "READY"},
+		"one of two":              {[]updatev1beta1.Insight{budget, known}, []string{budget.UID}, "", ExitActionRequired, "1 of 2 risks are not accepted"},
+		"what is not there":       {[]updatev1beta1.Insight{budget}, []string{"pdb/x/y"}, "", ExitFailed, `no risk has the uid or uuid "pdb/x/y"`},
+		"what needs none":         {[]updatev1beta1.Insight{note}, []string{note.UID}, "", ExitFailed, "no risk has"},
+		"ambiguous":               {[]updatev1beta1.Insight{budget, twin}, []string{budget.UID}, "", ExitFailed, "2 risks have the uid"},
+		"ambiguous by uuid":       {[]updatev1beta1.Insight{budget, twin}, []string{twin.UUID}, "", ExitActionRequired, "1 of 2 risks are"},
+		"critical without reason": {[]updatev1beta1.Insight{quorum}, []string{quorum.UID}, "", ExitUsage, "--reason"},
+		"critical":                {[]updatev1beta1.Insight{quorum}, []string{quorum.UID}, "restored", ExitDone, "READY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pc := newPlanCluster(t, tc.insights)
+			got := pc.preChecks(t, func(o *preChecksOptions) { o.accept, o.reason = tc.accept, tc.reason })
+			if got.code != tc.code || !strings.Contains(got.out+got.errOut, tc.says) || strings.Count(got.errOut, "\n") > 1 {
+				t.Errorf("got %+v, want %d: %s", got, tc.code, tc.says)
+			}
+			plan := &updatev1beta1.UpdatePlan{}
+			if err := pc.Get(t.Context(), client.ObjectKey{Name: "update-plan-" + planTarget}, plan); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range plan.Spec.AcceptedInsights {
+				if e.AcceptedBy != "ann" || e.UUID == "" || !e.AcceptedTime.Time.Equal(now) || e.Reason != tc.reason {
+					t.Errorf("accepted %+v", e)
+				}
+			}
+			if (len(plan.Spec.AcceptedInsights) > 0) != (tc.code == ExitDone || tc.code == ExitActionRequired) {
+				t.Errorf("accepted %+v", plan.Spec.AcceptedInsights)
+			}
+		})
+	}
+}
+
+func TestPreChecks_without_the_controller(t *testing.T) {
+	t.Parallel()
+	silent := newPlanCluster(t, nil)
+	silent.silent = true
+	if got := silent.preChecks(t, func(*preChecksOptions) {}); got.code != ExitUnknown || !strings.Contains(got.out, "has not begun the analysis") {
+		t.Errorf("a controller that is silent: %+v", got)
+	}
+	absent := newPlanCluster(t, nil)
+	absent.err = func(kind string) error {
+		if kind == "UpdatePlan" {
+			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "config.openshift.io", Kind: kind}}
+		}
+		return nil
+	}
+	got := absent.preChecks(t, func(*preChecksOptions) {})
+	if got.code != ExitActionRequired || !strings.Contains(got.out, "is not installed") || !strings.Contains(got.out, "unreadable/etcd") || strings.Contains(got.out, "--accept") {
+		t.Errorf("no controller: %+v", got)
+	}
+	if got := absent.start(t, func(*startOptions) {}); got.code != ExitActionRequired || !strings.Contains(got.errOut, "--pre-checks=false") {
+		t.Errorf("start without a controller: %+v", got)
+	}
+	if got := absent.preChecks(t, func(o *preChecksOptions) { o.accept = []string{"x"} }); got.code != ExitFailed || strings.Count(got.errOut, "\n") != 1 {
+		t.Errorf("accept without a controller: %+v", got)
+	}
+}
+
+// desired returns spec.desiredUpdate and the annotation of the ClusterVersion.
+func (pc *planCluster) desired(t *testing.T) (*configv1.Update, string) {
+	t.Helper()
+	version := &configv1.ClusterVersion{}
+	if err := pc.Get(t.Context(), clusterstate.VersionKey, version); err != nil {
+		t.Fatal(err)
+	}
+	return version.Spec.DesiredUpdate, version.Annotations[updatev1beta1.BypassAnnotation]
+}
+
+func TestStart(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		insights []updatev1beta1.Insight
+		change   func(*startOptions)
+		code     ExitCode
+		says     string
+		bypassed string
+	}{
+		"no risk":          {nil, func(*startOptions) {}, ExitDone, "Requested the update from 4.20.6 to 4.20.8", ""},
+		"risks":            {[]updatev1beta1.Insight{budget}, func(*startOptions) {}, ExitActionRequired, "not started: not accepted: builtin-readiness pdb/shop/api", ""},
+		"bypassed":         {[]updatev1beta1.Insight{budget}, func(o *startOptions) { o.preChecks = false }, ExitDone, "Requested", planTarget},
+		"not offered":      {nil, func(o *startOptions) { o.release, o.preChecks = "4.20.9", false }, ExitActionRequired, `channel "stable-4.20" does not offer 4.20.9`, ""},
+		"older":            {nil, func(o *startOptions) { o.release, o.preChecks = "4.20.5", false }, ExitActionRequired, "4.20.5 is not later", ""},
+		"installed":        {nil, func(o *startOptions) { o.release, o.preChecks = "4.20.6", false }, ExitActionRequired, "4.20.6 is not later", ""},
+		"controller alone": {nil, func(o *startOptions) { o.pausePools = true }, ExitDone, "Paused machine config pool worker.\nRequested", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pc := newPlanCluster(t, tc.insights)
+			got := pc.start(t, tc.change)
+			if got.code != tc.code || !strings.Contains(got.out+got.errOut, tc.says) || strings.Count(got.errOut, "\n") > 1 {
+				t.Errorf("got %+v, want %d: %s", got, tc.code, tc.says)
+			}
+			update, annotation := pc.desired(t)
+			if (update != nil) != (tc.code == ExitDone) || update != nil && (update.Version != planTarget || update.Image != "image-4.20.8") || annotation != tc.bypassed {
+				t.Errorf("desired %+v, bypassed %q", update, annotation)
+			}
+			var events corev1.EventList
+			if err := pc.List(t.Context(), &events); err != nil {
+				t.Fatal(err)
+			}
+			if (len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "ann started")) != (tc.bypassed != "") {
+				t.Errorf("events %+v", events.Items)
+			}
+		})
+	}
+}
+
+func TestStart_accepts_known_risks(t *testing.T) {
+	t.Parallel()
+	pc := newPlanCluster(t, []updatev1beta1.Insight{known, budget})
+	version := &configv1.ClusterVersion{}
+	if err := pc.Get(t.Context(), clusterstate.VersionKey, version); err != nil {
+		t.Fatal(err)
+	}
+	version.Spec.DesiredUpdate = &configv1.Update{Version: "4.20.6", Image: "x", Force: true, AcceptRisks: []configv1.AcceptRisk{{Name: "Other"}, {Name: "Slow"}}}
+	if err := pc.Client.Update(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	if got := pc.preChecks(t, func(o *preChecksOptions) { o.accept = []string{known.UID, budget.UID} }); got.code != ExitDone {
+		t.Fatalf("%+v", got)
+	}
+	if got := pc.start(t, func(*startOptions) {}); got.code != ExitDone {
+		t.Fatalf("%+v", got)
+	}
+	want := &configv1.Update{Version: planTarget, Image: "image-4.20.8", AcceptRisks: []configv1.AcceptRisk{{Name: "Other"}, {Name: "Slow"}}}
+	update, _ := pc.desired(t)
+	if diff := cmp.Diff(want, update); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWorkerNodesStart(t *testing.T) {
+	t.Parallel()
+	paused := func(t *testing.T, pc *planCluster) string {
+		t.Helper()
+		var pools mcfgv1.MachineConfigPoolList
+		if err := pc.List(t.Context(), &pools); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i := range pools.Items {
+			if pools.Items[i].Spec.Paused {
+				names = append(names, pools.Items[i].Name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	for name, tc := range map[string]struct {
+		pools    []string
+		updating bool
+		code     ExitCode
+		left     string
+	}{
+		"all but those of the operator": {nil, false, ExitDone, "delayed"},
+		"one":                           {[]string{"infra"}, false, ExitDone, "delayed worker"},
+		"one of the operator":           {[]string{"delayed"}, false, ExitDone, "infra worker"},
+		"unknown":                       {[]string{"x"}, false, ExitUsage, "delayed infra worker"},
+		"master":                        {[]string{"master"}, false, ExitUsage, "delayed infra worker"},
+		"during an update":              {nil, true, ExitActionRequired, "delayed infra worker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			infra, delayed := healthyPool("infra"), healthyPool("delayed")
+			infra.Spec.Paused, delayed.Spec.Paused = true, true
+			delayed.Annotations = map[string]string{clusterstate.AnnotationPausedBy: clusterstate.PoolMark{
+				JobUID: "job", Attempt: 1, ReleaseAfter: now, ReleaseBefore: now.Add(time.Hour),
+			}.String()}
+			pc := newPlanCluster(t, nil, infra, delayed)
+			if got := pc.start(t, func(o *startOptions) { o.pausePools = true }); got.code != ExitDone || paused(t, pc) != "delayed infra worker" {
+				t.Fatalf("%+v, paused %s", got, paused(t, pc))
+			}
+			if tc.updating {
+				version := &configv1.ClusterVersion{}
+				if err := pc.Get(t.Context(), clusterstate.VersionKey, version); err != nil {
+					t.Fatal(err)
+				}
+				version.Status.History = append([]configv1.UpdateHistory{{Version: planTarget, State: configv1.PartialUpdate}}, version.Status.History...)
+				if err := pc.Client.Update(t.Context(), version); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := pc.do(t, func(p *Program) error { return p.startWorkers(t.Context(), pc.Cluster, tc.pools) })
+			if got.code != tc.code || paused(t, pc) != tc.left {
+				t.Errorf("%+v, paused %s, want %s", got, paused(t, pc), tc.left)
+			}
+		})
+	}
+}
+
+func TestPlanCommandLines(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"pre-checks":                                       "--version",
+		"pre-checks --version latest":                      "--version",
+		"status pre-checks --version 4.20":                 "--version",
+		"pre-checks --version 4.20.8 --reason x":           "--accept",
+		"pre-checks --version 4.20.8 -o foo":               "json",
+		"start":                                            "--to",
+		"control-plane start --to x":                       "--to",
+		"start --to 4.20.8 --replay .":                     "--replay",
+		"worker-nodes start --replay .":                    "--replay",
+		"start 4.20.8":                                     "4.20.8",
+		"pre-checks --version 4.1.0 --accept x --replay .": "--replay",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			if got := run(t, strings.Fields(args)...); got.code != ExitUsage || !strings.Contains(got.errOut, want) || strings.Count(got.errOut, "\n") != 1 {
+				t.Errorf("%+v, want a line about %s", got, want)
+			}
+		})
+	}
+}
