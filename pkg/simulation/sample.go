@@ -81,15 +81,19 @@ func (l *WriteLog) Plan(r Request) Fault {
 	return Fault{}
 }
 
-// Faults returns each fault of each write with one of the outcomes; no outcome means all. A crash before a write equals one after the write before,
-// since the process loses what it knows: it is left out unless time has passed in between. With
-// -short there are a few faults.
+// Faults returns each fault of each write with one of the outcomes; no outcome means all. A crash
+// before a write equals one after the write before, since the process loses what it knows: it is left
+// out unless time has passed in between. A creation never conflicts. With -short there are a few
+// faults.
 func (l *WriteLog) Faults(selected ...Outcome) []WriteFault {
 	var faults []WriteFault
 	var last time.Time
 	for _, r := range l.Writes {
 		for _, o := range outcomes {
-			if len(selected) > 0 && !slices.Contains(selected, o.outcome) || o.outcome == CrashBefore && r.Time.Sub(last) < time.Second {
+			switch {
+			case len(selected) > 0 && !slices.Contains(selected, o.outcome):
+				continue
+			case o.outcome == CrashBefore && r.Time.Sub(last) < time.Second, o.outcome == Conflict && r.Verb == "create":
 				continue
 			}
 			name := fmt.Sprintf("%s write %d, %s %s", o.name, r.Write, r.Verb, r.what())

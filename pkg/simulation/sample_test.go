@@ -50,7 +50,7 @@ func TestFaultsOfWrites(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" && !testing.Short() {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if n := len(log.Faults()); !testing.Short() && n != 14 {
+	if n := len(log.Faults()); !testing.Short() && n != 13 {
 		t.Errorf("%d faults", n)
 	}
 }

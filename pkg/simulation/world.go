@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -78,8 +79,18 @@ type timer struct {
 	fire func()
 }
 
+// relaxCollector has the garbage collector run less often, unless GOGC is set: worlds allocate much
+// and keep little of it. Tests with hundreds of lives take a third less processor time.
+var relaxCollector = sync.OnceFunc(func() {
+	const byDefault = 100
+	if before := debug.SetGCPercent(4 * byDefault); before != byDefault {
+		debug.SetGCPercent(before)
+	}
+})
+
 // New returns a world without objects and processes.
 func New(options Options) *World {
+	relaxCollector()
 	mapper := defaultMapper
 	if options.Scheme == nil {
 		options.Scheme = NewScheme()
