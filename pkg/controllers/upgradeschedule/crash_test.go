@@ -19,6 +19,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
+// threeDays schedules the three slots near each other: the hours in between cost time.
+func threeDays(cfg *v1beta1.UpgradeConfig) { cfg.Spec.Schedule.Cron = "0 22 * * 2,4,5" }
+
 // threeSlots are a served slot, a requested upgrade, a suspended slot, and one without an update.
 func threeSlots(w *world) {
 	w.After(tuesday.Add(24*time.Hour).Sub(w.Now()), func() {
@@ -27,14 +30,14 @@ func threeSlots(w *world) {
 			cfg.Annotations = map[string]string{v1beta1.RunNowAnnotation: "wednesday"}
 		})
 	})
-	w.create(w.window("freeze", tuesday.Add(week), tuesday.Add(week+time.Hour), &v1beta1.LabelSelector{}, nil))
-	w.runTo(tuesday.Add(2*week + 2*time.Hour))
+	w.create(w.window("freeze", tuesday.Add(48*time.Hour), tuesday.Add(49*time.Hour), &v1beta1.LabelSelector{}, nil))
+	w.runTo(tuesday.Add(74 * time.Hour))
 }
 
 var (
 	startsOfThreeSlots  = []string{"03-02 21:00 4.20.6", "03-03 21:00 4.20.7"}
 	eventsOfThreeSlots  = []string{"JobCreated", "JobCreated", "SlotSkipped", "SlotSuspended"}
-	resultOfLastOfThree = "03-16 21:00 NoUpdate"
+	resultOfLastOfThree = "03-05 21:00 NoUpdate"
 )
 
 // expectThreeSlots checks what has become of them.
@@ -68,7 +71,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 		t.Helper()
 		w := newWorld(t)
 		w.plan = plan
-		w.create(config(pinned("4h")))
+		w.create(config(pinned("4h"), threeDays))
 		threeSlots(w)
 		w.expectThreeSlots()
 	}
@@ -97,7 +100,7 @@ func TestCacheBehindAtEveryWrite(t *testing.T) {
 				}
 				return simulation.Fault{}
 			}
-			w.create(config(pinned("4h")))
+			w.create(config(pinned("4h"), threeDays))
 			threeSlots(w)
 			w.expectThreeSlots()
 		})

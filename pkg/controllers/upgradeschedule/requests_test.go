@@ -322,6 +322,46 @@ func TestEditedSchedule(t *testing.T) {
 			t.Errorf("starts (-want +got):\n%s", diff)
 		}
 	})
+	for name, broken := range map[string]func(*v1beta1.UpgradeConfig){
+		"a cron that never runs": cron("0 22 30 2 *"),
+		"an invalid label": func(cfg *v1beta1.UpgradeConfig) {
+			cfg.Spec.JobTemplate.Metadata.Labels = map[string]string{"not a key": "x"}
+		},
+	} {
+		t.Run("by "+name+", while a start waits", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, config())
+			w.losesUpdates()
+			w.runTo(tuesday.Add(5 * time.Minute))
+			valid := w.get().Spec
+			w.edit(broken)
+			w.runFor(10 * time.Minute)
+			w.offer("4.20.7")
+			w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec = valid })
+			w.runFor(time.Minute)
+			if diff := cmp.Diff([]string{"03-02 21:00 4.20.7"}, w.starts); diff != "" {
+				t.Errorf("starts (-want +got):\n%s\n%s", diff, w.describe())
+			}
+		})
+		t.Run("by "+name+", until a start that waited is over", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, config())
+			w.losesUpdates()
+			w.runTo(tuesday.Add(5 * time.Minute))
+			valid := w.get().Spec
+			w.edit(broken)
+			w.runFor(2 * time.Hour)
+			if got := w.get().Status.NextPossibleSchedules; len(got) > 0 {
+				t.Errorf("starts of an invalid schedule: %+v", got)
+			}
+			w.offer("4.20.7")
+			w.edit(func(cfg *v1beta1.UpgradeConfig) { cfg.Spec = valid })
+			w.runFor(time.Hour)
+			if len(w.starts) > 0 {
+				t.Errorf("starts %q", w.starts)
+			}
+		})
+	}
 	t.Run("after it was invalid for weeks", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, config(cron("0 22 30 2 *")))

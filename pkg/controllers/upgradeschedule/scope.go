@@ -132,7 +132,7 @@ func (s *scope) validate() {
 		s.pin, pinErr = maintenance.Duration(*spec.PinVersionWindow)
 	}
 	s.delay, delayErr = maintenance.Duration(spec.MaxUpgradeStartDelay)
-	if delayErr == nil && s.delay <= 0 {
+	if delayErr != nil || s.delay <= 0 {
 		s.delay = time.Hour
 	}
 	if err := errors.Join(cronErr, pinErr, delayErr); err != nil {

@@ -147,7 +147,7 @@ func (s *scope) observeSchedule() {
 	}
 	from, handled := s.now.Truncate(time.Second), s.handledUntil()
 	for _, p := range published {
-		if p.Time.After(handled) && !p.Time.After(s.now) && s.now.Before(p.Time.Add(s.delay)) && s.selects(p.Time.Time) {
+		if p.Time.After(handled) && s.isDue(p.Time.Time) && s.selects(p.Time.Time) {
 			from = p.Time.Add(-time.Second)
 			break
 		}

@@ -101,7 +101,7 @@ func (s *scope) publish(ctx context.Context, id, eventType, reason, message stri
 func (s *scope) publishStatus(ctx context.Context) error {
 	s.status.ObservedGeneration = s.cfg.Generation
 	if s.problem.reason != "" {
-		s.status.NextPossibleSchedules = nil
+		s.status.NextPossibleSchedules = s.stillDue()
 		s.setConditions(metav1.ConditionFalse, s.problem, metav1.ConditionFalse, s.problem)
 	} else {
 		s.status.NextPossibleSchedules = s.upcoming()
@@ -168,6 +168,23 @@ func (s *scope) upcoming() []v1beta1.NextPossibleSchedule {
 		s.wakeAt(all[0].Time.Time)
 	}
 	return all
+}
+
+// stillDue returns the published start that is due and waits. It stays while the spec is invalid, so
+// that it is served once the spec is corrected.
+func (s *scope) stillDue() []v1beta1.NextPossibleSchedule {
+	handled := s.handledUntil()
+	for _, p := range s.cfg.Status.NextPossibleSchedules {
+		if p.Time.After(handled) && s.isDue(p.Time.Time) {
+			return []v1beta1.NextPossibleSchedule{p}
+		}
+	}
+	return nil
+}
+
+// isDue reports whether an UpgradeJob may still be created for a start that has come.
+func (s *scope) isDue(start time.Time) bool {
+	return !start.After(s.now) && s.now.Before(start.Add(s.delay))
 }
 
 // nextUnsuspended returns the next start that nothing suspends.
