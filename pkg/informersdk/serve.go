@@ -9,6 +9,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -110,6 +112,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, cer
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          log.New(io.Discard, "", 0), // of handshakes that fail: the caller sees why
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
