@@ -167,11 +167,15 @@ func TestIsOperatorUpdated(t *testing.T) {
 		change func(*cluster)
 		want   []string // the updated operators
 	}{
-		"by the version":                      {func(*cluster) {}, []string{"dns"}},
-		"no history":                          {func(c *cluster) { c.version.Status.History = nil }, nil},
-		"another image, deployed":             {func(c *cluster) { migrate(c); c.others = append(c.others, deployment("image:new")) }, []string{"dns", "machine-config"}},
-		"another image, not deployed yet":     {func(c *cluster) { migrate(c); c.others = append(c.others, deployment("image:newer")) }, []string{"dns"}},
-		"another image, unknown":              {migrate, []string{"dns"}},
+		"by the version":                  {func(*cluster) {}, []string{"dns"}},
+		"no history":                      {func(c *cluster) { c.version.Status.History = nil }, nil},
+		"another image, deployed":         {func(c *cluster) { migrate(c); c.others = append(c.others, deployment("image:new")) }, []string{"dns", "machine-config"}},
+		"another image, not deployed yet": {func(c *cluster) { migrate(c); c.others = append(c.others, deployment("image:newer")) }, []string{"dns"}},
+		"another image, unknown":          {migrate, []string{"dns"}},
+		"another image, not reported": {func(c *cluster) {
+			migrate(c)
+			c.operators["machine-config"].Status.Versions = c.operators["machine-config"].Status.Versions[:1]
+		}, []string{"dns"}},
 		"another image, completely installed": {func(c *cluster) { migrate(c); c.complete() }, []string{"dns", "machine-config"}},
 	}
 	for name, tc := range cases {

@@ -45,8 +45,8 @@ type Readers struct {
 // Gather reads the facts. It never fails: what cannot be read is missing. It makes at most 12 lists
 // and one other read, however many nodes the cluster has, apart from the pages of long lists.
 func Gather(ctx context.Context, r Readers) Facts {
-	g := gathering{ctx: ctx, Readers: r, facts: Facts{Now: r.Clock.Now(), Missing: map[Source]Missing{}}}
-	g.readVersion()
+	g := gathering{Readers: r, facts: Facts{Now: r.Clock.Now(), Missing: map[Source]Missing{}}}
+	g.readVersion(ctx)
 	g.read(SourceOperators, func() (err error) {
 		g.facts.Operators, err = clusterstate.ListClusterOperators(ctx, r.Reader)
 		return err
@@ -55,7 +55,7 @@ func Gather(ctx context.Context, r Readers) Facts {
 		g.facts.Nodes, err = clusterstate.GetNodes(ctx, r.Reader)
 		return err
 	})
-	g.readPools()
+	g.readPools(ctx)
 	g.read(SourceConfigs, func() (err error) {
 		g.facts.Configs, err = clusterstate.ListRenderedConfigs(ctx, r.Reader)
 		return err
@@ -64,12 +64,12 @@ func Gather(ctx context.Context, r Readers) Facts {
 		g.facts.PDBs, err = clusterstate.ListPDBsIn(ctx, r.Reader, []string{"*"})
 		return err
 	})
-	g.readUpgrades()
-	g.readMachinePools()
+	g.readUpgrades(ctx)
+	g.readMachinePools(ctx)
 	g.facts = g.facts.share()
-	g.readMachineConfigImage()
-	g.readDrains()
-	g.readAlerts()
+	g.readMachineConfigImage(ctx)
+	g.readDrains(ctx)
+	g.readAlerts(ctx)
 	return g.facts
 }
 
@@ -77,7 +77,6 @@ func Gather(ctx context.Context, r Readers) Facts {
 type gathering struct {
 	Readers
 
-	ctx   context.Context
 	facts Facts
 	lists int // that the API server was sent
 }
@@ -109,9 +108,9 @@ func (s Source) required() bool {
 }
 
 // readVersion reads the ClusterVersion as it is stored: its Go type has no spec.versionManagement.
-func (g *gathering) readVersion() {
+func (g *gathering) readVersion(ctx context.Context) {
 	g.read(SourceClusterVersion, func() error {
-		version, object, err := readClusterVersion(g.ctx, g.Reader)
+		version, object, err := readClusterVersion(ctx, g.Reader)
 		if err != nil {
 			return err
 		}
@@ -155,8 +154,8 @@ func versionManagement(object *unstructured.Unstructured) any {
 
 // readPools reads the MachineConfigPools. A cluster without the machine config operator has none, and
 // nothing is missing then.
-func (g *gathering) readPools() {
-	pools, err := clusterstate.ListPools(g.ctx, g.Reader)
+func (g *gathering) readPools(ctx context.Context) {
+	pools, err := clusterstate.ListPools(ctx, g.Reader)
 	managed := !g.facts.Has(SourceOperators) || g.facts.hasOperator(clusterstate.MachineConfigOperator)
 	if isNotInstalled(err) && !managed {
 		return

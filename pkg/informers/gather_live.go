@@ -18,7 +18,7 @@ const maxLists = 12
 
 // readDrains reads the pods of the nodes that are being drained, the longest drains first: as many of
 // them as the bound of the lists allows, and at least one.
-func (g *gathering) readDrains() {
+func (g *gathering) readDrains(ctx context.Context) {
 	var drains []Drain
 	ready := map[string]bool{}
 	start := g.facts.NewestUpdate().Start
@@ -43,7 +43,7 @@ func (g *gathering) readDrains() {
 	left := max(maxLists-g.lists, 1)
 	for i, drain := range drains {
 		if i < left {
-			pods, err := g.Memory.podsOn(g.ctx, g.Readers, drain.Node)
+			pods, err := g.Memory.podsOn(ctx, g.Readers, drain.Node)
 			if err != nil {
 				g.facts.Missing[SourcePods] = missingOf(err)
 			} else {
@@ -59,7 +59,7 @@ func (g *gathering) readDrains() {
 }
 
 // readAlerts reads the alerts while an update is in progress.
-func (g *gathering) readAlerts() {
+func (g *gathering) readAlerts(ctx context.Context) {
 	if !g.Always && !g.facts.Updating() {
 		return
 	}
@@ -67,7 +67,7 @@ func (g *gathering) readAlerts() {
 		g.facts.Missing[SourceAlerts] = Missing{Reason: MissingNotConfigured, Message: "no source of alerts is configured"}
 		return
 	}
-	alerts, err := g.Memory.activeAlerts(g.ctx, g.Readers)
+	alerts, err := g.Memory.activeAlerts(ctx, g.Readers)
 	if err != nil {
 		g.facts.Missing[SourceAlerts] = Missing{Reason: MissingUnavailable, Message: text.Reason(err.Error())}
 		return

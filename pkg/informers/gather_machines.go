@@ -5,6 +5,7 @@ package informers
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,7 @@ func machineKinds() []machineKind {
 // machinePageSize is the number of objects in one page of a list.
 const machinePageSize = 500
 
-func (g *gathering) readMachinePools() {
+func (g *gathering) readMachinePools(ctx context.Context) {
 	for _, kind := range machineKinds() {
 		g.read(kind.source, func() error {
 			page := unstructured.UnstructuredList{}
@@ -45,7 +46,7 @@ func (g *gathering) readMachinePools() {
 				from := page.GetContinue()
 				page = unstructured.UnstructuredList{}
 				page.SetGroupVersionKind(kind.gvk.GroupVersion().WithKind(kind.gvk.Kind + "List"))
-				if err := g.Reader.List(g.ctx, &page, client.Limit(machinePageSize), client.Continue(from), client.UnsafeDisableDeepCopy); err != nil {
+				if err := g.Reader.List(ctx, &page, client.Limit(machinePageSize), client.Continue(from), client.UnsafeDisableDeepCopy); err != nil {
 					return err
 				}
 				for i := range page.Items {
@@ -78,14 +79,14 @@ func machinePoolOf(object *unstructured.Unstructured, kind machineKind) MachineP
 
 // readMachineConfigImage reads which image of the operator machine-config the release has deployed. It
 // is needed only while an update changes only the image.
-func (g *gathering) readMachineConfigImage() {
+func (g *gathering) readMachineConfigImage(ctx context.Context) {
 	if !g.facts.isMigrating() {
 		return
 	}
 	deployment := unstructured.Unstructured{}
 	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	key := client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "machine-config-operator"}
-	if err := g.Live.Get(g.ctx, key, &deployment); err != nil {
+	if err := g.Live.Get(ctx, key, &deployment); err != nil {
 		return
 	}
 	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")

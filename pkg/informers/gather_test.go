@@ -111,7 +111,8 @@ func TestGather_reports_what_is_missing(t *testing.T) {
 		"ClusterVersion is forbidden": {"ClusterVersion.config.openshift.io", forbidden, informers.SourceClusterVersion, informers.Missing{Reason: "Forbidden", Message: allowed}, false},
 		"no ClusterVersion": {
 			"ClusterVersion.config.openshift.io", apierrors.NewNotFound(schema.GroupResource{Resource: "clusterversions"}, "version"), informers.SourceClusterVersion,
-			informers.Missing{Reason: "NotFound", Message: `clusterversions "version" not found`}, false,
+			informers.Missing{Reason: "NotFound", Message: `clusterversions "version" not found`},
+			false,
 		},
 		"operators are not served":     {"ClusterOperator", notServed, informers.SourceOperators, informers.Missing{Reason: "NotInstalled", Message: "the API server does not serve this kind"}, false},
 		"nodes are forbidden":          {"Node", forbidden, informers.SourceNodes, informers.Missing{Reason: "Forbidden", Message: allowed}, false},
@@ -228,7 +229,7 @@ func TestGather_makes_few_requests(t *testing.T) {
 	}{
 		"50 nodes, everything is installed":   {50, 5, nil, 12, 1},
 		"2000 nodes, everything is installed": {2000, 200, nil, 12, 1},
-		"2000 nodes, only MachineSets are":    {2000, 200, []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"}, 15, 4},
+		"50 nodes, only MachineSets are":      {50, 5, []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"}, 15, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

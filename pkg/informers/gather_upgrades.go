@@ -5,6 +5,7 @@ package informers
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -19,10 +20,10 @@ import (
 )
 
 // readUpgrades reads the UpgradeConfigs and the UpgradeJobs.
-func (g *gathering) readUpgrades() {
+func (g *gathering) readUpgrades(ctx context.Context) {
 	g.read(SourceUpgradeConfigs, func() error {
 		var list v1alpha1.UpgradeConfigList
-		if err := g.Reader.List(g.ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := g.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return err
 		}
 		for i := range list.Items {
@@ -32,7 +33,7 @@ func (g *gathering) readUpgrades() {
 	})
 	g.read(SourceUpgradeJobs, func() error {
 		var list v1beta1.UpgradeJobList
-		if err := g.Reader.List(g.ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := g.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 			return err
 		}
 		for i := range list.Items {

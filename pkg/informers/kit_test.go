@@ -186,10 +186,10 @@ func (c *cluster) condition(node string, name corev1.NodeConditionType, status c
 	c.nodes[node].Status.Conditions = append(conditions, corev1.NodeCondition{Type: name, Status: status, LastTransitionTime: ago(since)})
 }
 
-// addPod adds a pod on a node, with a label app.
-func (c *cluster) addPod(namespace, name, app, node string) *corev1.Pod {
+// addPod adds a pod of namespace shop on a node, with a label app.
+func (c *cluster) addPod(name, app, node string) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": app}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": app}},
 		Spec:       corev1.PodSpec{NodeName: node},
 	}
 	c.others = append(c.others, pod)

@@ -161,38 +161,38 @@ func TestNodes_explains_what_holds_a_drain(t *testing.T) {
 	}{
 		"a short drain": {func(c *cluster) {
 			c.drain("worker", "worker-0", 9*time.Minute)
-			c.addPod("shop", "api-1", "api", "worker-0")
+			c.addPod("api-1", "api", "worker-0")
 			c.addPDB("shop", "api", "api", 0)
 		}, nil},
 		"a budget that allows no disruption": {func(c *cluster) {
-			c.addPod("shop", "api-1", "api", "worker-0")
+			c.addPod("api-1", "api", "worker-0")
 			c.addPDB("shop", "api", "api", 0)
 		}, []string{"PodHeldByBudget/MachineConfigPool/worker/PodDisruptionBudget/shop/api/Pod/shop/api-1" + onNode}},
 		"a budget that allows one": {func(c *cluster) {
-			c.addPod("shop", "api-1", "api", "worker-0")
+			c.addPod("api-1", "api", "worker-0")
 			c.addPDB("shop", "api", "api", 1)
 		}, []string{"PodNotEvicted/MachineConfigPool/worker/Pod/shop/api-1" + onNode}},
 		"two budgets, which the Eviction API refuses": {func(c *cluster) {
-			c.addPod("shop", "api-1", "api", "worker-0")
+			c.addPod("api-1", "api", "worker-0")
 			c.addPDB("shop", "a", "api", 1)
 			c.addPDB("shop", "b", "api", 1)
 		}, []string{"PodHeldByBudget/MachineConfigPool/worker/PodDisruptionBudget/shop/a/PodDisruptionBudget/shop/b/Pod/shop/api-1" + onNode}},
 		"a budget of another namespace": {func(c *cluster) {
-			c.addPod("shop", "api-1", "api", "worker-0")
+			c.addPod("api-1", "api", "worker-0")
 			c.addPDB("other", "api", "api", 0)
 		}, []string{"PodNotEvicted/MachineConfigPool/worker/Pod/shop/api-1" + onNode}},
 		"a pod that terminates": {func(c *cluster) {
-			pod := c.addPod("shop", "api-1", "api", "worker-0")
+			pod := c.addPod("api-1", "api", "worker-0")
 			pod.DeletionTimestamp, pod.Finalizers, pod.DeletionGracePeriodSeconds = new(ago(time.Minute)), []string{"example.com/f"}, new(int64(30))
 		}, []string{"PodTerminating/MachineConfigPool/worker/Pod/shop/api-1" + onNode}},
 		"a pod that finalizers keep": {func(c *cluster) {
-			pod := c.addPod("shop", "api-1", "api", "worker-0")
+			pod := c.addPod("api-1", "api", "worker-0")
 			pod.DeletionTimestamp, pod.Finalizers, pod.DeletionGracePeriodSeconds = new(ago(time.Minute)), []string{"example.com/f"}, new(int64(0))
 		}, []string{"PodKeptByFinalizers/MachineConfigPool/worker/Pod/shop/api-1" + onNode}},
 		"a pod of a DaemonSet": {func(c *cluster) {
-			c.addPod("shop", "agent", "agent", "worker-0").OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
+			c.addPod("agent", "agent", "worker-0").OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
 		}, nil},
-		"a pod on another node": {func(c *cluster) { c.addPod("shop", "api-1", "api", "worker-1") }, nil},
+		"a pod on another node": {func(c *cluster) { c.addPod("api-1", "api", "worker-1") }, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -294,6 +294,10 @@ func TestRollouts(t *testing.T) {
 			c.release()
 			c.update("worker", "worker-0")
 		}, map[string]counts{"master": {Total: 3, Pending: 3, Slots: 1}, "worker": {Total: 3, Updated: 1, Pending: 2, Slots: 1}}},
+		"an update that was reverted": {func(c *cluster) {
+			c.version.Status.History[0].Version, c.version.Status.History[1].Version = oldRelease, newRelease
+			c.version.Status.History[1].State = configv1.PartialUpdate
+		}, map[string]counts{"master": {Total: 3, Updated: 3, Slots: 1}, "worker": {Total: 3, Updated: 3, Slots: 1}}},
 		"unknown configurations": {func(c *cluster) { clear(c.configs); c.complete() }, map[string]counts{
 			"master": {Total: 3, Pending: 3, Slots: 1}, "worker": {Total: 3, Pending: 3, Slots: 1},
 		}},

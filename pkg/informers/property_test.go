@@ -4,6 +4,7 @@
 package informers_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
-// What objects may hold that nobody expects.
+// What objects may hold beside the expected.
 var (
 	oddTexts    = []string{"", "x", "4.20.6", "not a version", "a\x1b[31m\nb\u202ec", strings.Repeat("long ", 10000)}
 	oddStatuses = []string{"True", "False", "Unknown", "", "Perhaps"}
@@ -70,14 +71,14 @@ func garble(t *rapid.T, c *cluster) {
 			{Type: corev1.NodeReady, Status: corev1.ConditionStatus(pick(oddStatuses)), LastTransitionTime: at()},
 			{Type: corev1.NodeDiskPressure, Status: corev1.ConditionStatus(pick(oddStatuses)), Reason: pick(oddTexts), LastTransitionTime: at()},
 		}
-		c.addPod("shop", "pod-"+name, pick([]string{"api", "db", "none"}), name)
+		c.addPod("pod-"+name, pick([]string{"api", "db", "none"}), name)
 	}
 	for _, budget := range []string{"api", "db"} {
 		c.addPDB("shop", budget, budget, int32(rapid.IntRange(-1, 1).Draw(t, "allowed")))
 	}
 	config := newConfig()
 	config.Spec.UpgradeAt, config.Spec.Desired.Version = pick([]string{"", "noon", now.Format(time.RFC3339)}), pick([]string{newRelease, later, ""})
-	config.Status.History = []history.Record{newRecord(done("A"), running("B")), newRecord(failedStep("B"))}[:rapid.IntRange(0, 2).Draw(t, "records")]
+	config.Status.History = []history.Record{newRecord(stepDone(), stepRunning()), newRecord(stepFailed())}[:rapid.IntRange(0, 2).Draw(t, "records")]
 	c.others = append(c.others, config)
 	alerts := &fakePrometheus{}
 	for range rapid.IntRange(0, 4).Draw(t, "alerts") {
@@ -116,13 +117,13 @@ func validate(f checks.Finding, seen map[string]bool) error {
 	case seen[uid]:
 		return fmt.Errorf("a second finding has the UID %s", uid)
 	case f.Reason == "" || f.Summary == "" || f.Scope == "" || f.Type == "":
-		return fmt.Errorf("a finding lacks its reason, summary, scope, or type")
+		return errors.New("a finding lacks its reason, summary, scope, or type")
 	case strings.ContainsAny(f.Summary+f.Description, "\n\x1b\u202e"):
-		return fmt.Errorf("a text is not clean")
+		return errors.New("a text is not clean")
 	case len(f.Summary) > 256 || len(f.Description) > 4096:
-		return fmt.Errorf("a text is too long")
+		return errors.New("a text is too long")
 	case f.Reference != "" && !strings.HasPrefix(f.Reference, "https://"):
-		return fmt.Errorf("the reference may not be shown")
+		return errors.New("the reference may not be shown")
 	default:
 		seen[uid] = true
 		return nil

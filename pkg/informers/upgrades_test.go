@@ -35,16 +35,19 @@ func newRecord(steps ...history.StepCondition) history.Record {
 	}
 }
 
-func done(name string) history.StepCondition {
-	return history.StepCondition{Type: name, Status: metav1.ConditionTrue, StartTime: new(ago(30 * time.Minute)), CompleteTime: new(ago(20 * time.Minute))}
+// stepDone returns step A.
+func stepDone() history.StepCondition {
+	return history.StepCondition{Type: "A", Status: metav1.ConditionTrue, StartTime: new(ago(30 * time.Minute)), CompleteTime: new(ago(20 * time.Minute))}
 }
 
-func running(name string) history.StepCondition {
-	return history.StepCondition{Type: name, Status: metav1.ConditionFalse, Message: "waiting", StartTime: new(ago(20 * time.Minute))}
+// stepRunning returns step B.
+func stepRunning() history.StepCondition {
+	return history.StepCondition{Type: "B", Status: metav1.ConditionFalse, Message: "waiting", StartTime: new(ago(20 * time.Minute))}
 }
 
-func failedStep(name string) history.StepCondition {
-	return history.StepCondition{Type: name, Status: metav1.ConditionFalse, StartTime: new(ago(20 * time.Minute)), CompleteTime: new(ago(10 * time.Minute))}
+// stepFailed returns step B.
+func stepFailed() history.StepCondition {
+	return history.StepCondition{Type: "B", Status: metav1.ConditionFalse, StartTime: new(ago(20 * time.Minute)), CompleteTime: new(ago(10 * time.Minute))}
 }
 
 func condition(name string, status metav1.ConditionStatus) metav1.Condition {
@@ -54,7 +57,7 @@ func condition(name string, status metav1.ConditionStatus) metav1.Condition {
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	failed := func(c *v1alpha1.UpgradeConfig) {
-		record := newRecord(done("A"), failedStep("B"))
+		record := newRecord(stepDone(), stepFailed())
 		record.Phase, record.CompleteTime, record.Message = history.PhaseFailed, new(ago(10*time.Minute)), "timed out"
 		c.Status.History = []history.Record{record}
 	}
@@ -82,21 +85,21 @@ func TestUpgrades(t *testing.T) {
 		}, nil, []string{"info UpgradeConfig/ops/weekly/1/Schedule UpgradeScheduled", "warning UpgradeConfig/ops/weekly/1/Accepted UpgradeNotAccepted"}},
 		"installed": {func(c *v1alpha1.UpgradeConfig) { c.Spec.Desired.Version = newRelease }, nil, nil},
 		"a step runs": {func(c *v1alpha1.UpgradeConfig) {
-			c.Status.History = []history.Record{newRecord(done("A"), running("B"))}
+			c.Status.History = []history.Record{newRecord(stepDone(), stepRunning())}
 		}, nil, []string{
 			"status UpgradeConfig/ops/weekly/2/B UpgradeStepRunning",
 		}},
-		"between two steps": {func(c *v1alpha1.UpgradeConfig) { c.Status.History = []history.Record{newRecord(done("A"))} }, nil, []string{
+		"between two steps": {func(c *v1alpha1.UpgradeConfig) { c.Status.History = []history.Record{newRecord(stepDone())} }, nil, []string{
 			"status UpgradeConfig/ops/weekly/2/Started UpgradeInProgress",
 		}},
 		"a step is slow": {func(c *v1alpha1.UpgradeConfig) {
-			c.Status.History = []history.Record{newRecord(done("A"), running("B"))}
+			c.Status.History = []history.Record{newRecord(stepDone(), stepRunning())}
 			c.Status.Conditions = []metav1.Condition{condition(history.ConditionStalled, "True")}
 		}, nil, []string{"warning UpgradeConfig/ops/weekly/2/B UpgradeStepSlow"}},
 		"a step is unknown": {func(c *v1alpha1.UpgradeConfig) {
-			step := running("B")
+			step := stepRunning()
 			step.Status = metav1.ConditionUnknown
-			c.Status.History = []history.Record{newRecord(done("A"), step)}
+			c.Status.History = []history.Record{newRecord(stepDone(), step)}
 		}, nil, []string{"warning UpgradeConfig/ops/weekly/2/B UpgradeStepUnknown"}},
 		"failed": {failed, nil, []string{"error UpgradeConfig/ops/weekly/2/B UpgradeFailed"}},
 		"failed, and installed since": {func(c *v1alpha1.UpgradeConfig) {
@@ -138,7 +141,7 @@ func TestUpgrades(t *testing.T) {
 
 // newJob returns an UpgradeJob whose second attempt is at step B.
 func newJob(change func(*history.Record)) *v1beta1.UpgradeJob {
-	record := newRecord(done("A"), running("B"))
+	record := newRecord(stepDone(), stepRunning())
 	change(&record)
 	first := history.Record{Version: later, Attempt: 1, Phase: history.PhaseFailed, StartTime: new(ago(9 * time.Hour)), CompleteTime: new(ago(8 * time.Hour))}
 	return &v1beta1.UpgradeJob{
