@@ -157,6 +157,9 @@ func (c *Client) roundTrip(ctx context.Context, target *url.URL, r Request) ([]b
 	}
 	defer func() { _ = response.Body.Close() }() // an error was seen when it was read
 	body, err := io.ReadAll(io.LimitReader(response.Body, c.options.MaxBodyBytes+1))
+	if err == nil {
+		err = ctx.Err() // a server may end a response early because it sees the connection close
+	}
 	switch {
 	case response.StatusCode < 200 || response.StatusCode > 299:
 		return nil, newStatusError(response, string(body), token)

@@ -33,7 +33,7 @@ var fineMessages = map[string]string{
 }
 
 // explain returns the condition that reports a failed request, with a message that names the fix.
-func explain(informer *v1beta1.UpdateInformer, condition string, err error) *problem {
+func explain(informer *v1beta1.UpdateInformer, discovery bool, err error) *problem {
 	ref := informer.Spec.ClientConfig.Service
 	where := fmt.Sprintf("%s:%d", serverName(ref), informerPort(ref))
 	detail := text.Reason(err.Error())
@@ -59,7 +59,7 @@ func explain(informer *v1beta1.UpdateInformer, condition string, err error) *pro
 			"%s; the informer must serve %s", detail, v1alpha.DiscoveryPath)
 	case errors.As(err, &status):
 		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonRequestRejected, "%s; check the log of the informer", detail)
-	case condition == v1beta1.ConditionDiscovered && !isConnectionError(err):
+	case discovery && !isConnectionError(err):
 		return newProblem(v1beta1.ConditionDiscovered, v1beta1.ReasonInvalidResponse, "%s; check %s of the informer", detail, v1alpha.DiscoveryPath)
 	default:
 		return newProblem(v1beta1.ConditionReachable, v1beta1.ReasonConnectionFailed,

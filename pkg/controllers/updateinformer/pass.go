@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +33,8 @@ type state struct {
 	handlers     []v1beta1.InformerHandler
 	discoveredAt time.Time
 	breaker      breaker
-	lost         bool // an Event reported that the informer does not answer
+	failing      string // the handler that failed last; empty means none
+	lost         bool   // an Event reported that the informer does not answer
 
 	pollAt       time.Time // the next request is due
 	waitingSince time.Time // of answers Wait
@@ -165,7 +167,7 @@ func (p *pass) resolve(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	p.close()
-	p.breaker, p.discoveredAt = breaker{}, time.Time{}
+	p.breaker, p.failing, p.discoveredAt = breaker{}, "", time.Time{}
 	p.connection, err = connect(t, p.Token)
 	return err == nil, err
 }
@@ -188,16 +190,20 @@ func (p *pass) discoveryDue() bool {
 	return p.discoveredAt.IsZero() || age < 0 || p.inUse() && age >= discoveryInterval
 }
 
+// handlerDiscovery names the discovery among the handlers.
+const handlerDiscovery = "discovery"
+
 // discover requests the handlers of the informer.
 func (p *pass) discover(ctx context.Context) bool {
 	handlers, err := p.connection.discover(ctx)
-	p.Metrics.ObserveInformerRequest(p.informer.Name, "discovery", outcome(err))
+	p.Metrics.ObserveInformerRequest(p.informer.Name, handlerDiscovery, outcome(err))
 	if err != nil {
-		p.fail(ctx, v1beta1.ConditionDiscovered, err)
+		p.fail(ctx, handlerDiscovery, err)
 		return false
 	}
 	p.handlers, p.discoveredAt = handlers, p.now
-	p.succeed(ctx)
+	p.set(v1beta1.ConditionDiscovered, nil)
+	p.succeed(ctx, handlerDiscovery)
 	return true
 }
 
@@ -219,6 +225,9 @@ func (p *pass) pollStatus(ctx context.Context) {
 			p.setAnswer(insight.Answer{Informer: p.informer.Name, Result: insight.NotQueried, At: p.now})
 		}
 		p.recheck = false
+		if p.failing == v1alpha.HandlerStatus {
+			p.succeed(ctx, v1alpha.HandlerStatus)
+		}
 		return
 	case p.interval == 0 && !p.recheck:
 		p.pollAt, p.waitingSince = time.Time{}, time.Time{}
@@ -296,10 +305,10 @@ func (p *pass) ask(ctx context.Context, handler v1beta1.InformerHandler, kind st
 	body, err := p.connection.ask(ctx, handler, spec)
 	if err != nil {
 		p.Metrics.ObserveInformerRequest(p.informer.Name, handler.Name, outcome(err))
-		p.fail(ctx, v1beta1.ConditionReachable, err)
+		p.fail(ctx, handler.Name, err)
 		return insight.Answer{}, false
 	}
-	p.succeed(ctx)
+	p.succeed(ctx, handler.Name)
 	answer := insight.Answer{Informer: p.informer.Name, At: p.now, Degraded: p.degraded()}
 	status, insights, err := decodeInsights(kind, body)
 	if err != nil {
@@ -312,21 +321,25 @@ func (p *pass) ask(ctx context.Context, handler v1beta1.InformerHandler, kind st
 	return answer, true
 }
 
-// succeed notes that the informer answered.
-func (p *pass) succeed(ctx context.Context) {
-	p.breaker.succeed()
+// succeed notes that the informer answered a handler. If it fails to answer about the update in progress,
+// other answers change nothing.
+func (p *pass) succeed(ctx context.Context, handler string) {
 	p.contactTime = p.now
+	if p.failing == v1alpha.HandlerStatus && handler != v1alpha.HandlerStatus {
+		return
+	}
+	p.failing = ""
+	p.breaker.succeed()
 	p.set(v1beta1.ConditionReachable, nil)
-	p.set(v1beta1.ConditionDiscovered, nil)
 	if p.lost {
 		p.lost = false
-		p.Events.Publish(ctx, p.informer, "Normal", "InformerBack", "the update informer answers again")
+		p.Events.Publish(ctx, p.informer, corev1.EventTypeNormal, "InformerBack", "the update informer answers again")
 	}
 }
 
 // fail notes that a request failed.
-func (p *pass) fail(ctx context.Context, condition string, err error) {
-	found := explain(p.informer, condition, err)
+func (p *pass) fail(ctx context.Context, handler string, err error) {
+	found := explain(p.informer, handler == handlerDiscovery, err)
 	var failure *tokenError
 	if errors.As(err, &failure) { // no fault of the informer
 		p.breaker.retryAt = p.now.Add(waitInterval)
@@ -334,10 +347,16 @@ func (p *pass) fail(ctx context.Context, condition string, err error) {
 		p.breaker.fail(p.informer.Name, p.now)
 	}
 	p.set(found.condition, found)
-	p.recheck = p.recheck || p.interval > 0
+	p.failing = handler
+	switch handler {
+	case v1alpha.HandlerStatus:
+		p.recheck = true
+	case v1alpha.HandlerPlan: // a discovery shows when the informer answers again
+		p.discoveredAt = time.Time{}
+	}
 	if p.breaker.isOpen() && !p.lost {
 		p.lost = true
-		p.Events.Publish(ctx, p.informer, "Warning", "InformerLost", "the update informer does not answer: "+found.message)
+		p.Events.Publish(ctx, p.informer, corev1.EventTypeWarning, "InformerLost", "the update informer does not answer: "+found.message)
 	}
 }
 
