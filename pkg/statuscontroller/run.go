@@ -18,6 +18,7 @@ import (
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updateinformer"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updateplan"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updatestatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/httpclient"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
@@ -100,6 +101,7 @@ type program struct {
 	tokens    *updateinformer.Tokens
 	informers *updateinformer.Reconciler
 	status    *updatestatus.Reconciler
+	plans     *updateplan.Reconciler
 }
 
 func newProgram(o Options, log logr.Logger, clk clock.PassiveClock, source informers.Prometheus) (*program, error) {
@@ -123,6 +125,10 @@ func newProgram(o Options, log logr.Logger, clk clock.PassiveClock, source infor
 		ServiceCA: func() ([]byte, error) { return readServiceCA(o.ServiceCAFile) },
 		Request:   p.status.Request, Events: p.events, Metrics: observed,
 	}
+	requests, _ := source.(informers.Metrics) // without a source, the capacity is unknown
+	p.plans = &updateplan.Reconciler{
+		Clock: clk, Prometheus: source, Metrics: requests, LockNamespace: o.Namespace, Informers: exchange, Changed: exchange.PlanChanged(), Events: p.events,
+	}
 	return p, nil
 }
 
@@ -138,7 +144,7 @@ func readServiceCA(file string) ([]byte, error) {
 func (p *program) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: LeaderLease,
-		Controllers: []manager.Controller{p.informers.Controller(), p.status.Controller()},
+		Controllers: []manager.Controller{p.informers.Controller(), p.status.Controller(), p.plans.Controller()},
 		AddToScheme: []func(*runtime.Scheme) error{updatev1beta1.AddToScheme},
 		Bind:        p.bind,
 		Metrics:     p.registry,

@@ -69,6 +69,11 @@ func UpdateStatus() manager.Kind {
 	}
 }
 
+// UpdatePlans declares the UpdatePlans, as every controller caches them.
+func UpdatePlans() manager.Kind {
+	return manager.Kind{Object: &updatev1beta1.UpdatePlan{}, AddToScheme: updatev1beta1.AddToScheme, ClusterScoped: true}
+}
+
 // stripInformer drops what is not read of the metadata of an UpdateInformer.
 func stripInformer(obj any) (any, error) {
 	if object, ok := obj.(*updatev1beta1.UpdateInformer); ok {

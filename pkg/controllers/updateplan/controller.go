@@ -6,7 +6,6 @@ package updateplan
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -72,9 +72,6 @@ type Reconciler struct {
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Facts are the kinds from which informers.Gather reads, as all controllers of the program cache
-	// them.
-	Facts []manager.Kind
 	// Prometheus is the source of alerts, and Metrics that of the requests of pods; nil means that none
 	// is configured.
 	Prometheus informers.Prometheus
@@ -139,10 +136,10 @@ func (r *round) complete() bool { return !r.completedAt.IsZero() }
 
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
-	plans := manager.Kind{Object: &v1beta1.UpdatePlan{}, ClusterScoped: true, Requests: r.requestsOfPlan, Predicates: []predicate.Predicate{predicate.Or(
-		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-	)}}
-	reads := append([]manager.Kind{plans}, slices.Clone(r.Facts)...)
+	plans := facts.UpdatePlans()
+	plans.Requests = r.requestsOfPlan
+	plans.Predicates = []predicate.Predicate{predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})}
+	reads := append([]manager.Kind{plans, facts.UpdateInformers()}, facts.Updates()...)
 	for i := 1; i < len(reads); i++ {
 		reads[i].Requests = r.requestsOfFollowed
 		if gvk := reads[i].Object.GetObjectKind().GroupVersionKind(); gvk.Kind == "ClusterVersion" {

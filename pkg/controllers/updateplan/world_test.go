@@ -27,7 +27,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -135,7 +134,7 @@ func newWorld(t *testing.T) *world {
 		}
 		w.remote = &remote{answers: answers, known: map[types.NamespacedName]bool{}, changed: make(chan event.GenericEvent, 1)}
 		r := &Reconciler{
-			Clock: env.Clock, Facts: append(facts.Updates(), facts.UpdateInformers()), Prometheus: w, Metrics: metrics{}, LockNamespace: "home",
+			Clock: env.Clock, Prometheus: w, Metrics: metrics{}, LockNamespace: "home",
 			Informers: w.remote, Changed: w.remote.changed, Events: w,
 		}
 		return []manager.Controller{r.Controller()}, nil

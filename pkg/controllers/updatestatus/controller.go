@@ -26,6 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -79,7 +80,7 @@ type Reconciler struct {
 
 // +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses,verbs=create;list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=updatestatuses/status,verbs=patch
-// +kubebuilder:rbac:groups=config.openshift.io,resources=updateinformers,verbs=list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=updateinformers;updateplans,verbs=list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusterversions,resourceNames=version,verbs=list;watch
 // +kubebuilder:rbac:groups=config.openshift.io,resources=clusteroperators,verbs=list;watch
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs,verbs=list;watch
@@ -96,7 +97,7 @@ type Reconciler struct {
 
 // Controller declares the controller. Its only request is for the UpdateStatus.
 func (r *Reconciler) Controller() manager.Controller {
-	reads := append(facts.Updates(), facts.UpdateInformers(), facts.UpdateStatus())
+	reads := append(facts.Updates(), facts.UpdateInformers(), facts.UpdateStatus(), facts.UpdatePlans())
 	for i := range reads {
 		reads[i].Requests = requestStatus
 		if _, ok := reads[i].Object.(*v1beta1.UpdateStatus); ok {
@@ -194,10 +195,32 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 	for _, answer := range append(answers, missing(object.Status, list.Items, answers, gathered.Now)...) {
 		r.insights.Apply(answer, gathered.Now)
 	}
-	return updatestatus.Compute(updatestatus.Input{
+	status := updatestatus.Compute(updatestatus.Input{
 		Facts: gathered, Insights: r.insights, Previous: object.Status,
 		Acknowledged: acknowledged(object), Sources: sources(list.Items, answers, isActive(object.Status), gathered.Now),
-	}), nil
+	})
+	var err error
+	status.StartableReleases, err = r.startable(ctx, gathered)
+	return status, err
+}
+
+// startable returns the releases to which an update may be started now. None is, if it is unknown at
+// which release the cluster is.
+func (r *Reconciler) startable(ctx context.Context, gathered informers.Facts) ([]v1beta1.StartableRelease, error) {
+	var plans v1beta1.UpdatePlanList
+	if err := r.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the UpdatePlans: %w", err)
+	}
+	return updateplan.StartableReleases(plans.Items, gathered.Version.Current.Version, gathered.Now), nil
+}
+
+// untilWithdrawal returns the time until the first startable release is to be withdrawn; no release means
+// the given time.
+func untilWithdrawal(releases []v1beta1.StartableRelease, now time.Time, next time.Duration) time.Duration {
+	for i := range releases {
+		next = min(next, max(releases[i].ExpirationTime.Sub(now), time.Millisecond))
+	}
+	return next
 }
 
 // setRequest stores what informers are requested with.

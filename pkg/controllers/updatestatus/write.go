@@ -59,6 +59,7 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 	if active {
 		next.RequeueAfter = activeInterval
 	}
+	next.RequeueAfter = untilWithdrawal(status.StartableReleases, now, next.RequeueAfter)
 	due, err := isDue(object.Status, status, active, now)
 	if err != nil || !due {
 		return next, err
