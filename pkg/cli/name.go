@@ -10,21 +10,23 @@ import (
 )
 
 // commandName returns the name by which the program was invoked, for the commands that it prints: "oc
-// update", "kubectl update", or the name of the file. Plugins are started by their absolute path;
-// whether by oc or by kubectl is known from the program that the shell started.
+// update", "kubectl update", "kubectl openshift-update" of krew, or the name of the file. Plugins are
+// started by their absolute path; whether by oc or by kubectl is known from the program that the shell
+// started.
 func commandName(program, invoker string) string {
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
-	client, isPlugin := strings.CutSuffix(base, "-update")
-	if !isPlugin || !slices.Contains([]string{"oc", "kubectl"}, client) {
+	client, plugin, _ := strings.Cut(base, "-")
+	plugin = strings.ReplaceAll(plugin, "_", "-") // as plugins are named whose commands have a dash
+	if !slices.Contains([]string{"oc", "kubectl"}, client) || !slices.Contains([]string{"update", "openshift-update"}, plugin) {
 		return "kubectl-update"
 	}
 	switch starter := strings.TrimSuffix(filepath.Base(invoker), ".exe"); {
 	case starter == "oc", starter == "kubectl":
-		return starter + " update"
+		return starter + " " + plugin
 	case starter == base, !filepath.IsAbs(program):
 		return base
 	default:
-		return client + " update"
+		return client + " " + plugin
 	}
 }
 

@@ -124,7 +124,7 @@ func (p *Program) commands() []*cobra.Command {
 	status.AddCommand(p.preChecksCommand())
 	return []*cobra.Command{
 		status, p.preChecksCommand(), p.startCommand(), p.controlPlaneCommand(), p.workerNodesCommand(),
-		p.acknowledgeCommand(), p.informersCommand(),
+		p.acknowledgeCommand(), p.informersCommand(), p.conformanceCommand(),
 	}
 }
 

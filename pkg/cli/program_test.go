@@ -41,6 +41,9 @@ func TestCommandName(t *testing.T) {
 		{"/usr/local/bin/kubectl-update", "/usr/local/bin/kubectl-update", "kubectl-update"},
 		{"kubectl-update", "", "kubectl-update"},
 		{"bin/kubectl-update", "bin/kubectl-update", "kubectl-update"},
+		{"/root/.krew/bin/kubectl-openshift_update", "/usr/bin/oc", "oc openshift-update"},
+		{"/root/.krew/bin/kubectl-openshift_update", "", "kubectl openshift-update"},
+		{"/usr/local/bin/kubectl-other", "/usr/bin/oc", "kubectl-update"},
 		{"/tmp/renamed", "/usr/bin/oc", "kubectl-update"},
 	}
 	for _, test := range tests {

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Builds the archives of kubectl-update for the platforms of the krew manifest, and writes the manifest,
+# both into dist. The argument is the version, such as v0.1.0.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+version=${1:?the version is missing, for example v0.1.0}
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+ ]] || { echo "hack/krew.sh: $version must be a version such as v0.1.0" >&2; exit 2; }
+manifest=dist/openshift-update.yaml
+mkdir -p dist
+sed "s/VERSION/$version/; /^#/d" deploy/krew/openshift-update.yaml > "$manifest"
+for platform in $(sed -n 's/.*sha256: SHA256_//p' "$manifest"); do
+  os=${platform%_*} folder=$(mktemp -d)
+  extension=
+  [[ $os != windows ]] || extension=.exe
+  CGO_ENABLED=0 GOOS=$os GOARCH=${platform#*_} go build -trimpath -ldflags "-X main.version=$version" -o "$folder/kubectl-update$extension" ./cmd/kubectl-update
+  cp LICENSE "$folder"
+  archive=dist/kubectl-update_$platform.tar.gz
+  tar --create --gzip --file "$archive" --directory "$folder" LICENSE "kubectl-update$extension"
+  rm -r "$folder"
+  sum=$(sha256sum "$archive")
+  sed -i "s/SHA256_$platform\$/${sum%% *}/" "$manifest"
+done
+echo "$manifest"
