@@ -77,7 +77,7 @@ type Facts struct {
 	// MachinePools are the MachineSets, MachineDeployments, and NodePools.
 	MachinePools []MachinePool
 	PDBs         []clusterstate.PDB
-	// Drains are the drains of nodes, by node.
+	// Drains are the drains of nodes for the update, by node.
 	Drains map[string]Drain
 	// Alerts are those that fire or are pending. They are read only while an update is in progress,
 	// or if Readers.Always.
@@ -122,7 +122,7 @@ type MachinePool struct {
 	VersionManagement any
 }
 
-// Drain is the drain of a node that the machine config operator is draining, or that is being removed.
+// Drain is the drain of a node that the machine config operator is draining for the update.
 type Drain struct {
 	Node string
 	// Start is when the drain began to count; zero means that this is unknown.

@@ -16,16 +16,18 @@ import (
 // maxLists bounds the lists of one pass, apart from their pages.
 const maxLists = 12
 
-// readDrains reads the pods of the nodes that are being drained, the longest drains first: as many of
+// readDrains reads the pods of the nodes that are being drained for the update, the longest drains first: as many of
 // them as the bound of the lists allows, and at least one.
 func (g *gathering) readDrains(ctx context.Context) {
 	var drains []Drain
 	ready := map[string]bool{}
 	start := g.facts.NewestUpdate().Start
-	for node := range g.facts.rollout().nodes() {
-		if node.Drain.Active {
-			drains = append(drains, Drain{Node: node.Name, Start: node.Drain.Start(start, g.facts.Now)})
-			ready[node.Name] = node.Ready
+	for _, pool := range g.facts.Rollouts() {
+		for i := range pool.Nodes {
+			if n := &pool.Nodes[i]; n.Step == checks.StepDraining {
+				drains = append(drains, Drain{Node: n.Node.Name, Start: n.Node.Drain.Start(start, g.facts.Now)})
+				ready[n.Node.Name] = n.Node.Ready
+			}
 		}
 	}
 	if len(drains) == 0 {

@@ -267,6 +267,22 @@ func TestGather_makes_few_requests(t *testing.T) {
 	}
 }
 
+// Pods are read only of nodes that are drained for the update.
+func TestGather_reads_no_pods_while_idle(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.complete()
+	updateAll(c)
+	c.addConfig("rendered-worker-kubelet", newRelease, time.Minute)
+	c.pools["worker"].Spec.Configuration.Name = "rendered-worker-kubelet"
+	c.annotate("worker-0", "desiredConfig", "rendered-worker-kubelet", "state", "Working", "desiredDrain", "drain-rendered-worker-kubelet")
+	c.cordon("worker-0", time.Hour)
+	counted := requests{}
+	if facts := gather(t, counting(t, c.objects(), counted, nil), nil); len(facts.Drains) > 0 || counted["list Pod."] > 0 {
+		t.Errorf("drains %v, requests %v", facts.Drains, counted)
+	}
+}
+
 func TestGather_reads_version_management(t *testing.T) {
 	t.Parallel()
 	managed := map[string]any{"pausedUntil": "true"}

@@ -219,12 +219,13 @@ func TestNodes_degraded_pool_is_caused_by_its_nodes(t *testing.T) {
 	t.Parallel()
 	c := newCluster()
 	c.annotate("worker-1", "state", "Degraded")
+	c.condition("worker-2", corev1.NodeReady, "False", time.Hour) // no cause of it
 	c.pools["worker"].Status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue}}
 	all := find(t, informers.NameNodes, c.facts(t))
-	if len(all) != 2 {
+	if len(all) != 3 {
 		t.Fatalf("got %v", all)
 	}
-	if diff := cmp.Diff([]string{"NodeDegraded/" + inWorker + "worker-1"}, all[1].CausedBy); diff != "" {
+	if diff := cmp.Diff([]string{"NodeDegraded/" + inWorker + "worker-1"}, all[2].CausedBy); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 	for _, f := range all {
@@ -250,6 +251,13 @@ func TestInformers_find_nothing_in_missing_facts(t *testing.T) {
 		if got := informer.Find(facts); len(got) > 0 {
 			t.Errorf("%s finds %v", informer.Name, got)
 		}
+	}
+	c := newCluster()
+	c.annotate("worker-0", "state", "Degraded")
+	facts = c.facts(t)
+	facts.Missing = forbidden(informers.SourcePools) // the last read of them failed
+	if got := found(t, informers.NameNodes, facts); len(got) > 0 {
+		t.Errorf("%s finds %v without the pools", informers.NameNodes, got)
 	}
 }
 

@@ -4,7 +4,6 @@
 package informers
 
 import (
-	"iter"
 	"sync"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
@@ -51,24 +50,6 @@ type rollout struct {
 	pools []PoolRollout
 	// others are the nodes that the machine config operator does not manage, or that are in no pool.
 	others []clusterstate.Node
-}
-
-// nodes iterates over all nodes.
-func (r rollout) nodes() iter.Seq[*clusterstate.Node] {
-	return func(yield func(*clusterstate.Node) bool) {
-		for i := range r.pools {
-			for j := range r.pools[i].Nodes {
-				if !yield(&r.pools[i].Nodes[j].Node) {
-					return
-				}
-			}
-		}
-		for i := range r.others {
-			if !yield(&r.others[i]) {
-				return
-			}
-		}
-	}
 }
 
 // Rollouts returns the rollout of the newest release to each pool, in the order of Pools.
