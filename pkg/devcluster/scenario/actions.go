@@ -78,6 +78,8 @@ func (r *Run) changeWorld(ctx context.Context, action Action) error {
 	case action.Node != nil:
 		r.world.SetNode(*action.Node)
 		return nil
+	case action.Informer != nil:
+		return r.world.SetInformer(ctx, *action.Informer)
 	case action.Operator != "":
 		return r.world.RunOperator(ctx, action.Operator)
 	case action.Configure != nil:

@@ -59,7 +59,7 @@ func (o Object) requiresBinary() bool {
 
 func (a Action) requiresBinary() bool {
 	kind, _ := a.Apply["kind"].(string)
-	return a.APIServer != "" || a.Etcd != "" || a.Configure != nil || a.Denied != nil || a.Operator == killLeader || slices.Contains(binaryKinds(), kind) ||
+	return a.APIServer != "" || a.Etcd != "" || a.Configure != nil || a.Denied != nil || a.Informer != nil || a.Operator == killLeader || slices.Contains(binaryKinds(), kind) ||
 		a.Delete != nil && a.Delete.Kind != "CustomResourceDefinition" && a.Delete.requiresBinary() ||
 		a.Check != nil && a.Check.For.requiresBinary() || a.Until != nil && a.Until.For.requiresBinary()
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/informer"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
@@ -150,6 +151,8 @@ type Action struct {
 	Prometheus string `json:"prometheus,omitempty"`
 	// Alertmanager stops or starts Alertmanager.
 	Alertmanager string `json:"alertmanager,omitempty"`
+	// Informer changes how an update informer answers, and starts it if it is not running.
+	Informer *Informer `json:"informer,omitempty"`
 	// Receiver stops or starts the receiver of the operator's webhook.
 	Receiver string `json:"receiver,omitempty"`
 	// Check fails the scenario unless the statement holds at that moment.
@@ -172,6 +175,19 @@ type Patch struct {
 	// Conditions sets status conditions by type, as in "Degraded: True/NoQuorum: it has no quorum".
 	Conditions map[string]string `json:"conditions,omitempty"`
 }
+
+// Informer is an update informer: an HTTPS server at the cluster IP of its Service.
+type Informer struct {
+	// Name is the name of the UpdateInformer and of its Service, in namespace informers.
+	Name string `json:"name"`
+	// Stop ends the server; its objects are kept.
+	Stop bool `json:"stop,omitempty"`
+
+	informer.Behavior `json:",inline"`
+}
+
+// InformerNamespace is the namespace of the Services of informers.
+const InformerNamespace = "informers"
 
 // Node changes a node.
 type Node struct {

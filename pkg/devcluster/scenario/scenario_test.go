@@ -181,6 +181,16 @@ func TestDecode_reports_errors_with_paths(t *testing.T) {
 		"action on etcd unknown": {
 			"binary: true\nrules: [{name: a, do: [{etcd: pause}]}]", []string{`rules[0].do[0].etcd: Unsupported value: "pause": supported values: "kill", "start", "stop"`},
 		},
+		"action on an informer unknown": {
+			"binary: true\nrules: [{name: a, do: [{informer: {name: A.b, break: it, response: OK}}]}]",
+			[]string{
+				`rules[0].do[0].informer.name: Invalid value: "A.b"`, `rules[0].do[0].informer.break: Unsupported value: "it": supported values: "connection", "certificate",`,
+				`rules[0].do[0].informer.response: Unsupported value: "OK": supported values: "Success", "Failure", "Wait"`,
+			},
+		},
+		"informer in virtual time": {
+			"rules: [{name: a, do: [{informer: {name: mine, hang: true}}]}]", []string{"binary: Required value: rules[0].do[0]"},
+		},
 		"patch without an object": {
 			"rules: [{name: a, do: [{patch: {with: {spec: {}}}}]}]", []string{"rules[0].do[0].patch.for: Required value: must select the object"},
 		},

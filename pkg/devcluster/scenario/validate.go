@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/informer"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
 )
 
@@ -160,6 +162,7 @@ func (a Action) set() map[string]bool {
 		"denied":       a.Denied != nil,
 		"etcd":         a.Etcd != "",
 		"fire":         a.Fire != nil,
+		"informer":     a.Informer != nil,
 		"node":         a.Node != nil,
 		"operator":     a.Operator != "",
 		"patch":        a.Patch != nil,
@@ -205,6 +208,9 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	if a.Node != nil {
 		allErrs = append(allErrs, a.Node.validate(path.Child("node"))...)
 	}
+	if a.Informer != nil {
+		allErrs = append(allErrs, a.Informer.validate(path.Child("informer"))...)
+	}
 	allErrs = append(allErrs, a.validateVerbs(path)...)
 	if a.Fire != nil {
 		allErrs = append(allErrs, a.Fire.Validate(path.Child("fire"))...)
@@ -214,6 +220,21 @@ func (a Action) validate(path *field.Path, hasObject bool) field.ErrorList {
 	}
 	if a.Until != nil {
 		allErrs = append(allErrs, a.Until.validate(path.Child("until"))...)
+	}
+	return allErrs
+}
+
+func (i Informer) validate(path *field.Path) field.ErrorList {
+	var allErrs field.ErrorList
+	if bad := validation.IsDNS1123Label(i.Name); len(bad) > 0 {
+		allErrs = append(allErrs, field.Invalid(path.Child("name"), i.Name, "must be lower case letters, digits, and dashes, such as mine"))
+	}
+	if i.Break != "" && !slices.Contains(informer.Breaks(), i.Break) {
+		allErrs = append(allErrs, field.NotSupported(path.Child("break"), i.Break, informer.Breaks()))
+	}
+	responses := []v1alpha.Response{"", v1alpha.ResponseSuccess, v1alpha.ResponseFailure, v1alpha.ResponseWait}
+	if !slices.Contains(responses, i.Response) {
+		allErrs = append(allErrs, field.NotSupported(path.Child("response"), i.Response, responses[1:]))
 	}
 	return allErrs
 }

@@ -43,6 +43,8 @@ type World interface {
 	SetRelease(release updategraph.Release)
 	// SetNode changes how a node behaves.
 	SetNode(node Node)
+	// SetInformer changes how an update informer answers, and starts it if it is not running.
+	SetInformer(ctx context.Context, informer Informer) error
 	// RunOperator starts, stops, kills, or restarts the operator, or kills its leader. It does not
 	// wait until the operator is ready; AwaitOperator does.
 	RunOperator(ctx context.Context, verb string) error

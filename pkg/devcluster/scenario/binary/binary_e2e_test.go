@@ -8,13 +8,16 @@ package binary_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario/binary"
@@ -45,6 +48,11 @@ rules:
       - prometheus: stop
       - prometheus: start
       - configure: {upgradeWindow: soon}
+      - informer: {name: mine, break: status}
+      - informer: {name: mine, response: Wait, message: collecting}
+      - informer: {name: gone}
+      - informer: {name: gone, stop: true}
+      - informer: {name: gone, stop: true}
       - apply: {apiVersion: v1, kind: ConfigMap, metadata: {name: all-happened, namespace: default}}
 expect:
   notifications: [started, completed]
@@ -91,6 +99,7 @@ func TestScenario_with_monitoring(t *testing.T) {
 	if problems := run.Wait(t.Context()); len(problems) > 0 {
 		t.Fatalf("not as expected:\n- %s", strings.Join(problems, "\n- "))
 	}
+	checkInformers(t, world)
 	running := world.Cluster.Monitoring
 	if err := running.Resolve(t.Context(), "Smoke"); err == nil {
 		t.Error("an alert fires that was resolved")
@@ -108,6 +117,25 @@ func TestScenario_with_monitoring(t *testing.T) {
 	for name, pid := range pids {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+}
+
+// checkInformers checks that the informer that was stopped last is registered and does not listen, and
+// that the other one does.
+func checkInformers(t *testing.T, world *binary.World) {
+	t.Helper()
+	for name, listens := range map[string]bool{"mine": true, "gone": false} {
+		var service corev1.Service
+		if err := world.Cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: scenario.InformerNamespace, Name: name}, &service); err != nil {
+			t.Fatal(err)
+		}
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", net.JoinHostPort(service.Spec.ClusterIP, "8443"))
+		if (err == nil) != listens {
+			t.Errorf("informer %s listens: %v, want %t", name, err, listens)
+		}
+		if err == nil {
+			_ = connection.Close()
 		}
 	}
 }

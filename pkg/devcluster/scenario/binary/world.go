@@ -46,6 +46,9 @@ type World struct {
 	run     func(scenario.Script)       // runs a script until stop is called
 	stop    context.CancelFunc
 	scripts sync.WaitGroup
+
+	repository string
+	informers  informers
 }
 
 // New starts a cluster and prepares the operator. The context bounds the start alone; Stop ends
@@ -55,7 +58,7 @@ func New(ctx context.Context, story *scenario.Scenario, options Options) (*World
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Cluster: cluster}
+	w := &World{Cluster: cluster, repository: options.Repository}
 	if err := w.prepare(ctx, story, options.Repository); err != nil {
 		return nil, errors.Join(err, w.Stop())
 	}
@@ -114,7 +117,7 @@ func (w *World) Stop() error {
 	if w.Operator != nil {
 		err = w.Operator.Stop()
 	}
-	return errors.Join(err, w.Cluster.Stop())
+	return errors.Join(err, w.informers.stop(), w.Cluster.Stop())
 }
 
 // Objects returns a client with all permissions for objects of any kind.

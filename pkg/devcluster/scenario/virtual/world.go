@@ -307,6 +307,9 @@ func (w *World) SetNode(node scenario.Node) {
 	node.Apply(w.Cluster.MachineConfig, w.Cluster.Kubelets)
 }
 
+// SetInformer returns ErrBinary: there is no network in virtual time.
+func (w *World) SetInformer(context.Context, scenario.Informer) error { return ErrBinary }
+
 // RunOperator starts, kills, or restarts the operator. It is never stopped gracefully.
 func (w *World) RunOperator(_ context.Context, verb string) error {
 	switch verb {
