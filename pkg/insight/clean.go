@@ -256,12 +256,6 @@ func cleanFinish(reported string, acquired, at time.Time) string {
 	return reported
 }
 
-// EstimatedFinish returns when an insight is estimated to be resolved; false means that no estimate is
-// known.
-func EstimatedFinish(i v1beta1.Insight) (time.Time, bool) {
-	return parseFinish(i.Remediation.EstimatedFinish, i.AcquisitionTime.Time)
-}
-
 func parseFinish(reported string, acquired time.Time) (time.Time, bool) {
 	if finish, err := time.Parse(time.RFC3339, reported); err == nil {
 		return finish, true

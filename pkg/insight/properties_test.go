@@ -4,7 +4,7 @@
 package insight_test
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,7 +36,7 @@ func drawHistory(t *rapid.T) []sent {
 			now = now.Add(time.Duration(rapid.IntRange(-7200, 7200).Draw(t, "clock step")) * time.Second)
 		}
 		s := sent{now: now, restart: rapid.IntRange(0, 5).Draw(t, "restart") == 0}
-		s.answer = insight.Answer{Informer: "mco", Result: rapid.SampledFrom(results).Draw(t, "result"), At: now, Message: fmt.Sprint(n)}
+		s.answer = insight.Answer{Informer: "mco", Result: rapid.SampledFrom(results).Draw(t, "result"), At: now, Message: strconv.Itoa(n)}
 		if late := rapid.IntRange(0, 5).Draw(t, "late"); late == 0 {
 			s.answer.At = now.Add(-time.Duration(rapid.IntRange(1, 600).Draw(t, "late by")) * time.Second)
 		}

@@ -134,20 +134,8 @@ func (s State) RecentlyResolved() []v1beta1.ResolvedInsight {
 // informers judge for themselves what applies.
 func (s State) EndUpdate(acknowledged []string, now time.Time) {
 	for name, i := range s.m.informers {
-		if IsBuiltIn(name) {
-			continue
-		}
-		for uuid, e := range i.entries {
-			if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) {
-				if _, known := s.m.retained[uuid]; !known {
-					s.m.retained[uuid] = v1beta1.RetainedInsight{UpdateInformer: name, RetainedSince: metav1.NewTime(now.UTC().Truncate(time.Second))}
-				}
-				continue
-			}
-			i.resolve(e, "", now)
-			if r, remembered := i.resolved[uuid]; remembered {
-				i.resolved[uuid] = resolved{r.ResolvedInsight, false}
-			}
+		if !IsBuiltIn(name) {
+			s.endUpdate(i, acknowledged, now)
 		}
 	}
 	for uuid, r := range s.m.retained {
@@ -157,6 +145,22 @@ func (s State) EndUpdate(acknowledged []string, now time.Time) {
 		}
 		if i == nil || i.entries[uuid] == nil {
 			delete(s.m.retained, uuid)
+		}
+	}
+}
+
+// endUpdate ends the insights of one informer.
+func (s State) endUpdate(i *informer, acknowledged []string, now time.Time) {
+	for uuid, e := range i.entries {
+		if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) {
+			if _, known := s.m.retained[uuid]; !known {
+				s.m.retained[uuid] = v1beta1.RetainedInsight{UpdateInformer: i.name, RetainedSince: metav1.NewTime(now.UTC().Truncate(time.Second))}
+			}
+			continue
+		}
+		i.resolve(e, "", now)
+		if r, remembered := i.resolved[uuid]; remembered {
+			i.resolved[uuid] = resolved{r.ResolvedInsight, false}
 		}
 	}
 }

@@ -350,7 +350,7 @@ func (i *informer) admit(reported reported, at, now time.Time) {
 func (e *entry) update(r v1beta1.Insight, now time.Time) {
 	last := e.insight
 	e.missingSince = time.Time{}
-	if r.AcquisitionTime.Time.Before(last.AcquisitionTime.Time) && !last.AcquisitionTime.Time.After(now.Add(skew)) {
+	if r.AcquisitionTime.Time.Before(last.AcquisitionTime.Time) && !last.AcquisitionTime.After(now.Add(skew)) {
 		e.insight.StaleSince = nil
 		return
 	}

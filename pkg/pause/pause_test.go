@@ -16,25 +16,16 @@ import (
 )
 
 // now is a Thursday.
-const now = "2026-05-14T12:00:00Z"
+var now = time.Date(2026, 5, 14, 12, 0, 0, 0, time.UTC)
 
-func at(t *testing.T, value string) time.Time {
-	t.Helper()
-	parsed, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
-}
-
-func decode(t testing.TB, value string) any {
-	t.Helper()
+func decode(tb testing.TB, value string) any {
+	tb.Helper()
 	if value == "" {
 		return nil
 	}
 	var decoded any
 	if err := json.Unmarshal([]byte(value), &decoded); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return decoded
 }
@@ -118,15 +109,15 @@ func TestOf_VersionManagement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := pause.Subject{Kind: "ClusterVersion", VersionManagement: decode(t, c.management)}
-			check(t, pause.Of(cluster, nil, at(t, now)), c.want)
+			check(t, pause.Of(cluster, nil, now), c.want)
 
-			pool := pause.Of(pause.Subject{Kind: "MachineSet"}, &cluster, at(t, now))
+			pool := pause.Of(pause.Subject{Kind: "MachineSet"}, &cluster, now)
 			check(t, pool, c.want)
 			if known := c.want.state == pause.Paused || c.want.state == pause.PausedUntil; known != strings.HasPrefix(pool.Message, "Updates paused at cluster level.") {
 				t.Errorf("message of a pool: %q", pool.Message)
 			}
 
-			own := pause.Of(pause.Subject{Kind: "MachineSet", VersionManagement: cluster.VersionManagement}, &pause.Subject{Kind: "ClusterVersion"}, at(t, now))
+			own := pause.Of(pause.Subject{Kind: "MachineSet", VersionManagement: cluster.VersionManagement}, &pause.Subject{Kind: "ClusterVersion"}, now)
 			c.want.message = strings.ReplaceAll(c.want.message, "ClusterVersion", "MachineSet")
 			check(t, own, c.want)
 		})
@@ -189,7 +180,7 @@ func TestOf(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check(t, pause.Of(c.subject, c.cluster, at(t, now)), c.want)
+			check(t, pause.Of(c.subject, c.cluster, now), c.want)
 		})
 	}
 }
@@ -198,7 +189,7 @@ func TestOf(t *testing.T) {
 func TestOf_ResumesWhenItSays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		base, _ := time.Parse(time.RFC3339, now)
+		base := now
 		exclusions := []any{}
 		for range rapid.IntRange(0, 4).Draw(t, "exclusions") {
 			start := base.Add(time.Duration(rapid.IntRange(-96, 96).Draw(t, "start")) * time.Hour)
@@ -233,18 +224,14 @@ func FuzzOf(f *testing.F) {
 	for _, c := range versionManagementCases {
 		f.Add(c.management)
 	}
-	base, err := time.Parse(time.RFC3339, now)
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, management string) {
 		var decoded any
 		if json.Unmarshal([]byte(management), &decoded) != nil {
 			return
 		}
 		subject := pause.Subject{Kind: "MachineSet", VersionManagement: decoded}
-		got := pause.Of(subject, &pause.Subject{Kind: "ClusterVersion"}, base)
-		if (got.State == pause.PausedUntil) != got.Until.After(base) || (got.State == pause.NotPaused) != (got.Message == "") {
+		got := pause.Of(subject, &pause.Subject{Kind: "ClusterVersion"}, now)
+		if (got.State == pause.PausedUntil) != got.Until.After(now) || (got.State == pause.NotPaused) != (got.Message == "") {
 			t.Errorf("got %+v", got)
 		}
 	})

@@ -5,6 +5,7 @@ package updatestatus_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -143,10 +144,13 @@ func (c *cluster) node(name string) *corev1.Node {
 }
 
 // facts returns the facts of the cluster.
-func (c *cluster) facts(t testing.TB) informers.Facts { return c.factsAt(t, now) }
+func (c *cluster) facts(tb testing.TB) informers.Facts {
+	tb.Helper()
+	return c.factsAt(tb, now)
+}
 
-func (c *cluster) factsAt(t testing.TB, at time.Time) informers.Facts {
-	t.Helper()
+func (c *cluster) factsAt(tb testing.TB, at time.Time) informers.Facts {
+	tb.Helper()
 	var objects []client.Object
 	add := func(all ...client.Object) {
 		for _, object := range all {
@@ -164,12 +168,10 @@ func (c *cluster) factsAt(t testing.TB, at time.Time) informers.Facts {
 		add(node)
 	}
 	add(c.others...)
-	reader := simulation.NewFakeClient(t, objects...)
-	facts := informers.Gather(t.Context(), informers.Readers{Reader: reader, Live: reader, Clock: clocktesting.NewFakePassiveClock(at)})
-	facts.VersionManagement = decode(t, c.management)
-	for source, missing := range c.missing {
-		facts.Missing[source] = missing
-	}
+	reader := simulation.NewFakeClient(tb, objects...)
+	facts := informers.Gather(tb.Context(), informers.Readers{Reader: reader, Live: reader, Clock: clocktesting.NewFakePassiveClock(at)})
+	facts.VersionManagement = decode(tb, c.management)
+	maps.Copy(facts.Missing, c.missing)
 	return facts
 }
 

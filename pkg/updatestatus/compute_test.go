@@ -15,14 +15,14 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-func decode(t testing.TB, value string) any {
-	t.Helper()
+func decode(tb testing.TB, value string) any {
+	tb.Helper()
 	if value == "" {
 		return nil
 	}
 	var decoded any
 	if err := json.Unmarshal([]byte(value), &decoded); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return decoded
 }

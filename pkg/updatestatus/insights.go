@@ -4,8 +4,10 @@
 package updatestatus
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 )
+
+// maxInformers bounds the informers whose insights are shown, apart from the built-in ones.
+const maxInformers = 64
 
 // reads are the sources that a built-in informer cannot do without. Without any of them, its findings
 // confirm and resolve nothing but themselves.
@@ -67,7 +72,8 @@ func (c *computation) addInsights() {
 	for _, r := range c.afterUpdate() {
 		retained[r.Insight.UUID] = true
 	}
-	for _, of := range c.Insights.Insights() {
+	all, others := boundInformers(c.Insights.Insights())
+	for _, of := range all {
 		sections := map[*v1beta1.Section][]v1beta1.Insight{}
 		for i := range of.Insights {
 			if retained[of.Insights[i].UUID] {
@@ -83,12 +89,39 @@ func (c *computation) addInsights() {
 		}
 	}
 	poolsDropped := c.boundPools()
+	if others > 0 {
+		c.truncated("informers", fmt.Sprintf("The insights of %d informers beyond the limit of %d are not shown.", others, maxInformers))
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.dropped)) {
 		c.truncated(name, fmt.Sprintf("%d insights of informer %s are not shown.", c.dropped[name], name))
 	}
 	if poolsDropped > 0 {
 		c.truncated("pools", fmt.Sprintf("%d pools beyond the limit of %d are not shown.", poolsDropped, maxPools))
 	}
+}
+
+// boundInformers returns the insights of the built-in informers and of the others that report what is
+// most severe, at most maxInformers of them, and the number of those that are left out.
+func boundInformers(all []v1beta1.InformerInsights) (kept []v1beta1.InformerInsights, dropped int) {
+	worst := func(of v1beta1.InformerInsights) int {
+		if insight.IsBuiltIn(of.Name) {
+			return math.MaxInt
+		}
+		return insight.Rank(of.Insights[0].Impact.Level) // they are sorted
+	}
+	builtIn := 0
+	for i := range all {
+		if insight.IsBuiltIn(all[i].Name) {
+			builtIn++
+		}
+	}
+	limit := maxInformers + builtIn
+	if len(all) <= limit {
+		return all, 0
+	}
+	kept = slices.SortedStableFunc(slices.Values(all), func(a, b v1beta1.InformerInsights) int { return cmp.Compare(worst(b), worst(a)) })[:limit]
+	slices.SortFunc(kept, func(a, b v1beta1.InformerInsights) int { return cmp.Compare(a.Name, b.Name) })
+	return kept, len(all) - limit
 }
 
 func (c *computation) place(section *v1beta1.Section, informer string, insights []v1beta1.Insight, limit int) {

@@ -135,11 +135,11 @@ func withoutTimes(t *testing.T, status v1beta1.UpdateStatusStatus) string {
 	return encode(t, s)
 }
 
-func encode(t testing.TB, value any) string {
-	t.Helper()
+func encode(tb testing.TB, value any) string {
+	tb.Helper()
 	encoded, err := json.Marshal(value)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(encoded)
 }
@@ -321,12 +321,14 @@ func TestCompute_Limits(t *testing.T) {
 		pool := newPool(fmt.Sprintf("pool-%02d", i))
 		c.pools = append(c.pools, pool)
 	}
-	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: answered(many...)})
+	severe := about("severe", v1beta1.ScopeWorkerPool, []v1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: "pool-39"}})
+	severe.Impact.Level = v1beta1.LevelError
+	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: answered(append(many, severe)...)})
 	uids := uidsOf(section(status, ""), "mco")
 	if len(uids) != 64 || uids[0] != "plane-99" {
 		t.Errorf("%d insights, first %s", len(uids), uids[0])
 	}
-	if len(status.WorkerPools) != 32 || section(status, "worker") == nil {
+	if len(status.WorkerPools) != 32 || section(status, "worker") == nil || section(status, "pool-39") == nil {
 		t.Errorf("%d pools", len(status.WorkerPools))
 	}
 	var summaries []string
@@ -339,5 +341,28 @@ func TestCompute_Limits(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"36 insights of informer mco are not shown.", "9 pools beyond the limit of 32 are not shown."}, summaries); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestCompute_ManyInformers checks that the informers that report what is most severe are shown.
+func TestCompute_ManyInformers(t *testing.T) {
+	t.Parallel()
+	state := insight.NewState()
+	for n := range 100 {
+		of := about("a", v1beta1.ScopeControlPlane, nil)
+		if n == 99 {
+			of.Impact.Level = v1beta1.LevelError
+		}
+		state.Apply(insight.Answer{Informer: fmt.Sprintf("informer-%02d", n), Result: insight.Success, Insights: []v1beta1.Insight{of}, At: now}, now)
+	}
+	status := updatestatus.Compute(updatestatus.Input{Facts: newCluster(2, 0).facts(t), Insights: state})
+	shown := 0
+	for _, of := range status.ControlPlane.UpdateInformers {
+		if strings.HasPrefix(of.Name, "informer-") {
+			shown++
+		}
+	}
+	if shown != 64 || uidsOf(section(status, ""), "informer-99") == nil || !slices.Contains(uidsOf(section(status, ""), v1beta1.StatusControllerInformer), "Truncated/informers") {
+		t.Errorf("%d informers are shown; the controller reports %v", shown, uidsOf(section(status, ""), v1beta1.StatusControllerInformer))
 	}
 }

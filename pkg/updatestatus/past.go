@@ -14,8 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 )
 
-// maxPast bounds the past updates.
-const maxPast = 5
+const (
+	// maxPast bounds the past updates.
+	maxPast = 5
+	// maxRelease bounds the name of a release, as in the API.
+	maxRelease = 128
+)
 
 // pastUpdates returns the past updates, the latest first. The update that the previous assessment was
 // about is added once it has ended: nothing is pending any more, or another update has begun. Durations
@@ -34,7 +38,7 @@ func pastUpdates(previous v1beta1.UpdateStatusStatus, facts informers.Facts, set
 	}
 	ended := facts.Version.Updates[at]
 	known := slices.ContainsFunc(past, func(p v1beta1.PastUpdate) bool { return p.StartedTime.Time.Equal(ended.Start) })
-	if known || !ended.Completed || ended.End.IsZero() || ended.Version == "" || facts.Version.UpdateKind(at) == clusterstate.UpdateInstallation {
+	if known || !ended.Completed || ended.End.IsZero() || ended.Version == "" || len(ended.Version) > maxRelease || facts.Version.UpdateKind(at) == clusterstate.UpdateInstallation {
 		return past
 	}
 	update := v1beta1.PastUpdate{

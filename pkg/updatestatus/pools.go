@@ -274,17 +274,19 @@ func (c *computation) addUnassigned() {
 	c.add(p, observation{message: "Nodes in no pool (" + text.JoinNames(names) + ") are not updated with the release."}, pause.Subject{Kind: "Node"})
 }
 
-// boundPools drops the pools beyond the limit: those without a pending update first. It returns their
-// number.
+// boundPools drops the pools beyond the limit and returns their number. Those with the most severe
+// insights are kept, and then those with a pending update.
 func (c *computation) boundPools() int {
 	rank := func(p *pool) int {
-		switch {
-		case len(p.status.Conditions) > 0 && p.status.Conditions[0].Status != metav1.ConditionFalse:
-			return 0
-		case len(p.status.UpdateInformers) > 0:
-			return 1
+		worst := 0
+		for _, of := range p.status.UpdateInformers {
+			worst = max(worst, insight.Rank(of.Insights[0].Impact.Level)) // they are sorted
 		}
-		return 2
+		rank := -2 * worst
+		if p.status.Conditions[0].Status != metav1.ConditionFalse {
+			rank--
+		}
+		return rank
 	}
 	dropped := max(len(c.pools)-maxPools, 0)
 	if dropped > 0 {
