@@ -175,6 +175,9 @@ func (c *cluster) readParts(s *section) {
 
 // readOperators lists the operators that are progressing and do not have the version of the release.
 func (c *cluster) readOperators(s *section) {
+	if c.started.IsZero() {
+		return // what they show is from the update before
+	}
 	operators, _ := c.in.Facts.ReleaseOperators()
 	for i := range operators {
 		operator := &operators[i]
