@@ -11,34 +11,40 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const ruleFile = "deploy/operator/prometheus_rule.yaml"
+// ruleFiles are the alerts of the operator, and those of the Update Status Controller.
+var ruleFiles = []string{"deploy/operator/prometheus_rule.yaml", "deploy/update-status/prometheus_rule.yaml"}
+
+// deployedRules is the part of a PrometheusRule that the list shows.
+type deployedRules struct {
+	Spec struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	} `json:"spec"`
+}
 
 // alerts returns the list of the deployed alerts. Their pages are written by hand.
 func alerts() (string, error) {
-	data, err := os.ReadFile(ruleFile)
-	if err != nil {
-		return "", err
-	}
-	var deployed struct {
-		Spec struct {
-			Groups []struct {
-				Rules []struct {
-					Alert       string            `json:"alert"`
-					Labels      map[string]string `json:"labels"`
-					Annotations map[string]string `json:"annotations"`
-				} `json:"rules"`
-			} `json:"groups"`
-		} `json:"spec"`
-	}
-	if err := yaml.Unmarshal(data, &deployed); err != nil {
-		return "", err
-	}
 	var page strings.Builder
-	page.WriteString("# Alerts\n\nThe alerts of `" + ruleFile + "`. They never block an upgrade and are never silenced: the operator\nrecognizes them by their prefix.\n\n" +
-		"| alert | severity | summary |\n| --- | --- | --- |\n")
-	for _, group := range deployed.Spec.Groups {
-		for _, r := range group.Rules {
-			fmt.Fprintf(&page, "| [%s](%s.md) | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], r.Annotations["summary"])
+	page.WriteString("# Alerts\n\nThe alerts never block an upgrade and are never silenced: the operator recognizes them by their prefix.\n")
+	for _, file := range ruleFiles {
+		data, err := os.ReadFile(file) //nolint:gosec // The files are constants.
+		if err != nil {
+			return "", err
+		}
+		var deployed deployedRules
+		if err := yaml.Unmarshal(data, &deployed); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&page, "\nThose of `%s`:\n\n| alert | severity | summary |\n| --- | --- | --- |\n", file)
+		for _, group := range deployed.Spec.Groups {
+			for _, r := range group.Rules {
+				fmt.Fprintf(&page, "| [%s](%s.md) | %s | %s |\n", r.Alert, r.Alert, r.Labels["severity"], r.Annotations["summary"])
+			}
 		}
 	}
 	return page.String(), nil

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
@@ -22,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/statuscontroller"
 )
 
 func configuration() string {
@@ -40,8 +42,16 @@ func flags() string {
 	var options manager.Options
 	set := pflag.NewFlagSet("operator", pflag.ContinueOnError)
 	options.Bind(set)
+	return flagTable("Operator", set)
+}
+
+func statusFlags() string {
+	return flagTable("Update Status Controller", statuscontroller.Command("").Flags())
+}
+
+func flagTable(program string, set *pflag.FlagSet) string {
 	var page strings.Builder
-	page.WriteString("# Operator flags\n\n| flag | default | description |\n| --- | --- | --- |\n")
+	fmt.Fprintf(&page, "# %s flags\n\n| flag | default | description |\n| --- | --- | --- |\n", program)
 	set.VisitAll(func(f *pflag.Flag) {
 		value := ""
 		if f.DefValue != "" {
@@ -76,6 +86,9 @@ func metricsPage() (string, error) {
 		return "", err
 	}
 	upgradeMetrics.ObserveHealthCheck("", false, at.Time)
+	if err := addStatusMetrics(registry); err != nil {
+		return "", err
+	}
 	versionMetrics, err := metrics.NewClusterVersions(registry)
 	if err != nil {
 		return "", err
@@ -109,8 +122,9 @@ func metricsPage() (string, error) {
 	var page strings.Builder
 	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to clients that may `get` that path. `kind` is the kind and the\n" +
 		"group of the object that requests the upgrade. The series of an object end when it is deleted. A\n" +
-		"timestamp is in seconds since 1970. The [alerts](../alerts) that use the metrics are in\n" +
-		"`deploy/operator/prometheus_rule.yaml`.\n\n" +
+		"timestamp is in seconds since 1970. The [alerts](../alerts) use the metrics. Those that start with\n" +
+		"`managed_upgrade_status_` and `managed_upgrade_informer_` are of the Update Status Controller, the\n" +
+		"other ones of the operator.\n\n" +
 		"| metric | type | labels | description |\n| --- | --- | --- | --- |\n")
 	for _, family := range families {
 		var labels []string
@@ -127,3 +141,15 @@ func metricsPage() (string, error) {
 }
 
 func kind(t dto.MetricType) string { return strings.ToLower(t.String()) }
+
+// addStatusMetrics registers the metrics of the Update Status Controller.
+func addStatusMetrics(registry *prometheus.Registry) error {
+	statusMetrics, err := metrics.NewUpdateStatus(registry)
+	if err != nil {
+		return err
+	}
+	statusMetrics.SetStatus(updatev1beta1.UpdateStatusStatus{Assessment: &updatev1beta1.Assessment{}}, time.Unix(0, 0))
+	statusMetrics.ObserveInformerRequest("", "", "")
+	statusMetrics.SetInformerReachable("", false)
+	return nil
+}

@@ -20,11 +20,13 @@ import (
 )
 
 const (
-	ruleFile    = "../../deploy/operator/prometheus_rule.yaml"
 	metricsPage = "../../docs/reference/metrics.md"
 	pagesFolder = "../../docs/alerts"
 	pagesURL    = "https://github.com/managed-upgrade/managed-upgrade-operator/blob/main/docs/alerts/"
 )
+
+// ruleFiles are the alerts of the operator, and those of the Update Status Controller.
+var ruleFiles = []string{"../../deploy/operator/prometheus_rule.yaml", "../../deploy/update-status/prometheus_rule.yaml"}
 
 // groups is the part of a PrometheusRule that Prometheus reads.
 type groups struct {
@@ -45,11 +47,15 @@ type rule struct {
 
 func loadRules(t *testing.T) groups {
 	t.Helper()
-	var object struct {
-		Spec groups `json:"spec"`
+	var all groups
+	for _, file := range ruleFiles {
+		var object struct {
+			Spec groups `json:"spec"`
+		}
+		unmarshal(t, file, &object)
+		all.Groups = append(all.Groups, object.Spec.Groups...)
 	}
-	unmarshal(t, ruleFile, &object)
-	return object.Spec
+	return all
 }
 
 // alerts returns the deployed alerts.
