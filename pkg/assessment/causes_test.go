@@ -1,0 +1,164 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package assessment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+)
+
+// chains returns the messages of the causes.
+func chains(a v1beta1.Assessment) [][]string {
+	var all [][]string
+	for _, c := range a.Causes {
+		var chain []string
+		for _, l := range c.Chain {
+			chain = append(chain, l.Message)
+		}
+		all = append(all, chain)
+	}
+	return all
+}
+
+// stuckPool is a pool that is stuck for a reason that no insight explains.
+func stuckPool() *fixture { return poolUnchanged(time.Hour) }
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	nodes := func(f *fixture, reason string, names ...string) {
+		for _, name := range names {
+			f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, reason, "nodes", before(time.Hour), ref("Node", "", name)))
+		}
+	}
+	for name, tc := range map[string]struct {
+		cluster func() *fixture
+		want    [][]string
+	}{
+		"five nodes with one reason": {func() *fixture {
+			f := stuckPool()
+			nodes(f, "NodeNotReady", "worker-5", "worker-1", "worker-4", "worker-2", "worker-3")
+			return f
+		}, [][]string{{"nodes worker-1, worker-2, worker-3 and 2 more are not ready", "no node of pool worker is being updated"}}},
+		"two reasons": {func() *fixture {
+			f := stuckPool()
+			nodes(f, "NodeNotReady", "worker-5")
+			nodes(f, "NodeDiskPressure", "worker-5", "worker-4")
+			return f
+		}, [][]string{
+			{"nodes worker-4, worker-5 have too little disk space", "no node of pool worker is being updated"},
+			{"node worker-5 is not ready", "no node of pool worker is being updated"},
+		}},
+		"two budgets hold pods on two nodes": {func() *fixture {
+			f := nodeUnchanged("NodeDraining", 70*time.Minute)
+			for _, of := range []string{"api", "db"} {
+				f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, "PodHeldByBudget", "pods", before(time.Hour),
+					ref("PodDisruptionBudget", "shop", of), ref("Pod", "shop", of+"-1"), ref("Node", "", "worker-2")))
+			}
+			return f
+		}, [][]string{{
+			"PodDisruptionBudgets shop/api, shop/db allow 0 disruptions", "pods shop/api-1, shop/db-1 cannot be evicted",
+			"drain of node worker-2 cannot finish, and nothing forces it", "pool worker waits: 1 node at a time",
+		}}},
+		"node of the control plane": {func() *fixture {
+			f := operatorUnchanged("machine-config", 31*time.Minute).masterChanged(31 * time.Minute)
+			f.insight(f.plane(), informers.NameNodes, newInsight(v1beta1.LevelError, "NodeDegraded", "nodes", before(time.Hour), ref("Node", "", "master-2")))
+			return f
+		}, [][]string{
+			{"node master-2 cannot be updated", "pool master waits: 1 node at a time", "ClusterOperator machine-config waits for its nodes"},
+			{"node master-1 has not changed for too long", "pool master waits: 1 node at a time", "ClusterOperator machine-config waits for its nodes"},
+		}},
+		"third party about the same node": {func() *fixture {
+			f := stuckPool()
+			nodes(f, "NodeNotReady", "worker-5")
+			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelCritical, "Odd", "a cable is loose", before(time.Hour), ref("Node", "", "worker-5")))
+			return f
+		}, [][]string{
+			{"node worker-5 is not ready", "no node of pool worker is being updated"},
+			{"Node worker-5: a cable is loose"},
+		}},
+		"third party that explains an insight of ours": {func() *fixture {
+			f := stuckPool()
+			nodes(f, "NodeNotReady", "worker-5")
+			odd := newInsight(v1beta1.LevelError, "Odd", "all is well", before(time.Hour), ref("PodDisruptionBudget", "shop", "api"), ref("Node", "", "worker-5"))
+			f.insight(f.pool(), "stranger", odd)
+			f.pool().UpdateInformers[0].Insights[0].CausedBy = []string{odd.UUID}
+			return f
+		}, [][]string{
+			{"node worker-5 is not ready", "no node of pool worker is being updated"},
+			{"PodDisruptionBudget shop/api: all is well", "Node worker-5: all is well"},
+		}},
+		"circle of causes": {func() *fixture {
+			f := stuckPool()
+			nodes(f, "NodeNotReady", "worker-4")
+			nodes(f, "NodeDiskPressure", "worker-5")
+			both := f.pool().UpdateInformers[0].Insights
+			both[0].CausedBy, both[1].CausedBy = []string{both[1].UUID}, []string{both[0].UUID}
+			return f
+		}, [][]string{{"node worker-4 is not ready", "node worker-5 has too little disk space", "no node of pool worker is being updated"}}},
+		"insight about no object": {func() *fixture {
+			f := stuckPool()
+			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelError, "Odd", "a cable is loose", before(time.Hour)))
+			return f
+		}, [][]string{{"no node of pool worker is being updated"}, {"a cable is loose"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, chains(tc.cluster().assess())); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestBudget_remedies names a command only if it is known to help.
+func TestBudget_remedies(t *testing.T) {
+	t.Parallel()
+	scale := []string{"oc -n shop scale deployment/api --replicas=3"}
+	show := []string{"oc -n shop get poddisruptionbudget api -o yaml"}
+	for name, tc := range map[string]struct {
+		change func(*fixture)
+		want   []string
+	}{
+		"number of pods, all healthy":   {func(*fixture) {}, scale},
+		"percentage or maxUnavailable":  {func(f *fixture) { f.facts.PDBs[0].MinAvailable = 0 }, show},
+		"a pod that is not healthy":     {func(f *fixture) { f.facts.PDBs[0].Healthy = 1 }, show},
+		"more pods required than exist": {func(f *fixture) { f.facts.PDBs[0].Desired = 3 }, show},
+		"pod of a StatefulSet":          {func(f *fixture) { f.facts.Drains["worker-4"].Pods[0].Labels = map[string]string{"app": "api"} }, show},
+		"pods of two Deployments": {func(f *fixture) {
+			drain := f.facts.Drains["worker-4"]
+			other := drain.Pods[0]
+			other.Name, other.Labels = "web-5d8f7-abcde", map[string]string{"app": "api", "pod-template-hash": "5d8f7"}
+			drain.Pods = append(drain.Pods, other)
+			f.facts.Drains["worker-4"] = drain
+		}, show},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := stuckDrainCluster()
+			f.pool().UpdateInformers[0].Insights[1].Impact.Reason = "PodHeldByBudget"
+			tc.change(f)
+			got := f.assess().Remedy
+			if diff := cmp.Diff(tc.want, got.Commands); diff != "" || (got.Type == v1beta1.RemedyFixes) != (name == "number of pods, all healthy") {
+				t.Errorf("%s %s (-want +got):\n%s", got.Type, got.Text, diff)
+			}
+		})
+	}
+}
+
+// TestCommands_have_valid_names checks that what strangers invent is not put into a command line.
+func TestCommands_have_valid_names(t *testing.T) {
+	t.Parallel()
+	f := stuckPool()
+	f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelCritical, "Odd", "odd", before(2*time.Hour), ref("Node", "", "x; rm -rf /"), ref("$(reboot)", "", "node")))
+	for _, c := range f.assess().Causes {
+		if c.UpdateInformer == "stranger" && cmp.Diff([]string{"oc update status --details"}, c.Remedy.Commands) != "" {
+			t.Errorf("%q", c.Remedy.Commands)
+		}
+	}
+}
