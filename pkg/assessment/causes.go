@@ -23,6 +23,9 @@ const (
 	// maxObjectBytes bounds the names of objects in all causes together. The status has a budget of
 	// 900 KiB.
 	maxObjectBytes = 128 << 10
+	// maxVisits is how many objects all chains may have together. After that, a chain does not repeat
+	// the objects of others.
+	maxVisits = 1 << 15
 )
 
 // object identifies a vertex of the graph of causes: an object as one group of informers reports it.
@@ -88,14 +91,21 @@ type vertex struct {
 type graph struct {
 	section  *section
 	vertices map[object]*vertex
+	// covered are the objects that are in a chain, and visits counts the objects of all chains of the
+	// cluster.
+	covered map[object]bool
+	visits  *int
 }
 
 // causes returns the chains of causes of all sections whose state has causes.
 func (c *cluster) causes() []v1beta1.Cause {
 	var all []chain
+	visits := 0
 	for _, s := range c.sections {
 		if s.explained() {
-			all = append(all, c.graphOf(s).chains()...)
+			g := c.graphOf(s)
+			g.visits = &visits
+			all = append(all, g.chains()...)
 		}
 	}
 	slices.SortStableFunc(all, compareChains)
@@ -123,7 +133,7 @@ func (s *section) explained() bool {
 // graphOf returns the graph of a section: the insights that are warnings at least, what the assessment
 // itself found, and what waits for that.
 func (c *cluster) graphOf(s *section) *graph {
-	g := &graph{section: s, vertices: map[object]*vertex{}}
+	g := &graph{section: s, vertices: map[object]*vertex{}, covered: map[object]bool{}}
 	uuids := map[string][]*vertex{} // by informer and UUID
 	for _, i := range s.insights {
 		if rank(i.Impact.Level) >= rank(v1beta1.LevelWarning) {
@@ -321,9 +331,7 @@ func (g *graph) roots() []*vertex {
 	reached := map[object]bool{}
 	add := func(v *vertex) {
 		roots = append(roots, v)
-		for o := range g.depths([]*vertex{v}) {
-			reached[o] = true
-		}
+		g.reach(v, reached)
 	}
 	for _, o := range sorted {
 		if v := g.vertices[o]; !v.caused {
@@ -338,19 +346,37 @@ func (g *graph) roots() []*vertex {
 	return roots
 }
 
-// depths returns the objects that can be reached, with their distances.
+// reach adds the objects that can be reached.
+func (g *graph) reach(from *vertex, reached map[object]bool) {
+	reached[from.object] = true
+	for queue := []*vertex{from}; len(queue) > 0; queue = queue[1:] {
+		for o := range queue[0].effects {
+			if !reached[o] {
+				reached[o] = true
+				queue = append(queue, g.vertices[o])
+			}
+		}
+	}
+}
+
+// depths returns the objects of a chain with their distances from the first ones.
 func (g *graph) depths(from []*vertex) map[object]int {
 	depths := map[object]int{}
 	for _, v := range from {
 		depths[v.object] = 0
 	}
+	full := *g.visits > maxVisits
 	for queue := slices.Clone(from); len(queue) > 0; queue = queue[1:] {
 		for o := range queue[0].effects {
-			if _, seen := depths[o]; !seen {
+			if _, seen := depths[o]; !seen && (!full || !g.covered[o]) {
 				depths[o] = depths[queue[0].object] + 1
 				queue = append(queue, g.vertices[o])
 			}
 		}
+	}
+	*g.visits += len(depths)
+	for o := range depths {
+		g.covered[o] = true
 	}
 	return depths
 }

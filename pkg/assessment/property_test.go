@@ -108,7 +108,9 @@ func clusters() map[string]func() *fixture {
 	all := map[string]func() *fixture{
 		"operator": func() *fixture { return operatorUnchanged("dns", 10*time.Minute) }, "operator stuck": func() *fixture { return operatorUnchanged("dns", time.Hour) },
 		"drain": func() *fixture { return nodeUnchanged("NodeDraining", 5*time.Minute) }, "pool stuck": func() *fixture { return poolUnchanged(time.Hour) },
-		"forced": func() *fixture { return nodeUnchanged("NodeDraining", 70*time.Minute).forced(90*time.Minute, held(unchanged)) },
+		"forced": func() *fixture {
+			return nodeUnchanged("NodeDraining", 70*time.Minute).forced(90*time.Minute, held(unchanged))
+		},
 		"paused": func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }, "window": func() *fixture { return pausedCluster(v1beta1.ReasonAwaitingWindow) },
 	}
 	for name, screen := range screens() {
