@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
@@ -71,10 +72,18 @@ func TestStartableReleases(t *testing.T) {
 	if diff := cmp.Diff([]string{target}, w.startable()); diff != "" {
 		t.Errorf("once all risks are accepted again (-want +got):\n%s", diff)
 	}
+	w.plan = func(r simulation.Request) simulation.Fault { // the plan itself cannot be written any more
+		if r.IsWrite() && r.Kind == "UpdatePlan" {
+			return simulation.Fault{Outcome: simulation.Refuse}
+		}
+		return simulation.Fault{}
+	}
 	for range 120 {
-		w.runFor(30 * time.Second)
+		w.runFor(31 * time.Second)
 		w.startable() // none is overdue
 	}
+	w.plan = nil
+	w.runFor(time.Hour)
 	if got := w.startable(); got != nil {
 		t.Errorf("an hour later: %v", got)
 	}

@@ -1,0 +1,198 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package updateplan_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+)
+
+var server = devtest.APIServer{Namespace: "managed-upgrade-operator"}
+
+func TestMain(m *testing.M) {
+	os.Exit(server.Main(context.Background(), m, install))
+}
+
+const (
+	controller = "system:serviceaccount:managed-upgrade-operator:update-status-controller"
+	operator   = "system:serviceaccount:managed-upgrade-operator:managed-upgrade-operator"
+)
+
+// install installs the start gate as a user does, and users: ann starts updates, ben may also bypass
+// pre-checks, cleo accepts risks, and dora changes plans.
+func install(ctx context.Context) error {
+	objects, err := manifests.Read(openshift.Files)
+	if err == nil {
+		err = manifests.Apply(ctx, server, objects)
+	}
+	if err != nil {
+		return err
+	}
+	everything := "--verb=create,get,patch,update,delete,list"
+	for _, args := range []string{
+		"apply --kustomize ../../deploy/update-status/crds",
+		"wait --for=condition=Established crd/updateplans.config.openshift.io crd/updatestatuses.config.openshift.io crd/clusterversions.config.openshift.io",
+		"create clusterrole versions --resource=clusterversions.config.openshift.io " + everything,
+		"create clusterrolebinding versions --clusterrole=versions --user=ann --user=ben --user=" + operator,
+		"create clusterrole plans --resource=updateplans.config.openshift.io " + everything,
+		"create clusterrolebinding plans --clusterrole=plans --user=cleo --user=dora",
+		"create clusterrole accept --resource=updateplans.config.openshift.io --verb=accept",
+		"create clusterrolebinding accept --clusterrole=accept --user=cleo",
+		"create clusterrole evidence --resource=updatestatuses.config.openshift.io,updatestatuses.config.openshift.io/status " + everything,
+		"create clusterrolebinding evidence --clusterrole=evidence --user=ann --user=" + controller,
+		"apply --kustomize ../../deploy/update-status/start-gate",
+		"create clusterrolebinding bypass --clusterrole=update-bypasser --user=ben",
+	} {
+		if err := kubectl(ctx, "", strings.Fields(args)...); err != nil {
+			return err
+		}
+	}
+	// A policy takes effect a moment after its creation.
+	plan := `{"apiVersion":"config.openshift.io/v1beta1","kind":"UpdatePlan","metadata":{"name":"update-plan-9.9.9"},` +
+		`"spec":{"targetRelease":"9.9.9","acceptedInsights":[{"updateInformer":"a","uid":"b","uuid":"","accepted":true}]}}`
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := kubectl(ctx, plan, "create", "--dry-run=server", "-f", "-", "--as=dora")
+		return err != nil && strings.Contains(err.Error(), "verb accept"), nil
+	})
+}
+
+func kubectl(ctx context.Context, input string, args ...string) error {
+	cmd := server.Kubectl(ctx, args...)
+	cmd.Stdin = strings.NewReader(input)
+	if printed, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, printed)
+	}
+	return nil
+}
+
+// TestStartGate requests updates of a cluster at 4.20.6 to which 4.20.8 may be started.
+func TestStartGate(t *testing.T) {
+	ctx := t.Context()
+	must := func(args ...string) {
+		t.Helper()
+		if err := kubectl(ctx, "", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create := `{"apiVersion":"config.openshift.io/v1","kind":"ClusterVersion","metadata":{"name":"version"},"spec":{"clusterID":"bc75be34-e92d-4745-bb9d-8ec39e877854"%s}}`
+	if err := kubectl(ctx, fmt.Sprintf(create, `,"desiredUpdate":{"version":"4.20.8"}`), "create", "-f", "-", "--as=ann"); err == nil || !strings.Contains(err.Error(), "may not be started") {
+		t.Errorf("a ClusterVersion is created with an update: %v", err)
+	}
+	if err := kubectl(ctx, fmt.Sprintf(create, ""), "create", "-f", "-", "--as=ann"); err != nil {
+		t.Fatal(err)
+	}
+	digest := "@sha256:" + strings.Repeat("1", 64)
+	must("patch", "clusterversion", "version", "--subresource=status", "--type=merge", "-p", `{"status":{"desired":{"version":"4.20.6","image":"a"},"observedGeneration":1,"versionHash":"x",`+
+		`"history":[{"state":"Completed","version":"4.20.6","image":"a","startedTime":"2026-01-01T00:00:00Z","completionTime":"2026-01-01T01:00:00Z","verified":true}],`+
+		`"availableUpdates":[{"version":"4.20.8","image":"quay.io/a`+digest+`"},{"version":"4.20.9","image":"b"}]}}`)
+	startable := func(release, from string) {
+		t.Helper()
+		must("patch", "updatestatus", "cluster", "--subresource=status", "--type=merge", "--as="+controller, "-p",
+			`{"status":{"startableReleases":[{"version":"`+release+`","fromRelease":"`+from+`","expirationTime":"2036-01-01T00:00:00Z"}]}}`)
+	}
+	request := func(user, patch string) error {
+		t.Helper()
+		return kubectl(ctx, "", "patch", "clusterversion", "version", "--type=merge", "--dry-run=server", "--as="+user, "-p", patch)
+	}
+	startable("4.20.8", "4.20.6")
+	annotation := func(value string) string {
+		return `{"metadata":{"annotations":{"upgrade.managed.openshift.io/pre-checks-bypassed":"` + value + `"}},"spec":{"desiredUpdate":{"version":"4.20.9"}}}`
+	}
+	for name, tc := range map[string]struct{ user, patch, refused string }{
+		"startable":               {"ann", `{"spec":{"desiredUpdate":{"version":"4.20.8"}}}`, ""},
+		"startable with image":    {"ann", `{"spec":{"desiredUpdate":{"version":"4.20.8","image":"mirror/a` + digest + `"}}}`, ""},
+		"with another image":      {"ann", `{"spec":{"desiredUpdate":{"version":"4.20.8","image":"mirror/evil"}}}`, "no other image"},
+		"with force":              {"ann", `{"spec":{"desiredUpdate":{"version":"4.20.8","force":true}}}`, "no force"},
+		"with architecture":       {"ann", `{"spec":{"desiredUpdate":{"version":"4.20.8","architecture":"Multi"}}}`, "no architecture"},
+		"not startable":           {"ann", `{"spec":{"desiredUpdate":{"version":"4.20.9"}}}`, "oc update pre-checks --version 4.20.9"},
+		"by image alone":          {"ann", `{"spec":{"desiredUpdate":{"image":"a` + digest + `"}}}`, "may not be started"},
+		"annotation without verb": {"ann", annotation("4.20.9"), "may not be started"},
+		"bypass":                  {"ben", annotation("4.20.9"), ""},
+		"verb without annotation": {"ben", `{"spec":{"desiredUpdate":{"version":"4.20.9"}}}`, "may not be started"},
+		"annotation of another":   {"ben", annotation("4.20.8"), "may not be started"},
+		"operator":                {operator, `{"spec":{"desiredUpdate":{"version":"4.20.9"}}}`, ""},
+		"another field":           {"ann", `{"spec":{"channel":"fast-4.20"}}`, ""},
+		"cleared":                 {"ann", `{"spec":{"desiredUpdate":null}}`, ""},
+	} {
+		err := request(tc.user, tc.patch)
+		if (err == nil) != (tc.refused == "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
+			t.Errorf("%s: %v, want %q", name, err, tc.refused)
+		}
+	}
+	must("patch", "clusterversion", "version", "--type=merge", "--as=ann", "-p", `{"spec":{"desiredUpdate":{"version":"4.20.8"}}}`)
+	startable("4.20.8", "4.20.5")
+	for name, tc := range map[string]struct{ patch, refused string }{
+		"unchanged":                  {`{"spec":{"channel":"fast-4.20","desiredUpdate":{"version":"4.20.8"}}}`, ""},
+		"cleared":                    {`{"spec":{"desiredUpdate":null}}`, ""},
+		"force of the same update":   {`{"spec":{"desiredUpdate":{"version":"4.20.8","force":true}}}`, "may not be started"},
+		"startable from another one": {`{"spec":{"desiredUpdate":{"version":"4.20.8","image":"a` + digest + `"}}}`, "may not be started"},
+	} {
+		if err := request("ann", tc.patch); (err == nil) != (tc.refused == "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
+			t.Errorf("%s: %v, want %q", name, err, tc.refused)
+		}
+	}
+	forged := `{"status":{"startableReleases":[{"version":"4.20.9","fromRelease":"4.20.6","expirationTime":"2036-01-01T00:00:00Z"}]}}`
+	if err := kubectl(ctx, "", "patch", "updatestatus", "cluster", "--subresource=status", "--type=merge", "--as=ann", "-p", forged); err == nil {
+		t.Error("a user forges a startable release")
+	}
+	if err := kubectl(ctx, "", "delete", "updatestatus", "cluster", "--as=ann"); err == nil {
+		t.Error("a user deletes the UpdateStatus")
+	}
+	must("delete", "updatestatus", "cluster", "--as="+controller)
+	deadline := time.Now().Add(20 * time.Second)
+	err := request("ann", `{"spec":{"desiredUpdate":{"version":"4.20.9"}}}`)
+	for err == nil && time.Now().Before(deadline) {
+		err = request("ann", `{"spec":{"desiredUpdate":{"version":"4.20.9"}}}`)
+	}
+	if err == nil {
+		t.Error("an update is started without the UpdateStatus")
+	}
+}
+
+func TestAcceptancePolicy(t *testing.T) {
+	plan := func(name, entries string) string {
+		return `{"apiVersion":"config.openshift.io/v1beta1","kind":"UpdatePlan","metadata":{"name":"update-plan-` + name + `"},"spec":{"targetRelease":"` + name + `","acceptedInsights":[` + entries + `]}}`
+	}
+	entry := func(uid, by, accepted string) string {
+		return `{"updateInformer":"a","uid":"` + uid + `","uuid":"","accepted":` + accepted + `,"acceptedBy":"` + by + `"}`
+	}
+	if err := kubectl(t.Context(), plan("4.20.1", entry("x", "cleo", "true")), "create", "-f", "-", "--as=cleo"); err != nil {
+		t.Fatal(err)
+	}
+	patch := func(user, entries string) error {
+		return kubectl(t.Context(), "", "patch", "updateplan", "update-plan-4.20.1", "--type=merge", "--dry-run=server", "--as="+user, "-p", `{"spec":{"acceptedInsights":[`+entries+`]}}`)
+	}
+	mine := entry("x", "cleo", "true")
+	for name, tc := range map[string]struct {
+		err     error
+		refused string
+	}{
+		"created by a planner":             {kubectl(t.Context(), plan("4.20.2", entry("x", "dora", "true")), "create", "-f", "-", "--as=dora"), "verb accept"},
+		"created without acceptances":      {kubectl(t.Context(), plan("4.20.3", ""), "create", "-f", "-", "--as=dora"), ""},
+		"added by a planner":               {patch("dora", mine+","+entry("y", "dora", "true")), "verb accept"},
+		"added by an approver":             {patch("cleo", mine+","+entry("y", "cleo", "true")), ""},
+		"added under another name":         {patch("cleo", mine+","+entry("y", "ann", "true")), "must be cleo"},
+		"unchanged by a planner":           {patch("dora", mine), ""},
+		"withdrawn by a planner":           {patch("dora", entry("x", "cleo", "false")), ""},
+		"removed by a planner":             {patch("dora", ""), ""},
+		"changed by a planner":             {patch("dora", `{"updateInformer":"a","uid":"x","uuid":"","accepted":true,"acceptedBy":"cleo","reason":"r"}`), "verb accept"},
+		"not accepted, added by a planner": {patch("dora", mine+","+entry("y", "dora", "false")), ""},
+	} {
+		if (tc.err == nil) != (tc.refused == "") || tc.err != nil && !strings.Contains(tc.err.Error(), tc.refused) {
+			t.Errorf("%s: %v, want %q", name, tc.err, tc.refused)
+		}
+	}
+}
