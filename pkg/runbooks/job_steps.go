@@ -206,6 +206,7 @@ func (s jobSteps) UpgradeCommenced() engine.Step {
 			{Name: "VersionStillAvailable", Check: s.available},
 			{Name: "ClusterUpgradeable", Check: s.upgradeable},
 			{Name: "ClusterHealthy", Check: s.healthy},
+			{Name: "AddedPoolsPaused", Check: s.delayed(stepPoolsPaused).PauseAdded()},
 		},
 		Do:         controlplane.RequestUpdate(s.Client, s.target, s.pinned.Decision, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
 		Undo:       controlplane.WithdrawRequest(s.Client, s.target),

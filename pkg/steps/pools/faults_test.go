@@ -82,6 +82,37 @@ func TestDelayed_with_a_fault_at_every_write(t *testing.T) {
 	}
 }
 
+// A pool that an entry selects only after the others were paused is paused before the commit, unless
+// its time to be released has come.
+func TestDelayed_with_a_pool_that_is_added_before_the_commit(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		add, commit time.Duration
+		want        []string
+	}{
+		"in time": {
+			5 * time.Minute, 10 * time.Minute,
+			[]string{"0s operator: night is paused, marked uid/1", "5m0s operator: late is paused, marked uid/1", "1h0m0s operator: late is unpaused", "1h0m0s operator: night is unpaused"},
+		},
+		"once the others are released": {
+			80 * time.Minute, 90 * time.Minute,
+			[]string{"0s operator: night is paused, marked uid/1", "1h35m0s operator: night is unpaused"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(w *world) { w.holds, w.commitWithin = true, 2*time.Hour })
+			w.After(tc.add, func() { w.addPool("late", "night") })
+			w.After(tc.commit, func() { w.holds = false })
+			w.runToEnd()
+			slices.Sort(w.log[min(2, len(w.log)):]) // both are released at one moment
+			if diff := cmp.Diff(tc.want, w.log); diff != "" || w.end() != "Upgraded" {
+				t.Errorf("%s (-want +got):\n%s\n%s", w.end(), diff, w.record())
+			}
+		})
+	}
+}
+
 // A user pauses or unpauses a pool between a read of the operator and its write.
 func TestDelayed_with_a_user_in_between(t *testing.T) {
 	t.Parallel()

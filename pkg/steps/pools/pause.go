@@ -6,6 +6,7 @@ package pools
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,32 @@ func (d Delayed) Pause() engine.UpgradeStep {
 			return engine.Wait(reasonPoolPaused, "machine config pools paused: %s; set spec.paused of the MachineConfigPool to false, so that the upgrade can delay it", text.JoinNames(users)), nil
 		}
 		return d.pauseAll(ctx, selected)
+	}
+}
+
+// PauseAdded pauses the pools that the entries select since Pause is done: those that were created or
+// labeled before the upgrade commences. A pool whose time to be released has come is not paused, since
+// it may have been released already. Neither is one that a user has unpaused.
+func (d Delayed) PauseAdded() engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		problem, err := d.Validate(ctx)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case problem != "":
+			return engine.Fail(ReasonInvalidPools, "%s", problem), nil
+		}
+		selected, err := d.selectedPools(ctx)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		added := slices.DeleteFunc(selected, func(p delayedPool) bool {
+			return p.Paused || p.ours || !run.Now.Before(d.mark(p.selected).ReleaseAfter)
+		})
+		if len(added) == 0 {
+			return engine.Done("no machine config pool was added that is to be delayed"), nil
+		}
+		return d.pauseAll(ctx, added)
 	}
 }
 

@@ -69,6 +69,8 @@ type world struct {
 	hooks   map[string]func(engine.Run) engine.Result // by event and pool; nil means none
 	holds   bool                                      // before the commit
 
+	commitWithin time.Duration // of the start
+
 	log    []string // changes of the pools
 	writes int      // of the operator to pools
 	status map[string]string
@@ -122,8 +124,8 @@ func emptyWorld(t *testing.T, options simulation.Options) *world {
 	t.Helper()
 	w := &world{
 		World: simulation.New(options), t: t, timeout: 12 * time.Hour, to: to,
-		delays: []pools.Delay{{Selector: night(), Min: time.Hour, Max: 2 * time.Hour}},
-		hooks:  map[string]func(engine.Run) engine.Result{},
+		delays: []pools.Delay{{Selector: night(), Min: time.Hour, Max: 2 * time.Hour}}, commitWithin: time.Hour,
+		hooks: map[string]func(engine.Run) engine.Result{},
 	}
 	w.start, w.client = w.Now().Truncate(time.Second), w.Client("user")
 	return w
@@ -275,7 +277,7 @@ func (w *world) book(env simulation.Env, d pools.Delayed) engine.Runbook {
 		return engine.Step{Name: name, Doc: name, Do: do}
 	}
 	commit := step("UpgradeCommenced", request)
-	commit.Commits, commit.Reached = true, commenced
+	commit.Commits, commit.Reached, commit.Gates = true, commenced, []engine.Gate{{Name: "AddedPoolsPaused", Check: d.PauseAdded()}}
 	commit.Observe = func(ctx context.Context, _ engine.Run) (engine.Result, error) {
 		if ok, err := commenced(ctx); err != nil || !ok {
 			return engine.Result{}, err
@@ -321,7 +323,7 @@ func (w *world) reconcile(ctx context.Context, env simulation.Env) (reconcile.Re
 		job.Status.History[0] = record
 		return env.Client.Status().Update(ctx, &job)
 	}
-	constraints := engine.Constraints{CommitBy: w.start.Add(time.Hour), Cancel: w.cancel}
+	constraints := engine.Constraints{CommitBy: w.start.Add(w.commitWithin), Cancel: w.cancel}
 	e := engine.Engine{Clock: env.Clock, Save: save}
 	record, next, err := e.Pass(ctx, book, job.Status.History[0], constraints)
 	if err != nil {
