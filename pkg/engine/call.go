@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
@@ -32,15 +34,15 @@ func (p *pass) call(ctx context.Context, step Step, now time.Time) (Result, erro
 	return p.renew(ctx, step, run, result, err)
 }
 
-// timeoutClock is a clock that measures timeouts, too: that of a simulation, whose deadlines must not
-// depend on how fast the machine is.
+// timeoutClock is a clock that measures timeouts, too: that of a simulation.
 type timeoutClock interface {
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
-// withTimeout is context.WithTimeout by the clock of the engine.
-func (e *Engine) withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if c, ok := e.Clock.(timeoutClock); ok {
+// WithTimeout is context.WithTimeout by a clock: the deadlines of a simulation must not depend on how
+// fast the machine is.
+func WithTimeout(ctx context.Context, by clock.PassiveClock, d time.Duration) (context.Context, context.CancelFunc) {
+	if c, ok := by.(timeoutClock); ok {
 		return c.WithTimeout(ctx, d)
 	}
 	return context.WithTimeout(ctx, d)
@@ -71,7 +73,7 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	if due := p.deadline(step, *c); !due.IsZero() {
 		timeout = min(timeout, due.Sub(run.Now))
 	}
-	callCtx, cancel := p.engine.withTimeout(ctx, timeout)
+	callCtx, cancel := WithTimeout(ctx, p.engine.Clock, timeout)
 	defer cancel()
 	result, err := observe(callCtx, step, run)
 	if err != nil || !result.IsZero() {
@@ -80,14 +82,19 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	if b := p.blocked(step, *c, p.engine.Clock.Now()); b != nil { // the gates took long
 		return p.whileBlocked(ctx, step, *b, run)
 	}
-	if step.Undo != nil && p.record.RequestTime == nil {
+	first := step.Undo != nil && p.record.RequestTime == nil
+	if first {
 		now := p.now()
 		p.record.RequestTime, p.urgent = &now, true
 		if p.saveErr = p.persist(ctx); p.saveErr != nil {
 			return Result{}, nil
 		}
 	}
-	return step.Do(callCtx, run)
+	result, err = step.Do(callCtx, run)
+	if first && err == nil && result.undone {
+		p.record.RequestTime = nil
+	}
+	return result, err
 }
 
 // observe returns the answer of Observe or of the first gate that does not pass; the zero Result
@@ -156,7 +163,7 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 		return p.whileHeld(ctx, step, b, run)
 	}
 	if beforeCommit(p.book, p.record.Conditions, step) && !step.Commits {
-		isCommitted, err := Committed(ctx, p.book, p.record)
+		isCommitted, err := Committed(ctx, p.engine.Clock, p.book, p.record)
 		if err != nil {
 			return Result{}, err
 		}
@@ -164,7 +171,7 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 			return p.adopt(ctx, step)
 		}
 	}
-	reached, err := step.reached(ctx)
+	reached, err := step.reached(ctx, p.engine.Clock)
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -181,7 +188,7 @@ func (p *pass) whileHeld(ctx context.Context, step Step, b blocker, run Run) (Re
 	observed := false
 	var err error
 	if p.book.adopts(p.record.Conditions) {
-		observed, err = commit.observed(ctx)
+		observed, err = commit.observed(ctx, p.engine.Clock)
 	}
 	switch {
 	case err != nil:
@@ -200,7 +207,7 @@ func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Resul
 	if step.Undo == nil || p.record.RequestTime == nil {
 		return held, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := WithTimeout(ctx, p.engine.Clock, stepTimeout)
 	defer cancel()
 	result, err := step.Undo(ctx, run)
 	switch {
@@ -221,7 +228,7 @@ func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Resul
 func (p *pass) renew(ctx context.Context, step Step, run Run, result Result, err error) (Result, error) {
 	for _, keepAlive := range step.KeepAlive {
 		run.Requested = p.record.RequestTime != nil
-		renewed, renewErr := keepAlive.renew(ctx, run)
+		renewed, renewErr := keepAlive.renew(ctx, p.engine.Clock, run)
 		if renewErr == nil && renewed.undone {
 			p.record.RequestTime = nil
 		}
@@ -242,8 +249,8 @@ func (p *pass) renew(ctx context.Context, step Step, run Run, result Result, err
 	return result, err
 }
 
-func (k KeepAlive) renew(ctx context.Context, run Run) (Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, keepAliveTimeout)
+func (k KeepAlive) renew(ctx context.Context, by clock.PassiveClock, run Run) (Result, error) {
+	ctx, cancel := WithTimeout(ctx, by, keepAliveTimeout)
 	defer cancel()
 	return k.Renew(ctx, run)
 }
@@ -255,11 +262,11 @@ func joinMessages(message, more string) string {
 	return message + "; " + more
 }
 
-func (s Step) reached(ctx context.Context) (bool, error) {
+func (s Step) reached(ctx context.Context, by clock.PassiveClock) (bool, error) {
 	if s.Reached == nil {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
 	defer cancel()
 	return s.Reached(ctx)
 }

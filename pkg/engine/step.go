@@ -111,6 +111,14 @@ func Undone(format string, args ...any) Result {
 	return result
 }
 
+// WithoutEffect marks the result of a call of Do of the committing step that has changed nothing, for
+// example because of a conflict. If no call before may have acted, the record does not hold that one
+// has: what another client does at the same moment is not undone.
+func (r Result) WithoutEffect() Result {
+	r.undone = true
+	return r
+}
+
 // Skip reports that the step does not apply, or is left out, and why. The runbook continues.
 func Skip(reason, format string, args ...any) Result {
 	return Result{outcome: skipped, reason: reason, message: fmt.Sprintf(format, args...)}

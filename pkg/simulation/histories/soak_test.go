@@ -77,6 +77,7 @@ var failedSeeds = []failedSeed{
 	{"the cleanup of an upgrade that an earlier release started is cut short", 960113, 48},
 	{"a request is not withdrawn after its record was replaced twice", 731789905383, 48},
 	{"an upgrade fails at the end of its window although another client has started its target", 79693749945, 51},
+	{"what another client requests between a read and the write is withdrawn", 67063348, 51},
 }
 
 // TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of

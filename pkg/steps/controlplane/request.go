@@ -25,7 +25,7 @@ func RequestUpdate(c client.Client, target clusterstate.Target, decisions ...Dec
 			return engine.Result{}, err
 		}
 		if version.Current.Matches(target) || version.IsRequested(target) {
-			return requestedResult(target), nil
+			return requestedResult(target).WithoutEffect(), nil // the request of another client
 		}
 		if result, err := decideAll(version, target, decisions); err != nil || !result.Passed() {
 			return result, err
@@ -35,7 +35,7 @@ func RequestUpdate(c client.Client, target clusterstate.Target, decisions ...Dec
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("requesting %s from the cluster version operator: %w", target.Version, err)
 		case !applied:
-			return retryOnConflict(), nil
+			return retryOnConflict().WithoutEffect(), nil
 		}
 		return requestedResult(target), nil
 	}
