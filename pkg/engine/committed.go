@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
@@ -18,8 +19,8 @@ import (
 // cluster, through the Reached of the committing step. The cluster counts although there is a
 // record: another client may have started the very update. This is the only answer to that
 // question; the window, a hold, a cancellation, a deletion, and an adoption all use it. The cluster
-// does not count until the step of Runbook.AdoptAfter is done.
-func Committed(ctx context.Context, book Runbook, record history.Record) (bool, error) {
+// does not count until the step of Runbook.AdoptAfter is done. The clock measures the timeout.
+func Committed(ctx context.Context, by clock.PassiveClock, book Runbook, record history.Record) (bool, error) {
 	commit := book.commitIndex()
 	if commit == len(book.Steps) {
 		return false, nil
@@ -35,7 +36,7 @@ func Committed(ctx context.Context, book Runbook, record history.Record) (bool, 
 	if len(record.Conditions) == 0 { // no step has begun, so that a no ends nothing
 		determine = step.observed
 	}
-	reached, err := determine(ctx)
+	reached, err := determine(ctx, by)
 	if err != nil {
 		return false, fmt.Errorf("determining whether the upgrade has commenced: %w", err)
 	}
@@ -44,11 +45,11 @@ func Committed(ctx context.Context, book Runbook, record history.Record) (bool, 
 
 // observed is reached for an answer that ends nothing and is needed in each pass: Observe reads no
 // more than the cache, whereas Reached confirms a no.
-func (s Step) observed(ctx context.Context) (bool, error) {
+func (s Step) observed(ctx context.Context, by clock.PassiveClock) (bool, error) {
 	if s.Observe == nil {
-		return s.reached(ctx)
+		return s.reached(ctx, by)
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
 	defer cancel()
 	result, err := s.Observe(ctx, Run{})
 	return err == nil && result.outcome == done, err
@@ -134,7 +135,7 @@ func (p *pass) adoptCommitted(ctx context.Context) error {
 		return nil
 	}
 	if len(conditions) == 0 || p.record.StartTime == nil { // ResumeAfter may have added conditions
-		isCommitted, err := Committed(ctx, p.book, p.record)
+		isCommitted, err := Committed(ctx, p.engine.Clock, p.book, p.record)
 		if err != nil || !isCommitted {
 			return err
 		}
@@ -145,7 +146,7 @@ func (p *pass) adoptCommitted(ctx context.Context) error {
 	if step.Observe == nil || indexOfCondition(conditions, step.Name) >= 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := WithTimeout(ctx, p.engine.Clock, stepTimeout)
 	defer cancel()
 	now := p.engine.Clock.Now()
 	result, err := step.Observe(ctx, Run{Started: timeOf(p.record.StartTime), Since: now, Now: now})
@@ -165,7 +166,7 @@ func (p *pass) adopt(ctx context.Context, current Step) (Result, error) {
 		if step.Milestone != MilestoneControlPlaneUpgraded {
 			continue
 		}
-		reached, err := step.reached(ctx)
+		reached, err := step.reached(ctx, p.engine.Clock)
 		if err != nil {
 			return Result{}, fmt.Errorf("determining whether the control plane is upgraded: %w", err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/utils/clock"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
@@ -180,7 +182,7 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 	if next, err := w.pass(); err == nil || !next.IsZero() {
 		t.Errorf("state of the cluster unknown: next pass %s, error %v", next, err)
 	}
-	if _, err := engine.Committed(t.Context(), s.book(), w.store.load()); err == nil {
+	if _, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err == nil {
 		t.Error("state of the cluster unknown, and Committed returns no error")
 	}
 	if w.store.saves > 0 || len(w.calls) > 0 {
@@ -188,7 +190,7 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 	}
 
 	s.setReached("Commit", true, nil)
-	if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); err != nil || !committed {
+	if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err != nil || !committed {
 		t.Errorf("the empty record of a committed upgrade: committed %t, %v", committed, err)
 	}
 	w.run()
@@ -197,7 +199,7 @@ func TestRecord_that_is_lost_is_compared_with_the_cluster(t *testing.T) {
 		t.Errorf("the adopted record (-want +got):\n%s", diff)
 	}
 	s.setReached("Commit", false, nil)
-	if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); err != nil || !committed {
+	if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); err != nil || !committed {
 		t.Errorf("the record is committed: got %t, %v", committed, err)
 	}
 }

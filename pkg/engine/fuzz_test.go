@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/utils/clock"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
@@ -37,7 +39,7 @@ func FuzzAnyRecordWithAnyTable(f *testing.F) {
 		for range 4 {
 			before := withCurrentNames(book, w.store.load())
 			engine.Summarize(book, w.store.load(), w.clock.Now(), constraints)
-			if _, err := engine.Committed(t.Context(), book, w.store.load()); err != nil && len(before.Conditions) > 0 {
+			if _, err := engine.Committed(t.Context(), clock.RealClock{}, book, w.store.load()); err != nil && len(before.Conditions) > 0 {
 				t.Errorf("the record shows whether it is committed: %v", err)
 			}
 			w.calls = nil

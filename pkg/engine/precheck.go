@@ -6,6 +6,8 @@ package engine
 import (
 	"cmp"
 	"context"
+
+	"k8s.io/utils/clock"
 )
 
 // PreCheckResult is what the pre-check of a step found.
@@ -18,15 +20,15 @@ type PreCheckResult struct {
 
 // RunPreChecks runs the pre-checks of the steps up to the committing one, and returns what they
 // would wait for, in the order of the runbook. Nothing is changed. A state that cannot be
-// determined is blocking, too.
-func RunPreChecks(ctx context.Context, book Runbook, run Run) []PreCheckResult {
+// determined is blocking, too. The clock measures the timeout of each.
+func RunPreChecks(ctx context.Context, by clock.PassiveClock, book Runbook, run Run) []PreCheckResult {
 	var found []PreCheckResult
 	for i := range book.Steps[:min(book.commitIndex()+1, len(book.Steps))] {
 		step := &book.Steps[i]
 		if step.PreCheck == nil {
 			continue
 		}
-		result, err := runPreCheck(ctx, step.PreCheck, run)
+		result, err := runPreCheck(ctx, by, step.PreCheck, run)
 		switch {
 		case err != nil:
 			found = append(found, PreCheckResult{step.Name, reasonCannotObserve, err.Error(), true})
@@ -37,8 +39,8 @@ func RunPreChecks(ctx context.Context, book Runbook, run Run) []PreCheckResult {
 	return found
 }
 
-func runPreCheck(ctx context.Context, check UpgradeStep, run Run) (Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+func runPreCheck(ctx context.Context, by clock.PassiveClock, check UpgradeStep, run Run) (Result, error) {
+	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
 	defer cancel()
 	return check(ctx, run)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 )
 
 func TestRunPreChecks_up_to_the_commit(t *testing.T) {
@@ -49,7 +50,7 @@ func TestRunPreChecks_up_to_the_commit(t *testing.T) {
 		},
 		Cleanup: []Step{newStep("Clean", Wait("NotYet", "it is not dirty"), nil)},
 	}
-	got := RunPreChecks(t.Context(), book, Run{Now: time.Unix(7, 0)})
+	got := RunPreChecks(t.Context(), clock.RealClock{}, book, Run{Now: time.Unix(7, 0)})
 	want := []PreCheckResult{
 		{"Ill", "Unhealthy", "a node is ill", true},
 		{"Dark", "CannotObserve", "no response", true},

@@ -118,7 +118,7 @@ func TestPreCheck_that_hangs_ends_after_a_minute(t *testing.T) {
 				return engine.Result{}, ctx.Err()
 			},
 		}}}
-		found := engine.RunPreChecks(t.Context(), book, engine.Run{Now: began})
+		found := engine.RunPreChecks(t.Context(), clock.RealClock{}, book, engine.Run{Now: began})
 		if len(found) != 1 || !found[0].Blocking || bubble.Since(began) != time.Minute {
 			t.Errorf("after %s: %+v", bubble.Since(began), found)
 		}

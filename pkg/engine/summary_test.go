@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/utils/clock"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
@@ -121,7 +123,7 @@ func TestSummarize(t *testing.T) {
 			if diff := cmp.Diff(w.store.load(), record); diff != "" {
 				t.Errorf("Assess changed the record (-before +after):\n%s", diff)
 			}
-			if committed, err := engine.Committed(t.Context(), s.book(), record); err != nil || committed != summary.Committed {
+			if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), record); err != nil || committed != summary.Committed {
 				t.Errorf("Committed returns %t, %v", committed, err)
 			}
 		})

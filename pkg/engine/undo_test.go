@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/utils/clock"
+
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
@@ -232,11 +234,11 @@ func TestCommit_by_another_client(t *testing.T) {
 			if got := lines(w.store.load()); !cmp.Equal(got, []string{"First False Unhealthy …"}) {
 				t.Fatalf("before: %q", got)
 			}
-			if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); committed || err != nil {
+			if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); committed || err != nil {
 				t.Fatalf("committed: %t, %v", committed, err)
 			}
 			commenced = true
-			if committed, err := engine.Committed(t.Context(), s.book(), w.store.load()); !committed || err != nil {
+			if committed, err := engine.Committed(t.Context(), clock.RealClock{}, s.book(), w.store.load()); !committed || err != nil {
 				t.Errorf("the cluster is past it: committed %t, %v", committed, err)
 			}
 			tc.constraints(s)

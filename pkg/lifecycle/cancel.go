@@ -25,7 +25,7 @@ func (s *scope[T]) cancel(ctx context.Context) (time.Time, error) {
 	last := s.obj.GetDeletionTimestamp().Add(s.plan.CancelTimeout)
 	expired := !s.now.Before(last)
 	var end ending
-	switch committed, err := engine.Committed(ctx, s.plan.Book, s.record); {
+	switch committed, err := engine.Committed(ctx, s.Clock, s.plan.Book, s.record); {
 	case !s.plan.Known:
 		end = ending{reason: "CancellationAbandoned", message: "the type is not known to this release of the operator, so nothing was cleaned up"}
 	case s.outcome() == engine.OutcomeUpgraded:
@@ -114,7 +114,7 @@ func (s *scope[T]) abandon(ctx context.Context) error {
 	if s.plan.Book.Abandon == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
+	ctx, cancel := engine.WithTimeout(ctx, s.Clock, abandonTimeout)
 	defer cancel()
 	if err := s.plan.Book.Abandon(ctx); err != nil {
 		return fmt.Errorf("abandoning the upgrade: %w", err)

@@ -36,7 +36,7 @@ func (s *scope[T]) pendingReason(ctx context.Context) *summary {
 	if seen.NothingToDo && !s.claimed && !commencedBefore(s.record) {
 		return s.alreadyAtVersionStatus()
 	}
-	committed, err := engine.Committed(ctx, s.plan.Book, s.record) // from the cache; confirm covers one that is behind
+	committed, err := engine.Committed(ctx, s.Clock, s.plan.Book, s.record) // from the cache; confirm covers one that is behind
 	switch {
 	case err != nil:
 		return s.unreadableStatus(err)

@@ -45,7 +45,7 @@ func (s *scope[T]) precheck(ctx context.Context) (condition, time.Time) {
 	cached := s.prechecks.get(key)
 	if age := s.now.Sub(cached.at); cached.key != wantKey || age < 0 || age >= precheckInterval {
 		run := engine.Run{Started: s.now, Since: s.now, Now: s.now}
-		cached = precheckResult{at: s.now, key: wantKey, condition: precheckCondition(engine.RunPreChecks(ctx, s.plan.Book, run))}
+		cached = precheckResult{at: s.now, key: wantKey, condition: precheckCondition(engine.RunPreChecks(ctx, s.Clock, s.plan.Book, run))}
 		s.prechecks.set(key, cached)
 	}
 	return cached.condition, cached.at.Add(precheckInterval)

@@ -33,7 +33,7 @@ const publishDeadline = 10 * time.Second
 // publishSteps publishes what the record contains of the steps. What cannot be published now is
 // published by a later pass; nothing waits for it.
 func (s *scope[T]) publishSteps(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, publishDeadline)
+	ctx, cancel := engine.WithTimeout(ctx, s.Clock, publishDeadline)
 	defer cancel()
 	if err := s.Notifier.PublishSteps(ctx, s.objectReference(), s.record); err != nil {
 		s.log.Error(err, "publishing the steps, will be retried")
@@ -42,7 +42,7 @@ func (s *scope[T]) publishSteps(ctx context.Context) {
 
 // publishResult publishes how the attempt ended: by its steps or, if none started, by its outcome.
 func (s *scope[T]) publishResult(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, publishDeadline)
+	ctx, cancel := engine.WithTimeout(ctx, s.Clock, publishDeadline)
 	defer cancel()
 	var err error
 	switch {
@@ -148,7 +148,7 @@ func (s *scope[T]) publishPrecheck(ctx context.Context) {
 
 // publishOnce publishes one notification per reason and key. If it fails, a later pass publishes it.
 func (s *scope[T]) publishOnce(ctx context.Context, eventType, reason, dedupKey, message string) {
-	ctx, cancel := context.WithTimeout(ctx, publishDeadline)
+	ctx, cancel := engine.WithTimeout(ctx, s.Clock, publishDeadline)
 	defer cancel()
 	if err := s.notify(ctx, eventType, reason, s.record.Version+" "+dedupKey, message); err != nil {
 		s.log.Error(err, "publishing a notification, will be retried", "reason", reason)
