@@ -155,7 +155,7 @@ func withOwn(informers []v1beta1.InformerInsights, own []v1beta1.Insight) []v1be
 	return append(informers, v1beta1.InformerInsights{Name: v1beta1.StatusControllerInformer, Insights: own})
 }
 
-// drop drops insights, the newest first.
+// drop drops insights, the newest first, and then those that are retained.
 func (f *fitting) drop(level int) {
 	for _, section := range f.sections() {
 		for n := range section.UpdateInformers {
@@ -175,6 +175,14 @@ func (f *fitting) drop(level int) {
 		}
 		section.UpdateInformers = withOwn(section.UpdateInformers, nil)
 	}
+	f.status.AfterUpdate = slices.DeleteFunc(f.status.AfterUpdate, func(r v1beta1.RetainedInsight) bool {
+		if f.left <= 0 || insight.Rank(r.Insight.Impact.Level) != level {
+			return false
+		}
+		f.left -= size(r) + 1
+		f.dropped++
+		return true
+	})
 }
 
 // note adds the insight about what is not shown.

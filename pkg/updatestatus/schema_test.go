@@ -1,0 +1,76 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+)
+
+// hostile returns what no informer should send, larger than every limit.
+func hostile(n int) v1beta1.Insight {
+	long := strings.Repeat("\x1b[31m\u202eä<&>\n", 60)
+	ref := v1beta1.ResourceReference{APIVersion: long, Kind: fmt.Sprintf("Kind%d%s", n, long), Namespace: long, Name: fmt.Sprintf("%d-%s", n, long)}
+	var refs []v1beta1.ResourceReference
+	for i := range 18 {
+		r := ref
+		r.Name = fmt.Sprintf("%d-%s", i, long)
+		refs = append(refs, r)
+	}
+	levels := []v1beta1.Level{"critical", "fatal", v1beta1.Level(long), "", "error"}
+	return v1beta1.Insight{
+		UID: fmt.Sprintf("%d-%s", n%250, long), UUID: long, Flaps: -7, CausedBy: []string{"", long}, AcquisitionTime: metav1.NewTime(now.AddDate(n, 0, 0)),
+		Scope:       v1beta1.InsightScope{Type: []v1beta1.ScopeType{"Moon", v1beta1.ScopeWorkerPool, v1beta1.ScopeControlPlane}[n%3], WorkerPool: refs, Resources: refs},
+		Impact:      v1beta1.InsightImpact{Level: levels[n%len(levels)], ReportedLevel: long, Type: long, Reason: long, Summary: long, Description: strings.Repeat(long, 8)},
+		Remediation: v1beta1.InsightRemediation{Reference: "https://" + long, Resolved: new(n%2 == 0), EstimatedFinish: long},
+	}
+}
+
+// TestCompute_IsAccepted checks that the API server accepts what is computed, whatever informers send,
+// during an update and after it.
+func TestCompute_IsAccepted(t *testing.T) {
+	t.Parallel()
+	definitions, err := simulation.Definitions(os.DirFS("../../deploy/update-status/crds"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := simulation.New(simulation.Options{Definitions: definitions})
+	api := world.Client("test")
+	object := &v1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.UpdateStatusName}}
+	if err := api.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	var insights []v1beta1.Insight
+	for n := range 390 {
+		insights = append(insights, hostile(n))
+	}
+	state := insight.NewState()
+	results := []insight.Result{insight.Success, insight.Failure, insight.Wait, insight.Unreachable, insight.Invalid, insight.Disabled, "odd"}
+	for pass, c := range []*cluster{newCluster(2, 0), newCluster(4, 1), newCluster(4, 3), newCluster(2, 0)} {
+		c.node("worker-2").Labels = nil
+		at := now.AddDate(0, 0, pass)
+		for n := range 80 {
+			state.Apply(insight.Answer{
+				Informer: fmt.Sprintf("informer-%02d-%s", n, strings.Repeat("x", 200)), Result: results[(n+pass)%len(results)], Reason: strings.Repeat("é\n", 5000), Message: strings.Repeat("\x00m", 5000),
+				Insights: insights[:min(1+(n%2)*4+len(insights)*max(0, 2-n)/2, len(insights))], At: at,
+			}, at)
+		}
+		object.Status = updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, at), Insights: state, Previous: object.Status})
+		if size := len(encode(t, object.Status)); size > updatestatus.MaxBytes {
+			t.Errorf("pass %d: %d bytes", pass, size)
+		}
+		if err := api.Status().Update(t.Context(), object); err != nil {
+			t.Fatalf("pass %d: %.2000s", pass, err.Error())
+		}
+	}
+}
