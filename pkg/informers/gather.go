@@ -92,7 +92,11 @@ func (g *gathering) read(source Source, read func() error) {
 		g.lists++
 	}
 	if err != nil {
-		g.facts.Missing[source] = missingOf(err)
+		missing := missingOf(err)
+		if source == SourceClusterVersion && missing.Reason == MissingForbidden { // there is only one
+			missing.Message = "you are not allowed to get it"
+		}
+		g.facts.Missing[source] = missing
 		return
 	}
 	g.facts.Read = append(g.facts.Read, source)

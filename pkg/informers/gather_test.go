@@ -108,7 +108,7 @@ func TestGather_reports_what_is_missing(t *testing.T) {
 		want     informers.Missing
 		complete bool
 	}{
-		"ClusterVersion is forbidden": {"ClusterVersion.config.openshift.io", forbidden, informers.SourceClusterVersion, informers.Missing{Reason: "Forbidden", Message: allowed}, false},
+		"ClusterVersion is forbidden": {"ClusterVersion.config.openshift.io", forbidden, informers.SourceClusterVersion, informers.Missing{Reason: "Forbidden", Message: "you are not allowed to get it"}, false},
 		"no ClusterVersion": {
 			"ClusterVersion.config.openshift.io", apierrors.NewNotFound(schema.GroupResource{Resource: "clusterversions"}, "version"), informers.SourceClusterVersion,
 			informers.Missing{Reason: "NotFound", Message: `clusterversions "version" not found`},

@@ -6,6 +6,7 @@ package informers
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -84,13 +86,21 @@ func stepDescription(step *history.StepCondition) string {
 	return cmp.Or(text.Sanitize(step.Message, text.MaxReason), text.Sanitize(step.Reason, text.MaxReason))
 }
 
-// isFailed reports whether the latest attempt of an upgrade failed, and neither its version was
-// installed since nor another upgrade started later.
+// isInstalled reports whether the version of an upgrade was completely installed at any time.
+func (f Facts) isInstalled(u *Upgrade) bool {
+	return slices.ContainsFunc(f.Version.Updates, func(update clusterstate.Update) bool { return update.Completed && update.Version == u.To })
+}
+
+// isFailed reports whether the latest attempt of an upgrade failed, its version is not installed, and
+// nothing was begun since: neither another upgrade nor an update without one.
 func (f Facts) isFailed(u *Upgrade) bool {
-	if u.Record == nil || u.Phase != history.PhaseFailed || f.Version.Completed && f.Version.Current.Version == u.To {
+	if u.Record == nil || u.Phase != history.PhaseFailed || f.isInstalled(u) {
 		return false
 	}
 	ended := timeOf(u.Record.CompleteTime)
+	if !ended.IsZero() && f.NewestUpdate().Start.After(ended) {
+		return false
+	}
 	for i := range f.Upgrades {
 		if record := f.Upgrades[i].Record; record != nil && f.Upgrades[i].Resource != u.Resource && timeOf(record.StartTime).After(ended) {
 			return false
@@ -117,7 +127,7 @@ func failedUpgrade(u *Upgrade) checks.Finding {
 func (f Facts) waitingUpgrade(u *Upgrade) []checks.Finding {
 	var found []checks.Finding
 	switch {
-	case f.Version.Completed && f.Version.Current.Version == u.To:
+	case f.isInstalled(u):
 		return nil // there is nothing left to do
 	case u.Paused:
 		found = append(found, u.finding(upgradePaused, checks.LevelInfo, "UpgradePaused", "upgrades that are paused"))

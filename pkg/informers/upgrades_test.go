@@ -83,7 +83,12 @@ func TestUpgrades(t *testing.T) {
 		"not accepted": {func(c *v1alpha1.UpgradeConfig) {
 			c.Status.Conditions = []metav1.Condition{condition(history.ConditionAccepted, "False")}
 		}, nil, []string{"info UpgradeConfig/ops/weekly/1/Schedule UpgradeScheduled", "warning UpgradeConfig/ops/weekly/1/Accepted UpgradeNotAccepted"}},
-		"installed": {func(c *v1alpha1.UpgradeConfig) { c.Spec.Desired.Version = newRelease }, nil, nil},
+		"installed":        {func(c *v1alpha1.UpgradeConfig) { c.Spec.Desired.Version = newRelease }, nil, nil},
+		"installed before": {func(c *v1alpha1.UpgradeConfig) { c.Spec.Desired.Version = oldRelease }, nil, nil},
+		"failed, and an update without an upgrade began later": {func(c *v1alpha1.UpgradeConfig) {
+			failed(c)
+			c.Status.History[0].StartTime, c.Status.History[0].CompleteTime = new(ago(9*time.Hour)), new(ago(8*time.Hour))
+		}, nil, nil},
 		"a step runs": {func(c *v1alpha1.UpgradeConfig) {
 			c.Status.History = []history.Record{newRecord(stepDone(), stepRunning())}
 		}, nil, []string{
