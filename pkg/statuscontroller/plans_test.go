@@ -78,8 +78,8 @@ func TestStartableReleases(t *testing.T) {
 		}
 		return simulation.Fault{}
 	}
-	for range 120 {
-		w.runFor(31 * time.Second)
+	for range 620 {
+		w.runFor(6 * time.Second)
 		w.startable() // none is overdue
 	}
 	w.plan = nil

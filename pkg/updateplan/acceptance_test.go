@@ -4,8 +4,8 @@
 package updateplan_test
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -66,14 +66,18 @@ func TestJudge(t *testing.T) {
 		"by uuid and another uid": {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{entry("b", "1", true)}, false, []updateplan.Verdict{"Unaccepted"}},
 		"of another informer":     {[]v1beta1.Insight{insight("a", "1", warning)}, []v1beta1.AcceptedInsight{other}, false, []updateplan.Verdict{"Unaccepted"}},
 		"ambiguous accepts neither": {
-			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)}, []v1beta1.AcceptedInsight{entry("a", "", true)}, false,
+			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
+			[]v1beta1.AcceptedInsight{entry("a", "", true)},
+			false,
 			[]updateplan.Verdict{"Ambiguous", "Ambiguous"},
 		},
 		"ambiguous with one that needs none": {
 			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", "info")}, []v1beta1.AcceptedInsight{entry("a", "", true)}, false, []updateplan.Verdict{"Ambiguous"},
 		},
 		"ambiguous, one by uuid": {
-			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)}, []v1beta1.AcceptedInsight{entry("a", "", true), entry("a", "2", true)}, false,
+			[]v1beta1.Insight{insight("a", "1", warning), insight("a", "2", warning)},
+			[]v1beta1.AcceptedInsight{entry("a", "", true), entry("a", "2", true)},
+			false,
 			[]updateplan.Verdict{"Ambiguous", "Accepted"},
 		},
 		"one insight in two places": {
@@ -115,7 +119,7 @@ func TestJudge_never_widens(t *testing.T) {
 		levels := []v1beta1.Level{"status", "info", "warning", "error", "critical", "odd"}
 		ids := rapid.SampledFrom([]string{"a", "b"})
 		draw := func(i int) v1beta1.Insight {
-			in := insight(ids.Draw(t, "uid"), fmt.Sprint(i), rapid.SampledFrom(levels).Draw(t, "level"))
+			in := insight(ids.Draw(t, "uid"), strconv.Itoa(i), rapid.SampledFrom(levels).Draw(t, "level"))
 			in.FirstObservedTime = *at(time.Duration(rapid.IntRange(-2, 2).Draw(t, "first")) * time.Minute)
 			return in
 		}
@@ -197,11 +201,11 @@ func TestUnaccepted_lists_the_most_severe_first(t *testing.T) {
 	if diff := cmp.Diff(v1beta1.InsightCounts{Total: 5, Accepted: 1, Unaccepted: 4}, updateplan.Count(judged)); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	var uids string
+	var uids []string
 	for _, j := range updateplan.Unaccepted(judged) {
-		uids += j.Insight.UID
+		uids = append(uids, j.Insight.UID)
 	}
-	if uids != "cewo" {
-		t.Errorf("the order is %s", uids)
+	if diff := cmp.Diff([]string{"c", "e", "w", "o"}, uids); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }

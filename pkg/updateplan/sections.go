@@ -27,28 +27,14 @@ const (
 func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, poolOf func(node string) string) {
 	control := &v1beta1.ControlPlaneStatus{}
 	byPool := map[v1beta1.ResourceReference]*v1beta1.WorkerPoolStatus{}
-	add := func(section *v1beta1.Section, informer string, of v1beta1.Insight) {
-		last := len(section.UpdateInformers) - 1
-		if last < 0 || section.UpdateInformers[last].Name != informer {
-			section.UpdateInformers = append(section.UpdateInformers, v1beta1.InformerInsights{Name: informer})
-			last++
-		}
-		section.UpdateInformers[last].Insights = append(section.UpdateInformers[last].Insights, of)
-	}
 	for i := range all {
 		for _, of := range all[i].Insights {
-			placed := false
-			for _, ref := range poolsOf(&of, poolOf) {
-				if byPool[ref] == nil && len(byPool) < maxPools {
-					byPool[ref] = &v1beta1.WorkerPoolStatus{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
-				}
-				if byPool[ref] != nil {
-					placed = true
-					add(&byPool[ref].Section, all[i].Name, of)
-				}
+			sections := sectionsOf(byPool, poolsOf(&of, poolOf))
+			if len(sections) == 0 {
+				sections = []*v1beta1.Section{&control.Section}
 			}
-			if !placed {
-				add(&control.Section, all[i].Name, of)
+			for _, section := range sections {
+				place(section, all[i].Name, of)
 			}
 		}
 	}
@@ -61,6 +47,30 @@ func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, p
 	slices.SortFunc(status.WorkerPools, func(a, b v1beta1.WorkerPoolStatus) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
 	})
+}
+
+// sectionsOf returns the sections of pools, which it adds within the limit.
+func sectionsOf(byPool map[v1beta1.ResourceReference]*v1beta1.WorkerPoolStatus, pools []v1beta1.ResourceReference) []*v1beta1.Section {
+	var sections []*v1beta1.Section
+	for _, ref := range pools {
+		if byPool[ref] == nil && len(byPool) < maxPools {
+			byPool[ref] = &v1beta1.WorkerPoolStatus{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+		}
+		if byPool[ref] != nil {
+			sections = append(sections, &byPool[ref].Section)
+		}
+	}
+	return sections
+}
+
+// place adds an insight to those of its informer in a section.
+func place(section *v1beta1.Section, informer string, of v1beta1.Insight) {
+	last := len(section.UpdateInformers) - 1
+	if last < 0 || section.UpdateInformers[last].Name != informer {
+		section.UpdateInformers = append(section.UpdateInformers, v1beta1.InformerInsights{Name: informer})
+		last++
+	}
+	section.UpdateInformers[last].Insights = append(section.UpdateInformers[last].Insights, of)
 }
 
 // poolsOf returns the pools that an insight concerns, each once.

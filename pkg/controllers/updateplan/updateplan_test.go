@@ -4,6 +4,7 @@
 package updateplan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -331,6 +332,7 @@ func TestPlanThatIsInvalid(t *testing.T) {
 func TestPlanKilledAtEachWrite(t *testing.T) {
 	t.Parallel()
 	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status v1beta1.UpdatePlanStatus) {
+		t.Helper()
 		w := newWorld(t)
 		w.plan = func(request simulation.Request) simulation.Fault {
 			if request.IsWrite() {
@@ -345,7 +347,7 @@ func TestPlanKilledAtEachWrite(t *testing.T) {
 		w.Observe(func(change simulation.Change) {
 			plan, is := change.New.(*v1beta1.UpdatePlan)
 			if is && risky && updateplan.IsStartable(plan, w.Now()) {
-				w.Fail(fmt.Errorf("the plan is startable with risks that are not accepted"))
+				w.Fail(errors.New("the plan is startable with risks that are not accepted"))
 			}
 		})
 		w.informer("one")
