@@ -54,7 +54,7 @@ func TestServiceNetwork_can_be_dialed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // The test ends.
+	defer listener.Close()
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at)
 	if err != nil {
 		t.Fatal(err)

@@ -213,6 +213,7 @@ func (s *Server) handler() (http.Handler, error) {
 			return b.Insights, errors.New(b.Message)
 		case v1alpha.ResponseWait:
 			return b.Insights, informersdk.Wait(b.Message)
+		case v1alpha.ResponseSuccess:
 		}
 		return b.Insights, nil
 	}
@@ -247,7 +248,7 @@ func respondBroken(w http.ResponseWriter, r *http.Request, b Break) bool {
 	case BreakStatus:
 		http.Error(w, "the informer is broken", http.StatusInternalServerError)
 	case BreakRedirect:
-		http.Redirect(w, r, "https://example.com"+r.URL.Path, http.StatusTemporaryRedirect)
+		http.Redirect(w, r, "https://example.com/", http.StatusTemporaryRedirect)
 	case BreakJSON:
 		_, _ = io.WriteString(w, "<html>no JSON</html>") // a caller that is gone needs no answer
 	case BreakSize:

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -223,7 +224,7 @@ func outcome(err error) string {
 	case err == nil:
 		return "200"
 	case code(err) != 0:
-		return fmt.Sprint(code(err))
+		return strconv.Itoa(code(err))
 	}
 	return text.Excerpt(err.Error())
 }

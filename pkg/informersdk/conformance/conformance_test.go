@@ -9,8 +9,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -178,7 +180,7 @@ func cases() map[string]struct {
 	refs := func(n int) []any {
 		var all []any
 		for i := range n {
-			all = append(all, response{"kind": "Node", "name": fmt.Sprint(i)})
+			all = append(all, response{"kind": "Node", "name": strconv.Itoa(i)})
 		}
 		return all
 	}
@@ -291,10 +293,7 @@ func reverse(list []any, n int) {
 func tooMany(_ int, r response) {
 	all := insights(r)
 	for i := range 319 {
-		clone := map[string]any{}
-		for field, value := range all[1].(response) {
-			clone[field] = value
-		}
+		clone := maps.Clone(all[1].(response))
 		clone["uid"] = fmt.Sprint("uid-", i)
 		all = append(all, clone)
 	}
