@@ -63,10 +63,10 @@ type finder struct {
 // returned, which may be later.
 func (f *finder) answer(ctx context.Context, request v1alpha.RequestSpec, release func()) answer {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel() // not when the function returns: the answer would compete with the end of the context
 	found := make(chan answer, 1)
 	go func() {
 		defer release()
-		defer cancel()
 		found <- f.call(ctx, request)
 	}()
 	select {

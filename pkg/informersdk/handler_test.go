@@ -330,6 +330,18 @@ func TestHandlerBoundsFunctionsThatHang(t *testing.T) {
 	}
 }
 
+// The end of a function does not compete with its timeout.
+func TestHandlerLosesNoAnswer(t *testing.T) {
+	t.Parallel()
+	handler := newHandler(t, noInsights, nil)
+	for range 2000 {
+		var response v1alpha.UpdateInsightsResponse
+		if decode(t, ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", ""), &response); response.Status.Response != v1alpha.ResponseSuccess {
+			t.Fatalf("status %v", response.Status)
+		}
+	}
+}
+
 func FuzzHandlerDecodesRequests(f *testing.F) {
 	for _, seed := range []string{"", "{}", "[]", statusRequest, planRequest, strings.Repeat("[", 1000)} {
 		f.Add(seed)
