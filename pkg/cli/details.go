@@ -26,7 +26,7 @@ type reported struct {
 // renderDetails returns the insights that are selected, with their descriptions; select nil means all.
 func (s *screen) renderDetails(selected func(updatev1beta1.Insight) bool) string {
 	if control := s.status.ControlPlane; control != nil {
-		s.section("control plane", control.Section, selected)
+		s.section("Control plane", control.Section, selected)
 	}
 	for i := range s.status.WorkerPools {
 		pool := &s.status.WorkerPools[i]
@@ -58,7 +58,7 @@ func (s *screen) section(name string, section updatev1beta1.Section, selected fu
 	if len(s.lines) > 0 {
 		s.lines = append(s.lines, "")
 	}
-	s.hang("", strings.ToUpper(name))
+	s.hang("", name)
 	if selected == nil {
 		for _, condition := range section.Conditions {
 			s.text("", fmt.Sprintf("%s %s (%s): %s", clean(condition.Type), condition.Status, clean(condition.Reason), clean(condition.Message)))
@@ -96,7 +96,7 @@ func (s *screen) insight(r reported) {
 
 // renderSources returns the sources of the assessment, and what was resolved recently.
 func (s *screen) renderSources() string {
-	s.hang("", "SOURCES")
+	s.hang("", "Sources")
 	for _, source := range s.assessment.Sources {
 		state := "current"
 		if !source.Current {
@@ -115,7 +115,7 @@ func (s *screen) renderSources() string {
 	}
 	for i, resolved := range s.status.RecentlyResolved {
 		if i == 0 {
-			s.lines = append(s.lines, "", "RECENTLY RESOLVED")
+			s.lines = append(s.lines, "", "Recently resolved")
 		}
 		line := fmt.Sprintf("%s (%s, %s)", clean(resolved.Summary), clean(resolved.UpdateInformer), s.ago(resolved.ResolvedTime.Time))
 		if resolved.Reason != updatev1beta1.ResolutionResolved {
