@@ -261,6 +261,25 @@ func TestDump_alerts(t *testing.T) {
 	}
 }
 
+func TestDump_keeps_the_newer_of_two_objects(t *testing.T) {
+	t.Parallel()
+	labeled := func(version string) string {
+		return node("a") + "  resourceVersion: \"" + version + "\"\n  labels: {version: \"" + version + "\"}\n"
+	}
+	for name, files := range map[string]map[string]string{
+		"newer first": {"1.yaml": labeled("10"), "2.yaml": labeled("9")},
+		"newer last":  {"1.yaml": labeled("9"), "2.yaml": labeled("10")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var kept corev1.Node
+			if err := writeDump(t, files, defaultDumpLimits).Get(t.Context(), client.ObjectKey{Name: "a"}, &kept); err != nil || kept.Labels["version"] != "10" {
+				t.Errorf("version %q, error %v, want 10", kept.Labels["version"], err)
+			}
+		})
+	}
+}
+
 func TestDump_newest_time(t *testing.T) {
 	t.Parallel()
 	d := writeDump(t, map[string]string{
