@@ -6,6 +6,7 @@ package assessment_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // largeCluster is a cluster with so many nodes in 20 pools, one of 20 nodes not ready, whose update is
 // stuck in each pool.
 func largeCluster(nodes int) *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(24 * time.Hour))
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(23*time.Hour)
 	reconciled(f.plane())
@@ -57,9 +58,9 @@ func hostileStatus(insights int) *fixture {
 			refs[k] = ref([]string{"PodDisruptionBudget", "Pod", "Node", "Disk"}[k%4], fmt.Sprintf("namespace-%d", n), fmt.Sprintf("object-%d-%d", n, k))
 		}
 		i := newInsight(v1beta1.LevelError, fmt.Sprintf("Reason%d", n), "odd", time.Time{}, refs...)
-		i.UUID = fmt.Sprint(n)
+		i.UUID = strconv.Itoa(n)
 		for k := range 16 {
-			i.CausedBy = append(i.CausedBy, fmt.Sprint((n*7+k*13)%insights))
+			i.CausedBy = append(i.CausedBy, strconv.Itoa((n*7+k*13)%insights))
 		}
 		f.insight(f.pool(), fmt.Sprintf("stranger-%d", n%8), i)
 	}

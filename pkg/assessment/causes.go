@@ -131,9 +131,14 @@ func (s *section) explained() bool {
 }
 
 // graphOf returns the graph of a section: the insights that are warnings at least, what the assessment
-// itself found, and what waits for that.
+// itself found, and what waits for that. A section that is paused waits for nothing but the end of its
+// pause.
 func (c *cluster) graphOf(s *section) *graph {
 	g := &graph{section: s, vertices: map[object]*vertex{}, covered: map[object]bool{}}
+	if s.state == v1beta1.StateWaiting {
+		c.addFindings(g)
+		return g
+	}
 	uuids := map[string][]*vertex{} // by informer and UUID
 	for _, i := range s.insights {
 		if rank(i.Impact.Level) >= rank(v1beta1.LevelWarning) {
@@ -174,6 +179,13 @@ func (g *graph) addInsight(i insight) []*vertex {
 		v := g.add(object{group: group, kind: bounded(r.Kind, 63), namespace: bounded(r.Namespace, 63), name: bounded(r.Name, maxName)}, bounded(r.APIVersion, 317))
 		v.add(f)
 		added = append(added, v)
+	}
+	if len(added) == 0 && len(i.Scope.WorkerPool) > 0 && g.section.pool != nil { // about the pool itself
+		own, apiVersion := g.section.object()
+		own.group = group
+		v := g.add(own, apiVersion)
+		v.add(f)
+		return []*vertex{v}
 	}
 	if len(added) == 0 { // about no object: the uid stands for it
 		v := g.add(object{group: group, name: bounded(i.UID, maxName), none: true}, "")

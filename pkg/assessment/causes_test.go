@@ -101,6 +101,14 @@ func TestCauses(t *testing.T) {
 			both[0].CausedBy, both[1].CausedBy = []string{both[1].UUID}, []string{both[0].UUID}
 			return f
 		}, [][]string{{"node worker-4 is not ready", "node worker-5 has too little disk space", "no node of pool worker is being updated"}}},
+		"pool that is degraded by a node": {func() *fixture {
+			f := stuckPool()
+			nodes(f, "NodeDegraded", "worker-5")
+			degraded := newInsight(v1beta1.LevelError, "PoolDegraded", "pools", before(time.Hour))
+			degraded.Scope.WorkerPool = []v1beta1.ResourceReference{ref("MachineConfigPool", "", worker)}
+			f.insight(f.pool(), informers.NameNodes, degraded)
+			return f
+		}, [][]string{{"node worker-5 cannot be updated", "pool worker is degraded"}}},
 		"insight about no object": {func() *fixture {
 			f := stuckPool()
 			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelError, "Odd", "a cable is loose", before(time.Hour)))

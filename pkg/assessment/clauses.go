@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -19,7 +20,7 @@ func (c *cluster) clause(from *chain, i int) string {
 		if clause := c.ownClause(from, i); clause != "" {
 			return clause
 		}
-		if r, found := byReason[l.reason]; found && r.one != "" {
+		if r, found := byReason[l.reason]; found && (l.count() > 0 || !strings.Contains(r.one, "{names}")) {
 			pattern := r.one
 			if len(l.objects) > 1 && r.many != "" {
 				pattern = r.many
@@ -48,6 +49,8 @@ func (c *cluster) clause(from *chain, i int) string {
 func (c *cluster) ownClause(from *chain, i int) string {
 	l := &from.links[i]
 	switch {
+	case l.reason == v1beta1.ReasonPaused && l.summary != "":
+		return strings.TrimSuffix(l.summary, ".")
 	case l.kind == kindBudget:
 		return c.budgetClause(l)
 	case l.kind == kindPod && i > 0:

@@ -29,6 +29,11 @@ const (
 // span is how long something takes.
 type span struct{ min, max time.Duration }
 
+// times returns how long that many of them take, one after the other.
+func (s span) times(n int) span {
+	return span{time.Duration(int64(n) * int64(s.min)), time.Duration(int64(n) * int64(s.max))}
+}
+
 // sectionEstimate is how long a section still takes.
 type sectionEstimate struct {
 	name string
@@ -200,7 +205,7 @@ func (c *cluster) settle(e *v1beta1.Estimate, earliest, latest time.Time) {
 		before := previous.Latest.Time
 		e.Extended = previous.Extended
 		if latest.After(before) {
-			if reason := c.laterReason(previous); reason != "" {
+			if reason := c.laterReason(); reason != "" {
 				e.Extended = reason
 			} else {
 				latest = before
@@ -222,13 +227,13 @@ func (c *cluster) settle(e *v1beta1.Estimate, earliest, latest time.Time) {
 }
 
 // laterReason returns why the end may be later than it was published; empty means for no reason.
-func (c *cluster) laterReason(previous *v1beta1.Estimate) string {
-	p := c.in.Previous
-	switch p.State {
+func (c *cluster) laterReason() string {
+	switch c.in.Previous.State {
 	case v1beta1.StateStuck:
 		return "the update was stuck"
 	case v1beta1.StateWaiting:
 		return "the update waited"
+	default:
 	}
 	for _, s := range c.sections {
 		switch {
@@ -238,7 +243,7 @@ func (c *cluster) laterReason(previous *v1beta1.Estimate) string {
 		case s.slots < s.previous.Slots && s.slots > 0:
 			return fmt.Sprintf("%s updates %d %s at a time instead of %d", s.lowerTitle(), s.slots, nodes(s.slots), s.previous.Slots)
 		default:
-			if reason := c.slowNode(s, previous); reason != "" {
+			if reason := c.slowNode(s); reason != "" {
 				return reason
 			}
 		}
@@ -247,7 +252,7 @@ func (c *cluster) laterReason(previous *v1beta1.Estimate) string {
 }
 
 // slowNode returns which node took longer than the estimate assumed; empty means that none did.
-func (c *cluster) slowNode(s *section, previous *v1beta1.Estimate) string {
+func (c *cluster) slowNode(s *section) string {
 	for _, d := range s.done {
 		assumed, known := c.perNode(s, len(s.done))
 		if known && d.took > assumed.max {
@@ -345,8 +350,8 @@ func (c *cluster) estimatePool(s *section) sectionEstimate {
 	if !known || s.slots == 0 || free <= 0 {
 		return e
 	}
-	rounds := time.Duration((int(s.total-s.updated) + free - 1) / free)
-	e.left = span{rounds * perNode.min, rounds*perNode.max + max(perNode.slowest-perNode.max, 0)}
+	e.left = perNode.times((int(s.total-s.updated) + free - 1) / free)
+	e.left.max += max(perNode.slowest-perNode.max, 0)
 	e.taken = span{c.credit(s, free, perNode.min), c.credit(s, free, perNode.max)}
 	e.basis = perNode.basis
 	return e

@@ -99,7 +99,7 @@ func (*simulation) operatorOffset(k int, took time.Duration) time.Duration {
 
 // at returns the cluster at a time of the update.
 func (s *simulation) at(t time.Time, previous *v1beta1.Assessment) *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.now, f.slots[worker] = t, s.slots
 	f.history = f.history[:1]
 	f.history[0].StartedTime = at(s.start)

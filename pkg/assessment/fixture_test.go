@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -41,6 +42,8 @@ func ago(d time.Duration) *metav1.Time { return new(at(before(d))) }
 type fixture struct {
 	now     time.Time
 	history []configv1.UpdateHistory // the newest first
+	// conditions are those of the ClusterVersion.
+	conditions []configv1.ClusterOperatorStatusCondition
 	// operators are all of them, and pools the nodes by pool.
 	operators []clusterstate.ClusterOperator
 	pools     []string
@@ -52,11 +55,12 @@ type fixture struct {
 	in        assessment.Input
 }
 
-// newFixture returns a cluster that has been updated from one release to the other, with 33 operators.
-func newFixture(from, to string) *fixture {
+// newFixture returns a cluster that is being updated from 4.20.5, with 33 operators.
+func newFixture(to string) *fixture {
 	f := &fixture{now: now, slots: map[string]int{}, paused: map[string]bool{}, pools: []string{master, worker}}
+	f.conditions = []configv1.ClusterOperatorStatusCondition{{Type: "Failing", Status: configv1.ConditionFalse}}
 	f.addHistory(to, before(62*time.Minute), time.Time{})
-	f.addHistory(from, before(30*24*time.Hour), before(30*24*time.Hour-time.Hour))
+	f.addHistory("4.20.5", before(30*24*time.Hour), before(30*24*time.Hour-time.Hour))
 	for i := range 33 {
 		name := fmt.Sprintf("operator-%02d", i)
 		f.operators = append(f.operators, clusterstate.ClusterOperator{
@@ -154,10 +158,9 @@ func condition(s *v1beta1.Section, name string, is bool, reason string) {
 	s.Conditions = append(s.Conditions, metav1.Condition{Type: name, Status: status, Reason: reason, LastTransitionTime: at(before(time.Hour))})
 }
 
-func pending(s *v1beta1.Section) *v1beta1.Section {
+func pending(s *v1beta1.Section) {
 	condition(s, v1beta1.ConditionUpdatePending, true, "Any")
 	condition(s, v1beta1.ConditionUpdateActive, true, "Any")
-	return s
 }
 
 func pausedBy(s *v1beta1.Section, reason string) {
@@ -186,10 +189,11 @@ func (f *fixture) insight(s *v1beta1.Section, informer string, i v1beta1.Insight
 }
 
 func newInsight(level v1beta1.Level, reason, summary string, since time.Time, refs ...v1beta1.ResourceReference) v1beta1.Insight {
-	uid := reason
+	parts := []string{reason}
 	for _, r := range refs {
-		uid += "/" + r.Kind + "/" + r.Namespace + "/" + r.Name
+		parts = append(parts, r.Kind, r.Namespace, r.Name)
 	}
+	uid := strings.Join(parts, "/")
 	return v1beta1.Insight{
 		UID: uid, UUID: uid, AcquisitionTime: at(now), FirstObservedTime: at(since), Scope: v1beta1.InsightScope{Resources: refs},
 		Impact: v1beta1.InsightImpact{Level: level, Reason: reason, Summary: summary},
@@ -203,10 +207,10 @@ func ref(kind, namespace, name string) v1beta1.ResourceReference {
 // build returns the status and the input.
 func (f *fixture) build() (v1beta1.UpdateStatusStatus, assessment.Input) {
 	version := &configv1.ClusterVersion{}
-	version.Status.History = f.history
+	version.Status.History, version.Status.Conditions = f.history, f.conditions
 	facts := &f.facts
 	facts.Now, facts.Version, facts.Operators = f.now, clusterstate.VersionOf(version), f.operators
-	nodes, err := clusterstate.GetNodes(context.Background(), nodeReader{items: f.nodes})
+	nodes, err := clusterstate.GetNodes(noContext, nodeReader{items: f.nodes})
 	if err != nil {
 		panic(err)
 	}
@@ -264,9 +268,12 @@ func (f *fixture) shop(node string, start time.Time) {
 	f.facts.Drains = map[string]informers.Drain{node: {
 		Node: node, Start: start, Read: true, Pods: []checks.DrainedPod{{Pod: pod, PDBs: []string{"shop/api"}, NodeReady: true}},
 	}}
-	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, "DrainBlocked", "drains blocked", start,
+	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, "PodHeldByBudget", "pods that cannot be evicted", start,
 		ref("Node", "", node), ref("Pod", "shop", pod.Name), ref("PodDisruptionBudget", "shop", "api")))
 }
+
+// noContext is for a reader that needs none.
+var noContext context.Context
 
 // nodeReader lists nodes.
 type nodeReader struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
@@ -175,7 +176,7 @@ func screens() map[string]screenCase {
 }
 
 func idleCluster() *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(8*24*time.Hour)
 	f.addNodes(worker, 6, 6)
 	reconciled(f.plane())
@@ -189,7 +190,7 @@ func idleCluster() *fixture {
 
 // progressingCluster has three earlier updates of the same kind, and one that took too long to count.
 func progressingCluster() *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(38 * time.Minute))
 	f.history = f.history[:1]
 	for i, took := range []time.Duration{52 * time.Minute, 71 * time.Minute, 60 * time.Minute, 10 * time.Hour, 20 * time.Minute} {
@@ -216,7 +217,7 @@ func pastWorker() []v1beta1.PastUpdate {
 }
 
 func waitingCluster() *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(26 * time.Hour))
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(26*time.Hour-62*time.Minute)
 	f.addNodes(worker, 12, 0)
@@ -234,7 +235,7 @@ func waitingCluster() *fixture {
 }
 
 func stuckDrainCluster() *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(180 * time.Minute))
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(118*time.Minute)
 	f.addNodes(worker, 12, 4)
@@ -248,7 +249,7 @@ func stuckDrainCluster() *fixture {
 }
 
 func stuckOperatorCluster() *fixture {
-	f := newFixture("4.20.5", "4.21.2")
+	f := newFixture("4.21.2")
 	f.history[0].StartedTime = at(before(50 * time.Minute))
 	f.history = f.history[:2]
 	f.history[1].CompletionTime = nil
@@ -261,6 +262,7 @@ func stuckOperatorCluster() *fixture {
 			}
 		}
 	}
+	f.conditions[0] = configv1.ClusterOperatorStatusCondition{Type: "Failing", Status: configv1.ConditionTrue, Message: "Cluster operator authentication is degraded"}
 	f.addNodes(worker, 12, 0)
 	pending(f.plane())
 	pending(f.pool())
@@ -270,7 +272,7 @@ func stuckOperatorCluster() *fixture {
 }
 
 func unknownCluster() *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(38 * time.Minute))
 	f.operators = nil
 	pending(f.plane())
@@ -280,7 +282,8 @@ func unknownCluster() *fixture {
 		informers.SourceNodes: {Reason: informers.MissingForbidden, Message: "you are not allowed to list them"},
 	}
 	f.in.Sources = []v1beta1.Source{
-		{Name: "operators"}, {Name: "pools"},
+		{Name: "operators"},
+		{Name: "pools"},
 		{Name: assessment.SourceController, Message: "no sign of life", Since: ago(7 * time.Minute)},
 		{Name: "informer mco-update-informer", Message: "no answer", Since: ago(9 * time.Minute), Detail: "timeout"},
 	}

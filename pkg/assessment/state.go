@@ -4,7 +4,6 @@
 package assessment
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -356,10 +355,4 @@ func rank(level v1beta1.Level) int {
 		return at
 	}
 	return slices.Index(levels, v1beta1.LevelWarning)
-}
-
-// byTime orders insights by when they were first observed, then by identity.
-func byTime(a, b insight) int {
-	return cmp.Or(a.FirstObservedTime.Time.Compare(b.FirstObservedTime.Time), cmp.Compare(a.informer, b.informer),
-		cmp.Compare(a.UUID, b.UUID), cmp.Compare(a.UID, b.UID))
 }

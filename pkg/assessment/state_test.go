@@ -26,7 +26,7 @@ const (
 
 // operatorUnchanged is a cluster of which one operator is progressing since that time.
 func operatorUnchanged(name string, since time.Duration) *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(10 * time.Hour))
 	f.pendingOperators(name)
 	f.progressing(name, before(since))
@@ -38,7 +38,7 @@ func operatorUnchanged(name string, since time.Duration) *fixture {
 
 // nodeUnchanged is a cluster of which one node of the pool worker is at a step since that time.
 func nodeUnchanged(step string, since time.Duration) *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(24 * time.Hour))
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(23*time.Hour)
 	f.addNodes(worker, 6, 2)
@@ -55,7 +55,7 @@ func nodeUnchanged(step string, since time.Duration) *fixture {
 
 // poolUnchanged is a cluster of which no node is being updated, although nothing pauses the pool.
 func poolUnchanged(since time.Duration) *fixture {
-	f := newFixture("4.20.5", "4.20.6")
+	f := newFixture("4.20.6")
 	f.history[0].StartedTime = at(before(24 * time.Hour))
 	f.history[0].State, f.history[0].CompletionTime = "Completed", ago(23*time.Hour)
 	f.addNodes(worker, 6, 2)
@@ -162,7 +162,7 @@ func TestState(t *testing.T) {
 		{"paused pool with an error", pausedCluster(v1beta1.ReasonPaused).reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded"), stuck},
 		{"pool that cannot be observed", unobserved(v1beta1.ConditionUpdatePending), unknown},
 		{"pause that cannot be observed", unobserved(v1beta1.ConditionUpdateActive), unknown},
-		{"status without sections", newFixture("4.20.5", "4.20.6"), unknown},
+		{"status without sections", newFixture("4.20.6"), unknown},
 		{"first change in the future", nodeUnchanged("NodeRebooting", -3*time.Hour), progressing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

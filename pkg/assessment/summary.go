@@ -266,11 +266,11 @@ func lastKnownText(p *v1beta1.Assessment) string {
 		if s.State == v1beta1.StateIdle || s.Total == 0 {
 			continue
 		}
-		line += fmt.Sprintf(", %d of %d %s", s.Updated, s.Total, s.Unit)
+		progress := fmt.Sprintf("%s, %d of %d %s", line, s.Updated, s.Total, s.Unit)
 		if s.Unit == unitNodes {
-			line += " of pool " + s.Name
+			progress += " of pool " + s.Name
 		}
-		break
+		return clean(progress)
 	}
 	return clean(line)
 }
