@@ -54,6 +54,11 @@ type informer struct {
 	resolved map[string]resolved // by UUID
 
 	last Answer // without insights
+	// cleaned are the insights of the latest answer with any, which was given with these insights: it is
+	// applied in each pass.
+	cleaned   reported
+	cleanedAt time.Time
+	given     []v1beta1.Insight
 	// waitingSince is when the first of the present series of Wait was received; goneSince is when it
 	// was disabled or deleted.
 	waitingSince, goneSince time.Time
@@ -232,6 +237,9 @@ func (r reported) has(uuid string) bool { return r.uuids[uuid] }
 
 // clean returns the insights of an answer as they may be published.
 func (i *informer) clean(answer Answer) reported {
+	if n := len(answer.Insights); n > 0 && n == len(i.given) && &answer.Insights[0] == &i.given[0] && i.cleanedAt.Equal(answer.At) {
+		return i.cleaned
+	}
 	i.odd = max(len(answer.Insights)-MaxInsights, 0)
 	byUUID := map[string]v1beta1.Insight{}
 	trusted := IsBuiltIn(i.name)
@@ -255,6 +263,7 @@ func (i *informer) clean(answer Answer) reported {
 	for uuid := range byUUID {
 		r.uuids[uuid] = true
 	}
+	i.cleaned, i.cleanedAt, i.given = r, answer.At, answer.Insights
 	return r
 }
 
