@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // fakePrometheus answers with alerts, or an error.
@@ -106,5 +108,21 @@ func TestAlerts_describe_themselves(t *testing.T) {
 	}
 	if f := all[1]; f.Description != "evil [31m" || f.Reference != "" {
 		t.Errorf("got %q, %q", f.Description, f.Reference)
+	}
+}
+
+// Pre-checks read the alerts although no update is in progress: then they began during none.
+func TestAlerts_while_no_update_is_in_progress(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.complete()
+	updateAll(c)
+	reader := simulation.NewFakeClient(t, c.objects()...)
+	facts := informers.Gather(t.Context(), informers.Readers{
+		Reader: reader, Live: reader, Prometheus: &fakePrometheus{alerts: []clusterstate.Alert{fire("A", "warning")}},
+		Clock: clocktesting.NewFakePassiveClock(now), Always: true,
+	})
+	if got := found(t, informers.NameAlerts, facts); len(facts.Alerts) != 1 || len(got) > 0 {
+		t.Errorf("found %v in %v", got, facts.Alerts)
 	}
 }
