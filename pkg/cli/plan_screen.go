@@ -117,7 +117,7 @@ func (s *planScreen) risk(label string, j updateplan.Judged, note string) {
 	}
 	s.indented(line)
 	if s.details {
-		for _, paragraph := range strings.Split(impact.Description, "\n") {
+		for paragraph := range strings.SplitSeq(impact.Description, "\n") {
 			if paragraph = text.Sanitize(paragraph, text.MaxReason); paragraph != "" {
 				s.indented(paragraph)
 			}

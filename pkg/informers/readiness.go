@@ -47,7 +47,7 @@ type readiness struct {
 // readinessChecks are the checks before an update, in the order of the findings. Each is about what
 // could be read: what could not is a finding of unreadable.
 var readinessChecks = []func(readiness) []checks.Finding{
-	readiness.risks, readiness.offer, readiness.upgradeable, readiness.adminAcks, readiness.removedAPIs,
+	readiness.risks, readiness.offer, readiness.otherUpdate, readiness.upgradeable, readiness.adminAcks, readiness.removedAPIs,
 	readiness.disruptionBudgets, readiness.capacity, readiness.operators, readiness.pools, readiness.nodes,
 	readiness.alerts, readiness.etcd, readiness.certificates, readiness.optionalOperators, readiness.lock,
 	readiness.unreadable,
@@ -129,6 +129,18 @@ func (r readiness) offer() []checks.Finding {
 // isRunning reports whether the cluster is at the target or being updated to it. Such a release is not
 // offered any more.
 func (r readiness) isRunning() bool { return r.Version.Current.Version == r.target }
+
+// otherUpdate returns the update that another one would replace.
+func (r readiness) otherUpdate() []checks.Finding {
+	release, updating := r.Version.UpdatingTo()
+	if !updating || r.isRunning() {
+		return nil
+	}
+	f := about(checks.LevelError, checks.TypeUpdateStalled, "UpdateInProgress", newID("in-progress", text.Excerpt(release.Version)), "an update to "+release.String()+" is in progress")
+	f.Description = r.Version.Progressing.MessageOrReason()
+	f.Remedy = "Wait until that update is complete."
+	return []checks.Finding{f}
+}
 
 // upgradeable returns why the cluster may not leave its minor version. The cluster version operator
 // drops the condition of a cluster that may.

@@ -104,12 +104,14 @@ func TestGatherPlanMissing(t *testing.T) {
 	}{
 		"empty cluster": {
 			func(t *testing.T) informers.PlanReaders {
+				t.Helper()
 				return informers.PlanReaders{Live: simulation.NewFakeClient(t), Metrics: metrics{}}
 			},
 			[]informers.Source{informers.SourceEtcd},
 		},
 		"nothing answers": {
 			func(t *testing.T) informers.PlanReaders {
+				t.Helper()
 				all := func(any) bool { return true }
 				return informers.PlanReaders{Live: simulation.WithReadErrors(simulation.NewFakeClient(t), errors.New("down"), all), Metrics: metrics{err: errors.New("down")}}
 			},
@@ -119,12 +121,14 @@ func TestGatherPlanMissing(t *testing.T) {
 		},
 		"no Prometheus": {
 			func(t *testing.T) informers.PlanReaders {
+				t.Helper()
 				return informers.PlanReaders{Live: simulation.NewFakeClient(t)}
 			},
 			[]informers.Source{informers.SourceEtcd, informers.SourcePodRequests},
 		},
 		"no metrics of pods": {
 			func(t *testing.T) informers.PlanReaders {
+				t.Helper()
 				return informers.PlanReaders{Live: simulation.NewFakeClient(t), Metrics: metrics{empty: "kube_pod_info"}}
 			},
 			[]informers.Source{informers.SourceEtcd, informers.SourcePodRequests},

@@ -127,6 +127,9 @@ func TestReadiness(t *testing.T) {
 			r.version.Status.AvailableUpdates[1] = configv1.Release{Version: patchTarget, Image: "a@3"}
 		}, []string{"warning ambiguous-offer"}},
 		"release running": {"4.14.8", func(*ready) {}, nil},
+		"another update in progress": {patchTarget, func(r *ready) {
+			r.version.Status.History = append([]configv1.UpdateHistory{{Version: "4.14.8-hotfix", State: configv1.PartialUpdate}}, r.version.Status.History...)
+		}, []string{"error in-progress/4.14.8-hotfix"}},
 		"not upgradeable, minor": {minorTarget, func(r *ready) {
 			r.version.Status.Conditions = append(r.version.Status.Conditions, notUpgradeable)
 		}, []string{"error upgradeable/AdminAckRequired"}},
@@ -138,15 +141,19 @@ func TestReadiness(t *testing.T) {
 		}, []string{"error upgradeable/Unknown"}},
 		"admin acks": {minorTarget, func(r *ready) {
 			r.plan.Gates = []clusterstate.AdminGate{
-				{Name: "ack-4.13-x", Minor: "4.13"}, {Name: "ack-4.14-x", Minor: "4.14"},
-				{Name: "ack-4.14-y", Minor: "4.14", Acked: true}, {Name: "odd"},
+				{Name: "ack-4.13-x", Minor: "4.13"},
+				{Name: "ack-4.14-x", Minor: "4.14"},
+				{Name: "ack-4.14-y", Minor: "4.14", Acked: true},
+				{Name: "odd"},
 			}
 		}, []string{"error admin-ack/ack-4.14-x", "error admin-ack/odd"}},
 		"admin ack, patch": {patchTarget, func(r *ready) { r.plan.Gates = []clusterstate.AdminGate{{Name: "ack-4.14-x", Minor: "4.14"}} }, nil},
 		"removed APIs": {minorTarget, func(r *ready) {
 			r.plan.APIs = []clusterstate.DeprecatedAPI{
-				{Resource: "used", RemovedIn: "1.28", Requests: 1}, {Resource: "later", RemovedIn: "1.29", Requests: 1},
-				{Resource: "unused", RemovedIn: "1.25"}, {Resource: "odd", RemovedIn: "soon", Requests: 1},
+				{Resource: "used", RemovedIn: "1.28", Requests: 1},
+				{Resource: "later", RemovedIn: "1.29", Requests: 1},
+				{Resource: "unused", RemovedIn: "1.25"},
+				{Resource: "odd", RemovedIn: "soon", Requests: 1},
 			}
 		}, []string{"error removed-api/used", "error removed-api/odd"}},
 		"budgets": {patchTarget, func(r *ready) {
@@ -166,9 +173,12 @@ func TestReadiness(t *testing.T) {
 		"node not ready": {patchTarget, func(r *ready) { r.nodes[0].Status.Conditions = nil }, []string{"error node/worker-0/NodeNotReady"}},
 		"alerts": {patchTarget, func(r *ready) {
 			r.facts.Alerts = []clusterstate.Alert{
-				{Name: "Full", Namespace: "db", Severity: "warning", Firing: true}, {Name: "Full", Namespace: "db", Severity: "critical", Firing: true},
-				{Name: "Full", Namespace: "db", Severity: "warning", Firing: true}, {Name: "Soon", Severity: "critical"},
-				{Name: "Watchdog", Severity: "none", Firing: true}, {Name: checks.OwnAlerts + "NeedsAction", Severity: "critical", Firing: true},
+				{Name: "Full", Namespace: "db", Severity: "warning", Firing: true},
+				{Name: "Full", Namespace: "db", Severity: "critical", Firing: true},
+				{Name: "Full", Namespace: "db", Severity: "warning", Firing: true},
+				{Name: "Soon", Severity: "critical"},
+				{Name: "Watchdog", Severity: "none", Firing: true},
+				{Name: checks.OwnAlerts + "NeedsAction", Severity: "critical", Firing: true},
 				{Name: "Slow", Severity: "warning", Firing: true},
 			}
 		}, []string{"info alert//Slow", "error alert/db/Full"}},
@@ -187,8 +197,11 @@ func TestReadiness(t *testing.T) {
 		}, []string{"error cert/worker/near", "error cert/worker/past"}},
 		"optional operators": {minorTarget, func(r *ready) {
 			r.plan.OptionalOperators = []clusterstate.ClusterServiceVersion{
-				{Namespace: "a", Name: "old", Phase: "Succeeded", MaxVersion: "4.14"}, {Namespace: "a", Name: "fine", Phase: "Succeeded", MaxVersion: "4.15"},
-				{Namespace: "a", Name: "odd", Phase: "Succeeded", MaxVersion: "malformed"}, {Namespace: "b", Name: "failed", Phase: "Failed"}, {Namespace: "b", Name: "new"},
+				{Namespace: "a", Name: "old", Phase: "Succeeded", MaxVersion: "4.14"},
+				{Namespace: "a", Name: "fine", Phase: "Succeeded", MaxVersion: "4.15"},
+				{Namespace: "a", Name: "odd", Phase: "Succeeded", MaxVersion: "malformed"},
+				{Namespace: "b", Name: "failed", Phase: "Failed"},
+				{Namespace: "b", Name: "new"},
 			}
 		}, []string{"error csv/a/old/unsupported", "error csv/a/odd/unsupported", "warning csv/b/failed", "warning csv/b/new"}},
 		"another upgrade":     {patchTarget, func(r *ready) { r.plan.Holder = holder }, []string{"warning lock/UpgradeJob ops/weekly"}},
