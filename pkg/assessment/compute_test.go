@@ -33,8 +33,10 @@ func TestComputed_statuses(t *testing.T) {
 		"stuck operator": {stuckOperatorCluster, stuck, "Operator authentication has been failing", "oc -n openshift-authentication get pods -o wide", [][]string{{
 			"ClusterOperator authentication is degraded (OAuthServerDeployment): 1 of 3 pods is not ready", "ClusterVersion is failing",
 		}}},
-		"paused": {func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }, waiting, "Pool worker is paused",
-			`oc patch machineconfigpool worker --type=merge -p '{"spec":{"paused":false}}'`, [][]string{{"MachineConfigPool worker is paused"}}},
+		"paused": {
+			func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }, waiting, "Pool worker is paused",
+			`oc patch machineconfigpool worker --type=merge -p '{"spec":{"paused":false}}'`, [][]string{{"MachineConfigPool worker is paused"}},
+		},
 		"node that does not come back": {func() *fixture { return nodeUnchanged("NodeRebooting", 45*time.Minute) }, progressing, "", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
