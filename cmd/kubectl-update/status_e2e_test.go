@@ -304,6 +304,7 @@ func TestProgram(t *testing.T) {
 
 // checkDump takes a dump with kubectl, and compares the verdicts.
 func (c *cluster) checkDump(t *testing.T) {
+	t.Helper()
 	dir := t.TempDir()
 	for _, resources := range []string{"clusterversions,clusteroperators", "nodes", "machineconfigpools,machineconfigs", "pods,poddisruptionbudgets,machinesets"} {
 		dumped, err := exec.CommandContext(t.Context(), filepath.Join(c.plane.BinDir(), "kubectl"),

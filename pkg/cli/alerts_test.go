@@ -55,7 +55,7 @@ func TestAlerts_are_read_through_the_Route(t *testing.T) {
 					alerts = append(alerts, alert(name))
 				}
 				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprintf(w, `{"status":"success","data":{"alerts":[%s]}}`, strings.Join(alerts, ",")) //nolint:errcheck // the client notices
+				fmt.Fprintf(w, `{"status":"success","data":{"alerts":[%s]}}`, strings.Join(alerts, ","))
 			}))
 			t.Cleanup(server.Close)
 			config := test.config

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +87,7 @@ func readBounded(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
 		return nil, fmt.Errorf("%s must be a file of at most %d KiB", path, maxFileBytes>>10)
 	}
-	return os.ReadFile(path)
+	return fs.ReadFile(os.DirFS(filepath.Dir(path)), filepath.Base(path))
 }
 
 func (p *Program) conformance(ctx context.Context, o *conformanceOptions) error {

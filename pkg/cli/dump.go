@@ -70,7 +70,7 @@ func readDump(path string, scheme *runtime.Scheme, limits dumpLimits) (*dump, er
 	if err != nil {
 		return nil, fmt.Errorf("--replay: %w", err)
 	}
-	defer root.Close() //nolint:errcheck // read only
+	defer root.Close()
 	d := newDump(scheme)
 	d.path = path
 	if err := d.walk(root, only, limits); err != nil {
@@ -89,8 +89,7 @@ var errLimit = errors.New("limit")
 func (d *dump) walk(root *os.Root, only string, limits dumpLimits) error {
 	files, bytes := 0, int64(0)
 	err := fs.WalkDir(root.FS(), cmp.Or(only, "."), func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			d.problem(name, "", "cannot be read: "+err.Error())
+		if d.isUnreadable(name, err) {
 			return nil
 		}
 		files++
@@ -103,9 +102,7 @@ func (d *dump) walk(root *os.Root, only string, limits dumpLimits) error {
 		}
 		read, err := d.readFile(root, name, limits)
 		bytes += read
-		if err != nil {
-			d.problem(name, "", "cannot be read: "+err.Error())
-		}
+		d.isUnreadable(name, err)
 		return nil
 	})
 	if errors.Is(err, errLimit) {
@@ -114,13 +111,21 @@ func (d *dump) walk(root *os.Root, only string, limits dumpLimits) error {
 	return err
 }
 
+// isUnreadable reports whether a file or a folder cannot be read, and records that.
+func (d *dump) isUnreadable(name string, err error) bool {
+	if err != nil {
+		d.problem(name, "", "cannot be read: "+err.Error())
+	}
+	return err != nil
+}
+
 // readFile adds the objects of a file, and returns its size if it has any.
 func (d *dump) readFile(root *os.Root, name string, limits dumpLimits) (int64, error) {
 	file, err := root.Open(name)
 	if err != nil {
 		return 0, err
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return 0, err
@@ -209,17 +214,17 @@ func newestTime(object *unstructured.Unstructured) time.Time {
 		}
 	}
 	values := []string{}
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions") //nolint:errcheck // another shape has no times
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, condition := range conditions {
 		if fields, ok := condition.(map[string]any); ok {
 			for _, field := range []string{"lastHeartbeatTime", "lastTransitionTime"} {
-				value, _ := fields[field].(string) //nolint:errcheck // another type is no time
+				value, _ := fields[field].(string)
 				values = append(values, value)
 			}
 		}
 	}
 	if object.GetKind() == "Lease" {
-		value, _, _ := unstructured.NestedString(object.Object, "spec", "renewTime") //nolint:errcheck // as above
+		value, _, _ := unstructured.NestedString(object.Object, "spec", "renewTime")
 		values = append(values, value)
 	}
 	for _, value := range values {

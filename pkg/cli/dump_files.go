@@ -164,7 +164,7 @@ func (d *dump) addYAMLDocument(name string, document []byte) string {
 	}
 	d.addValue(name, value, document)
 	if fields, ok := value.(map[string]any); ok {
-		kind, _ := fields["kind"].(string) //nolint:errcheck // another type is no kind
+		kind, _ := fields["kind"].(string)
 		if kind == "List" {
 			return kindIn(document)
 		}

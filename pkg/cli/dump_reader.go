@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 var _ client.Reader = &dump{}
@@ -96,7 +95,7 @@ func fieldsOf(object *unstructured.Unstructured) fields.Set {
 	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
 	if object.GetKind() == "Pod" {
 		for _, path := range []string{"spec.nodeName", "status.phase"} {
-			value, _, _ := unstructured.NestedString(object.Object, strings.Split(path, ".")...) //nolint:errcheck // another type matches nothing
+			value, _, _ := unstructured.NestedString(object.Object, strings.Split(path, ".")...)
 			set[path] = value
 		}
 	}

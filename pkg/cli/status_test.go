@@ -98,7 +98,8 @@ func healthyObjects() []client.Object {
 			Status: configv1.ClusterOperatorStatus{
 				Versions: []configv1.OperandVersion{{Name: "operator", Version: "4.20.6"}, {Name: "operator-image", Version: "image-4.20.6"}},
 				Conditions: []configv1.ClusterOperatorStatusCondition{
-					{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue}, {Type: configv1.OperatorDegraded, Status: configv1.ConditionFalse},
+					{Type: configv1.OperatorAvailable, Status: configv1.ConditionTrue},
+					{Type: configv1.OperatorDegraded, Status: configv1.ConditionFalse},
 					{Type: configv1.OperatorProgressing, Status: configv1.ConditionFalse},
 				},
 			},

@@ -19,7 +19,7 @@ func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions,
 	var last updatev1beta1.UpdateStatusStatus
 	var lastError string
 	for {
-		if comparable := withoutTimes(s.object.Status); p.Terminal.Interactive || !equality.Semantic.DeepEqual(comparable, last) {
+		if current := withoutTimes(s.object.Status); p.Terminal.Interactive || !equality.Semantic.DeepEqual(current, last) {
 			printed, err := p.screen(ctx, cluster, o, s)
 			if err != nil {
 				return err
@@ -27,7 +27,7 @@ func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions,
 			if err := p.show(printed); err != nil {
 				return err
 			}
-			last = comparable
+			last = current
 		}
 		interval := pollInterval
 		if !s.origin.published {

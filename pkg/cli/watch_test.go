@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func watchSteps(t *testing.T, terminal Terminal, cluster *fakeCluster, steps ...
 	}()
 	for _, step := range append(steps, interrupt) {
 		for !clock.HasWaiters() {
-			time.Sleep(time.Millisecond) // of the real clock: the program prints meanwhile
+			runtime.Gosched()
 		}
 		step()
 		clock.Step(livePollInterval)
