@@ -22,6 +22,9 @@ const (
 	ReasonRescheduled = "Rescheduled"
 )
 
+// ReasonHookFailed is that of an upgrade that a failed hook aborts, and of the Event about a failed hook.
+const ReasonHookFailed = "HookFailed"
+
 // SuspendField names the field of an UpgradeConfig that suspends its upgrades.
 const SuspendField = "schedule.suspend"
 

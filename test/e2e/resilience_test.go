@@ -76,13 +76,14 @@ func applyUpgrade(tb testing.TB, userClient client.Client, config *v1alpha1.Upgr
 	return there
 }
 
-// TestUpgrades_ten_in_a_row upgrades one cluster ten times while the operator is killed: in the
+// TestUpgrades_five_in_a_row upgrades one cluster five times while the operator is killed: in the
 // first two upgrades whenever a step starts or ends, in the others at random times, and in all as
 // soon as it has done what must not be done twice. In each, the update is requested once,
-// notifications are sent once, as Events and by the webhook, and no silence is left.
-func TestUpgrades_ten_in_a_row(t *testing.T) {
+// notifications are sent once, as Events and by the webhook, and no silence is left. The tests in
+// virtual time end the operator at each of its writes.
+func TestUpgrades_five_in_a_row(t *testing.T) {
 	t.Parallel()
-	const upgrades = 10
+	const upgrades = 5
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("the moments come from the seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -82,8 +82,8 @@ func (kind) Request(job *v1beta1.UpgradeJob) lifecycle.Request {
 		return request
 	}
 	request.At = start
-	if last := job.Status.History; len(last) > 0 && last[0].Attempt > 1 && last[0].UpgradeAt != nil {
-		request.At = last[0].UpgradeAt.Time
+	if latest := maintenance.LatestAttempt(job); latest != nil && latest.Attempt > 1 && latest.UpgradeAt != nil {
+		request.At = latest.UpgradeAt.Time
 	}
 	return request
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
@@ -62,7 +63,7 @@ func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) 
 	upgrader := r.Config().Upgrader
 	var err error
 	if isOver(job) {
-		if observed.statuses, err = upgrader.PoolStatusAfterEnd(ctx, job, job.Status.History[0], r.Clock.Now()); err != nil {
+		if observed.statuses, err = upgrader.PoolStatusAfterEnd(ctx, job, *maintenance.LatestAttempt(job), r.Clock.Now()); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
 			return
 		}
@@ -73,8 +74,8 @@ func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) 
 		ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
 		return
 	}
-	if len(job.Status.History) > 0 {
-		if observed.statuses, err = upgrader.PoolStatus(ctx, job, job.Status.History[0], r.Clock.Now()); err != nil {
+	if latest := maintenance.LatestAttempt(job); latest != nil {
+		if observed.statuses, err = upgrader.PoolStatus(ctx, job, *latest, r.Clock.Now()); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
 			return
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -272,7 +273,7 @@ func (e *eventRun) result(hooks []hookRun) engine.Result {
 		case h.item.Status == statusRunning:
 			waiting = append(waiting, h.Name+" ("+h.item.Message+")")
 		case h.item.Status == statusFailed && h.abort && e.abortCounts():
-			return engine.Fail("HookFailed", "hook %s failed: %s", h.item.Name, h.item.Message).WithItems(itemsOf(hooks)...)
+			return engine.Fail(maintenance.ReasonHookFailed, "hook %s failed: %s", h.item.Name, h.item.Message).WithItems(itemsOf(hooks)...)
 		case h.item.Status == statusFailed:
 			failed = append(failed, h.Name+" ("+h.item.Message+")")
 		}

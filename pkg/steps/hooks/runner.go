@@ -17,6 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,namespace=managed-upgrade-operator,verbs=get
@@ -144,7 +145,7 @@ func (e *eventRun) report(ctx context.Context, hook string, item history.StepIte
 		Type: corev1.EventTypeNormal, Reason: "HookSucceeded", Message: fmt.Sprintf("hook %s succeeded: %s", item.Name, item.Message),
 	}
 	if !succeeded {
-		n.Type, n.Reason, n.Message = corev1.EventTypeWarning, "HookFailed", fmt.Sprintf("hook %s failed: %s", item.Name, item.Message)
+		n.Type, n.Reason, n.Message = corev1.EventTypeWarning, maintenance.ReasonHookFailed, fmt.Sprintf("hook %s failed: %s", item.Name, item.Message)
 	}
 	ref := corev1.ObjectReference{
 		APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeJob",

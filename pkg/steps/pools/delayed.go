@@ -25,7 +25,6 @@ const (
 	ReasonPausedByUser          = "PausedByUser"
 	ReasonInvalidPools          = "InvalidPools"
 	ReasonUnpausingPoolsExpired = "UnpausingPoolsExpired"
-	ReasonHookFailed            = "HookFailed"
 
 	reasonPoolPaused  = "PoolPaused"
 	reasonPausing     = "PausingPools"

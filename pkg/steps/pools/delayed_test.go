@@ -17,6 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
@@ -76,7 +77,7 @@ func TestDelayed(t *testing.T) {
 		upgraded = "Upgraded"
 	)
 	passed := engine.Done("1 hook completed").WithItems(history.StepItem{Name: "Unpause/night", Status: "Completed"})
-	failed := engine.Fail(pools.ReasonHookFailed, "hook x failed")
+	failed := engine.Fail(maintenance.ReasonHookFailed, "hook x failed")
 	for name, tc := range map[string]struct {
 		setup  func(*world)
 		script []at

@@ -14,6 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -251,7 +252,7 @@ func (d Delayed) updated(ctx context.Context, run engine.Run, s survey, p progre
 	case p.failed != nil:
 		return *p.failed, nil
 	case len(kept) > 0:
-		return engine.Fail(ReasonHookFailed, "machine config pools stay paused: %s; a hook before their release failed: %s", text.JoinNames(kept), remedy), nil
+		return engine.Fail(maintenance.ReasonHookFailed, "machine config pools stay paused: %s; a hook before their release failed: %s", text.JoinNames(kept), remedy), nil
 	case len(p.missed) > 0:
 		return d.missed(p), nil
 	case len(p.releasing) > 0 || len(p.updating) > 0:
