@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
