@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -187,6 +189,7 @@ func (o *Options) managerOptions(log logr.Logger, scheme *runtime.Scheme, kinds 
 		Metrics:                       metricsOptions,
 		MapperProvider:                mapperProvider(scheme, kinds),
 		Cache:                         CacheOptions(kinds),
+		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: slices.ContainsFunc(kinds, isUntyped)}},
 		Controller:                    ctrlconfig.Controller{EnableWarmup: new(true)},
 		HealthProbeBindAddress:        o.HealthBind,
 		LeaderElection:                o.LeaderElect,
@@ -194,4 +197,11 @@ func (o *Options) managerOptions(log logr.Logger, scheme *runtime.Scheme, kinds 
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 	}
+}
+
+// isUntyped reports whether a kind is read without a Go type. By default a client reads such objects from
+// the API server, although a cache holds them.
+func isUntyped(kind Kind) bool {
+	_, untyped := kind.Object.(*unstructured.Unstructured)
+	return untyped
 }
