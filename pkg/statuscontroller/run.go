@@ -41,7 +41,7 @@ const (
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=managed-upgrade-operator,resourceNames=update-status-controller-leader,verbs=get;update
-// +kubebuilder:rbac:groups="",resources=events,namespace=managed-upgrade-operator,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,namespace=managed-upgrade-operator,verbs=create
 // +kubebuilder:rbac:groups="",resources=events,namespace=default,verbs=create
 
 // Main is Run with the API server and the log that the options name.

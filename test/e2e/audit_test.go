@@ -97,6 +97,12 @@ func readAuditLog(tb testing.TB, name string) []request {
 
 func parseAuditLog(tb testing.TB, name string) []request {
 	tb.Helper()
+	return parseAuditLogOf(tb, name, operatorUser)
+}
+
+// parseAuditLogOf returns the requests of a user.
+func parseAuditLogOf(tb testing.TB, name, user string) []request {
+	tb.Helper()
 	file, err := os.Open(name)
 	if err != nil {
 		tb.Fatal(err)
@@ -113,7 +119,7 @@ func parseAuditLog(tb testing.TB, name string) []request {
 		if err := json.Unmarshal(line, &r); err != nil {
 			tb.Fatalf("reading the audit log: %v\n%s", err, line)
 		}
-		if r.User.Username == operatorUser && (r.Stage == stageStarted || r.Stage == stageComplete) {
+		if r.User.Username == user && (r.Stage == stageStarted || r.Stage == stageComplete) {
 			found = append(found, r)
 		}
 	}

@@ -109,8 +109,14 @@ func orAny(names []string) []string {
 // grantedPermissions returns what the generated Roles grant to the operator.
 func grantedPermissions(t *testing.T) map[permission]bool {
 	t.Helper()
+	return permissionsIn(t, "operator/role.yaml", "file-integrity/role.yaml")
+}
+
+// permissionsIn returns what the Roles in files of the deploy folder grant.
+func permissionsIn(t *testing.T, files ...string) map[permission]bool {
+	t.Helper()
 	var objects []*unstructured.Unstructured
-	for _, file := range []string{"operator/role.yaml", "file-integrity/role.yaml"} {
+	for _, file := range files {
 		decoded, err := manifests.Decode([]byte(readFile(t, filepath.Join(deployFolder, file))))
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,320 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+)
+
+const (
+	statusController = "update-status-controller"
+	poolDefinition   = "machineconfigpools.machineconfiguration.openshift.io"
+)
+
+// unusedByStatusController are the permissions that the test does not use, with the reason. Those to list
+// what is watched are used if the API server cannot stream lists.
+var unusedByStatusController = map[string]string{
+	"list pods": "the pods of nodes that are being drained are read",
+	"get deployments.apps machine-config-operator":                                         "its image is read while an update changes only the image",
+	"watch machinesets.cluster.x-k8s.io":                                                   "the kind is not installed",
+	"watch machinedeployments.cluster.x-k8s.io":                                            "the kind is not installed",
+	"watch nodepools.hypershift.openshift.io":                                              "the kind is not installed",
+	"watch upgradeconfigs.upgrade.managed.openshift.io":                                    "the kind is not installed",
+	"watch upgradejobs.managedupgrade.appuio.io":                                           "the kind is not installed",
+	"delete updateplans.config.openshift.io":                                               "plans are pruned",
+	"patch updateplans.config.openshift.io":                                                "plans are analyzed",
+	"patch updateplans/status.config.openshift.io":                                         "plans are analyzed",
+	"get configmaps admin-acks in namespace openshift-config":                              "plans are analyzed",
+	"get configmaps admin-gates in namespace openshift-config-managed":                     "plans are analyzed",
+	"get etcds.operator.openshift.io cluster":                                              "plans are analyzed",
+	"get leases.coordination.k8s.io cluster-upgrade in namespace managed-upgrade-operator": "plans are analyzed",
+	"list apirequestcounts.apiserver.openshift.io":                                         "plans are analyzed",
+	"list clusterserviceversions.operators.coreos.com":                                     "plans are analyzed",
+}
+
+// statusWorld is an API server on which the Update Status Controller runs with its deployed permissions.
+type statusWorld struct {
+	*server
+	t      *testing.T
+	typed  client.Client
+	binary *replica
+}
+
+func newStatusWorld(t *testing.T, without ...string) *statusWorld {
+	t.Helper()
+	w := &statusWorld{server: startServer(t), t: t}
+	w.openshift(t, without...)
+	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
+		mustSucceed(t, w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	w.apply(t, kustomizedFrom(t, deployFolder+"/update-status"))
+	scheme := runtime.NewScheme()
+	mustSucceed(t, clientgoscheme.AddToScheme(scheme))
+	mustSucceed(t, updatev1beta1.AddToScheme(scheme))
+	mustSucceed(t, configv1.Install(scheme))
+	var err error
+	w.typed, err = client.New(w.RESTConfig(), client.Options{Scheme: scheme})
+	mustSucceed(t, err)
+	return w
+}
+
+func (w *statusWorld) start() {
+	w.t.Helper()
+	kubeconfig, _ := w.account(w.t, statusController)
+	bin, err := controlplane.FindBinDir()
+	mustSucceed(w.t, err)
+	mustSucceed(w.t, controlplane.RequirePrograms(bin, statusController))
+	w.binary = startProgram(w.t, filepath.Join(bin, statusController), kubeconfig)
+	waitUntil(w.t, "the controller is ready", func(ctx context.Context) bool { return w.binary.probe(ctx, "/readyz") == http.StatusOK })
+}
+
+// status returns the published status; it is empty if there is none.
+func (w *statusWorld) status(ctx context.Context) updatev1beta1.UpdateStatusStatus {
+	var status updatev1beta1.UpdateStatus
+	if err := w.typed.Get(ctx, client.ObjectKey{Name: updatev1beta1.UpdateStatusName}, &status); err != nil {
+		return updatev1beta1.UpdateStatusStatus{}
+	}
+	return status.Status
+}
+
+// isCurrent reports whether a source of the assessment is current.
+func (w *statusWorld) isCurrent(ctx context.Context, name string) bool {
+	a := w.status(ctx).Assessment
+	return a != nil && slices.ContainsFunc(a.Sources, func(s updatev1beta1.Source) bool { return s.Name == name && s.Current })
+}
+
+func (w *statusWorld) waitFor(what string, is func(updatev1beta1.UpdateStatusStatus) bool) {
+	w.t.Helper()
+	waitUntil(w.t, what, func(ctx context.Context) bool { return is(w.status(ctx)) })
+}
+
+// TestStatusController_runs_with_its_deployed_permissions runs the program as it is deployed: kinds of
+// OpenShift come without a restart, an update informer behind a Service is queried during an update, and
+// each permission is needed.
+func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
+	t.Parallel()
+	w := newStatusWorld(t, poolDefinition)
+	w.start()
+	w.waitFor("the UpdateStatus is filled", func(s updatev1beta1.UpdateStatusStatus) bool {
+		return s.Assessment != nil && s.Assessment.State == updatev1beta1.StateUnknown
+	})
+
+	t.Log("an optional kind comes without a restart")
+	w.createOperator()
+	waitUntil(t, "the pools are missing", func(ctx context.Context) bool { return !w.isCurrent(ctx, "pools") })
+	w.apply(t, []*unstructured.Unstructured{definitionOf(t, poolDefinition)})
+	waitUntil(t, "the pools are read", func(ctx context.Context) bool { return w.isCurrent(ctx, "pools") })
+
+	t.Log("an informer is queried during an update")
+	w.createVersion()
+	w.serveInformer()
+	w.waitFor("the insight of the informer is published", func(s updatev1beta1.UpdateStatusStatus) bool {
+		return s.ControlPlane != nil && slices.ContainsFunc(s.ControlPlane.UpdateInformers, func(i updatev1beta1.InformerInsights) bool {
+			return i.Name == "shop" && len(i.Insights) == 1 && i.Insights[0].UID == "slow-disk"
+		})
+	})
+	waitUntil(t, "the conditions of the informer are published", func(ctx context.Context) bool {
+		var informer updatev1beta1.UpdateInformer
+		err := w.typed.Get(ctx, client.ObjectKey{Name: "shop"}, &informer)
+		return err == nil && len(informer.Status.Conditions) == 3 && informer.Status.LastContactTime != nil
+	})
+	_, token := w.account(t, statusController)
+	if status, _ := w.binary.scrape(t, token); status != http.StatusForbidden {
+		t.Errorf("a client without permission reads the metrics: %d", status)
+	}
+
+	t.Log("the UpdateStatus is created again")
+	mustSucceed(t, w.typed.Delete(t.Context(), &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}))
+	w.waitFor("the UpdateStatus is filled again", func(s updatev1beta1.UpdateStatusStatus) bool { return s.ControlPlane != nil })
+	w.checkPermissions()
+}
+
+// checkPermissions compares the requests of the controller with the permissions of its Roles.
+func (w *statusWorld) checkPermissions() {
+	w.t.Helper()
+	requests := parseAuditLogOf(w.t, w.AuditLog(), "system:serviceaccount:"+home+":"+statusController)
+	for _, forbidden := range w.forbidden(w.t, statusController) {
+		w.t.Errorf("a permission is missing: %s", forbidden)
+	}
+	granted := permissionsIn(w.t, "update-status/role.yaml")
+	surplus := []string{}
+	for p := range granted {
+		watched := p
+		watched.verb = "watch"
+		_, excused := unusedByStatusController[p.String()]
+		if p.verb == "list" && granted[watched] {
+			continue
+		}
+		if used := slices.ContainsFunc(requests, p.permits); used == excused {
+			surplus = append(surplus, p.String())
+		}
+	}
+	slices.Sort(surplus)
+	if len(surplus) > 0 {
+		w.t.Errorf("permissions that no request needed, or that are needed and listed as unused:\n%s", strings.Join(surplus, "\n"))
+	}
+}
+
+// definitionOf returns a CustomResourceDefinition of OpenShift.
+func definitionOf(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifests.Read(crds.Files)
+	mustSucceed(t, err)
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetName() == name })
+	return objects[i]
+}
+
+// createOperator creates the ClusterOperator of the machine config operator: a cluster without it has no
+// pools.
+func (w *statusWorld) createOperator() {
+	w.t.Helper()
+	operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "machine-config"}}
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), operator))
+}
+
+// createVersion creates a ClusterVersion whose update is in progress.
+func (w *statusWorld) createVersion() {
+	w.t.Helper()
+	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{ClusterID: "11111111-1111-4111-8111-111111111111"}}
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), version))
+	now := metav1.Now()
+	version.Status = configv1.ClusterVersionStatus{
+		Desired: configv1.Release{Version: "4.20.6", Image: "image-6"}, VersionHash: "hash", ObservedGeneration: version.Generation,
+		AvailableUpdates: []configv1.Release{},
+		History: []configv1.UpdateHistory{
+			{State: configv1.PartialUpdate, StartedTime: now, Version: "4.20.6", Image: "image-6"},
+			{State: configv1.CompletedUpdate, StartedTime: now, CompletionTime: &now, Version: "4.20.5", Image: "image-5"},
+		},
+	}
+	mustSucceed(w.t, w.typed.Status().Update(w.t.Context(), version))
+}
+
+// serveInformer runs an update informer behind a Service, and registers it. It accepts tokens of the
+// controller for its own audience only.
+func (w *statusWorld) serveInformer() {
+	w.t.Helper()
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}))
+	const port = 8443
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "informer"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: port}}},
+	}
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), service))
+	certificate, authority := serviceCertificate(w.t, "informer.shop.svc")
+	var listen net.ListenConfig
+	listener, err := listen.Listen(w.t.Context(), "tcp", net.JoinHostPort(service.Spec.ClusterIP, "8443"))
+	mustSucceed(w.t, err)
+	informer := httptest.NewUnstartedServer(http.HandlerFunc(w.answer))
+	mustSucceed(w.t, informer.Listener.Close())
+	informer.Listener = listener
+	informer.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	informer.StartTLS()
+	w.t.Cleanup(informer.Close)
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), &updatev1beta1.UpdateInformer{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec: updatev1beta1.UpdateInformerSpec{ClientConfig: updatev1beta1.InformerClientConfig{
+			Service: updatev1beta1.InformerService{Namespace: "shop", Name: "informer", Port: port}, CABundle: authority,
+		}},
+	}))
+}
+
+func (w *statusWorld) answer(rw http.ResponseWriter, r *http.Request) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{
+		Token: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), Audiences: []string{"update-informer.shop.informer"},
+	}}
+	if err := w.typed.Create(r.Context(), review); err != nil || review.Status.User.Username != "system:serviceaccount:"+home+":"+statusController {
+		rw.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	body := `{"apiVersion": "hooks.config.openshift.io/v1alpha", "kind": "DiscoveryResponse", "spec": {
+		"apiVersions": ["hooks.config.openshift.io/v1alpha"], "handlers": [{"name": "status"}]}}`
+	if strings.HasSuffix(r.URL.Path, "/updateInsights") {
+		body = `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsResponse", "status": {"response": "Success"}, "spec": {"insights": [
+			{"uid": "slow-disk", "scope": {"type": "ControlPlane"}, "impact": {"level": "warning", "summary": "The disk is slow"}}]}}`
+	}
+	_, _ = io.WriteString(rw, body)
+}
+
+// serviceCertificate returns a certificate of a name, and the authority that signs it.
+func serviceCertificate(t *testing.T, name string) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	mustSucceed(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	mustSucceed(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// A CustomResourceDefinition of another program would drop what the controller writes.
+func TestStatusController_refuses_definitions_of_others(t *testing.T) {
+	t.Parallel()
+	w := newStatusWorld(t)
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	patch, err := json.Marshal([]map[string]any{{
+		"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/assessment",
+	}})
+	mustSucceed(t, err)
+	definition.SetName("updatestatuses.config.openshift.io")
+	mustSucceed(t, w.client.Patch(t.Context(), definition, client.RawPatch("application/json-patch+json", patch)))
+	kubeconfig, _ := w.account(t, statusController)
+	bin, err := controlplane.FindBinDir()
+	mustSucceed(t, err)
+	log := filepath.Join(t.TempDir(), "log")
+	process, err := controlplane.StartProcess(controlplane.Command{
+		Path: filepath.Join(bin, statusController), Args: []string{"--kubeconfig=" + kubeconfig}, Log: log,
+	})
+	mustSucceed(t, err)
+	t.Cleanup(func() { _ = process.Stop(time.Second) })
+	waitUntil(t, "the controller ends", func(context.Context) bool {
+		content, err := os.ReadFile(log)
+		return err == nil && strings.Contains(string(content), "CustomResourceDefinition updatestatuses.config.openshift.io is not the one of this program")
+	})
+}
+
+func mustSucceed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
