@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -137,7 +138,7 @@ func readServiceCA(file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
 	}
-	return os.ReadFile(file)
+	return os.ReadFile(filepath.Clean(file))
 }
 
 // binary lists the controllers.

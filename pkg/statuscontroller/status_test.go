@@ -78,3 +78,35 @@ func TestActive_and_unchanged_costs_a_write_a_minute(t *testing.T) {
 		t.Errorf("%d writes in ten active minutes without a change (-before +after):\n%s", n, cmp.Diff(before, w.status().Status))
 	}
 }
+
+// firstObserved returns since when each insight about the control plane is known.
+func (w *world) firstObserved() map[string]metav1.Time {
+	w.t.Helper()
+	all := map[string]metav1.Time{}
+	for _, of := range w.status().Status.ControlPlane.UpdateInformers {
+		for i := range of.Insights {
+			all[of.Insights[i].UUID] = of.Insights[i].FirstObservedTime
+		}
+	}
+	return all
+}
+
+func TestRestart_resolves_nothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.update()
+	w.runFor(5 * time.Minute)
+	before := w.firstObserved()
+	if len(before) == 0 {
+		t.Fatal("there are no insights")
+	}
+	w.restart()
+	w.runFor(5 * time.Minute)
+	if diff := cmp.Diff(before, w.firstObserved()); diff != "" {
+		t.Errorf("first observed (-before the restart +after):\n%s", diff)
+	}
+	if resolved := w.status().Status.RecentlyResolved; len(resolved) > 0 {
+		t.Errorf("resolved by a restart: %+v", resolved)
+	}
+}

@@ -76,7 +76,7 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 
 func (w *world) start() {
 	w.t.Helper()
-	process, err := w.World.Start(&w.program)
+	process, err := w.Start(&w.program)
 	must(w.t, err)
 	w.process = process
 }
