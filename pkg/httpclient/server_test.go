@@ -52,17 +52,15 @@ func TestDo_dials_a_fixed_address(t *testing.T) {
 		"system CAs":          {httpclient.Options{URL: "https://example.com", DialAddress: address}, "unknown authority"},
 		"empty bundle":        {httpclient.Options{URL: "https://example.com", CA: []byte{}, DialAddress: address}, "the CA bundle does not hold a PEM certificate"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := newClient(t, tc.options)
-			defer c.Close()
-			_, err := c.Do(t.Context(), get)
-			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-				t.Errorf("got %v, want %q", err, tc.want)
-			}
-			if err != nil && name != "empty bundle" && !httpclient.IsTLSError(err) {
-				t.Errorf("%v is not an error of TLS", err)
-			}
-		})
+		c := newClient(t, tc.options)
+		_, err := c.Do(t.Context(), get)
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, tc.want)
+		}
+		if err != nil && name != "empty bundle" && !httpclient.IsTLSError(err) {
+			t.Errorf("%s: %v is not an error of TLS", name, err)
+		}
+		c.Close()
 	}
 	if host != "example.com" && host != "127.0.0.1:"+port(t, server) {
 		t.Errorf("the host of the last request is %q", host)

@@ -188,7 +188,7 @@ func TestBreaker_opens_after_5_failures(t *testing.T) {
 	w.update(true, true)
 	w.pass()
 	w.took()
-	w.answer(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(500) })
+	w.answer(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) })
 	w.runFor(time.Hour)
 	requests := len(w.took())
 	if requests < 14 || requests > 25 {
@@ -245,6 +245,7 @@ func TestAuthority_of_the_service_CA(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *world){
 		"no annotation": func(*testing.T, *world) {},
 		"serving certificate without ca.crt": func(t *testing.T, w *world) {
+			t.Helper()
 			must(t, w.client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca"}, Data: map[string][]byte{"tls.crt": []byte("x")}}))
 			w.changeInformer(func(i *v1beta1.UpdateInformer) {
 				i.Annotations = map[string]string{v1beta1.InjectCAAnnotation: "shop/ca"}

@@ -37,14 +37,23 @@ func (r *Reconciler) resolveCA(ctx context.Context, informer *v1beta1.UpdateInfo
 			return ca, p, err
 		}
 	}
-	ca, err := r.ServiceCA()
-	if err != nil || len(ca) == 0 {
+	ca := r.serviceCA()
+	if len(ca) == 0 {
 		return nil, newProblem(v1beta1.ConditionCABundleResolved, v1beta1.ReasonNoCACertificate,
 			"no authority is known for the certificate of the informer: set spec.clientConfig.caBundle, "+
 				"or the annotation %s to a Secret with the key %s in namespace %s",
 			v1beta1.InjectCAAnnotation, caKey, informer.Spec.ClientConfig.Service.Namespace), nil
 	}
 	return checkCA(ca, "the file of the service CA")
+}
+
+// serviceCA returns the authorities of the service CA; nil if there are none, or if they cannot be read.
+func (r *Reconciler) serviceCA() []byte {
+	ca, err := r.ServiceCA()
+	if err != nil {
+		return nil
+	}
+	return ca
 }
 
 // secretCA returns the authorities in the Secret that the annotation names; nil if it has none: the

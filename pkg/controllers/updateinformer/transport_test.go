@@ -67,7 +67,10 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 		return func(_ *testing.T, w *world) { w.changeService(func(s *corev1.Service) { s.Spec.ClusterIP = ip }) }
 	}
 	certificate := func(name string, valid time.Duration) setup {
-		return func(t *testing.T, w *world) { w.certificate = w.ca.issue(t, name, start.Add(valid)) }
+		return func(t *testing.T, w *world) {
+			t.Helper()
+			w.certificate = w.ca.issue(t, name, start.Add(valid))
+		}
 	}
 	for name, tc := range map[string]struct {
 		setup     setup
@@ -76,6 +79,7 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 		fix       string // part of the message
 	}{
 		"missing Service": {func(t *testing.T, w *world) {
+			t.Helper()
 			must(t, w.client.Delete(t.Context(), service(namespace, "informer", "", 0)))
 		}, "Reachable", "ServiceNotFound", "create it, or correct spec.clientConfig.service"},
 		"ExternalName": {func(_ *testing.T, w *world) {
@@ -99,6 +103,7 @@ func TestInformer_that_cannot_be_reached(t *testing.T) {
 		"certificate of another name": {certificate("other.shop.svc", time.Hour), "Reachable", "TLSFailed", "must be valid for informer.shop.svc"},
 		"certificate of an IP only":   {certificate("", time.Hour), "Reachable", "TLSFailed", "must be valid for informer.shop.svc"},
 		"certificate of another CA": {func(t *testing.T, w *world) {
+			t.Helper()
 			w.certificate = newAuthority(t).issue(t, serverHost, start.Add(time.Hour))
 		}, "Reachable", "TLSFailed", "signed by"},
 		"caBundle without certificate": {func(_ *testing.T, w *world) {
@@ -145,8 +150,8 @@ func TestInformer_with_a_hostile_answer(t *testing.T) {
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		}, insight.Unreachable, "RequestRejected"},
-		"status 500":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, insight.Unreachable, "RequestRejected"},
-		"status 401":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, insight.Unreachable, "RequestRejected"},
+		"status 500":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, insight.Unreachable, "RequestRejected"},
+		"status 401":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, insight.Unreachable, "RequestRejected"},
 		"connection cut":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, insight.Unreachable, "ConnectionFailed"},
 		"oversized":        {func(w http.ResponseWriter, _ *http.Request) { endless(w, 2<<20) }, insight.Unreachable, "ConnectionFailed"},
 		"compressed":       {compressed, insight.Unreachable, "ConnectionFailed"},
