@@ -35,7 +35,8 @@ func TestComputed_statuses(t *testing.T) {
 		}}},
 		"paused": {
 			func() *fixture { return pausedCluster(v1beta1.ReasonPaused) }, waiting, "Pool worker is paused",
-			`oc patch machineconfigpool worker --type=merge -p '{"spec":{"paused":false}}'`, [][]string{{"MachineConfigPool worker is paused"}},
+			`oc patch machineconfigpool worker --type=merge -p '{"spec":{"paused":false}}'`,
+			[][]string{{"MachineConfigPool worker is paused"}},
 		},
 		"node that does not come back": {func() *fixture { return nodeUnchanged("NodeRebooting", 45*time.Minute) }, progressing, "", "", nil},
 	} {

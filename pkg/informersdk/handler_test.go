@@ -217,7 +217,7 @@ func TestHandlerAnswers(t *testing.T) {
 		"319 insights":        {insights: many(319, 10), response: v1alpha.ResponseSuccess},
 		"more than a MiB":     {insights: many(319, 4000), response: v1alpha.ResponseFailure, message: "bytes, more than 1048576: shorten"},
 		"a MiB with Failure":  {insights: many(319, 4000), err: errors.New("no database"), response: v1alpha.ResponseFailure, message: "more than 1048576"},
-		"message with escape": {err: errors.New("no \x1b[31mdatabase\u202e\n"), response: v1alpha.ResponseFailure, message: "database"},
+		"message with escape": {err: errors.New("no\n \x1b[31mdatabase\u202e here"), response: v1alpha.ResponseFailure, message: "database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

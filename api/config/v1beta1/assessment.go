@@ -487,10 +487,10 @@ type SectionAssessment struct {
 	// +kubebuilder:validation:Minimum=1
 	Updated int32 `json:"updated,omitempty"`
 
-	// slots is how many nodes of the pool may be updated at a time. It is absent if that is unknown.
+	// slots is how many nodes of the pool may be updated at a time. It is absent if that is unknown, or none may.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	Slots int32 `json:"slots,omitempty"`
 
 	// detail is what happens in the section, for example "network, dns updating" or "done after 62m".

@@ -146,10 +146,17 @@ func stripUpgrade(obj any) (any, error) {
 
 // machinePoolFields are the fields that are read of a MachineSet, a MachineDeployment, or a NodePool.
 var machinePoolFields = [][]string{
-	{"apiVersion"}, {"kind"},
-	{"metadata", "namespace"}, {"metadata", "name"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
+	{"apiVersion"},
+	{"kind"},
+	{"metadata", "namespace"},
+	{"metadata", "name"},
+	{"metadata", "uid"},
+	{"metadata", "resourceVersion"},
+	{"metadata", "generation"},
 	{"metadata", "ownerReferences"},
-	{"spec", "versionManagement"}, {"spec", "template", "spec", "version"}, {"status", "version"},
+	{"spec", "versionManagement"},
+	{"spec", "template", "spec", "version"},
+	{"status", "version"},
 }
 
 // stripMachinePool drops what is not read of a MachineSet, a MachineDeployment, or a NodePool.

@@ -191,7 +191,7 @@ func cases() map[string]struct {
 	return map[string]testCase{
 		"good":                   {},
 		"no discovery":           {informer{handle: on("GET", v1alpha.DiscoveryPath, with(404))}, []string{"error discovery"}},
-		"redirected discovery":   {informer{handle: on("GET", v1alpha.DiscoveryPath, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", 302) })}, []string{"error discovery"}},
+		"redirected discovery":   {informer{handle: on("GET", v1alpha.DiscoveryPath, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })}, []string{"error discovery"}},
 		"discovery in YAML":      {informer{handle: on("GET", v1alpha.DiscoveryPath, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "kind: DiscoveryResponse") })}, []string{"error discovery"}},
 		"another level":          {informer{discovery: func(r response) { r["spec"].(response)["apiVersions"] = []any{"v1"} }}, []string{"error discovery"}},
 		"kind of discovery":      {informer{discovery: func(r response) { r["kind"] = "Discovery" }}, []string{"error discovery"}},
@@ -205,7 +205,7 @@ func cases() map[string]struct {
 		"insights are open":      {informer{handle: open(status)}, []string{"error authentication"}},
 		"GET is not implemented": {informer{handle: on("GET", status, with(405))}, []string{"error methods"}},
 		"POST breaks":            {informer{handle: on("POST", status, with(500))}, []string{"error methods"}},
-		"GET is redirected":      {informer{handle: on("GET", status, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", 307) })}, []string{"error methods"}},
+		"GET is redirected":      {informer{handle: on("GET", status, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusTemporaryRedirect) })}, []string{"error methods"}},
 		"answer of 2 MiB":        {informer{handle: on("GET", status, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2<<20)) })}, []string{"error methods"}},
 		"compressed answer":      {informer{handle: on("GET", status, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "gzip") })}, []string{"error methods"}},
 		"answer that is empty":   {informer{handle: on("GET", status, with(200))}, []string{"error response"}},
@@ -259,10 +259,10 @@ func cases() map[string]struct {
 		"wait that ends": {informer{change: func(n int, r response) {
 			r["status"].(response)["response"] = map[bool]string{true: "Wait", false: "Success"}[n < 3]
 		}}, nil},
-		"missing body breaks":      {informer{handle: body(status, func(n int64) bool { return n == 0 }, 500)}, []string{"warning body"}},
-		"missing body is rejected": {informer{handle: body(status, func(n int64) bool { return n == 0 }, 400)}, nil},
-		"half a body is fine":      {informer{handle: body(status, func(n int64) bool { return n > 0 && n < 30 }, 200)}, []string{"warning body"}},
-		"long body is fine":        {informer{handle: body(status, func(n int64) bool { return n > 1<<17 }, 200)}, []string{"warning body"}},
+		"missing body breaks":      {informer{handle: body(func(n int64) bool { return n == 0 }, 500)}, []string{"warning body"}},
+		"missing body is rejected": {informer{handle: body(func(n int64) bool { return n == 0 }, 400)}, nil},
+		"half a body is fine":      {informer{handle: body(func(n int64) bool { return n > 0 && n < 30 }, 200)}, []string{"warning body"}},
+		"long body is fine":        {informer{handle: body(func(n int64) bool { return n > 1<<17 }, 200)}, []string{"warning body"}},
 	}
 }
 
@@ -272,10 +272,10 @@ func open(path string) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// body returns a handler of requests by the length of their body.
-func body(path string, matches func(int64) bool, code int) func(http.ResponseWriter, *http.Request) bool {
+// body returns a handler of requests about the update in progress by the length of their body.
+func body(matches func(int64) bool, code int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != path || r.Header.Get("Authorization") == "" || !matches(r.ContentLength) {
+		if r.URL.Path != v1alpha.UpdateInsightsPath || r.Header.Get("Authorization") == "" || !matches(r.ContentLength) {
 			return false
 		}
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -121,7 +121,7 @@ func printable(s string, lines bool) bool {
 		return false
 	}
 	for _, c := range s {
-		if !unicode.IsPrint(c) && !(lines && (c == '\n' || c == '\t')) {
+		if layout := c == '\n' || c == '\t'; !unicode.IsPrint(c) && (!lines || !layout) {
 			return false
 		}
 	}
