@@ -77,3 +77,29 @@ func TestInstall_into_another_namespace(t *testing.T) {
 		}
 	}
 }
+
+// A cluster without OpenShift has neither its namespaces nor its kinds: all that is applied to it is
+// accepted, if it consists of built-in kinds in namespaces that exist.
+func TestInstall_of_update_status_without_OpenShift(t *testing.T) {
+	t.Parallel()
+	base, overlay := kustomizedFrom(t, deployFolder+"/update-status"), kustomizedFrom(t, deployFolder+"/update-status-without-openshift")
+	if foreign := foreignObjects(base); len(foreign) == 0 {
+		t.Error("no object of deploy/update-status needs OpenShift: this test does not recognize them")
+	}
+	if foreign := foreignObjects(overlay); len(foreign) > 0 {
+		t.Errorf("these objects need OpenShift: %v", foreign)
+	}
+}
+
+// foreignObjects returns the objects that only OpenShift accepts.
+func foreignObjects(objects []*unstructured.Unstructured) []string {
+	var foreign []string
+	for _, o := range objects {
+		group := o.GroupVersionKind().Group
+		builtIn := !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+		if !builtIn || !slices.Contains([]string{"", "default", home}, o.GetNamespace()) {
+			foreign = append(foreign, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
+		}
+	}
+	return foreign
+}
