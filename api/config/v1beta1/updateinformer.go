@@ -122,7 +122,8 @@ type UpdateInformerStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Handlers []InformerHandler `json:"handlers,omitempty"`
 
-	// lastContactTime is when the informer last answered. It is updated at most once a minute.
+	// lastContactTime is when the informer had last answered as the status changed. An answer alone does
+	// not change the status.
 	//
 	// +optional
 	LastContactTime *metav1.Time `json:"lastContactTime,omitempty"`
