@@ -46,6 +46,23 @@ func (c virtualContext) Err() error {
 	return nil
 }
 
+// deadlineKey is the key of the virtual deadline among the values of a context.
+type deadlineKey struct{}
+
+// Value returns the value of a key.
+func (c virtualContext) Value(key any) any {
+	if key == (deadlineKey{}) {
+		return c.deadline
+	}
+	return c.Context.Value(key)
+}
+
+// Deadline returns the virtual time at which a context ends; false means that none was set.
+func Deadline(ctx context.Context) (time.Time, bool) {
+	deadline, set := ctx.Value(deadlineKey{}).(time.Time)
+	return deadline, set
+}
+
 // Step moves the clock by d, as an administrator or NTP does. Timers that are running are not
 // affected.
 func (c *Clock) Step(d time.Duration) { c.skew += d }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // abandoningUpgrader is an upgrader whose runbooks abandon by a function.
@@ -46,7 +47,7 @@ func TestDeletionAbandonsAnUnfinishedUpgrade(t *testing.T) {
 			w := newWorld(t, upgradeConfig(upgrade))
 			tries := 0
 			w.snapshot.Upgraders = map[string]ClusterUpgrader{"OSD": abandoningUpgrader{upgrader: w.snapshot.Upgraders["OSD"], abandon: func(ctx context.Context) error {
-				if _, bounded := ctx.Deadline(); !bounded {
+				if _, bounded := simulation.Deadline(ctx); !bounded {
 					t.Error("the call has no deadline")
 				}
 				if tries++; tries <= tc.fails {
