@@ -219,11 +219,12 @@ func (s *section) noteOperator(name string, started, at time.Time) {
 	s.operators = append(s.operators, v1beta1.OperatorOffset{Name: name, Seconds: seconds(at.Sub(started))})
 }
 
-// readNodes lists the nodes that builtin-nodes reports as being updated. No other informer can make a
-// section look as if it progressed.
+// readNodes lists the nodes that builtin-nodes reports as being updated. A stale insight shows what was
+// so earlier, thus not that a node is being updated now. No other informer can make a section look as
+// if it progressed.
 func (c *cluster) readNodes(s *section) {
 	for _, i := range s.insights {
-		if i.informer != informers.NameNodes || i.Impact.Level != v1beta1.LevelStatus {
+		if i.informer != informers.NameNodes || i.Impact.Level != v1beta1.LevelStatus || i.StaleSince != nil {
 			continue
 		}
 		for _, r := range i.Scope.Resources {

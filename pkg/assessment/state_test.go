@@ -4,10 +4,12 @@
 package assessment_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -84,6 +86,38 @@ func (f *fixture) past(update v1beta1.PastUpdate) *fixture {
 	return f
 }
 
+// stale lets the insights of the pool be of before their informer failed.
+func (f *fixture) stale() *fixture {
+	for i := range f.pool().UpdateInformers {
+		insights := f.pool().UpdateInformers[i].Insights
+		for k := range insights {
+			insights[k].StaleSince = ago(20 * time.Minute)
+		}
+	}
+	return f
+}
+
+// seenBefore lets the last assessment have the node in that phase since that time.
+func seenBefore(f *fixture, phase string, since time.Duration) *fixture {
+	previous := poolUnchanged(since).in.Previous
+	previous.Sections[0].Parts = []v1beta1.SectionPart{{Name: "worker-2", Phase: phase, StartedTime: *ago(since), LastChangeTime: *ago(since)}}
+	f.in.Previous = previous
+	return f
+}
+
+// rebooted lets the node that was being updated be updated and ready since that time.
+func (f *fixture) rebooted(since time.Duration) *fixture {
+	node := f.node("worker-2")
+	for key := range node.Annotations {
+		if strings.HasSuffix(key, "Config") {
+			node.Annotations[key] = "rendered-worker-new"
+		}
+	}
+	node.Annotations["machineconfiguration.openshift.io/state"] = "Done"
+	node.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: at(before(since))}
+	return f
+}
+
 func longestNode(d time.Duration) v1beta1.PastUpdate {
 	return v1beta1.PastUpdate{Pools: []v1beta1.PoolDurations{{Name: worker, Nodes: 6, LongestSeconds: int32(d / time.Second)}}}
 }
@@ -139,6 +173,8 @@ func TestState(t *testing.T) {
 		{"reboot unchanged for 30m", nodeUnchanged("NodeRebooting", 30*m), stuck},
 		{"reboot that took 40m before, unchanged for 79m", nodeUnchanged("NodeRebooting", 79*m).past(longestNode(40 * m)), progressing},
 		{"reboot that took 40m before, unchanged for 80m", nodeUnchanged("NodeRebooting", 80*m).past(longestNode(40 * m)), stuck},
+		{"stale insight about a node that was rebooted meanwhile", nodeUnchanged("NodeRebooting", 40*m).rebooted(2 * m).stale(), progressing},
+		{"stale insight about a node that still reboots", seenBefore(nodeUnchanged("NodeRebooting", 40*m).stale(), "rebooting", 40*m), stuck},
 		{"pool unchanged for 29m", poolUnchanged(29 * m), progressing},
 		{"pool unchanged for 30m", poolUnchanged(30 * m), stuck},
 
