@@ -344,6 +344,27 @@ func TestCompute_Limits(t *testing.T) {
 	}
 }
 
+// TestCompute_LimitOfPools checks that a pool whose update is pending is shown before pools of which
+// only more severe insights are known: what is shown decides whether an update is in progress.
+func TestCompute_LimitOfPools(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 2)
+	var warnings []v1beta1.Insight
+	for i := range 40 {
+		name := fmt.Sprintf("pool-%02d", i)
+		c.pools = append(c.pools, newPool(name))
+		warnings = append(warnings, about(name, v1beta1.ScopeWorkerPool, []v1beta1.ResourceReference{{Kind: "MachineConfigPool", Name: name}}))
+		warnings[i].Impact.Level = v1beta1.LevelError
+	}
+	status := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: answered(warnings...)})
+	if len(status.WorkerPools) != 32 || section(status, "worker") == nil {
+		t.Errorf("%d pools, worker: %v", len(status.WorkerPools), section(status, "worker"))
+	}
+	if status.Assessment.State == v1beta1.StateIdle {
+		t.Error("the assessment is Idle, but an update is pending")
+	}
+}
+
 // TestCompute_ManyInformers checks that the informers that report what is most severe are shown.
 func TestCompute_ManyInformers(t *testing.T) {
 	t.Parallel()

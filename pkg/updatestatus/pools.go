@@ -274,17 +274,17 @@ func (c *computation) addUnassigned() {
 	c.add(p, observation{message: "Nodes in no pool (" + text.JoinNames(names) + ") are not updated with the release."}, pause.Subject{Kind: "Node"})
 }
 
-// boundPools drops the pools beyond the limit and returns their number. Those with the most severe
-// insights are kept, and then those with a pending update.
+// boundPools drops the pools beyond the limit and returns their number. Those whose update is pending
+// or unknown are kept, because what is shown decides whether one is in progress, and then those with
+// the most severe insights.
 func (c *computation) boundPools() int {
 	rank := func(p *pool) int {
-		worst := 0
+		rank := 0
 		for _, of := range p.status.UpdateInformers {
-			worst = max(worst, insight.Rank(of.Insights[0].Impact.Level)) // they are sorted
+			rank = min(rank, -insight.Rank(of.Insights[0].Impact.Level)) // they are sorted
 		}
-		rank := -2 * worst
 		if p.status.Conditions[0].Status != metav1.ConditionFalse {
-			rank--
+			rank -= maxLevels
 		}
 		return rank
 	}
