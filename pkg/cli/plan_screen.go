@@ -6,6 +6,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -156,11 +157,7 @@ func (s *planScreen) do(code ExitCode, rest []updateplan.Judged) {
 		s.command(fmt.Sprintf("%s start --to %s", s.name, target))
 	case len(rest) > 0 && s.source == "":
 		s.text("Do", "Fix these, or accept them, for example the first one:")
-		accept := rest[0].Insight.UID
-		if rest[0].Verdict == updateplan.VerdictAmbiguous || strings.ContainsAny(accept, ", '\"$`\\") {
-			accept = rest[0].Insight.UUID
-		}
-		s.command(fmt.Sprintf("%s pre-checks --version %s --accept %s --reason WHY", s.name, target, accept))
+		s.command(fmt.Sprintf("%s pre-checks --version %s --accept %s --reason WHY", s.name, target, acceptID(judgedInsights(s.plan, s.now), rest[0])))
 	case len(rest) > 0:
 		s.text("Do", "Fix these before the update.")
 	case code == ExitUnknown && s.source == "":
@@ -172,6 +169,22 @@ func (s *planScreen) do(code ExitCode, rest []updateplan.Judged) {
 	default:
 		s.text("Do", "Nothing.")
 	}
+}
+
+// plainUID matches the uids that a shell and --accept read as one word. A third party may choose the uid.
+var plainUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
+
+// acceptID returns what a printed command accepts an insight by: its uid, if the command finds that
+// insight by it, else its uuid.
+func acceptID(judged []updateplan.Judged, j updateplan.Judged) string {
+	uid := j.Insight.UID
+	if j.Verdict == updateplan.VerdictAmbiguous || !plainUID.MatchString(uid) {
+		return j.Insight.UUID
+	}
+	if found, err := findInsight(judged, uid); err != nil || found.Insight.UUID != j.Insight.UUID {
+		return j.Insight.UUID
+	}
+	return uid
 }
 
 func (s *planScreen) startableReason() string {

@@ -197,6 +197,34 @@ func TestPlanScreens(t *testing.T) {
 	}
 }
 
+// A printed command accepts the insight that it is about, and a shell reads it as one command.
+func TestPlanScreens_print_a_command_that_accepts(t *testing.T) {
+	t.Parallel()
+	const uuid = "0123456789abcdef0123456789abcdef"
+	for uid, byUID := range map[string]bool{
+		"pdb/shop/api": true, "a.b:c@d+e_f-G/9": true, "shared": false,
+		"a;reboot": false, "a|b": false, "a&b": false, "a<b": false, "a>b": false, "a(b": false, "a*": false, "a#b": false, "#a": false,
+		"--help": false, "~root": false, "a,b": false, "a b": false, "a$b": false, "a`b": false, `a"b`: false, "a'b": false, `a\b`: false, "a\nb": false, "": false,
+	} {
+		t.Run(uid, func(t *testing.T) {
+			t.Parallel()
+			first, other := risk(uid, updatev1beta1.LevelCritical, "x"), risk("shared", updatev1beta1.LevelWarning, "y")
+			first.UUID = uuid
+			pc := &planCluster{insights: []updatev1beta1.Insight{first, other}}
+			plan := &updatev1beta1.UpdatePlan{Spec: updatev1beta1.UpdatePlanSpec{TargetRelease: planTarget}}
+			pc.settle(plan)
+			want := uuid
+			if byUID {
+				want = uid
+			}
+			s := &planScreen{layout: layout{width: 200}, plan: plan, now: now, name: "oc update"}
+			if got := s.render(ExitActionRequired); !strings.Contains(got, " --accept "+want+" --reason WHY\n") {
+				t.Errorf("printed %s, want --accept %s", got, want)
+			}
+		})
+	}
+}
+
 func TestPreChecks_create_and_refresh_the_plan(t *testing.T) {
 	t.Parallel()
 	pc := newPlanCluster(t, nil)
