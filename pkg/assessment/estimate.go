@@ -47,11 +47,22 @@ type sectionEstimate struct {
 	basis, unknown string
 }
 
-// estimate returns how long the update still takes; nil means that none is in progress.
+// estimate returns how long the update still takes; nil means that none is in progress. One without an
+// end has the latest end that was published last, so that the next one is compared with it.
 func (c *cluster) estimate(out v1beta1.Assessment) *v1beta1.Estimate {
-	if !c.anyPending() || out.State == v1beta1.StateIdle {
+	previous := c.previousEstimate()
+	if out.State == v1beta1.StateIdle || !c.anyPending() && previous == nil {
 		return nil
 	}
+	e := c.newEstimate(out)
+	if e.Latest == nil && previous != nil {
+		e.Latest, e.Extended = previous.Latest, previous.Extended
+	}
+	return e
+}
+
+// newEstimate returns the estimate of an update by its state.
+func (c *cluster) newEstimate(out v1beta1.Assessment) *v1beta1.Estimate {
 	var sections []sectionEstimate
 	for _, s := range c.sections {
 		switch {
@@ -228,12 +239,20 @@ func (c *cluster) settle(e *v1beta1.Estimate, earliest, latest time.Time) {
 
 // laterReason returns why the end may be later than it was published; empty means for no reason.
 func (c *cluster) laterReason() string {
-	switch c.in.Previous.State {
+	last := c.in.Previous
+	state := last.State
+	if state == v1beta1.StateUnknown && last.LastKnown != nil {
+		state = last.LastKnown.State
+	}
+	switch state {
 	case v1beta1.StateStuck:
 		return "the update was stuck"
 	case v1beta1.StateWaiting:
 		return "the update waited"
 	default:
+	}
+	if e := last.Estimate; last.State == v1beta1.StateProgressing && e.Earliest == nil && e.Reason != "" {
+		return clean("the end was unknown: " + e.Reason)
 	}
 	for _, s := range c.sections {
 		switch {

@@ -175,7 +175,7 @@ func (s *simulation) run(t *testing.T) outcome {
 		if got.State == progressing && (e == nil || e.Earliest == nil || e.Latest == nil) {
 			t.Fatalf("%s: no estimate: %+v", at.Sub(s.start), e)
 		}
-		if e != nil && e.Latest != nil {
+		if e != nil && e.Earliest != nil {
 			hit := !s.end.Before(e.Earliest.Time) && !s.end.After(e.Latest.Time)
 			if o.prints == 0 {
 				o.firstHit = hit
@@ -371,6 +371,42 @@ func TestLatest_end_is_later_only_for_a_reason(t *testing.T) {
 			before := *first.Estimate.Latest
 			tc.change(f)
 			e := f.assess().Estimate
+			if e.Extended != tc.reason || e.Latest.After(before.Time) != (tc.reason != "") {
+				t.Errorf("latest %s after %s, extended: %q, not %q", e.Latest, before, e.Extended, tc.reason)
+			}
+		})
+	}
+}
+
+// TestLatest_end_is_compared_with_the_last_known_one assesses an update that progresses, then one in
+// which it has no end, and then one that progresses with slower nodes.
+func TestLatest_end_is_compared_with_the_last_known_one(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		between func(*fixture)
+		state   v1beta1.AssessmentState
+		reason  string
+	}{
+		"stuck": {func(f *fixture) { f.reporting(informers.NameNodes, v1beta1.LevelError, "NodeDegraded") }, stuck, "the update was stuck"},
+		"data missing": {func(f *fixture) {
+			f.facts.Missing = map[informers.Source]informers.Missing{informers.SourceNodes: {Message: "no answer"}}
+		}, unknown, ""},
+		"times per node missing": {func(f *fixture) { f.status.PastUpdates = nil }, progressing, "the end was unknown: no update of pool worker was observed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first := progressingCluster().assess()
+			f := progressingCluster()
+			f.in.Previous = &first
+			tc.between(f)
+			between := f.assess()
+			if between.State != tc.state || between.Estimate.Earliest != nil {
+				t.Fatalf("%s, estimate %+v", between.State, between.Estimate)
+			}
+			f = progressingCluster()
+			f.in.Previous = &between
+			f.status.PastUpdates[0].Pools[0].UpperSeconds *= 3
+			e, before := f.assess().Estimate, first.Estimate.Latest
 			if e.Extended != tc.reason || e.Latest.After(before.Time) != (tc.reason != "") {
 				t.Errorf("latest %s after %s, extended: %q, not %q", e.Latest, before, e.Extended, tc.reason)
 			}

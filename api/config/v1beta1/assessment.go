@@ -339,8 +339,8 @@ type Estimate struct {
 	// +optional
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 
-	// latest is the latest end. Once it has passed, the update is overdue. It is absent unless the
-	// estimate counts from now.
+	// latest is the latest end. Once it has passed, the update is overdue. Without earliest, it is the
+	// one that was published last, and the next one is compared with it.
 	//
 	// +optional
 	Latest *metav1.Time `json:"latest,omitempty"`
