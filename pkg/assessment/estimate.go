@@ -4,6 +4,7 @@
 package assessment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -43,6 +44,8 @@ type sectionEstimate struct {
 	left  span
 	// taken is what of left the nodes that are being updated have already taken, if nothing stops them.
 	taken span
+	// resumes is when a section that is paused resumes; zero means that it is not paused.
+	resumes time.Time
 	// basis is what left is derived from; unknown is why it cannot be derived.
 	basis, unknown string
 }
@@ -63,29 +66,24 @@ func (c *cluster) estimate(out v1beta1.Assessment) *v1beta1.Estimate {
 
 // newEstimate returns the estimate of an update by its state.
 func (c *cluster) newEstimate(out v1beta1.Assessment) *v1beta1.Estimate {
-	var sections []sectionEstimate
-	for _, s := range c.sections {
-		switch {
-		case !s.pending || s.master:
-		case s.controlPlane:
-			sections = append(sections, c.estimateControlPlane(s))
-		case s.total > 0:
-			sections = append(sections, c.estimatePool(s))
-		}
-	}
+	sections := c.estimateSections(out)
 	e := &v1beta1.Estimate{From: v1beta1.EstimateFromNow}
 	switch {
 	case out.State == v1beta1.StateUnknown:
 		e.Reason = "data is missing"
 	case out.State == v1beta1.StateStuck:
 		e.From, e.Reason = v1beta1.EstimateFromRemedy, "the update is stuck"
-		c.countFrom(e, sections)
+		c.countFrom(e, sections, c.now)
 	case out.State == v1beta1.StateWaiting && out.ActionRequired:
 		e.From, e.Reason = v1beta1.EstimateFromRemedy, "the update is paused without an end"
-		c.countFrom(e, sections)
+		c.countFrom(e, sections, c.now)
 	case out.State == v1beta1.StateWaiting:
 		e.From = v1beta1.EstimateFromResumption
-		c.countFrom(e, sections)
+		from := c.now
+		if out.Resumes != nil {
+			from = out.Resumes.Time.Time
+		}
+		c.countFrom(e, sections, from)
 		if e.MaxSeconds == 0 {
 			e.Reason = firstUnknown(sections)
 		}
@@ -93,6 +91,41 @@ func (c *cluster) newEstimate(out v1beta1.Assessment) *v1beta1.Estimate {
 		c.countNow(e, sections)
 	}
 	return e
+}
+
+// estimateSections estimates each section. When a section resumes that waits for its window may only
+// be unknown if the estimate counts from then.
+func (c *cluster) estimateSections(out v1beta1.Assessment) []sectionEstimate {
+	var sections []sectionEstimate
+	for _, s := range c.sections {
+		var e sectionEstimate
+		switch {
+		case !s.pending || s.master || !s.controlPlane && s.total == 0:
+			continue
+		case s.controlPlane:
+			e = c.estimateControlPlane(s)
+		default:
+			e = c.estimatePool(s)
+		}
+		if s.active.Status == metav1.ConditionFalse {
+			at := c.resumeOf(s)
+			if !at.IsZero() {
+				e.resumes = at
+			} else if e.unknown == "" && (out.State != v1beta1.StateWaiting || out.Resumes != nil) {
+				e.unknown = "it is not known when " + s.lowerTitle() + " resumes"
+			}
+		}
+		sections = append(sections, e)
+	}
+	return sections
+}
+
+// waits returns how long after that time the section resumes at the earliest.
+func (s *sectionEstimate) waits(from time.Time) time.Duration {
+	if s.resumes.IsZero() {
+		return 0
+	}
+	return max(s.resumes.Sub(from), 0)
 }
 
 // firstUnknown returns why the first section that cannot be estimated cannot be.
@@ -106,9 +139,10 @@ func firstUnknown(sections []sectionEstimate) string {
 }
 
 // countFrom fills an estimate that counts from when the update continues: one section after the other
-// for the control plane, and all pools at a time. It has no range if that of one section is unknown.
-func (c *cluster) countFrom(e *v1beta1.Estimate, sections []sectionEstimate) {
-	var plane, pools span
+// for the control plane, and all pools at a time, each once it resumes itself. It has no range if that
+// of one section is unknown. The time of a remedy is unknown, it is from at the earliest.
+func (c *cluster) countFrom(e *v1beta1.Estimate, sections []sectionEstimate, from time.Time) {
+	var plane, all span
 	known := len(sections) > 0
 	for i := range sections {
 		s := &sections[i]
@@ -122,15 +156,18 @@ func (c *cluster) countFrom(e *v1beta1.Estimate, sections []sectionEstimate) {
 		e.Sections = append(e.Sections, v1beta1.SectionEstimate{
 			Name: s.name, MinSeconds: int64(s.left.min / time.Second), MaxSeconds: int64(s.left.max / time.Second), Basis: s.basis, Reason: s.unknown,
 		})
-		if s.name == controlPlane {
-			plane = s.left
-			continue
+		waits := span{s.waits(from), max(s.waits(from), plane.max)}
+		if e.From == v1beta1.EstimateFromRemedy {
+			waits.min = 0
 		}
-		pools.min, pools.max = max(pools.min, s.left.min), max(pools.max, s.left.max)
+		ends := span{waits.min + s.left.min, waits.max + s.left.max}
+		if s.name == controlPlane {
+			plane = ends
+		}
+		all.min, all.max = max(all.min, ends.min), max(all.max, ends.max)
 	}
 	if known {
-		e.MinSeconds = int64(max(plane.min, pools.min) / time.Second)
-		e.MaxSeconds = int64((plane.max + pools.max) / time.Second)
+		e.MinSeconds, e.MaxSeconds = int64(all.min/time.Second), int64(all.max/time.Second)
 	}
 }
 
@@ -148,10 +185,10 @@ func (c *cluster) leftAfterStop(s *sectionEstimate) (span, string) {
 }
 
 // countNow fills an estimate that counts from now. A pool that has not begun starts between now and the
-// latest end of the control plane.
+// latest end of the control plane, and a section that is paused when it resumes at the earliest.
 func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
 	if e.Reason = firstUnknown(sections); e.Reason != "" || len(sections) == 0 {
-		c.countFrom(e, sections)
+		c.countFrom(e, sections, c.now)
 		e.MinSeconds, e.MaxSeconds = 0, 0
 		return
 	}
@@ -159,10 +196,11 @@ func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
 	for i := range sections {
 		s := &sections[i]
 		part := v1beta1.SectionEstimate{Name: s.name, Basis: s.basis}
-		first, last := c.now.Add(s.left.min), planeLatest.Add(s.left.max)
+		waits := s.waits(c.now)
+		first, last := c.now.Add(waits+s.left.min), c.now.Add(max(planeLatest.Sub(c.now), waits)+s.left.max)
 		if s.begun {
 			first, last = s.base.Add(max(s.left.min-s.taken.min, 0)), s.base.Add(max(s.left.max-s.taken.max, 0))
-			first, last = c.steady(s.name, first, last)
+			first, last = c.steady(s.name, first.Add(waits), last.Add(waits))
 			part.Earliest, part.Latest = timePtr(first), timePtr(last)
 		} else {
 			part.MinSeconds, part.MaxSeconds = int64(s.left.min/time.Second), int64(s.left.max/time.Second)
@@ -178,7 +216,7 @@ func (c *cluster) countNow(e *v1beta1.Estimate, sections []sectionEstimate) {
 		}
 		e.Sections = append(e.Sections, part)
 	}
-	c.settle(e, earliest, latest)
+	c.settle(e, sections, earliest, latest)
 }
 
 // steady returns the times of a section as they were published, unless they have moved by more than the
@@ -210,13 +248,13 @@ func (c *cluster) previousEstimate() *v1beta1.Estimate {
 
 // settle publishes the range. Its end only moves to a later time for a reason that is published with
 // it; its beginning moves in steps, and never beyond the end.
-func (c *cluster) settle(e *v1beta1.Estimate, earliest, latest time.Time) {
+func (c *cluster) settle(e *v1beta1.Estimate, sections []sectionEstimate, earliest, latest time.Time) {
 	previous := c.previousEstimate()
 	if previous != nil && previous.Latest != nil {
 		before := previous.Latest.Time
 		e.Extended = previous.Extended
 		if latest.After(before) {
-			if reason := c.laterReason(); reason != "" {
+			if reason := cmp.Or(c.laterReason(), pausedBeyond(before, sections)); reason != "" {
 				e.Extended = reason
 			} else {
 				latest = before
@@ -265,6 +303,17 @@ func (c *cluster) laterReason() string {
 			if reason := c.slowNode(s); reason != "" {
 				return reason
 			}
+		}
+	}
+	return ""
+}
+
+// pausedBeyond returns which section is paused beyond the latest end that was published; empty means
+// that none is.
+func pausedBeyond(latest time.Time, sections []sectionEstimate) string {
+	for i := range sections {
+		if s := &sections[i]; s.resumes.After(latest) {
+			return s.name + " is paused until " + s.resumes.UTC().Format("2006-01-02 15:04 UTC")
 		}
 	}
 	return ""

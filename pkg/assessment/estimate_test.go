@@ -307,6 +307,20 @@ func TestEstimate(t *testing.T) {
 			f.status.PastUpdates = pastWorker()
 			return f
 		}(), want{from: v1beta1.EstimateFromRemedy, reason: "the update is paused without an end"}},
+		"pool that resumes after the control plane": {windowed(3 * time.Hour), want{
+			from: v1beta1.EstimateFromNow, known: true, first: 3*time.Hour + 27*time.Minute, latest: 3*time.Hour + 39*time.Minute,
+		}},
+		"pool that resumes at an unknown time": {windowed(0), want{from: v1beta1.EstimateFromNow, reason: "it is not known when pool worker resumes"}},
+		"two pools that resume at different times": {func() *fixture {
+			f := waitingCluster()
+			infra := f.status.WorkerPools[0]
+			infra.Name = "infra"
+			f.pools, f.status.WorkerPools = append(f.pools, "infra"), append(f.status.WorkerPools, infra)
+			f.addNodes("infra", 1, 0)
+			f.status.PastUpdates[0].Pools = append(f.status.PastUpdates[0].Pools, v1beta1.PoolDurations{Name: "infra", Nodes: 1, LowerSeconds: 600, UpperSeconds: 600, LongestSeconds: 600})
+			f.in.Resumes[v1beta1.ResourceReference{APIVersion: infra.APIVersion, Kind: infra.Kind, Name: "infra"}] = now.Add(151 * time.Hour)
+			return f
+		}(), want{from: v1beta1.EstimateFromResumption, min: 610 * 60, max: 610 * 60}},
 		"stuck":   {stuckDrainCluster(), want{from: v1beta1.EstimateFromRemedy, reason: "the update is stuck", min: 72 * 60, max: 104 * 60}},
 		"waiting": {waitingCluster(), want{from: v1beta1.EstimateFromResumption, min: 108 * 60, max: 156 * 60}},
 		"insight that expects a later end": {func() *fixture {
@@ -348,6 +362,20 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
+// windowed is a cluster whose control plane is being updated, and whose pool waits for a window that
+// begins after that time; 0 means that its begin is unknown.
+func windowed(begins time.Duration) *fixture {
+	f := progressingCluster()
+	f.pool().Conditions = nil
+	pausedBy(f.pool(), v1beta1.ReasonAwaitingWindow)
+	if begins > 0 {
+		f.in.Resumes = map[v1beta1.ResourceReference]time.Time{
+			{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: worker}: now.Add(begins),
+		}
+	}
+	return f
+}
+
 // TestLatest_end_is_later_only_for_a_reason changes the cluster between two assessments.
 func TestLatest_end_is_later_only_for_a_reason(t *testing.T) {
 	t.Parallel()
@@ -359,8 +387,12 @@ func TestLatest_end_is_later_only_for_a_reason(t *testing.T) {
 		"a longer earlier update": {func(f *fixture) {
 			f.history[1].CompletionTime = new(at(f.history[1].CompletionTime.Add(30 * time.Minute)))
 		}, ""},
-		"more nodes":               {func(f *fixture) { f.nodes = nil; f.addNodes(worker, 12, 0) }, "pool worker has 12 nodes instead of 6"},
-		"fewer nodes at a time":    {func(f *fixture) { f.slots[worker] = 1 }, "pool worker updates 1 node at a time instead of 2"},
+		"more nodes":            {func(f *fixture) { f.nodes = nil; f.addNodes(worker, 12, 0) }, "pool worker has 12 nodes instead of 6"},
+		"fewer nodes at a time": {func(f *fixture) { f.slots[worker] = 1 }, "pool worker updates 1 node at a time instead of 2"},
+		"a window that begins later": {func(f *fixture) {
+			later := windowed(3 * time.Hour)
+			f.status, f.in.Resumes = later.status, later.in.Resumes
+		}, "worker is paused until 2026-11-22 15:00 UTC"},
 		"an update that was stuck": {func(f *fixture) { f.in.Previous.State = stuck; f.status.PastUpdates[0].Pools[0].UpperSeconds *= 3 }, "the update was stuck"},
 	} {
 		t.Run(name, func(t *testing.T) {
