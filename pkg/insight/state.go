@@ -27,7 +27,7 @@ const (
 	RetainLimit = 14 * 24 * time.Hour
 	// MaxListed bounds the lists of resolved and of retained insights.
 	MaxListed = 64
-	// MaxInsights bounds the insights of one answer.
+	// MaxInsights bounds the insights of one answer, and those that are kept of an informer.
 	MaxInsights = 320
 
 	// churnWindow and maxNew bound the new insights of an informer: more of them in that time have
@@ -185,7 +185,7 @@ func (s State) Apply(answer Answer, now time.Time) {
 		i.succeed(answer, now)
 	case Failure:
 		reported := i.clean(answer)
-		i.admit(reported, answer.At, now)
+		i.admit(reported, true, answer.At, now)
 		i.outdate(answer.At, func(uuid string) bool { return reported.has(uuid) })
 	case Wait, Unreachable, Invalid, Disabled, Deleted, NotQueried:
 		i.outdate(answer.At, func(string) bool { return false })
@@ -277,14 +277,13 @@ func (i *informer) succeed(answer Answer, now time.Time) {
 	}
 	reported := i.clean(answer)
 	i.noteMutations(reported, answer.At)
-	i.admit(reported, answer.At, now)
-	i.baseline = true
 	for uuid, e := range i.entries {
-		if reported.has(uuid) {
-			continue
+		if !reported.has(uuid) {
+			i.miss(e, answer, acquired, now)
 		}
-		i.miss(e, answer, acquired, now)
 	}
+	i.admit(reported, i.baseline, answer.At, now)
+	i.baseline = true
 }
 
 // miss decides about an insight that a Success does not list.
@@ -324,18 +323,20 @@ func (i *informer) noteMutations(reported reported, at time.Time) {
 	}
 }
 
-// admit adds or updates insights. Beyond the limit of new ones, the least severe are rejected.
-func (i *informer) admit(reported reported, at, now time.Time) {
+// admit adds or updates insights. Beyond the limit of all insights, and if it applies that of new ones,
+// the least severe are rejected. No limit applies to built-in informers.
+func (i *informer) admit(reported reported, limited bool, at, now time.Time) {
 	i.admitted = slices.DeleteFunc(i.admitted, func(t time.Time) bool { return now.Sub(t) >= churnWindow || t.After(now.Add(skew)) })
 	i.rejected = rejection{}
-	limited := i.baseline && !IsBuiltIn(i.name)
+	trusted := IsBuiltIn(i.name)
+	limited = limited && !trusted
 	for _, r := range reported.insights {
 		e, before := i.entries[r.UUID], i.resolved[r.UUID]
 		switch {
 		case e != nil:
 			e.update(r, now)
 			continue
-		case limited && before.UUID == "" && len(i.admitted) >= maxNew:
+		case !trusted && len(i.entries) >= MaxInsights, limited && before.UUID == "" && len(i.admitted) >= maxNew:
 			i.rejected.add(r.Impact.Level)
 			continue
 		case limited && before.UUID == "":

@@ -323,6 +323,39 @@ func TestState_EndUpdate(t *testing.T) {
 	check("for good")
 }
 
+// TestState_BoundsInsights checks that an informer cannot make the controller keep ever more insights,
+// with whatever answers.
+func TestState_BoundsInsights(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		results []insight.Result
+		want    int
+	}{
+		"failures without a success":      {[]insight.Result{insight.Failure, insight.Failure, insight.Failure}, 20},
+		"failures after a success":        {[]insight.Result{insight.Success, insight.Failure, insight.Failure}, insight.MaxInsights},
+		"a success that resolves nothing": {[]insight.Result{insight.Failure, insight.Success, insight.Success}, insight.MaxInsights},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := insight.NewState()
+			for n, result := range tc.results {
+				var insights []v1beta1.Insight
+				for i := range insight.MaxInsights {
+					insights = append(insights, reported(fmt.Sprintf("%d-%d", n, i), 0))
+				}
+				apply(state, event{n, result, insights, nil})
+			}
+			if got := len(shown(state, "mco")); got != tc.want {
+				t.Errorf("got %d insights, want %d", got, tc.want)
+			}
+			if got := shown(state, v1beta1.StatusControllerInformer); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "UnstableIdentifiers/mco") }) {
+				t.Errorf("what is left out is not reported: %v", got)
+			}
+		})
+	}
+}
+
 func TestState_KeepOnly(t *testing.T) {
 	t.Parallel()
 	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})
