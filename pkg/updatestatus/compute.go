@@ -22,7 +22,8 @@ type Input struct {
 	// applied to it, and it is settled. Its copies see that. The zero State means that no informer was
 	// queried.
 	Insights insight.State
-	// Previous is the last published status. Insights in it that Insights does not know are kept.
+	// Previous is the last published status. Its insights are kept if Insights is the zero State: a
+	// State in use has resolved what it does not know.
 	Previous v1beta1.UpdateStatusStatus
 	// Acknowledged are the UUIDs of insights that a user has acknowledged after an update.
 	Acknowledged []string
@@ -36,9 +37,9 @@ type Input struct {
 func Compute(in Input) v1beta1.UpdateStatusStatus {
 	if in.Insights.IsZero() {
 		in.Insights = insight.NewState()
+		in.Insights.Restore(in.Previous)
 	}
 	now := in.Facts.Now
-	in.Insights.Restore(in.Previous)
 	applyBuiltIn(in.Insights, in.Facts)
 
 	c := &computation{Input: in, now: now, resumes: map[v1beta1.ResourceReference]time.Time{}}

@@ -387,3 +387,23 @@ func TestCompute_ManyInformers(t *testing.T) {
 		t.Errorf("%d informers are shown; the controller reports %v", shown, uidsOf(section(status, ""), v1beta1.StatusControllerInformer))
 	}
 }
+
+// TestCompute_ResolvedStepStaysResolved checks that a step that is over does not return from the status
+// that was published while it was in progress.
+func TestCompute_ResolvedStepStaysResolved(t *testing.T) {
+	t.Parallel()
+	step := about("step", v1beta1.ScopeControlPlane, nil)
+	step.Impact.Level = v1beta1.LevelStatus
+	state := answered(step)
+	c := newCluster(4, 1)
+	during := updatestatus.Compute(updatestatus.Input{Facts: c.facts(t), Insights: state})
+	if got := uidsOf(section(during, ""), "mco"); len(got) != 1 {
+		t.Fatalf("during the step: %v", got)
+	}
+	later := now.Add(time.Minute)
+	state.Apply(insight.Answer{Informer: "mco", Result: insight.Success, At: later, Live: true}, later)
+	after := updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, later), Insights: state, Previous: during})
+	if got := uidsOf(section(after, ""), "mco"); got != nil {
+		t.Errorf("after the step: %v", got)
+	}
+}

@@ -181,6 +181,7 @@ func (r *Reconciler) create(ctx context.Context) error {
 func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) (v1beta1.UpdateStatusStatus, error) {
 	if r.insights.IsZero() {
 		r.insights = insight.NewState()
+		r.insights.Restore(object.Status)
 	}
 	gathered := informers.Gather(ctx, informers.Readers{
 		Reader: wholeLists{r.Client}, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Memory: &r.memory,
@@ -191,7 +192,6 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 		return v1beta1.UpdateStatusStatus{}, fmt.Errorf("listing the UpdateInformers: %w", err)
 	}
 	answers := r.Answers()
-	r.insights.Restore(object.Status)
 	for _, answer := range append(answers, missing(object.Status, list.Items, answers, gathered.Now)...) {
 		r.insights.Apply(answer, gathered.Now)
 	}
