@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -369,6 +370,60 @@ func TestStart(t *testing.T) {
 			}
 			if (len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "ann started")) != (tc.bypassed != "") {
 				t.Errorf("events %+v", events.Items)
+			}
+		})
+	}
+}
+
+// A control plane whose update is denied leaves no pool paused, and one whose update fails later names
+// the pools that stay paused.
+func TestStart_pauses_no_pool_for_a_request_that_is_denied(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fails  func(client.Object, *client.PatchOptions) bool
+		paused string
+	}{
+		"denied":      {func(o client.Object, _ *client.PatchOptions) bool { return o.GetName() == "version" }, ""},
+		"second pool": {func(o client.Object, _ *client.PatchOptions) bool { return o.GetName() == "worker" }, "infra"},
+		"then changed": {func(o client.Object, p *client.PatchOptions) bool {
+			return o.GetName() == "version" && len(p.DryRun) == 0
+		}, "infra,worker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			paused := healthyPool("before")
+			paused.Spec.Paused = true
+			pc := newPlanCluster(t, nil, healthyPool("infra"), paused)
+			base, ok := pc.Client.(client.WithWatch)
+			if !ok {
+				t.Fatal("the fake client cannot be wrapped")
+			}
+			pc.Client = interceptor.NewClient(base, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					if tc.fails(object, (&client.PatchOptions{}).ApplyOptions(opts)) {
+						return forbidden()
+					}
+					return c.Patch(ctx, object, patch, opts...)
+				},
+			})
+			got := pc.start(t, func(o *startOptions) { o.pausePools = true })
+			if got.code != ExitFailed || strings.Count(got.errOut, "\n") != 1 {
+				t.Errorf("%+v", got)
+			}
+			if says := "oc update worker-nodes start --pool " + tc.paused; strings.Contains(got.errOut, says) != (tc.paused != "") {
+				t.Errorf("error %q, want %q", got.errOut, says)
+			}
+			var pools mcfgv1.MachineConfigPoolList
+			if err := pc.List(t.Context(), &pools); err != nil {
+				t.Fatal(err)
+			}
+			for _, pool := range pools.Items {
+				if want := pool.Name == "before" || slices.Contains(strings.Split(tc.paused, ","), pool.Name); pool.Spec.Paused != want {
+					t.Errorf("pool %s: paused %t, want %t", pool.Name, pool.Spec.Paused, want)
+				}
+			}
+			if update, _ := pc.desired(t); update != nil {
+				t.Errorf("desired %+v", update)
 			}
 		})
 	}

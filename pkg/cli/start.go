@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -104,12 +105,13 @@ func (p *Program) runStart(ctx context.Context, cluster *Cluster, o *startOption
 	if err != nil {
 		return err
 	}
+	request := updateRequest{version: version, update: update, bypass: !o.preChecks}
 	if o.pausePools {
-		if err := p.pausePools(ctx, cluster); err != nil {
-			return err
-		}
+		err = p.requestControlPlane(ctx, cluster, request)
+	} else {
+		err = request.send(ctx, cluster)
 	}
-	if err := requestUpdate(ctx, cluster, version, update, !o.preChecks); err != nil {
+	if err != nil {
 		return err
 	}
 	if !o.preChecks {
@@ -172,11 +174,19 @@ func requestedUpdate(version *configv1.ClusterVersion, o *startOptions, risks []
 	return update, nil
 }
 
-// requestUpdate patches spec.desiredUpdate of the ClusterVersion, unless it has changed since it was
-// read.
-func requestUpdate(ctx context.Context, cluster *Cluster, version *configv1.ClusterVersion, update *configv1.Update, bypass bool) error {
+// updateRequest is a request for an update of a ClusterVersion.
+type updateRequest struct {
+	version *configv1.ClusterVersion
+	update  *configv1.Update
+	// bypass means that pre-checks were not made.
+	bypass bool
+}
+
+// send patches spec.desiredUpdate of the ClusterVersion, unless it has changed since it was read.
+func (r updateRequest) send(ctx context.Context, cluster *Cluster, options ...client.PatchOption) error {
+	version, update := r.version, r.update
 	metadata := map[string]any{"resourceVersion": version.ResourceVersion, "annotations": map[string]any{updatev1beta1.BypassAnnotation: nil}}
-	if bypass {
+	if r.bypass {
 		metadata["annotations"] = map[string]any{updatev1beta1.BypassAnnotation: update.Version}
 	}
 	desired := map[string]any{"version": update.Version, "image": update.Image, "force": nil, "architecture": nil, "mode": nil}
@@ -187,10 +197,28 @@ func requestUpdate(ctx context.Context, cluster *Cluster, version *configv1.Clus
 	if err != nil {
 		return err
 	}
-	if err := cluster.Client.Patch(ctx, version.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := cluster.Client.Patch(ctx, version.DeepCopy(), client.RawPatch(types.MergePatchType, patch), options...); err != nil {
 		return fmt.Errorf("requesting the update to %s: %w", update.Version, err)
 	}
 	return nil
+}
+
+// requestControlPlane pauses the pools of worker nodes and sends a request, if the API server would
+// accept the request. If something fails afterwards, the error names the pools that stay paused.
+func (p *Program) requestControlPlane(ctx context.Context, cluster *Cluster, request updateRequest) error {
+	if err := request.send(ctx, cluster, client.DryRunAll); err != nil {
+		return err
+	}
+	paused, err := p.pausePools(ctx, cluster)
+	if err == nil {
+		err = request.send(ctx, cluster)
+	}
+	if err != nil && len(paused) > 0 {
+		names := strings.Join(paused, ",")
+		return fmt.Errorf("%w; this command has paused the machine config pools %s: unpause them with \"%s worker-nodes start --pool %s\"",
+			err, names, p.name, names)
+	}
+	return err
 }
 
 // recordBypass creates an Event that the update was started without pre-checks. The annotation of the
@@ -223,24 +251,26 @@ func workerPools(ctx context.Context, cluster *Cluster) ([]mcfgv1.MachineConfigP
 	return slices.DeleteFunc(list.Items, func(p mcfgv1.MachineConfigPool) bool { return p.Name == clusterstate.PoolMaster }), nil
 }
 
-// pausePools pauses the pools of worker nodes.
-func (p *Program) pausePools(ctx context.Context, cluster *Cluster) error {
+// pausePools pauses the pools of worker nodes. It returns the names of those that it has paused, also
+// if it fails.
+func (p *Program) pausePools(ctx context.Context, cluster *Cluster) (paused []string, err error) {
 	pools, err := workerPools(ctx, cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range pools {
 		if pools[i].Spec.Paused {
 			continue
 		}
 		if err := setPaused(ctx, cluster, &pools[i], true); err != nil {
-			return err
+			return paused, err
 		}
+		paused = append(paused, pools[i].Name)
 		if _, err := fmt.Fprintf(p.Streams.Out, "Paused machine config pool %s.\n", pools[i].Name); err != nil {
-			return err
+			return paused, err
 		}
 	}
-	return nil
+	return paused, nil
 }
 
 func setPaused(ctx context.Context, cluster *Cluster, pool *mcfgv1.MachineConfigPool, paused bool) error {
