@@ -314,6 +314,9 @@ func TestPreChecks_without_the_controller(t *testing.T) {
 		}
 		return nil
 	}
+	if got := silent.start(t, func(*startOptions) {}); got.code != ExitActionRequired || !strings.Contains(got.errOut, "not started: ") {
+		t.Errorf("start with a controller that is silent: %+v", got)
+	}
 	got := absent.preChecks(t, func(*preChecksOptions) {})
 	if got.code != ExitActionRequired || !strings.Contains(got.out, "is not installed") || !strings.Contains(got.out, "unreadable/etcd") || strings.Contains(got.out, "--accept") {
 		t.Errorf("no controller: %+v", got)
@@ -506,6 +509,16 @@ func TestWorkerNodesStart(t *testing.T) {
 			got := pc.do(t, func(p *Program) error { return p.startWorkers(t.Context(), pc.Cluster, tc.pools) })
 			if got.code != tc.code || paused(t, pc) != tc.left {
 				t.Errorf("%+v, paused %s, want %s", got, paused(t, pc), tc.left)
+			}
+			if says := "oc update worker-nodes start --pool delayed\n"; strings.HasSuffix(got.out, says) != (tc.pools == nil && !tc.updating) {
+				t.Errorf("printed %q, and %q", got.out, says)
+			}
+			if tc.code != ExitDone {
+				return
+			}
+			got = pc.do(t, func(p *Program) error { return p.startWorkers(t.Context(), pc.Cluster, tc.pools) })
+			if says := "No machine config pool of worker nodes is paused."; got.code != ExitDone || strings.Contains(got.out, says) {
+				t.Errorf("again: %+v, although %s are paused", got, tc.left)
 			}
 		})
 	}

@@ -92,8 +92,8 @@ func (p *Program) runStart(ctx context.Context, cluster *Cluster, o *startOption
 		if err != nil {
 			return err
 		}
-		if code := planVerdict(plan, p.Clock.Now()); code != ExitDone {
-			return p.refuse(plan, code)
+		if planVerdict(plan, p.Clock.Now()) != ExitDone {
+			return p.refuse(plan)
 		}
 		risks = acceptedRisks(plan)
 	}
@@ -128,13 +128,13 @@ func refused(format string, args ...any) error {
 }
 
 // refuse returns why a plan does not allow the update, and what to do.
-func (p *Program) refuse(plan *updatev1beta1.UpdatePlan, code ExitCode) error {
+func (p *Program) refuse(plan *updatev1beta1.UpdatePlan) error {
 	message := "the analysis is not complete"
 	if c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil {
 		message = c.Message
 	}
 	next := fmt.Sprintf("see %q", p.name+" pre-checks --version "+plan.Spec.TargetRelease)
-	return &exitError{code: code, err: fmt.Errorf("not started: %s; %s", message, next)}
+	return refused("not started: %s; %s", message, next)
 }
 
 // acceptedRisks returns the names of the known risks of the release that a plan accepts.
@@ -331,23 +331,41 @@ func (p *Program) startWorkers(ctx context.Context, cluster *Cluster, names []st
 			return usageError("--pool: no machine config pool of worker nodes is named %q", name)
 		}
 	}
-	started := 0
+	var started, left []string
 	for i := range pools {
 		facts := clusterstate.NewPool(&pools[i])
-		selected := slices.Contains(names, facts.Name) || len(names) == 0 && !facts.PausedByMark()
-		if !facts.Paused || !selected {
+		switch {
+		case !facts.Paused, len(names) > 0 && !slices.Contains(names, facts.Name):
+			continue
+		case len(names) == 0 && facts.PausedByMark():
+			left = append(left, facts.Name)
 			continue
 		}
 		if err := setPaused(ctx, cluster, &pools[i], false); err != nil {
 			return err
 		}
-		started++
+		started = append(started, facts.Name)
 		if _, err := fmt.Fprintf(p.Streams.Out, "Unpaused machine config pool %s.\n", facts.Name); err != nil {
 			return err
 		}
 	}
-	if started == 0 {
-		_, err = fmt.Fprintln(p.Streams.Out, "No machine config pool of worker nodes is paused.")
+	return p.reportPaused(names, started, left)
+}
+
+// reportPaused prints which pools an UpgradeJob has paused, and that no pool was to be unpaused.
+func (p *Program) reportPaused(names, started, left []string) error {
+	line := ""
+	switch {
+	case len(left) > 0:
+		pools := strings.Join(left, ",")
+		line = fmt.Sprintf("The operator unpauses machine config pools %s when their UpgradeJob allows it. Unpause them now with: %s worker-nodes start --pool %s", pools, p.name, pools)
+	case len(started) > 0:
+		return nil
+	case len(names) > 0:
+		line = fmt.Sprintf("Of machine config pools %s, none is paused.", strings.Join(names, ","))
+	default:
+		line = "No machine config pool of worker nodes is paused."
 	}
+	_, err := fmt.Fprintln(p.Streams.Out, line)
 	return err
 }
