@@ -102,6 +102,8 @@ func (c *cluster) estimateSections(out v1beta1.Assessment) []sectionEstimate {
 		switch {
 		case !s.pending || s.master || !s.controlPlane && s.total == 0:
 			continue
+		case !s.controlPlane && !s.isConfigPool() && len(c.in.Facts.Pools) > 0:
+			continue // the MachineConfigPools of its nodes count
 		case s.controlPlane:
 			e = c.estimateControlPlane(s)
 		default:

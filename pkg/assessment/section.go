@@ -249,11 +249,14 @@ func (c *cluster) readNodes(s *section) {
 
 // rolloutOf returns the rollout to the nodes of a section; nil means that none is known.
 func (c *cluster) rolloutOf(s *section) *informers.PoolRollout {
-	if s.pool == nil || s.pool.Kind != kindPool {
+	if !s.isConfigPool() {
 		return nil
 	}
 	return c.rollouts[s.name]
 }
+
+// isConfigPool reports whether the section is a MachineConfigPool.
+func (s *section) isConfigPool() bool { return s.pool != nil && s.pool.Kind == kindPool }
 
 // stepSince returns since when a node is at its step, as far as the node shows it.
 func (c *cluster) stepSince(n *informers.NodeRollout) time.Time {

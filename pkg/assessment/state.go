@@ -162,9 +162,10 @@ func (c *cluster) longestNode(pool string) time.Duration {
 
 // isStalled reports whether a section in which no part is being updated has not changed for too long,
 // although nothing pauses it. The limit is that of its next part. A section whose last change is
-// unknown counts from when it was first judged.
+// unknown counts from when it was first judged. A pool that is no MachineConfigPool has no parts, so
+// that its pace is unknown: it is never stalled.
 func (c *cluster) isStalled(s *section) bool {
-	if s.master || s.behind || len(s.parts) > 0 || s.active.Status != metav1.ConditionTrue {
+	if s.master || s.behind || len(s.parts) > 0 || s.active.Status != metav1.ConditionTrue || !s.controlPlane && !s.isConfigPool() {
 		return false
 	}
 	limit := nodeLimit
@@ -336,7 +337,7 @@ func slotsText(s *section, before string) string {
 
 // slotsOf returns how many nodes of a pool may be unavailable at a time; 0 means that this is unknown.
 func (c *cluster) slotsOf(s *section) int32 {
-	if s.pool == nil || s.pool.Kind != kindPool {
+	if !s.isConfigPool() {
 		return 0
 	}
 	for i := range c.in.Facts.Pools {

@@ -55,6 +55,28 @@ func nodeUnchanged(step string, since time.Duration) *fixture {
 	return f
 }
 
+// TestAssess_MachineSet checks that a MachineSet whose nodes a MachineConfigPool updates has no pace of
+// its own: it is not stuck for lack of parts, and the time left is that of the MachineConfigPool.
+func TestAssess_MachineSet(t *testing.T) {
+	t.Parallel()
+	f := nodeUnchanged("NodeRebooting", 5*time.Minute)
+	f.status.PastUpdates = []v1beta1.PastUpdate{{
+		StartedTime: at(before(48 * time.Hour)), CompletionTime: at(before(40 * time.Hour)),
+		Pools: []v1beta1.PoolDurations{{Name: worker, Nodes: 6, LowerSeconds: 600, UpperSeconds: 1200, LongestSeconds: 1300}},
+	}}
+	set := v1beta1.WorkerPoolStatus{APIVersion: "machine.openshift.io/v1beta1", Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "set"}
+	set.Progress = &v1beta1.Progress{Total: 6, Updated: 2, Updating: 1, Pending: 3}
+	pending(&set.Section)
+	f.status.WorkerPools = append(f.status.WorkerPools, set)
+	got := f.assess()
+	if got.State != progressing {
+		t.Errorf("state: %s", got.State)
+	}
+	if got.Estimate == nil || got.Estimate.Latest == nil || len(got.Estimate.Sections) != 1 {
+		t.Errorf("estimate: %+v", got.Estimate)
+	}
+}
+
 // poolUnchanged is a cluster of which no node is being updated, although nothing pauses the pool.
 func poolUnchanged(since time.Duration) *fixture {
 	f := newFixture("4.20.6")

@@ -18,13 +18,15 @@ import (
 )
 
 const (
-	pendingPlane   = "True ClusterVersionNotReconciled: ClusterVersion release has not reconciled."
-	activePlane    = "True ControlPlaneUpdateActive: ClusterVersion release is being reconciled."
-	reconciled     = "False ClusterVersionReconciled: ClusterVersion release has reconciled."
-	pendingWorkers = "True WorkerDoesNotMatchRelease: At least one worker (worker-0, worker-1, worker-2) does not match target release."
-	activeWorkers  = "True WorkersUpdateActive: At least one worker (worker-0, worker-1, worker-2) is being reconciled with release."
-	matching       = "False WorkersMatchRelease: All workers match target release."
-	workersDone    = "False WorkersReconciled: All workers have been reconciled with release."
+	pendingPlane      = "True ClusterVersionNotReconciled: ClusterVersion release has not reconciled."
+	activePlane       = "True ControlPlaneUpdateActive: ClusterVersion release is being reconciled."
+	reconciled        = "False ClusterVersionReconciled: ClusterVersion release has reconciled."
+	pendingWorkers    = "True WorkerDoesNotMatchRelease: At least one worker (worker-0, worker-1, worker-2) does not match target release."
+	activeWorkers     = "True WorkersUpdateActive: At least one worker (worker-0, worker-1, worker-2) is being reconciled with release."
+	matching          = "False WorkersMatchRelease: All workers match target release."
+	drivenByPools     = "False WorkersMatchRelease: MachineConfigPools update the nodes of the pool. Their sections show the update."
+	drivenByPoolsDone = "False WorkersReconciled: MachineConfigPools update the nodes of the pool. Their sections show the update."
+	workersDone       = "False WorkersReconciled: All workers have been reconciled with release."
 )
 
 // night is a window that is open from 22:00 to 02:00.
@@ -81,17 +83,26 @@ func TestCompute_Conditions(t *testing.T) {
 			c.pools[1].Spec.Paused = true
 			c.pools[1].Annotations = map[string]string{"managedupgrade.appuio.io/paused-by": "u/1/2026-05-15T22:00:00Z/2026-05-16T02:00:00Z"}
 		}, "worker", conditions{pendingWorkers, "False AwaitingWindow: MachineConfigPool worker is paused by an UpgradeJob until 2026-05-15T22:00:00Z. The update resumes at 2026-05-15T22:00:00Z."}},
-		"a paused pool of the control plane, at the end":   {3, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, "False Paused: MachineConfigPool master is paused."}},
-		"a paused pool of the control plane, before":       {2, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, activePlane}},
-		"no ClusterVersion, control plane":                 {2, 0, missing(informers.SourceClusterVersion), "", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
-		"no ClusterVersion, workers":                       {2, 0, missing(informers.SourceClusterVersion), "worker", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
-		"no nodes":                                         {4, 3, missing(informers.SourceNodes), "worker", conditions{"Unknown CannotObserve: nodes: you are not allowed to list them", "Unknown CannotObserve: nodes: you are not allowed to list them"}},
-		"no history":                                       {4, 3, func(c *cluster) { c.version.Status.History = nil }, "", conditions{"Unknown CannotObserve: ClusterVersion: its history names no release", "Unknown CannotObserve: ClusterVersion: its history names no release"}},
-		"an empty pool":                                    {2, 0, func(c *cluster) { c.pools = append(c.pools, newPool("infra")) }, "infra", conditions{matching, workersDone}},
-		"nodes in no pool":                                 {4, 3, func(c *cluster) { c.node("worker-1").Labels = map[string]string{"kubernetes.io/os": "windows"} }, "unassigned", conditions{"False WorkersMatchRelease: Nodes in no pool (worker-1) are not updated with the release.", "False WorkersReconciled: Nodes in no pool (worker-1) are not updated with the release."}},
-		"a MachineSet that a pool drives":                  {4, 0, machineSet("worker-set", ""), "worker-set", conditions{"no section", "no section"}},
-		"a MachineSet with versionManagement":              {4, 0, machineSet("worker-set", `{}`), "worker-set", conditions{pendingWorkers, activeWorkers}},
-		"a MachineSet in an exclusion":                     {4, 0, machineSet("worker-set", `{"exclusions":[{"enforcing":true,"start":"2026-05-14T00:00:00Z","end":"2026-05-15T00:00:00Z"}]}`), "worker-set", conditions{pendingWorkers, "False AwaitingWindow: Inside MachineSet exclusion window. The update resumes at 2026-05-15T00:00:00Z."}},
+		"a paused pool of the control plane, at the end": {3, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, "False Paused: MachineConfigPool master is paused."}},
+		"a paused pool of the control plane, before":     {2, 0, func(c *cluster) { c.pools[0].Spec.Paused = true }, "", conditions{pendingPlane, activePlane}},
+		"no ClusterVersion, control plane":               {2, 0, missing(informers.SourceClusterVersion), "", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
+		"no ClusterVersion, workers":                     {2, 0, missing(informers.SourceClusterVersion), "worker", conditions{"Unknown CannotObserve: ClusterVersion: you are not allowed to list them", "Unknown CannotObserve: ClusterVersion: you are not allowed to list them"}},
+		"no nodes":                                       {4, 3, missing(informers.SourceNodes), "worker", conditions{"Unknown CannotObserve: nodes: you are not allowed to list them", "Unknown CannotObserve: nodes: you are not allowed to list them"}},
+		"no history":                                     {4, 3, func(c *cluster) { c.version.Status.History = nil }, "", conditions{"Unknown CannotObserve: ClusterVersion: its history names no release", "Unknown CannotObserve: ClusterVersion: its history names no release"}},
+		"an empty pool":                                  {2, 0, func(c *cluster) { c.pools = append(c.pools, newPool("infra")) }, "infra", conditions{matching, workersDone}},
+		"nodes in no pool":                               {4, 3, func(c *cluster) { c.node("worker-1").Labels = map[string]string{"kubernetes.io/os": "windows"} }, "unassigned", conditions{"False WorkersMatchRelease: Nodes in no pool (worker-1) are not updated with the release.", "False WorkersReconciled: Nodes in no pool (worker-1) are not updated with the release."}},
+		"a MachineSet that a pool drives":                {4, 0, machineSet("worker-set", ""), "worker-set", conditions{"no section", "no section"}},
+		"a MachineSet with versionManagement":            {4, 0, machineSet("worker-set", `{}`), "worker-set", conditions{pendingWorkers, activeWorkers}},
+		"a MachineSet in an exclusion":                   {4, 0, machineSet("worker-set", `{"exclusions":[{"enforcing":true,"start":"2026-05-14T00:00:00Z","end":"2026-05-15T00:00:00Z"}]}`), "worker-set", conditions{pendingWorkers, "False AwaitingWindow: Inside MachineSet exclusion window. The update resumes at 2026-05-15T00:00:00Z."}},
+		"a MachineSet whose MachineConfigPool is paused": {4, 0, func(c *cluster) {
+			machineSet("worker-set", `{}`)(c)
+			c.pools[1].Spec.Paused = true
+		}, "worker-set", conditions{pendingWorkers, "False Paused: MachineConfigPool worker is paused."}},
+		"a MachineSet of the cluster API whose nodes pools update": {4, 0, func(c *cluster) {
+			c.others = append(c.others, machinePool("cluster.x-k8s.io/v1beta1", "MachineSet", "capi", func(o map[string]any) {
+				o["spec"].(map[string]any)["versionManagement"] = map[string]any{}
+			}))
+		}, "capi", conditions{drivenByPools, drivenByPoolsDone}},
 		"a MachineSet without nodes":                       {4, 0, machineSet("other", `{}`), "other", conditions{"False WorkersMatchRelease: The pool has no nodes.", "False WorkersReconciled: The pool has no nodes."}},
 		"a MachineSet without pools and without a version": {3, 0, func(c *cluster) { noPools(c); machineSet("worker-set", "")(c) }, "worker-set", conditions{"Unknown CannotObserve: MachineSet openshift-machine-api/worker-set: the release of its nodes is unknown", "Unknown CannotObserve: MachineSet openshift-machine-api/worker-set: the release of its nodes is unknown"}},
 		"a NodePool at the release, without pools":         {3, 0, func(c *cluster) { noPools(c); c.others = append(c.others, nodePool(newRelease)) }, "pool", conditions{matching, workersDone}},

@@ -196,9 +196,11 @@ func (c *computation) addMachinePool(of *informers.MachinePool) {
 		},
 		nodes: map[string]bool{},
 	}
+	subject := pause.Subject{Kind: of.Resource.Kind, VersionManagement: of.VersionManagement}
 	observed := observation{unknown: missing(c.Facts, informers.SourceClusterVersion, informers.SourceNodes, informers.SourcePools)}
 	if observed.unknown == "" {
 		nodes := c.nodesOf(of)
+		subject.Pool = c.pausingPool(nodes)
 		observed = c.observeMachinePool(of, nodes)
 		if len(nodes) > 0 {
 			p.status.Progress = progressOf(nodes)
@@ -207,11 +209,31 @@ func (c *computation) addMachinePool(of *informers.MachinePool) {
 			p.nodes[nodes[i].Node.Name] = true
 		}
 	}
-	c.add(p, observed, pause.Subject{Kind: of.Resource.Kind, VersionManagement: of.VersionManagement})
+	c.add(p, observed, subject)
+}
+
+// pausingPool returns the first MachineConfigPool that pauses the update of nodes; nil means that at
+// least one of the outdated nodes is in a pool that is not paused.
+func (c *computation) pausingPool(nodes []informers.NodeRollout) *clusterstate.Pool {
+	var first *clusterstate.Pool
+	for i := range nodes {
+		if nodes[i].Updated() {
+			continue
+		}
+		of := c.rollouts[clusterstate.PoolOf(c.Facts.Pools, nodes[i].Node)].Pool
+		if !of.Paused {
+			return nil
+		}
+		if first == nil {
+			first = &of
+		}
+	}
+	return first
 }
 
 // observeMachinePool returns whether an update of a pool is pending: by its nodes if the machine config
-// operator updates them, or else by the version that it names.
+// operator updates them, or else by the version that it names. Which nodes belong to a pool of the
+// cluster API is not known.
 func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []informers.NodeRollout) observation {
 	newest := strings.TrimPrefix(c.Facts.NewestUpdate().Version, "v")
 	switch {
@@ -219,6 +241,8 @@ func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []info
 		return observe(nodes)
 	case len(c.Facts.Pools) > 0 && insight.Group(of.APIVersion) == machineGroup:
 		return observation{message: "The pool has no nodes."}
+	case len(c.Facts.Pools) > 0 && insight.Group(of.APIVersion) == clusterGroup:
+		return observation{message: "MachineConfigPools update the nodes of the pool. Their sections show the update."}
 	case of.Version == "":
 		return observation{unknown: fmt.Sprintf("%s %s: the release of its nodes is unknown", of.Resource.Kind, of.Resource)}
 	case newest == "":
@@ -227,8 +251,12 @@ func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []info
 	return observation{pending: strings.TrimPrefix(of.Version, "v") != newest}
 }
 
-// machineGroup is the group of the Machines that nodes are annotated with.
-const machineGroup = "machine.openshift.io"
+const (
+	// machineGroup is the group of the Machines that nodes are annotated with.
+	machineGroup = "machine.openshift.io"
+	// clusterGroup is the group of the cluster API.
+	clusterGroup = "cluster.x-k8s.io"
+)
 
 // nodesOf returns the nodes that the machine config operator updates and whose Machine belongs to a
 // MachineSet: the name of the Machine is that of the MachineSet and a suffix.
