@@ -159,6 +159,29 @@ func TestBudget_remedies(t *testing.T) {
 	}
 }
 
+// TestPod_with_two_budgets checks that no replica is added: the Eviction API refuses the pod however many
+// there are.
+func TestPod_with_two_budgets(t *testing.T) {
+	t.Parallel()
+	f := stuckDrainCluster()
+	f.pool().UpdateInformers[0].Insights = append(f.pool().UpdateInformers[0].Insights[:1:1], newInsight(v1beta1.LevelWarning, "PodSelectedByBudgets", "pods", before(time.Hour),
+		ref("PodDisruptionBudget", "shop", "api"), ref("PodDisruptionBudget", "shop", "all"), ref("Pod", "shop", "api-7c9f4-x2k1p"), ref("Node", "", "worker-4")))
+	other := f.facts.PDBs[0]
+	other.Name = "all"
+	f.facts.PDBs = append(f.facts.PDBs, other)
+	got := f.assess()
+	want := &v1beta1.Remedy{
+		Type: v1beta1.RemedyDiagnoses, Text: "Delete one of the budgets, or change its selector:",
+		Commands: []string{"oc -n shop get poddisruptionbudget all -o yaml", "oc -n shop get poddisruptionbudget api -o yaml"},
+	}
+	if diff := cmp.Diff(want, got.Remedy); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if first := got.Causes[0].Chain[0].Message; first != "PodDisruptionBudgets shop/all, shop/api select the same pods, which are thus never evicted" {
+		t.Error(first)
+	}
+}
+
 // TestCommands_have_valid_names checks that what strangers invent is not put into a command line.
 func TestCommands_have_valid_names(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func (c *cluster) ownClause(from *chain, i int) string {
 	switch {
 	case l.reason == v1beta1.ReasonPaused && l.summary != "":
 		return strings.TrimSuffix(l.summary, ".")
-	case l.kind == kindBudget:
+	case l.kind == kindBudget && l.reason != reasonSelectedByBudgets:
 		return c.budgetClause(l)
 	case l.kind == kindPod && i > 0:
 		return plural(l, "pod %s cannot be evicted", "pods %s cannot be evicted")

@@ -21,6 +21,9 @@ const (
 	ReasonNodeStalled = "NodeStalled"
 	// ReasonPoolStalled is a pool of which no node is being updated, although nothing pauses it.
 	ReasonPoolStalled = "PoolStalled"
+	// reasonSelectedByBudgets is a pod that several budgets select: the Eviction API refuses it, however
+	// many disruptions each of them allows.
+	reasonSelectedByBudgets = "PodSelectedByBudgets"
 	// ReasonOther stands for the causes beyond the limit.
 	ReasonOther = "Other"
 )
@@ -95,6 +98,7 @@ var rows = []row{
 	{"NodeDraining", "node {names} is being drained", "nodes {names} are being drained", none, nothing, ""},
 	{"NodeRebooting", "node {names} is rebooting", "nodes {names} are rebooting", none, nothing, ""},
 	{"PodHeldByBudget", "pod {names} cannot be evicted", "pods {names} cannot be evicted", diagnoses, "Find out why the budget allows no disruption:", "oc -n {namespace} get {resource} {object} -o yaml"},
+	{reasonSelectedByBudgets, "PodDisruptionBudget {names} is one of several that select the same pod, which is thus never evicted", "PodDisruptionBudgets {names} select the same pods, which are thus never evicted", diagnoses, "Delete one of the budgets, or change its selector:", "oc -n {namespace} get {resource} {object} -o yaml"},
 	{"PodNotEvicted", "pod {names} is not evicted yet", "pods {names} are not evicted yet", diagnoses, "Find out why the pod is not evicted:", describePod},
 	{"PodTerminating", "pod {names} does not terminate", "pods {names} do not terminate", diagnoses, "Find out why the pod does not terminate:", describePod},
 	{"PodKeptByFinalizers", "pod {names} is kept by finalizers", "pods {names} are kept by finalizers", diagnoses, "Find out who owns the finalizers:", "oc -n {namespace} get pod {object} -o yaml"},

@@ -105,7 +105,7 @@ func (c *cluster) remedyOf(from *chain) *v1beta1.Remedy {
 	if from.group != "" {
 		return foreignRemedy(from, first)
 	}
-	if first.kind == kindBudget {
+	if first.kind == kindBudget && from.reason != reasonSelectedByBudgets {
 		if r := c.budgetRemedy(first); r != nil {
 			return r
 		}

@@ -198,7 +198,10 @@ func (f Facts) holdFinding(pod *checks.DrainedPod, drain Drain, in scope) checks
 	case hold.Reason == checks.HeldByPDB:
 		if blocking := f.blockingBudgets(pod); len(blocking) > 0 {
 			finding.Reason, finding.Summary = "PodHeldByBudget", "pods that cannot be evicted"
-			finding.Description = budgetDescription(blocking)
+			if len(pod.PDBs) > 1 {
+				finding.Reason, finding.Summary = "PodSelectedByBudgets", "pods that several budgets select"
+			}
+			finding.Description = budgetDescription(blocking, len(pod.PDBs) > 1)
 			resources = append(budgetResources(blocking), resources...)
 		}
 	}
@@ -228,10 +231,10 @@ func budgetResources(budgets []clusterstate.PDB) []checks.Resource {
 	return resources
 }
 
-func budgetDescription(budgets []clusterstate.PDB) string {
+func budgetDescription(budgets []clusterstate.PDB, several bool) string {
 	b := &budgets[0]
 	switch {
-	case len(budgets) > 1:
+	case several:
 		return "Several PodDisruptionBudgets select the pod, so that the API server refuses to evict it."
 	case b.SyncError != "":
 		return fmt.Sprintf("PodDisruptionBudget %s/%s cannot be computed: %s", b.Namespace, b.Name, b.SyncError)

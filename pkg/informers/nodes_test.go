@@ -176,7 +176,7 @@ func TestNodes_explains_what_holds_a_drain(t *testing.T) {
 			c.addPod("api-1", "api", "worker-0")
 			c.addPDB("shop", "a", "api", 1)
 			c.addPDB("shop", "b", "api", 1)
-		}, []string{"PodHeldByBudget/MachineConfigPool/worker/PodDisruptionBudget/shop/a/PodDisruptionBudget/shop/b/Pod/shop/api-1" + onNode}},
+		}, []string{"PodSelectedByBudgets/MachineConfigPool/worker/PodDisruptionBudget/shop/a/PodDisruptionBudget/shop/b/Pod/shop/api-1" + onNode}},
 		"a budget of another namespace": {func(c *cluster) {
 			c.addPod("api-1", "api", "worker-0")
 			c.addPDB("other", "api", "api", 0)
