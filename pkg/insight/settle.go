@@ -72,6 +72,12 @@ func notAhead(recorded, now time.Time) time.Time {
 
 // forget removes resolved insights that are not remembered any longer, the oldest first.
 func (i *informer) forget(now time.Time) {
+	for uuid, r := range i.resolved {
+		if r.ResolvedTime.IsZero() {
+			r.ResolvedTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+			i.resolved[uuid] = r
+		}
+	}
 	maps.DeleteFunc(i.resolved, func(_ string, r resolved) bool { return now.Sub(r.ResolvedTime.Time) >= Memory })
 	if len(i.resolved) <= maxRemembered {
 		return

@@ -89,7 +89,8 @@ type entry struct {
 	missingSince time.Time
 }
 
-// resolved is an insight that is no longer reported.
+// resolved is an insight that is no longer reported. One without a time is an own insight of the controller
+// that was published before it started: its memory begins with the first Settle.
 type resolved struct {
 	v1beta1.ResolvedInsight
 	listed bool // published
@@ -156,8 +157,12 @@ func (s State) knows(name, uuid string) bool {
 }
 
 func (s State) restore(name string, published v1beta1.Insight, observed *metav1.Time) {
-	if name == v1beta1.StatusControllerInformer || s.knows(name, published.UUID) {
-		return // the controller derives its own insights again
+	if s.knows(name, published.UUID) {
+		return
+	}
+	if name == v1beta1.StatusControllerInformer { // it derives its own insights again
+		s.informer(name).resolved[published.UUID] = resolvedFrom(name, published, "", time.Time{}, false)
+		return
 	}
 	restored := *published.DeepCopy()
 	if restored.StaleSince == nil && observed != nil {
@@ -378,10 +383,14 @@ func (i *informer) resolve(e *entry, reason v1beta1.ResolutionReason, now time.T
 	if of.Impact.Level == v1beta1.LevelStatus {
 		return // a step that was expected: the next one like it is another one
 	}
-	i.resolved[of.UUID] = resolved{v1beta1.ResolvedInsight{
-		UpdateInformer: i.name, UUID: of.UUID, Level: of.Impact.Level, Summary: of.Impact.Summary, Reason: reason,
-		FirstObservedTime: of.FirstObservedTime, ResolvedTime: metav1.NewTime(now.UTC().Truncate(time.Second)), Flaps: of.Flaps,
-	}, true}
+	i.resolved[of.UUID] = resolvedFrom(i.name, of, reason, now.UTC().Truncate(time.Second), true)
+}
+
+func resolvedFrom(informer string, of v1beta1.Insight, reason v1beta1.ResolutionReason, at time.Time, listed bool) resolved {
+	return resolved{v1beta1.ResolvedInsight{
+		UpdateInformer: informer, UUID: of.UUID, Level: of.Impact.Level, Summary: of.Impact.Summary, Reason: reason,
+		FirstObservedTime: of.FirstObservedTime, ResolvedTime: metav1.NewTime(at), Flaps: of.Flaps,
+	}, listed}
 }
 
 func (r *rejection) add(level v1beta1.Level) {

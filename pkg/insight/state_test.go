@@ -282,6 +282,32 @@ func TestState_RestoreMarksStale(t *testing.T) {
 	}
 }
 
+// TestState_RestoreOwn checks that an insight of the controller about an informer has the same first
+// observation after a restart: it was accepted since.
+func TestState_RestoreOwn(t *testing.T) {
+	t.Parallel()
+	const days = 3 * 24 * 3600 // while no update is in progress, the status is not written
+	own := func(state insight.State) []string { return shown(state, v1beta1.StatusControllerInformer) }
+	first := play([]event{{0, insight.Unreachable, nil, nil}})
+	restored := insight.NewState()
+	restored.Restore(publish(first, second(30)))
+	restored.Settle(second(days))
+	if diff := cmp.Diff([]string(nil), own(restored)); diff != "" {
+		t.Errorf("before an answer (-want +got):\n%s", diff)
+	}
+	apply(restored, event{days + 10, insight.Unreachable, nil, nil})
+	if diff := cmp.Diff([]string{"InformerUnreachable/mco first 0"}, own(restored)); diff != "" {
+		t.Errorf("after an answer (-want +got):\n%s", diff)
+	}
+	restored = insight.NewState()
+	restored.Restore(publish(first, second(30)))
+	restored.Settle(second(days))
+	apply(restored, event{days + 24*3600, insight.Unreachable, nil, nil})
+	if diff := cmp.Diff([]string{fmt.Sprintf("InformerUnreachable/mco first %d", days+24*3600)}, own(restored)); diff != "" {
+		t.Errorf("a day later (-want +got):\n%s", diff)
+	}
+}
+
 func TestState_EndUpdate(t *testing.T) {
 	t.Parallel()
 	const day = 24 * 3600
