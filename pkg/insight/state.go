@@ -174,9 +174,6 @@ func (s State) restore(name string, published v1beta1.Insight, observed *metav1.
 // Apply applies the latest answer of an informer. An answer that is older than one that was applied
 // changes nothing, so that the order of answers does not matter.
 func (s State) Apply(answer Answer, now time.Time) {
-	if answer.Result == NotQueried {
-		return
-	}
 	i := s.informer(answer.Informer)
 	if answer.At.After(now.Add(skew)) {
 		answer.At = now // the clock was set back
@@ -192,7 +189,9 @@ func (s State) Apply(answer Answer, now time.Time) {
 		reported := i.clean(answer)
 		i.admit(reported, true, answer.At, now)
 		i.outdate(answer.At, func(uuid string) bool { return reported.has(uuid) })
-	case Wait, Unreachable, Invalid, Disabled, Deleted, NotQueried:
+	case NotQueried:
+		i.rejected = rejection{}
+	case Wait, Unreachable, Invalid, Disabled, Deleted:
 		i.outdate(answer.At, func(string) bool { return false })
 	}
 }
@@ -206,6 +205,7 @@ func (i *informer) note(answer Answer) {
 		i.waitingSince = answer.At
 	}
 	switch {
+	case answer.Result == NotQueried: // what a disabled informer reported is not confirmed
 	case answer.Result != Disabled && answer.Result != Deleted:
 		i.goneSince = time.Time{}
 	case i.goneSince.IsZero():

@@ -382,6 +382,37 @@ func TestState_BoundsInsights(t *testing.T) {
 	}
 }
 
+// TestState_NotQueried checks that an informer that is not queried any longer has no problem, while what
+// it reported stays as it is.
+func TestState_NotQueried(t *testing.T) {
+	t.Parallel()
+	problems := map[string][]event{
+		"waiting":     {{15, insight.Wait, nil, nil}, {200, insight.Wait, nil, nil}},
+		"failed":      {{15, insight.Failure, nil, nil}},
+		"unreachable": {{15, insight.Unreachable, nil, nil}},
+	}
+	for name, events := range problems {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := play(append([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}}, events...))
+			if got := shown(state, v1beta1.StatusControllerInformer); len(got) != 1 {
+				t.Fatalf("the problem: %v", got)
+			}
+			apply(state, event{210, insight.NotQueried, nil, nil})
+			if got := shown(state, v1beta1.StatusControllerInformer); got != nil {
+				t.Errorf("the problem is still shown: %v", got)
+			}
+			if diff := cmp.Diff([]string{"a first 0 stale 15"}, shown(state, "mco")); diff != "" {
+				t.Errorf("what it reported (-want +got):\n%s", diff)
+			}
+		})
+	}
+	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}, {10, insight.Disabled, nil, nil}, {20, insight.NotQueried, nil, nil}, {70, "", nil, nil}})
+	if got := shown(state, "mco"); got != nil {
+		t.Errorf("disabled for a minute without an answer since: %v", got)
+	}
+}
+
 func TestState_KeepOnly(t *testing.T) {
 	t.Parallel()
 	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})
