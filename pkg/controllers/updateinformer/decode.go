@@ -4,11 +4,14 @@
 package updateinformer
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -22,8 +25,8 @@ const (
 	maxBodyBytes = 1 << 20
 	// maxDepth bounds the nesting of a response.
 	maxDepth = 16
-	// maxHandlers bounds the handlers of a discovery.
-	maxHandlers = 16
+	// maxValues bounds the values of a response: as objects, they need many times the memory.
+	maxValues = 1 << 16
 	// maxCallTimeout bounds the time that an informer may request for an answer.
 	maxCallTimeout = 30 * time.Second
 	// defaultCallTimeout is the time for an answer if the informer requests none.
@@ -33,9 +36,9 @@ const (
 // errUnsupported is an informer that does not serve the level of the protocol.
 var errUnsupported = errors.New("the informer does not support " + v1alpha.HooksAPIVersion)
 
-// decode decodes one JSON document of bounded depth. Field names are case-sensitive.
+// decode decodes one JSON document of bounded depth and with a bounded number of values. Field names are case-sensitive.
 func decode(body []byte, into any) error {
-	if err := checkDepth(body); err != nil {
+	if err := checkShape(body); err != nil {
 		return err
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, into); err != nil {
@@ -44,10 +47,16 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// checkDepth returns an error if the brackets outside of strings are nested too deeply.
-func checkDepth(body []byte) error {
-	depth, inString, escaped := 0, false, false
+// checkShape returns an error if the brackets outside of strings are nested too deeply, or if there are
+// too many values.
+func checkShape(body []byte) error {
+	depth, values, inString, escaped := 0, 0, false, false
 	for _, c := range body {
+		if !inString && (c == ',' || c == '{' || c == '[') {
+			if values++; values > maxValues {
+				return fmt.Errorf("the response has more than %d values", maxValues)
+			}
+		}
 		switch {
 		case escaped:
 			escaped = false
@@ -92,13 +101,53 @@ func decodeDiscovery(body []byte) ([]v1beta1.InformerHandler, error) {
 	if len(handlers) == 0 {
 		return nil, fmt.Errorf("the discovery lists no handler %s or %s", v1alpha.HandlerStatus, v1alpha.HandlerPlan)
 	}
-	return handlers[:min(len(handlers), maxHandlers)], nil
+	return handlers, nil
+}
+
+// insightsResponse is an UpdateInsightsResponse whose insights are not decoded.
+type insightsResponse struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Spec struct {
+		Insights json.RawMessage `json:"insights"`
+	} `json:"spec"`
+	Status v1alpha.ResponseStatus `json:"status"`
+}
+
+// decodeList decodes the first elements of a JSON list. A list that is missing or null is empty.
+func decodeList(list []byte, most int) ([]v1alpha.Insight, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(list))
+	switch first, err := decoder.Token(); {
+	case err != nil:
+		return nil, fmt.Errorf("decoding spec.insights: %s", text.Excerpt(err.Error()))
+	case first == nil:
+		return nil, nil
+	case first != json.Delim('['):
+		return nil, errors.New("spec.insights must be a list")
+	}
+	var insights []v1alpha.Insight
+	for len(insights) < most && decoder.More() {
+		var element json.RawMessage
+		var decoded v1alpha.Insight
+		err := decoder.Decode(&element)
+		if err == nil {
+			err = kjson.UnmarshalCaseSensitivePreserveInts(element, &decoded)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decoding an insight: %s", text.Excerpt(err.Error()))
+		}
+		insights = append(insights, decoded)
+	}
+	return insights, nil
 }
 
 // decodeInsights returns the answer of a handler. Both requests have responses of the same form, which
 // differ in their kind. The insights are as the informer reported them.
 func decodeInsights(kind string, body []byte) (v1alpha.ResponseStatus, []v1beta1.Insight, error) {
-	var decoded v1alpha.UpdateInsightsResponse
+	var decoded insightsResponse
 	if err := decode(body, &decoded); err != nil {
 		return v1alpha.ResponseStatus{}, nil, err
 	}
@@ -112,7 +161,10 @@ func decodeInsights(kind string, body []byte) (v1alpha.ResponseStatus, []v1beta1
 		return v1alpha.ResponseStatus{}, nil, fmt.Errorf("status.response must be Success, Failure, or Wait, and is %q", text.Excerpt(string(decoded.Status.Response)))
 	}
 	// One more than the limit shows that there were more.
-	reported := decoded.Spec.Insights[:min(len(decoded.Spec.Insights), insight.MaxInsights+1)]
+	reported, err := decodeList(decoded.Spec.Insights, insight.MaxInsights+1)
+	if err != nil {
+		return v1alpha.ResponseStatus{}, nil, err
+	}
 	insights := make([]v1beta1.Insight, 0, len(reported))
 	for _, i := range reported {
 		insights = append(insights, v1beta1.Insight{

@@ -267,3 +267,15 @@ func TestInformer_is_reached_without_a_proxy(t *testing.T) {
 		t.Errorf("the answer is %s: %s", got, w.result().Message)
 	}
 }
+
+// A megabyte of empty values would be a hundred as objects.
+func TestInformer_with_too_many_values_is_refused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.update(true, true)
+	w.answer(answering(strings.Replace(success, "[]", "["+strings.Repeat(`{},`, 340_000)+`{}]`, 1)))
+	w.pass()
+	if got := w.result(); got.Result != insight.Invalid || !strings.Contains(got.Message, "values") || len(got.Insights) > 0 {
+		t.Errorf("the answer is %s with %d insights: %s", got.Result, len(got.Insights), got.Message)
+	}
+}
