@@ -129,7 +129,7 @@ func startability(plan *v1beta1.UpdatePlan, a Analysis, judged []Judged) metav1.
 		return no(v1beta1.ReasonWaitingForInformers, "the analysis is not complete")
 	case len(a.Missing) > 0:
 		return no(v1beta1.ReasonInformerMissing, "the analysis lacks the answer of %s", text.JoinNames(a.Missing))
-	case !a.Now.Before(status.LastAnalysisTime.Add(MaxAge)):
+	case !IsRecent(status.LastAnalysisTime.Time, a.Now):
 		return no(v1beta1.ReasonAnalysisTooOld, "the analysis is of %s; request another one", status.LastAnalysisTime.UTC().Format(time.RFC3339))
 	case len(rest) > 0:
 		return no(v1beta1.ReasonUnacceptedInsights, "not accepted: %s", describe(rest))
@@ -183,7 +183,17 @@ var explanations = map[Verdict]string{
 func IsStartable(plan *v1beta1.UpdatePlan, now time.Time) bool {
 	c := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == plan.Generation &&
-		plan.Status.LastAnalysisTime != nil && now.Before(plan.Status.LastAnalysisTime.Add(MaxAge))
+		plan.Status.LastAnalysisTime != nil && IsRecent(plan.Status.LastAnalysisTime.Time, now)
+}
+
+// maxAhead is how far in the future an analysis may be: times are published in seconds, and by other
+// replicas.
+const maxAhead = time.Minute
+
+// IsRecent reports whether an analysis of that time is followed, and allows the start of the update. One
+// of the future is not: the clock was set back, and its age is unknown.
+func IsRecent(analyzed, now time.Time) bool {
+	return now.Before(analyzed.Add(MaxAge)) && !analyzed.After(now.Add(maxAhead))
 }
 
 // StartableReleases returns the releases to which an update may be started from the current release of

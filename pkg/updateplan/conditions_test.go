@@ -52,6 +52,7 @@ func TestSettle(t *testing.T) {
 		"never analyzed":     {plan: func(p *v1beta1.UpdatePlan) { p.Status.LastAnalysisTime = nil }, complete: "WaitingForInformers", start: "WaitingForInformers", stale: "Current"},
 		"informer missing":   {analysis: updateplan.Analysis{Missing: []string{"x"}}, complete: "WaitingForInformers", start: "InformerMissing", stale: "Current"},
 		"an hour later":      {analysis: updateplan.Analysis{Now: noon.Add(time.Hour)}, complete: "AnalysisComplete", start: "AnalysisTooOld", stale: "Current"},
+		"in the future":      {analysis: updateplan.Analysis{Now: noon.Add(-2 * time.Minute)}, complete: "AnalysisComplete", start: "AnalysisTooOld", stale: "Current"},
 		"no update":          {analysis: updateplan.Analysis{NotAnUpdate: "it is installed"}, complete: "AnalysisComplete", start: "NotAnUpdate", stale: "Current"},
 		"other release":      {analysis: updateplan.Analysis{Current: "4.14.7"}, complete: "AnalysisComplete", start: "FromReleaseChanged", stale: "Current"},
 		"unknown release":    {plan: func(p *v1beta1.UpdatePlan) { p.Status.FromRelease = "" }, analysis: updateplan.Analysis{Current: "?"}, complete: "AnalysisComplete", start: "FromReleaseChanged", stale: "Current"},
@@ -161,6 +162,9 @@ func TestStartableReleases(t *testing.T) {
 	}
 	if got := updateplan.StartableReleases(plans, "4.14.8", noon.Add(time.Hour)); len(got) != 0 {
 		t.Errorf("an hour later, there are %v", got)
+	}
+	if got := updateplan.StartableReleases(plans, "4.14.8", noon.Add(-24*time.Hour)); len(got) != 0 {
+		t.Errorf("after the clock was set back, there are %v", got)
 	}
 }
 

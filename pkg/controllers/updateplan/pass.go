@@ -102,8 +102,7 @@ func (p *pass) token() string {
 	return token[:min(len(token), maxToken)]
 }
 
-// isFollowed reports whether the analysis is in progress, or not older than an hour. An analysis of the
-// future is none: the clock was set back.
+// isFollowed reports whether the analysis is in progress, or recent.
 func (p *pass) isFollowed() bool {
 	var at time.Time
 	switch r, published := p.state.round, p.plan.Status.LastAnalysisTime; {
@@ -114,7 +113,7 @@ func (p *pass) isFollowed() bool {
 	case published != nil:
 		at = published.Time
 	}
-	return p.now.Before(at.Add(updateplan.MaxAge)) && !at.After(p.now.Add(time.Minute))
+	return updateplan.IsRecent(at, p.now)
 }
 
 // rest stops following the plan.
