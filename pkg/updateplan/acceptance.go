@@ -99,8 +99,9 @@ type Scope struct {
 // Judge returns the insights that need acceptance with their verdicts, in their order.
 //
 // An acceptance names an informer, a uid, and possibly a uuid. Without a uuid it counts only if a
-// single insight matches. It counts for what was observed when it was given: an insight that was
-// observed first later needs another one. A critical insight needs a uuid and a reason. An entry that
+// single insight matches. With a time it counts for what was observed then: an insight that was
+// observed first later needs another one. Without a time it counts until the release of the cluster
+// changes. A critical insight needs a uuid and a reason. An entry that
 // is not accepted always prevails.
 func Judge(entries []v1beta1.AcceptedInsight, all []Reported, scope Scope) []Judged {
 	matching := map[[2]string]int{} // the number of insights, by informer and uid

@@ -22,23 +22,20 @@ import (
 )
 
 // begin begins an analysis. Insights that were reported for another release of the cluster are
-// dropped: what was accepted for that is not accepted for this one.
+// dropped: what was accepted for that is not accepted for this one. The status decides for which
+// release that was: what this process knows may not have been written.
 func (p *pass) begin() {
 	status, last := &p.plan.Status, p.state.round
-	from, token := status.FromRelease, status.LastRefresh
-	if last != nil {
-		from, token = last.fromRelease, last.token
-	}
 	begun := &round{fromRelease: p.current, token: p.token(), generation: p.plan.Generation}
-	begun.releaseChanged = from != "" && from != p.current
-	if from == "" || token != begun.token {
+	begun.releaseChanged = status.FromRelease != "" && status.FromRelease != p.current
+	if status.FromRelease == "" || status.LastRefresh != begun.token {
 		begun.requestedAt = p.now
 	}
 	insights := p.state.insights
-	if insights.IsZero() || begun.releaseChanged {
+	if insights.IsZero() || last != nil && last.fromRelease != p.current {
 		insights = insight.NewState()
 	}
-	if !begun.releaseChanged {
+	if status.FromRelease == p.current {
 		insights.Restore(v1beta1.UpdateStatusStatus{
 			ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: status.RecentlyResolved, ObservedTime: status.LastAnalysisTime,
 		})
@@ -81,7 +78,8 @@ func (p *pass) evaluate(ctx context.Context) error {
 	})
 	p.ask(facts.ClusterID)
 	p.state.insights.Apply(p.readiness(facts), p.now)
-	analysis := updateplan.Analysis{FromReleaseChanged: r.releaseChanged && r.generation == p.plan.Generation}
+	unpublished := p.published.FromRelease != p.current
+	analysis := updateplan.Analysis{FromReleaseChanged: r.releaseChanged && (unpublished || r.generation == p.plan.Generation)}
 	if waiting := p.applyAnswers(enabled); r.complete() {
 		analysis.Missing = waiting
 	} else if analysis.Waiting = waiting; len(waiting) == 0 {

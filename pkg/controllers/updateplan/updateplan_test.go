@@ -415,3 +415,43 @@ func TestPlanSurvivesARestart(t *testing.T) {
 		t.Errorf("the new process has asked for a dormant plan")
 	}
 }
+
+// TestPlanOfAnotherReleaseWithoutWrites changes the plan while its status cannot be written.
+func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*v1beta1.UpdatePlan){
+		"spec changed":      func(plan *v1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" },
+		"refresh requested": func(plan *v1beta1.UpdatePlan) { plan.Annotations = map[string]string{v1beta1.RefreshAnnotation: "x"} },
+	} {
+		for _, dated := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dated %t", name, dated), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.setOperator(configv1.ConditionTrue)
+				w.create(target)
+				w.runFor(time.Minute)
+				w.accept(informers.NameReadiness, "operator/dns/OperatorDegraded")
+				if !dated {
+					w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].AcceptedTime = nil })
+				}
+				w.runFor(time.Minute)
+				w.expect(complete, startable, current)
+				w.plan = func(request simulation.Request) simulation.Fault {
+					if request.IsWrite() {
+						return simulation.Fault{Outcome: simulation.Conflict}
+					}
+					return simulation.Fault{}
+				}
+				w.setVersion(func(v *configv1.ClusterVersion) {
+					v.Status.History = append([]configv1.UpdateHistory{{Version: "4.14.9-rc.1", Image: "a@7", State: configv1.CompletedUpdate}}, v.Status.History...)
+				})
+				w.runFor(20 * time.Second)
+				w.change(change)
+				w.runFor(20 * time.Second)
+				w.plan = nil
+				w.runFor(time.Minute)
+				w.expect(complete, rest, v1beta1.ReasonFromReleaseChanged)
+			})
+		}
+	}
+}
