@@ -27,7 +27,8 @@ type state struct {
 	annotation string
 
 	connection *connection
-	// caReadAt is when the authorities were last resolved; zero means that they are due.
+	// ca are the authorities. They were last resolved at caReadAt; zero means that they are due.
+	ca       string
 	caReadAt time.Time
 	// handlers were discovered at discoveredAt; zero means that a discovery is due.
 	handlers     []v1beta1.InformerHandler
@@ -149,20 +150,18 @@ func (p *pass) resolve(ctx context.Context) (bool, error) {
 		p.set(v1beta1.ConditionReachable, addressProblem)
 	}
 	t := target{address: address, serverName: serverName(ref), port: informerPort(ref), audience: v1alpha.Audience(ref.Namespace, ref.Name)}
-	if p.connection != nil {
-		t.ca = p.connection.target.ca
-	}
 	if p.caDue() {
 		ca, caProblem, err := p.resolveCA(ctx, p.informer)
 		if err != nil {
 			return false, err
 		}
-		p.caReadAt, t.ca = p.now, string(ca)
+		p.caReadAt, p.ca = p.now, string(ca)
 		p.set(v1beta1.ConditionCABundleResolved, caProblem)
 	}
 	if addressProblem != nil || p.problems[v1beta1.ConditionCABundleResolved] != nil {
 		return false, nil
 	}
+	t.ca = p.ca
 	if p.connection != nil && p.connection.target == t {
 		return true, nil
 	}

@@ -279,3 +279,19 @@ func TestInformer_with_too_many_values_is_refused(t *testing.T) {
 		t.Errorf("the answer is %s with %d insights: %s", got.Result, len(got.Insights), got.Message)
 	}
 }
+
+func TestAuthorities_are_kept_while_the_Service_is_missing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	must(t, w.client.Delete(t.Context(), service(namespace, "informer", "127.0.0.1", w.port())))
+	w.pass()
+	if got := w.condition("Reachable").Reason; got != v1beta1.ReasonServiceNotFound {
+		t.Fatalf("Reachable is %s without a Service", got)
+	}
+	must(t, w.client.Create(t.Context(), service(namespace, "informer", "127.0.0.1", w.port())))
+	w.clock.SetTime(start.Add(time.Second))
+	w.pass()
+	if got := w.condition("Reachable"); got.Status != "True" {
+		t.Errorf("Reachable is %s: %s", got.Reason, got.Message)
+	}
+}
