@@ -346,6 +346,9 @@ func (p *pass) fail(ctx context.Context, handler string, err error) {
 		p.breaker.fail(p.informer.Name, p.now)
 	}
 	p.set(found.condition, found)
+	if found.condition == v1beta1.ConditionDiscovered { // the informer has answered
+		p.set(v1beta1.ConditionReachable, nil)
+	}
 	p.failing = handler
 	switch handler {
 	case v1alpha.HandlerStatus:

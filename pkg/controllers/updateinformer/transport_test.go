@@ -295,3 +295,23 @@ func TestAuthorities_are_kept_while_the_Service_is_missing(t *testing.T) {
 		t.Errorf("Reachable is %s: %s", got.Reason, got.Message)
 	}
 }
+
+// An informer that answers is reachable, also if its answer cannot be used.
+func TestReachable_is_true_once_the_informer_answers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	right := w.certificate
+	w.certificate = w.ca.issue(t, "other.shop.svc", start.Add(24*time.Hour))
+	w.pass()
+	if got := w.condition("Reachable").Reason; got != v1beta1.ReasonTLSFailed {
+		t.Fatalf("Reachable is %s", got)
+	}
+	w.mu.Lock()
+	w.certificate, w.discovery = right, "{}"
+	w.mu.Unlock()
+	w.clock.SetTime(start.Add(time.Minute))
+	w.pass()
+	if reachable, discovered := w.condition("Reachable"), w.condition("Discovered"); reachable.Status != "True" || discovered.Reason != v1beta1.ReasonProtocolUnsupported {
+		t.Errorf("Reachable is %s: %s; Discovered is %s", reachable.Reason, reachable.Message, discovered.Reason)
+	}
+}
