@@ -20,6 +20,7 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
 const (
@@ -101,7 +102,7 @@ func (p publication) findStale(now time.Time) *updatev1beta1.Source {
 		return missingController("no sign of life", p.lastSign())
 	case status.Assessment == nil:
 		return missingController("its status has no assessment", nil)
-	case isActive(status) && (observed == nil || now.Sub(observed.Time) > staleStatus):
+	case updatestatus.IsActive(status) && (observed == nil || now.Sub(observed.Time) > staleStatus):
 		return missingController("it has not confirmed its status", observed)
 	default:
 		return nil

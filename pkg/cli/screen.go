@@ -14,6 +14,7 @@ import (
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
 // maxCauses is how many causes a screen lists. Option --details lists all.
@@ -330,7 +331,7 @@ func (s *screen) data() string {
 // updated; it then counts that the controller is alive.
 func (s *screen) dataAge() string {
 	observed := s.status.ObservedTime
-	if observed == nil || s.now.Sub(observed.Time) > staleStatus && !isActive(s.status) {
+	if observed == nil || s.now.Sub(observed.Time) > staleStatus && !updatestatus.IsActive(s.status) {
 		return s.controllerAlive()
 	}
 	return ", " + s.age(observed.Time) + " old."
@@ -341,22 +342,6 @@ func (s *screen) controllerAlive() string {
 		return "."
 	}
 	return "; controller alive " + s.ago(s.origin.controllerSeen) + "."
-}
-
-// isActive reports whether a section is being updated.
-func isActive(status updatev1beta1.UpdateStatusStatus) bool {
-	sections := make([]updatev1beta1.Section, 0, len(status.WorkerPools)+1)
-	if status.ControlPlane != nil {
-		sections = append(sections, status.ControlPlane.Section)
-	}
-	for i := range status.WorkerPools {
-		sections = append(sections, status.WorkerPools[i].Section)
-	}
-	return slices.ContainsFunc(sections, func(section updatev1beta1.Section) bool {
-		return slices.ContainsFunc(section.Conditions, func(c metav1.Condition) bool {
-			return c.Type == updatev1beta1.ConditionUpdateActive && c.Status != metav1.ConditionFalse
-		})
-	})
 }
 
 // forSince returns " for" and how long ago a time is; nil returns "".

@@ -164,10 +164,14 @@ func updateStatus(c screenCase) *updatev1beta1.UpdateStatus {
 	if c.assessment.State == updatev1beta1.StateProgressing {
 		active.Status = metav1.ConditionTrue
 	}
+	pending := metav1.Condition{Type: updatev1beta1.ConditionUpdatePending, Status: metav1.ConditionTrue, Reason: "x"}
+	if c.assessment.State == updatev1beta1.StateIdle {
+		pending.Status = metav1.ConditionFalse
+	}
 	return &updatev1beta1.UpdateStatus{
 		ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName},
 		Status: updatev1beta1.UpdateStatusStatus{
-			ControlPlane: &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{Conditions: []metav1.Condition{active}}},
+			ControlPlane: &updatev1beta1.ControlPlaneStatus{Section: updatev1beta1.Section{Conditions: []metav1.Condition{active, pending}}},
 			Assessment:   &c.assessment, ObservedTime: c.observed,
 		},
 	}
@@ -216,6 +220,8 @@ func TestStatus_that_is_outdated_does_not_count(t *testing.T) {
 	old := progressingScreen()
 	old.assessment.Release = "4.20.6"
 	old.observed = ago(4 * time.Minute)
+	paused := waitingScreen()
+	paused.assessment.Release, paused.observed = "4.20.6", old.observed
 	unassessed := updateStatus(idleScreen())
 	unassessed.Status.Assessment = nil
 	other := idleScreen()
@@ -229,6 +235,7 @@ func TestStatus_that_is_outdated_does_not_count(t *testing.T) {
 		"no Lease":                          {[]client.Object{updateStatus(idleScreen())}, nil, "no sign of life"},
 		"Lease is forbidden":                {[]client.Object{updateStatus(idleScreen()), lease(0)}, errorOf("Lease", forbidden()), "you are not allowed to read it"},
 		"active and observed 4 minutes ago": {[]client.Object{updateStatus(old), lease(0)}, nil, "it has not confirmed its status for 4m"},
+		"paused and observed 4 minutes ago": {[]client.Object{updateStatus(paused), lease(0)}, nil, "it has not confirmed its status for 4m"},
 		"no assessment":                     {[]client.Object{unassessed, lease(0)}, nil, "no assessment"},
 		"no status yet":                     {[]client.Object{lease(0)}, nil, "not published a status yet"},
 		"about another release":             {[]client.Object{updateStatus(other), lease(0)}, nil, "about release 4.20.5"},

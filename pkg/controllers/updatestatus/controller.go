@@ -197,7 +197,7 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 	}
 	status := updatestatus.Compute(updatestatus.Input{
 		Facts: gathered, Insights: r.insights, Previous: object.Status,
-		Acknowledged: acknowledged(object), Sources: sources(list.Items, answers, isActive(object.Status), gathered.Now),
+		Acknowledged: acknowledged(object), Sources: sources(list.Items, answers, updatestatus.IsActive(object.Status), gathered.Now),
 	})
 	var err error
 	status.StartableReleases, err = r.startable(ctx, gathered)

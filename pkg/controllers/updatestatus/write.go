@@ -4,20 +4,16 @@
 package updatestatus
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
 const (
@@ -54,7 +50,7 @@ func (b *budget) wait(now time.Time) time.Duration {
 func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, status v1beta1.UpdateStatusStatus) (reconcile.Result, error) {
 	now := r.Clock.Now()
 	r.Metrics.SetStatus(status, now)
-	active := isActive(status)
+	active := updatestatus.IsActive(status)
 	next := reconcile.Result{RequeueAfter: idleInterval}
 	if active {
 		next.RequeueAfter = activeInterval
@@ -88,69 +84,10 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 
 // isDue reports whether a status is to be written: it changed, or it was confirmed too long ago.
 func isDue(published, status v1beta1.UpdateStatusStatus, active bool, now time.Time) (bool, error) {
-	// As JSON, since the API server keeps times by the second.
-	before, err := json.Marshal(significant(published))
-	after, err2 := json.Marshal(significant(status))
-	if err := errors.Join(err, err2); err != nil {
-		return false, fmt.Errorf("encoding the status: %w", err)
-	}
-	if !bytes.Equal(before, after) {
-		return true, nil
+	changed, err := updatestatus.HasChanged(published, status)
+	if err != nil || changed {
+		return changed, err
 	}
 	confirmed := published.ObservedTime
 	return active && (confirmed == nil || now.Sub(confirmed.Time) >= heartbeat || confirmed.After(now.Add(heartbeat))), nil
-}
-
-// isActive reports whether an update is pending, or it is not known whether one is. The conditions of a
-// cluster without sections are not known.
-func isActive(status v1beta1.UpdateStatusStatus) bool {
-	if status.ControlPlane == nil {
-		return true
-	}
-	settled := apimeta.IsStatusConditionFalse(status.ControlPlane.Conditions, v1beta1.ConditionUpdatePending)
-	for i := range status.WorkerPools {
-		settled = settled && apimeta.IsStatusConditionFalse(status.WorkerPools[i].Conditions, v1beta1.ConditionUpdatePending)
-	}
-	return !settled
-}
-
-// significant returns a status without what changes although nothing happens: times of observation, and
-// estimates, which are confirmed together with the status.
-func significant(status v1beta1.UpdateStatusStatus) v1beta1.UpdateStatusStatus {
-	s := *status.DeepCopy()
-	s.ObservedTime = nil
-	if s.ControlPlane != nil {
-		withoutTimes(s.ControlPlane.UpdateInformers)
-	}
-	for i := range s.WorkerPools {
-		withoutTimes(s.WorkerPools[i].UpdateInformers)
-	}
-	for i := range s.AfterUpdate {
-		s.AfterUpdate[i].Insight.AcquisitionTime = metav1.Time{}
-	}
-	if s.Assessment != nil {
-		for i := range s.Assessment.Sources {
-			s.Assessment.Sources[i].ObservedTime = nil
-		}
-		withoutEstimates(s.Assessment.Estimate)
-	}
-	return s
-}
-
-func withoutTimes(informers []v1beta1.InformerInsights) {
-	for i := range informers {
-		for j := range informers[i].Insights {
-			informers[i].Insights[j].AcquisitionTime = metav1.Time{}
-		}
-	}
-}
-
-func withoutEstimates(e *v1beta1.Estimate) {
-	if e == nil {
-		return
-	}
-	e.Earliest, e.Latest, e.MinSeconds, e.MaxSeconds = nil, nil, 0, 0
-	for i := range e.Sections {
-		e.Sections[i].Earliest, e.Sections[i].Latest, e.Sections[i].MinSeconds, e.Sections[i].MaxSeconds = nil, nil, 0, 0
-	}
 }
