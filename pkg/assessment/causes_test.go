@@ -182,6 +182,40 @@ func TestPod_with_two_budgets(t *testing.T) {
 	}
 }
 
+// TestPool_remedies builds the commands from the pool, whatever its kind is, and ends only the pause that
+// there is.
+func TestPool_remedies(t *testing.T) {
+	t.Parallel()
+	paused := func(managed map[string]any) *fixture {
+		f := pausedCluster(v1beta1.ReasonPaused)
+		pool := &f.status.WorkerPools[0]
+		pool.APIVersion, pool.Kind, pool.Namespace, pool.Name = "machine.openshift.io/v1beta1", "MachineSet", "openshift-machine-api", "blue"
+		f.facts.VersionManagement = managed
+		return f
+	}
+	get := []string{"oc -n openshift-machine-api get machineset.machine.openshift.io blue -o yaml"}
+	resume := []string{`oc patch clusterversion version --type=merge -p '{"spec":{"versionManagement":{"pausedUntil":null}}}'`}
+	for name, tc := range map[string]struct {
+		cluster *fixture
+		want    []string
+	}{
+		"MachineConfigPool that is stalled":    {stuckPool(), []string{"oc describe machineconfigpool worker"}},
+		"paused by the pool itself":            {paused(nil), get},
+		"cluster that is paused":               {paused(map[string]any{"pausedUntil": "true"}), resume},
+		"cluster that is not paused":           {paused(map[string]any{"pausedUntil": "false"}), get},
+		"cluster whose pause has ended":        {paused(map[string]any{"pausedUntil": "2020-01-01T00:00:00Z"}), get},
+		"cluster whose pause cannot be parsed": {paused(map[string]any{"pausedUntil": "soon"}), get},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := tc.cluster.assess()
+			if diff := cmp.Diff(tc.want, a.Remedy.Commands); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", a.State, a.Remedy.Text, diff)
+			}
+		})
+	}
+}
+
 // TestCommands_have_valid_names checks that what strangers invent is not put into a command line.
 func TestCommands_have_valid_names(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,8 @@ func stalledReason(reason string) bool {
 
 // row is what people read about a reason. In the texts, {names} are the names of all objects, three at
 // most, and {count} is their number. In commands, {object}, {namespace}, and {resource} are of one
-// object; there is a command for each.
+// object; there is a command for each. One with {resource} but without {namespace} gets a namespace if
+// the object has one.
 type row struct {
 	reason string
 	// one and many are the clauses about one object and about several.
@@ -74,7 +75,7 @@ var rows = []row{
 	{ReasonControlPlaneStalled, "the cluster version operator has updated nothing for too long", "", diagnoses, "Find out what the cluster version operator waits for:", describeVersion},
 	{ReasonDrainStalled, "drain of node {names} cannot finish, and nothing forces it", "drains of nodes {names} cannot finish, and nothing forces them", diagnoses, "Find out which pods are still on the node:", "oc get pods --all-namespaces -o wide --field-selector spec.nodeName={object}"},
 	{ReasonNodeStalled, "node {names} has not changed for too long", "nodes {names} have not changed for too long", diagnoses, "Find out why the node does not continue:", describeNode},
-	{ReasonPoolStalled, "no node of pool {names} is being updated", "no nodes of pools {names} are being updated", diagnoses, "Find out why the pool does not continue:", describePool},
+	{ReasonPoolStalled, "no node of pool {names} is being updated", "no nodes of pools {names} are being updated", diagnoses, "Find out why the pool does not continue:", "oc describe {resource} {object}"},
 	{ReasonOther, "{count} more objects are affected", "{count} more objects are affected", diagnoses, "See all insights:", allInsights},
 
 	{"ClusterVersionFailing", "ClusterVersion is failing", "", diagnoses, "Find out why it is failing:", describeVersion},

@@ -12,6 +12,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/pause"
 )
 
 const (
@@ -139,6 +140,9 @@ func (c *cluster) remedyOf(from *chain) *v1beta1.Remedy {
 
 // fill returns a command about an object; it is empty if the object has no valid name.
 func fill(command string, v *vertex) string {
+	if v.namespace != "" && strings.Contains(command, "{resource}") && !strings.Contains(command, "{namespace}") {
+		command = strings.Replace(command, "oc ", "oc -n {namespace} ", 1)
+	}
 	if strings.Contains(command, "{object}") && (!validName.MatchString(v.name) || v.none) ||
 		strings.Contains(command, "{namespace}") && !validName.MatchString(v.namespace) ||
 		strings.Contains(command, "{resource}") && !validKind.MatchString(v.kind) {
@@ -170,6 +174,9 @@ func describeObjects(l *link) *v1beta1.Remedy {
 // resource returns the kind of an object with its group, as oc accepts it.
 func resource(v *vertex) string {
 	kind := strings.ToLower(v.kind)
+	if v.kind == kindPool {
+		return kind // no other group has it
+	}
 	group, _, found := strings.Cut(v.apiVersion, "/")
 	if !found || !validName.MatchString(group) {
 		return kind
@@ -293,7 +300,8 @@ func (c *cluster) operatorRemedy(first *link) *v1beta1.Remedy {
 	return remedy
 }
 
-// pauseRemedy returns how to end a pause without an end; nil means that the chain is about none.
+// pauseRemedy returns how to end a pause without an end; nil means that the chain is about none, or that
+// the pool has a field of its own that pauses it.
 func (c *cluster) pauseRemedy(from *chain) *v1beta1.Remedy {
 	if from.reason != v1beta1.ReasonPaused || from.group != "" {
 		return nil
@@ -307,7 +315,7 @@ func (c *cluster) pauseRemedy(from *chain) *v1beta1.Remedy {
 			}
 		}
 	}
-	if managed, is := c.in.Facts.VersionManagement.(map[string]any); is && managed["pausedUntil"] != nil {
+	if pause.IsEndless(c.in.Facts.VersionManagement) {
 		return &v1beta1.Remedy{Type: fixes, Text: "End the pause when the update may continue:", Commands: []string{
 			`oc patch clusterversion version --type=merge -p '{"spec":{"versionManagement":{"pausedUntil":null}}}'`,
 		}}

@@ -59,6 +59,12 @@ func parse(value any) (management, error) {
 	return m, nil
 }
 
+// IsEndless reports whether the content of spec.versionManagement pauses until a person ends that.
+func IsEndless(value any) bool {
+	m, err := parse(value)
+	return err == nil && m.paused
+}
+
 func parsePausedUntil(value any) (paused bool, until time.Time, err error) {
 	switch value := value.(type) {
 	case nil:
