@@ -49,6 +49,8 @@ type Answer struct {
 	// Unread are the kinds of objects that the informer could not read. A Success neither confirms nor
 	// resolves insights that involve them.
 	Unread []string
+	// UnreadUIDs are prefixes of the uids of insights that are neither confirmed nor resolved, either.
+	UnreadUIDs []string
 	// Degraded is why the informer reports that it does not work, in its condition Online; empty means
 	// that it does not report that.
 	Degraded string

@@ -295,7 +295,7 @@ func (i *informer) succeed(answer Answer, now time.Time) {
 func (i *informer) miss(e *entry, answer Answer, acquired, now time.Time) {
 	last := e.insight.AcquisitionTime.Time
 	switch {
-	case involves(e.insight, answer.Unread):
+	case involves(e.insight, answer.Unread), hasUID(e.insight, answer.UnreadUIDs):
 		e.outdate(answer.At)
 	case answer.Live, !acquired.IsZero() && acquired.After(last) && !last.After(now.Add(skew)):
 		i.resolve(e, v1beta1.ResolutionResolved, now)
@@ -311,6 +311,11 @@ func involves(of v1beta1.Insight, kinds []string) bool {
 	return len(kinds) > 0 && slices.ContainsFunc(slices.Concat(of.Scope.Resources, of.Scope.WorkerPool), func(ref v1beta1.ResourceReference) bool {
 		return slices.Contains(kinds, ref.Kind)
 	})
+}
+
+// hasUID reports whether the uid of an insight has one of the prefixes.
+func hasUID(of v1beta1.Insight, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(of.UID, prefix) })
 }
 
 // noteMutations notes that a uid has another scope than before.

@@ -134,8 +134,12 @@ var kindsOf = map[informers.Source]string{
 	informers.SourceOperators: "ClusterOperator", informers.SourceNodes: "Node", informers.SourcePools: "MachineConfigPool",
 	informers.SourcePDBs: "PodDisruptionBudget", informers.SourceAlerts: "Alert", informers.SourceAPIRequests: "APIRequestCount",
 	informers.SourceAdminGates: "ConfigMap", informers.SourceEtcd: "Etcd", informers.SourceOptionalOperators: "ClusterServiceVersion",
-	informers.SourceLock: "Lease", informers.SourcePodRequests: "MachineConfigPool",
+	informers.SourceLock: "Lease",
 }
+
+// capacityUIDs is the prefix of the uids of findings about the requests of pods. They involve pools, as
+// others do.
+const capacityUIDs = "capacity/"
 
 // readiness returns the answer of the built-in informer. What it reports was first observed when it was
 // first reported for this plan: an earlier acceptance is about something else.
@@ -149,6 +153,9 @@ func (p *pass) readiness(facts informers.Facts) insight.Answer {
 		if !facts.Has(source) || !plan.Has(source) {
 			answer.Unread = append(answer.Unread, kindsOf[source])
 		}
+	}
+	if !plan.Has(informers.SourcePodRequests) {
+		answer.UnreadUIDs = []string{capacityUIDs}
 	}
 	for _, finding := range informers.Readiness(facts, plan, p.plan.Spec.TargetRelease) {
 		finding.Since = time.Time{}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -453,5 +454,35 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 				w.expect(complete, rest, v1beta1.ReasonFromReleaseChanged)
 			})
 		}
+	}
+}
+
+// TestPlanWithoutPodRequests repairs a pool while the requests of pods are unknown.
+func TestPlanWithoutPodRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.metricsError = errors.New("no metrics")
+	pool := func(degraded corev1.ConditionStatus) *mcfgv1.MachineConfigPool {
+		return &mcfgv1.MachineConfigPool{
+			ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+			Spec:       mcfgv1.MachineConfigPoolSpec{NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "worker"}}},
+			Status: mcfgv1.MachineConfigPoolStatus{Conditions: []mcfgv1.MachineConfigPoolCondition{
+				{Type: mcfgv1.MachineConfigPoolDegraded, Status: degraded, Reason: "X"},
+			}},
+		}
+	}
+	reported := func() bool {
+		return slices.ContainsFunc(updateplan.Insights(&w.get(target).Status), func(of updateplan.Reported) bool { return strings.HasPrefix(of.Insight.UID, "pool/") })
+	}
+	w.must(w.Set(pool(corev1.ConditionTrue)))
+	w.create(target)
+	w.runFor(time.Minute)
+	if !reported() {
+		t.Fatal("a degraded pool is not reported")
+	}
+	w.must(w.Set(pool(corev1.ConditionFalse)))
+	w.runFor(2 * time.Minute)
+	if reported() {
+		t.Error("a repaired pool is still reported")
 	}
 }

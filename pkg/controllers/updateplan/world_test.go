@@ -52,6 +52,8 @@ type world struct {
 	remote *remote
 	events []string
 	alerts []clusterstate.Alert
+	// metricsError is why the requests of pods are unknown; nil means that they are known.
+	metricsError error
 }
 
 // remote simulates the exchange with update informers: what they answer, by informer.
@@ -95,9 +97,12 @@ func (w *world) answer(informer string, result insight.Result, uids ...string) {
 }
 
 // metrics knows of no pods that a drain moves.
-type metrics struct{}
+type metrics struct{ *world }
 
-func (metrics) Samples(_ context.Context, query string) ([]checks.Sample, error) {
+func (m metrics) Samples(_ context.Context, query string) ([]checks.Sample, error) {
+	if m.metricsError != nil {
+		return nil, m.metricsError
+	}
 	value := 1.0
 	if strings.Contains(query, "allocatable") {
 		value = 8
@@ -134,7 +139,7 @@ func newWorld(t *testing.T) *world {
 		}
 		w.remote = &remote{answers: answers, known: map[types.NamespacedName]bool{}, changed: make(chan event.GenericEvent, 1)}
 		r := &Reconciler{
-			Clock: env.Clock, Prometheus: w, Metrics: metrics{}, LockNamespace: "home",
+			Clock: env.Clock, Prometheus: w, Metrics: metrics{w}, LockNamespace: "home",
 			Informers: w.remote, Changed: w.remote.changed, Events: w,
 		}
 		return []manager.Controller{r.Controller()}, nil
