@@ -65,7 +65,7 @@ func (p *pass) ask(clusterID string) {
 // evaluate applies the facts and the answers of the informers, and writes the status.
 func (p *pass) evaluate(ctx context.Context) error {
 	r := p.state.round
-	enabled, err := p.enabled(ctx)
+	enabled, disabled, err := p.updateInformers(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (p *pass) evaluate(ctx context.Context) error {
 	p.state.insights.Apply(p.readiness(facts), p.now)
 	unpublished := p.published.FromRelease != p.current
 	analysis := updateplan.Analysis{FromReleaseChanged: r.releaseChanged && (unpublished || r.generation == p.plan.Generation)}
-	if waiting := p.applyAnswers(enabled); r.complete() {
+	if waiting := p.applyAnswers(enabled, disabled); r.complete() {
 		analysis.Missing = waiting
 	} else if analysis.Waiting = waiting; len(waiting) == 0 {
 		r.completedAt = p.now
@@ -91,9 +91,9 @@ func (p *pass) evaluate(ctx context.Context) error {
 	return p.write(ctx, updateplan.Flatten(all), analysis)
 }
 
-// applyAnswers applies the answers of the update informers, and returns the names of those that have not
-// answered.
-func (p *pass) applyAnswers(enabled []string) (waiting []string) {
+// applyAnswers applies the answers of the update informers, and returns the names of the enabled ones
+// that have not answered.
+func (p *pass) applyAnswers(enabled, disabled []string) (waiting []string) {
 	waiting = slices.Clone(enabled)
 	answers, _ := p.Informers.PlanAnswers(client.ObjectKeyFromObject(p.plan))
 	for _, answer := range answers {
@@ -102,7 +102,10 @@ func (p *pass) applyAnswers(enabled []string) (waiting []string) {
 			p.state.insights.Apply(answer, p.now)
 		}
 	}
-	p.state.insights.KeepOnly(enabled, p.now)
+	for _, name := range disabled {
+		p.state.insights.Apply(insight.Answer{Informer: name, Result: insight.Disabled, Message: "the informer is disabled", At: p.now}, p.now)
+	}
+	p.state.insights.KeepOnly(slices.Concat(enabled, disabled), p.now)
 	return waiting
 }
 

@@ -194,18 +194,20 @@ func describeCounts(counts *v1beta1.InsightCounts) string {
 	return fmt.Sprintf("%d of %d risks are accepted", counts.Accepted, counts.Total)
 }
 
-// enabled returns the names of the enabled update informers, sorted.
-func (p *pass) enabled(ctx context.Context) ([]string, error) {
+// updateInformers returns the names of the enabled and of the disabled update informers, sorted.
+func (p *pass) updateInformers(ctx context.Context) (enabled, disabled []string, err error) {
 	var list v1beta1.UpdateInformerList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the UpdateInformers: %w", err)
+		return nil, nil, fmt.Errorf("listing the UpdateInformers: %w", err)
 	}
-	var names []string
 	for i := range list.Items {
-		if enabled := list.Items[i].Spec.Enabled; enabled == nil || *enabled {
-			names = append(names, list.Items[i].Name)
+		if is := list.Items[i].Spec.Enabled; is == nil || *is {
+			enabled = append(enabled, list.Items[i].Name)
+		} else {
+			disabled = append(disabled, list.Items[i].Name)
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.Sort(enabled)
+	slices.Sort(disabled)
+	return enabled, disabled, nil
 }

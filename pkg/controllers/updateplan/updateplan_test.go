@@ -486,3 +486,30 @@ func TestPlanWithoutPodRequests(t *testing.T) {
 		t.Error("a repaired pool is still reported")
 	}
 }
+
+func TestPlanOfADisabledInformer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.informer("one")
+	w.create(target)
+	w.answer("one", insight.Success, "a")
+	w.runFor(time.Minute)
+	w.expect(complete, rest, current)
+	var one v1beta1.UpdateInformer
+	w.must(w.user.Get(t.Context(), client.ObjectKey{Name: "one"}, &one))
+	one.Spec.Enabled = new(false)
+	w.must(w.user.Update(t.Context(), &one))
+	w.runFor(3 * time.Minute)
+	w.expect(complete, startable, current)
+	status := &w.get(target).Status
+	var got []string
+	for _, of := range updateplan.Insights(status) {
+		got = append(got, of.Informer+" "+of.Insight.UID)
+	}
+	if !slices.Equal(got, []string{v1beta1.StatusControllerInformer + " InformerDisabled/one"}) {
+		t.Errorf("the insights are %v", got)
+	}
+	if r := status.RecentlyResolved; len(r) != 1 || r[0].Reason != v1beta1.ResolutionInformerDisabled {
+		t.Errorf("resolved are %+v", r)
+	}
+}
