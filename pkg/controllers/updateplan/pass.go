@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
@@ -99,7 +101,7 @@ func (p *pass) isDue() bool {
 func (p *pass) token() string {
 	const maxToken = 64
 	token := p.plan.Annotations[v1beta1.RefreshAnnotation]
-	return token[:min(len(token), maxToken)]
+	return strings.ToValidUTF8(token[:min(len(token), maxToken)], "") // the end may be within a character
 }
 
 // isFollowed reports whether the analysis is in progress, or recent.
@@ -201,9 +203,11 @@ func (p *pass) updateInformers(ctx context.Context) (enabled, disabled []string,
 		return nil, nil, fmt.Errorf("listing the UpdateInformers: %w", err)
 	}
 	for i := range list.Items {
-		if is := list.Items[i].Spec.Enabled; is == nil || *is {
+		switch is := list.Items[i].Spec.Enabled; {
+		case insight.IsBuiltIn(list.Items[i].Name): // it is never queried
+		case is == nil || *is:
 			enabled = append(enabled, list.Items[i].Name)
-		} else {
+		default:
 			disabled = append(disabled, list.Items[i].Name)
 		}
 	}

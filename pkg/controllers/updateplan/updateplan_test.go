@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -511,5 +512,29 @@ func TestPlanOfADisabledInformer(t *testing.T) {
 	}
 	if r := status.RecentlyResolved; len(r) != 1 || r[0].Reason != v1beta1.ResolutionInformerDisabled {
 		t.Errorf("resolved are %+v", r)
+	}
+}
+
+// TestPlanIgnoresInformersWithReservedNames waits for no informer that is never queried.
+func TestPlanIgnoresInformersWithReservedNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.informer(v1beta1.BuiltInPrefix + "x")
+	w.create(target)
+	w.runFor(time.Minute)
+	w.expect(complete, startable, current)
+}
+
+// TestPlanWithALongToken rests: the end of the token is within a character.
+func TestPlanWithALongToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(target)
+	w.runFor(time.Minute)
+	w.refresh(strings.Repeat("x", 63) + "é")
+	w.runFor(2 * time.Hour)
+	w.expect(complete, tooOld, current)
+	if got := w.get(target).Status.LastRefresh; !utf8.ValidString(got) { // the API server would change it
+		t.Errorf("lastRefresh is %q", got)
 	}
 }
