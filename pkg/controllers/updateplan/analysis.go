@@ -53,13 +53,28 @@ func (p *pass) ask(clusterID string) {
 		return
 	}
 	r.asked = true
-	_, update := p.plan.Annotations[v1beta1.RefreshInformersAnnotation]
 	request := v1alpha.UpdatePlanInsightsRequest{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha.APIVersion, Kind: v1alpha.UpdatePlanInsightsRequestKind}}
 	request.Spec = v1alpha.RequestSpec{
 		ClusterID: clusterID, ControlPlaneVersion: p.current, TargetControlPlaneVersion: p.plan.Spec.TargetRelease,
-		InformerUpdate: update && !r.requestedAt.IsZero(),
+		InformerUpdate: p.suggestsInformerUpdate(),
 	}
 	p.Informers.AskPlan(client.ObjectKeyFromObject(p.plan), request)
+}
+
+// suggestsInformerUpdate reports whether the analysis suggests to the informers that they check for
+// updates of their own software: if a user requested that, and hourly at most for all plans together.
+func (p *pass) suggestsInformerUpdate() bool {
+	_, requested := p.plan.Annotations[v1beta1.RefreshInformersAnnotation]
+	if !requested || p.state.round.requestedAt.IsZero() {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if age := p.now.Sub(p.suggestedAt); age >= 0 && age < suggestInterval {
+		return false
+	}
+	p.suggestedAt = p.now
+	return true
 }
 
 // evaluate applies the facts and the answers of the informers, and writes the status.

@@ -38,6 +38,9 @@ const (
 	followInterval = time.Minute
 	// gatherInterval is how long facts are used that are not cached.
 	gatherInterval = 10 * time.Minute
+	// suggestInterval is the shortest time between two suggestions to the update informers that they
+	// check for updates of their own software.
+	suggestInterval = time.Hour
 	// maxRequeue is the longest time between two passes over a plan, so that a clock that was set back
 	// delays nothing for longer.
 	maxRequeue = 24 * time.Hour
@@ -86,6 +89,9 @@ type Reconciler struct {
 	memory informers.Memory
 	mu     sync.Mutex
 	states map[string]*state // by the name of the plan
+	// suggestedAt is when an analysis last suggested that the informers check for updates of their own
+	// software; zero means never.
+	suggestedAt time.Time
 }
 
 // state is what a process knows of a plan, beside its status.

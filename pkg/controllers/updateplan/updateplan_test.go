@@ -538,3 +538,20 @@ func TestPlanWithALongToken(t *testing.T) {
 		t.Errorf("lastRefresh is %q", got)
 	}
 }
+
+// TestInformersUpdateHourlyAtMost keeps the annotation and requests the analysis again.
+func TestInformersUpdateHourlyAtMost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(target)
+	w.runFor(time.Minute)
+	for i, want := range []bool{true, false, false, true} {
+		w.change(func(plan *v1beta1.UpdatePlan) {
+			plan.Annotations = map[string]string{v1beta1.RefreshAnnotation: fmt.Sprint(i), v1beta1.RefreshInformersAnnotation: ""}
+		})
+		w.runFor(25 * time.Minute)
+		if asked := w.remote.asked; len(asked) != i+2 || asked[i+1].Spec.InformerUpdate != want {
+			t.Errorf("request %d: asked %+v", i, asked)
+		}
+	}
+}
