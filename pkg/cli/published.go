@@ -88,10 +88,16 @@ func published(ctx context.Context, reader client.Reader, namespace string, now 
 		p.stale = missingController("its status cannot be compared with the ClusterVersion: "+readMessage(err), nil)
 		return p, nil
 	}
-	if desired, known := version.Status.Desired.Version, object.Status.Assessment.Release; desired != known {
-		p.stale = missingController(fmt.Sprintf("its status is about release %s, but the ClusterVersion is about %s", known, desired), nil)
+	if desired := version.Status.Desired.Version; !isAboutRelease(object.Status.Assessment, desired) {
+		p.stale = missingController(fmt.Sprintf("its status is about release %s, but the ClusterVersion is about %s", object.Status.Assessment.Release, desired), nil)
 	}
 	return p, nil
+}
+
+// isAboutRelease reports whether an assessment is about the release that the Cluster Version Operator
+// works on. A requested update that it has neither accepted nor refused yet is assessed already.
+func isAboutRelease(assessment *updatev1beta1.Assessment, desired string) bool {
+	return assessment.Release == desired || assessment.FromRelease == desired && assessment.StartedTime == nil
 }
 
 // findStale returns why a status is not current, as far as the object and the Lease show it.

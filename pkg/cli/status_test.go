@@ -213,6 +213,31 @@ func TestStatus_of_the_controller_takes_three_requests(t *testing.T) {
 	}
 }
 
+// The status of an update that was requested, and that the Cluster Version Operator has not accepted yet,
+// counts. That of an update that was accepted does not, if the ClusterVersion is not about it.
+func TestStatus_of_a_requested_update(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		started *metav1.Time
+		from    string
+		counts  bool
+	}{
+		"requested":          {nil, "4.20.6", true},
+		"started":            {ago(time.Minute), "4.20.6", false},
+		"from other release": {nil, "4.20.5", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requested := progressingScreen() // the ClusterVersion is at 4.20.6
+			requested.assessment.FromRelease, requested.assessment.Release, requested.assessment.StartedTime = tc.from, "4.20.7", tc.started
+			p, err := published(t.Context(), newFakeCluster(t, updateStatus(requested), lease(0)), controllerNamespace, now)
+			if err != nil || (p.stale == nil) != tc.counts {
+				t.Errorf("stale: %+v, error %v, counts: %t", p.stale, err, tc.counts)
+			}
+		})
+	}
+}
+
 // A status that may be outdated is not printed: the cluster is read instead, and the controller is
 // missing.
 func TestStatus_that_is_outdated_does_not_count(t *testing.T) {
