@@ -164,10 +164,7 @@ func (s State) endUpdate(i *informer, acknowledged []string, now time.Time) {
 			}
 			continue
 		}
-		i.resolve(e, "", now)
-		if r, remembered := i.resolved[uuid]; remembered {
-			i.resolved[uuid] = resolved{r.ResolvedInsight, false}
-		}
+		i.hide(e, now)
 	}
 }
 

@@ -27,7 +27,8 @@ const (
 	RetainLimit = 14 * 24 * time.Hour
 	// MaxListed bounds the lists of resolved and of retained insights.
 	MaxListed = 64
-	// MaxInsights bounds the insights of one answer, and those that are kept of an informer.
+	// MaxInsights bounds the insights of one answer, and those that are kept of an informer. Those of
+	// built-in informers have no limit here: only sections are bounded.
 	MaxInsights = 320
 
 	// churnWindow and maxNew bound the new insights of an informer: more of them in that time have
@@ -236,6 +237,8 @@ func (e *entry) outdate(at time.Time) {
 type reported struct {
 	insights []v1beta1.Insight
 	uuids    map[string]bool
+	// excess are the UUIDs of those that were left out: they are not resolved.
+	excess []string
 }
 
 func (r reported) has(uuid string) bool { return r.uuids[uuid] }
@@ -245,10 +248,10 @@ func (i *informer) clean(answer Answer) reported {
 	if n := len(answer.Insights); n > 0 && n == len(i.given) && &answer.Insights[0] == &i.given[0] && i.cleanedAt.Equal(answer.At) {
 		return i.cleaned
 	}
-	i.odd = max(len(answer.Insights)-MaxInsights, 0)
+	i.odd = 0
 	byUUID := map[string]v1beta1.Insight{}
 	trusted := IsBuiltIn(i.name)
-	for n := range answer.Insights[:min(len(answer.Insights), MaxInsights)] {
+	for n := range answer.Insights {
 		made := answer.Insights[n]
 		if !trusted {
 			if made.UID == "" {
@@ -265,8 +268,17 @@ func (i *informer) clean(answer Answer) reported {
 		byUUID[made.UUID] = made
 	}
 	r := reported{insights: slices.SortedFunc(maps.Values(byUUID), compare), uuids: make(map[string]bool, len(byUUID))}
+	if excess := len(r.insights) - MaxInsights; excess > 0 && !trusted {
+		i.odd += excess
+		clear(r.insights[MaxInsights:])
+		r.insights = slices.Clip(r.insights[:MaxInsights])
+	}
+	for n := range r.insights {
+		r.uuids[r.insights[n].UUID] = true
+		delete(byUUID, r.insights[n].UUID)
+	}
 	for uuid := range byUUID {
-		r.uuids[uuid] = true
+		r.excess = append(r.excess, uuid)
 	}
 	i.cleaned, i.cleanedAt, i.given = r, answer.At, answer.Insights
 	return r
@@ -282,6 +294,11 @@ func (i *informer) succeed(answer Answer, now time.Time) {
 	}
 	reported := i.clean(answer)
 	i.noteMutations(reported, answer.At)
+	for _, uuid := range reported.excess {
+		if e := i.entries[uuid]; e != nil {
+			i.hide(e, now)
+		}
+	}
 	for uuid, e := range i.entries {
 		if !reported.has(uuid) {
 			i.miss(e, answer, acquired, now)
@@ -389,6 +406,14 @@ func (i *informer) resolve(e *entry, reason v1beta1.ResolutionReason, now time.T
 		return // a step that was expected: the next one like it is another one
 	}
 	i.resolved[of.UUID] = resolvedFrom(i.name, of, reason, now.UTC().Truncate(time.Second), true)
+}
+
+// hide ends an insight that is no longer shown, but was not resolved either.
+func (i *informer) hide(e *entry, now time.Time) {
+	i.resolve(e, "", now)
+	if r, remembered := i.resolved[e.insight.UUID]; remembered {
+		i.resolved[e.insight.UUID] = resolved{r.ResolvedInsight, false}
+	}
 }
 
 func resolvedFrom(informer string, of v1beta1.Insight, reason v1beta1.ResolutionReason, at time.Time, listed bool) resolved {

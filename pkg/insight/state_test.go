@@ -413,6 +413,48 @@ func TestState_NotQueried(t *testing.T) {
 	}
 }
 
+// TestState_BoundsAnswer checks that the most severe insights of an answer are kept, that those beyond the
+// limit do not count as resolved, and that those of built-in informers have no limit.
+func TestState_BoundsAnswer(t *testing.T) {
+	t.Parallel()
+	level := func(level v1beta1.Level) func(*v1beta1.Insight) {
+		return func(i *v1beta1.Insight) { i.Impact.Level = level }
+	}
+	old := reported("old", 0)
+	insights := []v1beta1.Insight{old}
+	for i := range insight.MaxInsights - 1 {
+		insights = append(insights, reported(fmt.Sprintf("error-%03d", i), 0, level(v1beta1.LevelError)))
+	}
+	insights = append(insights, reported("critical", 0, level(v1beta1.LevelCritical)))
+	fresh := play([]event{{10, insight.Success, insights, nil}})
+	if got := shown(fresh, "mco"); len(got) != insight.MaxInsights || !strings.HasPrefix(got[0], "critical") || slices.Contains(got, "old first 10") {
+		t.Errorf("%d insights, the first is %s", len(got), got[0])
+	}
+	if got := shown(fresh, v1beta1.StatusControllerInformer); len(got) != 1 || !strings.HasPrefix(got[0], "InformerInvalid/mco") {
+		t.Errorf("what is left out is not reported: %v", got)
+	}
+
+	state := play([]event{{0, insight.Success, insights[:1], nil}, {10, insight.Success, insights, func(a *insight.Answer) { a.Live = true }}})
+	if got := resolvedIn(state); got != nil {
+		t.Errorf("what is left out is resolved: %v", got)
+	}
+
+	state = insight.NewState()
+	state.Apply(insight.Answer{Informer: "builtin-nodes", Result: insight.Success, Insights: trusted(insights), At: received, Live: true}, received)
+	if got := shown(state, "builtin-nodes"); len(got) != len(insights) {
+		t.Errorf("%d insights of a built-in informer, want %d", len(got), len(insights))
+	}
+}
+
+// trusted returns insights as a built-in informer reports them.
+func trusted(insights []v1beta1.Insight) []v1beta1.Insight {
+	var all []v1beta1.Insight
+	for _, i := range insights {
+		all = append(all, insight.Clean("builtin-nodes", i, received))
+	}
+	return all
+}
+
 func TestState_KeepOnly(t *testing.T) {
 	t.Parallel()
 	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})
