@@ -135,22 +135,29 @@ func (s State) RecentlyResolved() []v1beta1.ResolvedInsight {
 	return slices.Clip(all[:min(len(all), MaxListed)])
 }
 
+// BeginUpdate shows the insights again that were retained after an earlier update until the limit: an
+// update is in progress.
+func (s State) BeginUpdate(now time.Time) {
+	maps.DeleteFunc(s.m.retained, func(_ string, r v1beta1.RetainedInsight) bool { return isExpired(r, now) })
+}
+
+// isExpired reports whether an insight was retained until the limit.
+func isExpired(r v1beta1.RetainedInsight, now time.Time) bool {
+	return now.Sub(r.RetainedSince.Time) >= RetainLimit
+}
+
 // EndUpdate ends the insights of an update when none is in progress any more: informers are not queried
-// then. Those that need attention after the update, and are not acknowledged, are retained. Built-in
-// informers judge for themselves what applies.
+// then. Those that need attention after the update, and are not acknowledged, are retained. Those that
+// were retained until the limit are hidden for as long as the latest answer has them. Built-in informers
+// judge for themselves what applies.
 func (s State) EndUpdate(acknowledged []string, now time.Time) {
+	maps.DeleteFunc(s.m.retained, func(uuid string, r v1beta1.RetainedInsight) bool {
+		i := s.m.informers[r.UpdateInformer]
+		return i == nil || i.entries[uuid] == nil
+	})
 	for name, i := range s.m.informers {
 		if !IsBuiltIn(name) {
 			s.endUpdate(i, acknowledged, now)
-		}
-	}
-	for uuid, r := range s.m.retained {
-		i := s.m.informers[r.UpdateInformer]
-		if over := now.Sub(r.RetainedSince.Time) >= RetainLimit; over && i != nil {
-			delete(i.entries, uuid)
-		}
-		if i == nil || i.entries[uuid] == nil {
-			delete(s.m.retained, uuid)
 		}
 	}
 }
@@ -158,8 +165,9 @@ func (s State) EndUpdate(acknowledged []string, now time.Time) {
 // endUpdate ends the insights of one informer.
 func (s State) endUpdate(i *informer, acknowledged []string, now time.Time) {
 	for uuid, e := range i.entries {
-		if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) {
-			if _, known := s.m.retained[uuid]; !known {
+		r, known := s.m.retained[uuid]
+		if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) && !(known && isExpired(r, now)) {
+			if !known {
 				s.m.retained[uuid] = v1beta1.RetainedInsight{UpdateInformer: i.name, RetainedSince: metav1.NewTime(now.UTC().Truncate(time.Second))}
 			}
 			continue

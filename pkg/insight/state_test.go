@@ -455,6 +455,38 @@ func trusted(insights []v1beta1.Insight) []v1beta1.Insight {
 	return all
 }
 
+// TestState_RetainLimit checks that an insight that was retained for 14 days does not return with the same
+// answer, but with the next update.
+func TestState_RetainLimit(t *testing.T) {
+	t.Parallel()
+	const day = 24 * 3600
+	left := []v1beta1.Insight{reported("left", 0, func(i *v1beta1.Insight) { i.Remediation.Resolved = new(false) })}
+	state := insight.NewState()
+	retained := func(at int) int {
+		apply(state, event{at, insight.Success, left, func(a *insight.Answer) { a.At = received }})
+		state.EndUpdate(nil, second(at))
+		return len(state.Retained()) + len(shown(state, "mco"))
+	}
+	for _, at := range []int{0, 14*day - 1} {
+		if got := retained(at); got != 2 {
+			t.Errorf("after %d seconds: %d", at, got)
+		}
+	}
+	for _, at := range []int{14 * day, 14*day + 1, 15*day + 2} {
+		if got := retained(at); got != 0 {
+			t.Errorf("after %d seconds: %d", at, got)
+		}
+	}
+	state.BeginUpdate(second(16 * day))
+	if got := retained(16*day + 1); got != 2 {
+		t.Errorf("after another update: %d", got)
+	}
+	state.BeginUpdate(second(16*day + 2))
+	if got := state.Retained()[0].RetainedSince; !got.Time.Equal(second(16*day + 1)) {
+		t.Errorf("retained since %s", got)
+	}
+}
+
 func TestState_KeepOnly(t *testing.T) {
 	t.Parallel()
 	state := play([]event{{0, insight.Success, []v1beta1.Insight{reported("a", 0)}, nil}})

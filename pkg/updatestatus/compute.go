@@ -4,6 +4,7 @@
 package updatestatus
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,8 +46,11 @@ func Compute(in Input) v1beta1.UpdateStatusStatus {
 	c := &computation{Input: in, now: now, resumes: map[v1beta1.ResourceReference]time.Time{}}
 	c.addControlPlane()
 	c.addPools()
-	if c.settled() {
+	switch {
+	case c.settled():
 		in.Insights.EndUpdate(in.Acknowledged, now)
+	case c.pending():
+		in.Insights.BeginUpdate(now)
 	}
 	in.Insights.Settle(now)
 	c.addInsights()
@@ -105,6 +109,14 @@ func (c *computation) settled() bool {
 		}
 	}
 	return true
+}
+
+// pending reports whether it is known that an update is in progress.
+func (c *computation) pending() bool {
+	isTrue := func(s *v1beta1.Section) bool {
+		return meta.IsStatusConditionTrue(s.Conditions, v1beta1.ConditionUpdatePending)
+	}
+	return isTrue(&c.controlPlane) || slices.ContainsFunc(c.pools, func(p *pool) bool { return isTrue(&p.status.Section) })
 }
 
 func (c *computation) workerPools() []v1beta1.WorkerPoolStatus {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -187,14 +186,19 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 		Reader: wholeLists{r.Client}, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Memory: &r.memory,
 	})
 	r.setRequest(gathered)
+	answers := r.Answers() // before the list: an informer with an answer that is not in it was deleted
 	var list v1beta1.UpdateInformerList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return v1beta1.UpdateStatusStatus{}, fmt.Errorf("listing the UpdateInformers: %w", err)
 	}
-	answers := r.Answers()
-	for _, answer := range append(answers, missing(object.Status, list.Items, answers, gathered.Now)...) {
+	for _, answer := range answers {
 		r.insights.Apply(answer, gathered.Now)
 	}
+	existing := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		existing = append(existing, list.Items[i].Name)
+	}
+	r.insights.KeepOnly(existing, gathered.Now) // some may have been deleted while no controller was running
 	status := updatestatus.Compute(updatestatus.Input{
 		Facts: gathered, Insights: r.insights, Previous: object.Status,
 		Acknowledged: acknowledged(object), Sources: sources(list.Items, answers, updatestatus.IsActive(object.Status), gathered.Now),
@@ -241,41 +245,6 @@ func (r *Reconciler) setRequest(gathered informers.Facts) {
 // acknowledged returns the UUIDs that a user has acknowledged.
 func acknowledged(object *v1beta1.UpdateStatus) []string {
 	return strings.FieldsFunc(object.Annotations[v1beta1.AcknowledgedAnnotation], func(c rune) bool { return c == ',' || c == ' ' })
-}
-
-// missing returns answers of informers of which the status has insights and that do not exist any more:
-// they may have been deleted while no controller was running.
-func missing(status v1beta1.UpdateStatusStatus, existing []v1beta1.UpdateInformer, answers []insight.Answer, now time.Time) []insight.Answer {
-	known := func(name string) bool {
-		return insight.IsBuiltIn(name) ||
-			slices.ContainsFunc(existing, func(i v1beta1.UpdateInformer) bool { return i.Name == name }) ||
-			slices.ContainsFunc(answers, func(a insight.Answer) bool { return a.Informer == name })
-	}
-	var gone []insight.Answer
-	for _, name := range reporting(status) {
-		if !known(name) {
-			gone = append(gone, insight.Answer{Informer: name, Result: insight.Deleted, Message: "the UpdateInformer was deleted", At: now})
-		}
-	}
-	return gone
-}
-
-// reporting returns the informers of which a status has insights, each once.
-func reporting(status v1beta1.UpdateStatusStatus) []string {
-	var names []string
-	add := func(of []v1beta1.InformerInsights) {
-		for i := range of {
-			names = append(names, of[i].Name)
-		}
-	}
-	if status.ControlPlane != nil {
-		add(status.ControlPlane.UpdateInformers)
-	}
-	for i := range status.WorkerPools {
-		add(status.WorkerPools[i].UpdateInformers)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // wholeLists reads lists from a cache without a limit: a cache returns no further pages.
