@@ -324,7 +324,15 @@ func TestRollouts(t *testing.T) {
 			c.addNode("master", "a", "worker")
 			c.addNode("master", "b", "worker")
 		}, map[string]counts{"master": {Total: 2, Pending: 2, Slots: 1}, "worker": {Slots: 1}}},
-		"a node that the operator does not manage": {func(c *cluster) { c.nodes["worker-0"].Annotations = nil }, map[string]counts{
+		"a node without a configuration": {func(c *cluster) { c.nodes["worker-0"].Annotations = nil }, map[string]counts{
+			"master": {Total: 3, Pending: 3, Slots: 1}, "worker": {Total: 3, Pending: 3, Slots: 1},
+		}},
+		"a node without a configuration after the update": {func(c *cluster) { c.complete(); updateAll(c); c.nodes["worker-0"].Annotations = nil }, map[string]counts{
+			"master": {Total: 3, Updated: 3, Slots: 1}, "worker": {Total: 3, Updated: 2, Pending: 1, Slots: 1},
+		}},
+		"a node that joins": {func(c *cluster) {
+			c.nodes["worker-0"].Annotations, c.nodes["worker-0"].CreationTimestamp = nil, ago(time.Minute)
+		}, map[string]counts{
 			"master": {Total: 3, Pending: 3, Slots: 1}, "worker": {Total: 2, Pending: 2, Slots: 1},
 		}},
 	}

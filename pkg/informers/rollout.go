@@ -13,8 +13,11 @@ import (
 // PoolRollout is how far the rollout of the newest release to the machines of a pool is.
 type PoolRollout struct {
 	Pool clusterstate.Pool
-	// Nodes are those of the pool that the machine config operator manages, sorted by name.
+	// Nodes are those of the pool, apart from those that are joining, sorted by name.
 	Nodes []NodeRollout
+	// Joining is the number of nodes that were created so recently that the machine config operator
+	// need not have configured them.
+	Joining int
 	// Updated, Updating, and Pending add up to the number of nodes. Unavailable and Degraded nodes
 	// count among those, too.
 	Updated, Updating, Pending, Unavailable, Degraded int
@@ -48,8 +51,17 @@ func (n NodeRollout) Updated() bool { return !n.Outdated && n.Step == checks.Ste
 // rollout is the rollout to all pools, and the nodes to which there is none.
 type rollout struct {
 	pools []PoolRollout
-	// others are the nodes that the machine config operator does not manage, or that are in no pool.
+	// others are the nodes that are joining, or that are in no pool.
 	others []clusterstate.Node
+}
+
+// MissingMachines reports whether the pool has machines whose nodes are not known, and that may be
+// outdated. The machine config operator still counts a node shortly after it was deleted, so that
+// machines that all have a configuration of the newest release are not missed.
+func (f Facts) MissingMachines(p PoolRollout) bool {
+	newest := f.NewestUpdate().Version
+	updated := p.Pool.Updated && newest != "" && f.Configs[p.Pool.Config].Version == newest
+	return !updated && int(p.Pool.Machines) > p.Total()+p.Joining
 }
 
 // Rollouts returns the rollout of the newest release to each pool, in the order of Pools.
@@ -77,8 +89,12 @@ func (f Facts) computeRollout() rollout {
 	newest := f.NewestUpdate()
 	for _, node := range f.Nodes.All() {
 		i, found := index[clusterstate.PoolOf(f.Pools, node)]
-		if !found || node.DesiredConfig == "" {
+		joining := node.DesiredConfig == "" && clusterstate.IsPlausible(node.Created, f.Now) && f.Now.Sub(node.Created) <= notReadyWarning
+		if !found || joining {
 			others = append(others, node)
+			if found {
+				pools[i].Joining++
+			}
 			continue
 		}
 		pools[i].add(f.nodeRollout(node, pools[i].Pool, newest))
@@ -128,10 +144,13 @@ func (f Facts) NewestUpdate() clusterstate.Update {
 
 // isOutdated reports whether a node does not run the newest release. The rendered configuration of the
 // node names the version of its release. If that is unknown, the node counts as outdated for as long as
-// it does not have the configuration of its pool or the control plane is being updated.
+// it does not have the configuration of its pool or the control plane is being updated. A node without a
+// configuration is outdated: nothing shows that it runs the release.
 func (f Facts) isOutdated(node clusterstate.Node, pool clusterstate.Pool, newest clusterstate.Update) bool {
 	current := f.Configs[node.CurrentConfig]
 	switch {
+	case node.DesiredConfig == "":
+		return true
 	case current.Version == "" || newest.Version == "":
 		return checks.IsOutdated(node, pool.Config) || f.UpdatingControlPlane()
 	case current.Version != newest.Version:

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -26,6 +28,7 @@ const (
 	matching          = "False WorkersMatchRelease: All workers match target release."
 	drivenByPools     = "False WorkersMatchRelease: MachineConfigPools update the nodes of the pool. Their sections show the update."
 	drivenByPoolsDone = "False WorkersReconciled: MachineConfigPools update the nodes of the pool. Their sections show the update."
+	missingNodes      = "Unknown CannotObserve: MachineConfigPool worker: it has 6 machines, but 3 nodes are known"
 	workersDone       = "False WorkersReconciled: All workers have been reconciled with release."
 )
 
@@ -94,6 +97,19 @@ func TestCompute_Conditions(t *testing.T) {
 		"a MachineSet that a pool drives":                {4, 0, machineSet("worker-set", ""), "worker-set", conditions{"no section", "no section"}},
 		"a MachineSet with versionManagement":            {4, 0, machineSet("worker-set", `{}`), "worker-set", conditions{pendingWorkers, activeWorkers}},
 		"a MachineSet in an exclusion":                   {4, 0, machineSet("worker-set", `{"exclusions":[{"enforcing":true,"start":"2026-05-14T00:00:00Z","end":"2026-05-15T00:00:00Z"}]}`), "worker-set", conditions{pendingWorkers, "False AwaitingWindow: Inside MachineSet exclusion window. The update resumes at 2026-05-15T00:00:00Z."}},
+		"a pool of which nodes are missing":              {4, 3, func(c *cluster) { c.pools[1].Status.MachineCount = 6 }, "worker", conditions{missingNodes, missingNodes}},
+		"a pool that counts a node that joins": {4, 3, func(c *cluster) {
+			c.pools[1].Status.MachineCount = 4
+			node := newNode("worker", 3, false)
+			node.Annotations, node.CreationTimestamp = nil, metav1.NewTime(now.Add(-time.Minute))
+			c.nodes = append(c.nodes, node)
+		}, "worker", conditions{matching, workersDone}},
+		"a pool that still counts a node that was deleted": {4, 3, func(c *cluster) {
+			status := &c.pools[1].Status
+			status.MachineCount, status.UpdatedMachineCount = 4, 4
+			status.Configuration.Name = rendered("worker", newRelease)
+			status.Conditions = []mcfgv1.MachineConfigPoolCondition{{Type: mcfgv1.MachineConfigPoolUpdated, Status: corev1.ConditionTrue}}
+		}, "worker", conditions{matching, workersDone}},
 		"a MachineSet whose MachineConfigPool is paused": {4, 0, func(c *cluster) {
 			machineSet("worker-set", `{}`)(c)
 			c.pools[1].Spec.Paused = true

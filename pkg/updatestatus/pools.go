@@ -95,6 +95,9 @@ func (c *computation) addConfigPool(of *clusterstate.Pool) {
 	observed := observation{unknown: missing(c.Facts, informers.SourceClusterVersion, informers.SourceNodes)}
 	if rollout, known := c.rollouts[of.Name]; known && observed.unknown == "" {
 		observed = observe(rollout.Nodes)
+		if !observed.pending && c.Facts.MissingMachines(rollout) {
+			observed.unknown = fmt.Sprintf("%s %s: it has %d machines, but %d nodes are known", poolKind, of.Name, of.Machines, rollout.Total()+rollout.Joining)
+		}
 		p.status.Progress = progressOf(rollout.Nodes)
 		for _, n := range rollout.Nodes {
 			p.nodes[n.Node.Name] = true
