@@ -13,6 +13,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -220,7 +221,13 @@ func (c *cluster) expectForcedDrains(s *section) {
 // forcedAt returns when the last pod of a drain is forced; false means that nothing ends the drain.
 func (c *cluster) forcedAt(p part) (time.Time, bool) {
 	drain, found := c.in.Facts.Drains[p.name]
-	if !found || !drain.Read || len(drain.Pods) == 0 || drain.Start.IsZero() {
+	if !found || drain.Start.IsZero() {
+		return time.Time{}, false
+	}
+	if !drain.Read {
+		return c.unreadForcedAt(drain)
+	}
+	if len(drain.Pods) == 0 {
 		return time.Time{}, false
 	}
 	// The timeout of pods that no budget protects is a setting of the operator, which is not known here.
@@ -236,6 +243,17 @@ func (c *cluster) forcedAt(p part) (time.Time, bool) {
 		}
 	}
 	return latest, true
+}
+
+// unreadForcedAt returns when pods are forced that were not read because of the bound of the lists: at
+// the timeout of the upgrade. Of pods that cannot be read, that is not known.
+func (c *cluster) unreadForcedAt(drain informers.Drain) (time.Time, bool) {
+	timeout := c.budgetTimeout()
+	at := drain.Start.Add(timeout)
+	if _, missing := c.in.Facts.Missing[informers.SourcePods]; missing || timeout < 0 || c.now.After(at.Add(refusedAfter)) {
+		return time.Time{}, false
+	}
+	return at, true
 }
 
 // budgetTimeout returns after which time the upgrade in progress forces pods that a budget protects; a

@@ -164,6 +164,20 @@ func (f *fixture) forced(after time.Duration, pods ...checks.DrainedPod) *fixtur
 	return f
 }
 
+// unread lets the drains be beyond the bound of the lists.
+func (f *fixture) unread() *fixture {
+	for node, drain := range f.facts.Drains {
+		drain.Read = false
+		f.facts.Drains[node] = drain
+	}
+	return f
+}
+
+func (f *fixture) without(source informers.Source) *fixture {
+	f.facts.Missing = map[informers.Source]informers.Missing{source: {Reason: informers.MissingForbidden, Message: "not allowed"}}
+	return f
+}
+
 func held(change func(*checks.DrainedPod)) checks.DrainedPod {
 	pod := checks.DrainedPod{Pod: clusterstate.Pod{Namespace: "shop", Name: "api"}, PDBs: []string{"shop/api"}, NodeReady: true}
 	change(&pod)
@@ -213,6 +227,10 @@ func TestState(t *testing.T) {
 		{"drain that is never forced", nodeUnchanged("NodeDraining", 70*m).forced(-1, held(unchanged)), stuck},
 		{"drain of a pod that is exempt", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(unchanged), held(func(p *checks.DrainedPod) { p.IgnoredNamespace = true })), stuck},
 		{"drain of a pod without a budget", nodeUnchanged("NodeDraining", 70*m).forced(90*m, held(func(p *checks.DrainedPod) { p.PDBs = nil })), stuck},
+		{"drain whose pods were not read, and are forced later", nodeUnchanged("NodeDraining", 70*m).forced(90 * m).unread(), waiting},
+		{"drain whose pods were not read, and should have been forced 4m ago", nodeUnchanged("NodeDraining", 70*m).forced(66 * m).unread(), stuck},
+		{"drain whose pods were not read, and are never forced", nodeUnchanged("NodeDraining", 70*m).forced(-1).unread(), stuck},
+		{"drain whose pods cannot be read", nodeUnchanged("NodeDraining", 70*m).forced(90 * m).unread().without(informers.SourcePods), stuck},
 		{"drain whose pods are not known", nodeUnchanged("NodeDraining", 70*m).forced(90 * m), stuck},
 
 		{"paused", pausedCluster(v1beta1.ReasonPaused), waiting},

@@ -32,6 +32,8 @@ type Readers struct {
 	// Reader reads all kinds but pods, which are read through Live. The Update Status Controller has a
 	// cache for it, see Kinds. The CLI and a dump use one reader for both.
 	Reader, Live client.Reader
+	// Cached reports that Reader is a cache, whose lists cost no requests.
+	Cached bool
 	// Prometheus is the source of alerts; nil means that none is configured.
 	Prometheus Prometheus
 	Clock      clock.PassiveClock
@@ -42,7 +44,7 @@ type Readers struct {
 	Always bool
 }
 
-// Gather reads the facts. It never fails: what cannot be read is missing. It makes at most 12 lists
+// Gather reads the facts. It never fails: what cannot be read is missing. It sends at most 12 lists
 // and one other read, however many nodes the cluster has, apart from the pages of long lists.
 func Gather(ctx context.Context, r Readers) Facts {
 	g := gathering{Readers: r, facts: Facts{Now: r.Clock.Now(), Missing: map[Source]Missing{}}}
@@ -88,7 +90,7 @@ func (g *gathering) read(source Source, read func() error) {
 	if isNotInstalled(err) && !source.required() {
 		return
 	}
-	if source != SourceClusterVersion { // it is not listed
+	if source != SourceClusterVersion && !g.Cached { // it is not listed
 		g.lists++
 	}
 	if err != nil {

@@ -225,11 +225,13 @@ func TestGather_makes_few_requests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		workers, draining int
 		notServed         []string
+		cached            bool
 		lists, read       int
 	}{
-		"50 nodes, everything is installed":   {50, 5, nil, 12, 1},
-		"2000 nodes, everything is installed": {2000, 200, nil, 12, 1},
-		"50 nodes, only MachineSets are":      {50, 5, []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"}, 15, 4},
+		"50 nodes, everything is installed":   {50, 5, nil, false, 12, 1},
+		"2000 nodes, everything is installed": {2000, 200, nil, false, 12, 1},
+		"50 nodes, only MachineSets are":      {50, 5, []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"}, false, 15, 4},
+		"50 nodes, from the cache":            {50, 20, nil, true, 23, 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -247,7 +249,10 @@ func TestGather_makes_few_requests(t *testing.T) {
 				notServed[kind] = &meta.NoKindMatchError{}
 			}
 			counted := requests{}
-			facts := gather(t, counting(t, c.objects(), counted, notServed), &fakePrometheus{})
+			reader := counting(t, c.objects(), counted, notServed)
+			facts := informers.Gather(t.Context(), informers.Readers{
+				Reader: reader, Live: reader, Prometheus: &fakePrometheus{}, Clock: clocktesting.NewFakePassiveClock(now), Cached: tc.cached,
+			})
 			if got := counted.lists(); got != tc.lists { // those that are not served cost no request
 				t.Errorf("%d lists, want %d: %v", got, tc.lists, counted)
 			}

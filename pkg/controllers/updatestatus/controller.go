@@ -183,7 +183,7 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 		r.insights.Restore(object.Status)
 	}
 	gathered := informers.Gather(ctx, informers.Readers{
-		Reader: wholeLists{r.Client}, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Memory: &r.memory,
+		Reader: wholeLists{r.Client}, Cached: true, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Memory: &r.memory,
 	})
 	r.setRequest(gathered)
 	answers := r.Answers() // before the list: an informer with an answer that is not in it was deleted
