@@ -25,8 +25,9 @@ type snapshot struct {
 }
 
 // readStatus returns the status that the Update Status Controller has published, or else one that is
-// computed from live reads, or from the dump.
-func (c *Cluster) readStatus(ctx context.Context, namespace string) (snapshot, error) {
+// computed from live reads, or from the dump. Previous is what it returned before, which has the times at
+// which insights were first observed; nil means that this is the first read.
+func (c *Cluster) readStatus(ctx context.Context, namespace string, previous *updatev1beta1.UpdateStatus) (snapshot, error) {
 	now := c.Clock.Now()
 	if c.dump != nil {
 		return c.assess(ctx, c.dumpedStatus(ctx), now), nil
@@ -38,7 +39,15 @@ func (c *Cluster) readStatus(ctx context.Context, namespace string) (snapshot, e
 	if p.object != nil && p.stale == nil {
 		return snapshot{p.object, origin{published: true, installed: true, controllerSeen: p.seen}, now}, nil
 	}
-	return c.assess(ctx, p, now), nil
+	return c.assess(ctx, p.since(previous), now), nil
+}
+
+// since returns a publication that is at least as new as a previous status.
+func (p publication) since(previous *updatev1beta1.UpdateStatus) publication {
+	if previous != nil && (p.object == nil || p.object.Status.ObservedTime.Before(previous.Status.ObservedTime)) {
+		p.object = previous
+	}
+	return p
 }
 
 // dumpedStatus returns the UpdateStatus of the dump, which has the times at which its insights were

@@ -109,7 +109,7 @@ func (s simulated) dump(t *testing.T) string {
 // computed returns what "status" prints, and the status behind it.
 func computed(t *testing.T, cluster *Cluster) (result, updatev1beta1.UpdateStatusStatus) {
 	t.Helper()
-	s, err := cluster.readStatus(t.Context(), controllerNamespace)
+	s, err := cluster.readStatus(t.Context(), controllerNamespace, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (p *Program) report(ctx context.Context, cluster *Cluster, o *statusOptions
 func (p *Program) await(ctx context.Context, cluster *Cluster, o *statusOptions) (snapshot, error) {
 	end := p.Clock.Now().Add(o.wait)
 	for {
-		s, err := cluster.readStatus(ctx, o.namespace)
+		s, err := cluster.readStatus(ctx, o.namespace, nil)
 		if err != nil || !s.origin.published || !waitsForInformers(s) || !p.Clock.Now().Before(end) {
 			return s, err
 		}

@@ -8,9 +8,8 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
 // watch prints the status until the user interrupts it. A terminal is redrawn each time; elsewhere, the
@@ -19,7 +18,11 @@ func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions,
 	var last updatev1beta1.UpdateStatusStatus
 	var lastError string
 	for {
-		if current := withoutTimes(s.object.Status); p.Terminal.Interactive || !equality.Semantic.DeepEqual(current, last) {
+		changed, err := updatestatus.HasChanged(last, s.object.Status)
+		if err != nil {
+			return err
+		}
+		if p.Terminal.Interactive || changed {
 			printed, err := p.screen(ctx, cluster, o, s)
 			if err != nil {
 				return err
@@ -27,7 +30,7 @@ func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions,
 			if err := p.show(printed); err != nil {
 				return err
 			}
-			last = current
+			last = s.object.Status
 		}
 		interval := pollInterval
 		if !s.origin.published {
@@ -38,7 +41,7 @@ func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions,
 			return exitWith(verdict(s))
 		case <-p.Clock.After(interval):
 		}
-		next, err := cluster.readStatus(ctx, o.namespace)
+		next, err := cluster.readStatus(ctx, o.namespace, s.object)
 		switch {
 		case err == nil:
 			s, lastError = next, ""
@@ -60,14 +63,4 @@ func (p *Program) show(printed string) error {
 	}
 	_, err := fmt.Fprintln(p.Streams.Out, printed)
 	return err
-}
-
-// withoutTimes returns a status without the times that change while nothing happens.
-func withoutTimes(status updatev1beta1.UpdateStatusStatus) updatev1beta1.UpdateStatusStatus {
-	status = *status.DeepCopy()
-	status.ObservedTime = nil
-	for i := range status.Assessment.Sources {
-		status.Assessment.Sources[i].ObservedTime = nil
-	}
-	return status
 }

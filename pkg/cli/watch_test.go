@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,6 +81,24 @@ func TestWatch(t *testing.T) {
 			}
 			if !strings.Contains(got.out, "Pool infra waits") || got.code != ExitWaiting {
 				t.Errorf("exit code %d:\n%s", got.code, got.out)
+			}
+		})
+	}
+}
+
+// A status that is computed from live reads is printed once while only time passes.
+func TestWatch_of_live_reads(t *testing.T) {
+	t.Parallel()
+	for name, ready := range map[string]corev1.ConditionStatus{"idle": corev1.ConditionTrue, "node not ready": corev1.ConditionFalse} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			worker := healthyNode("worker-9", "worker")
+			worker.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+			cluster := newFakeCluster(t, worker)
+			pass := func() { cluster.Clock = fixedClock(cluster.Clock.Now().Add(livePollInterval)) }
+			got := watchSteps(t, Terminal{}, cluster, pass, pass, pass)
+			if screens := strings.Count(got.out, "Data  "); screens != 1 || got.errOut != "" {
+				t.Errorf("%d screens, want 1:\n%s%s", screens, got.out, got.errOut)
 			}
 		})
 	}
