@@ -24,14 +24,19 @@ type endpoint struct {
 	path, requestKind, responseKind string
 	maxWait                         time.Duration
 	methods                         []string
+	// timeout bounds each answer.
+	timeout time.Duration
 }
 
 func (r *run) endpoint(h v1alpha.Handler) endpoint {
-	e := endpoint{v1alpha.UpdateInsightsPath, v1alpha.UpdateInsightsRequestKind, v1alpha.UpdateInsightsResponseKind, statusWait, []string{http.MethodGet}}
+	e := endpoint{v1alpha.UpdateInsightsPath, v1alpha.UpdateInsightsRequestKind, v1alpha.UpdateInsightsResponseKind, statusWait, []string{http.MethodGet}, defaultCallTimeout}
 	if h.Name == v1alpha.HandlerPlan {
-		e = endpoint{v1alpha.UpdatePlanInsightsPath, v1alpha.UpdatePlanInsightsRequestKind, v1alpha.UpdatePlanInsightsResponseKind, planWait, []string{http.MethodPost}}
+		e = endpoint{v1alpha.UpdatePlanInsightsPath, v1alpha.UpdatePlanInsightsRequestKind, v1alpha.UpdatePlanInsightsResponseKind, planWait, []string{http.MethodPost}, defaultCallTimeout}
 	}
 	e.maxWait = cmp.Or(r.target.MaxWait, e.maxWait)
+	if h.TimeoutSeconds > 0 {
+		e.timeout = min(time.Duration(h.TimeoutSeconds)*time.Second, maxCallTimeout)
+	}
 	if len(h.Methods) > 0 {
 		e.methods = slices.DeleteFunc(slices.Clone(h.Methods), func(m string) bool { return m != http.MethodGet && m != http.MethodPost })
 	}
@@ -64,7 +69,7 @@ func (r *run) checkHandler(ctx context.Context, h v1alpha.Handler) {
 		return
 	}
 	request := answered + " " + e.path + " without a token"
-	if _, err := r.send(ctx, r.anonymous, answered, e.path, r.requestBody(e.requestKind)); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
+	if _, err := r.send(ctx, r.anonymous, e.timeout, answered, e.path, r.requestBody(e.requestKind)); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
 		r.report(Error, CheckAuthentication, request, "the answer is "+outcome(err), "Check the token on each path")
 	}
 }
@@ -75,9 +80,9 @@ func (r *run) ask(ctx context.Context, e endpoint, method string) ([]v1alpha.Ins
 	request := method + " " + e.path
 	deadline := r.clock.Now().Add(e.maxWait)
 	for {
-		body, err := r.send(ctx, r.client, method, e.path, r.requestBody(e.requestKind))
+		body, err := r.send(ctx, r.client, e.timeout, method, e.path, r.requestBody(e.requestKind))
 		if err != nil {
-			r.report(Error, CheckMethods, request, text.Excerpt(err.Error()), "Answer each listed method with status 200 and "+e.responseKind+" within 10 seconds, in at most 1 MiB, uncompressed")
+			r.report(Error, CheckMethods, request, text.Excerpt(err.Error()), fmt.Sprintf("Answer each listed method with status 200 and %s within %d seconds, in at most 1 MiB, uncompressed", e.responseKind, int(e.timeout/time.Second)))
 			return nil, false
 		}
 		var response v1alpha.UpdateInsightsResponse
@@ -189,7 +194,7 @@ func (r *run) checkBodies(ctx context.Context, e endpoint, method string) {
 		{"with half a body", []byte(`{"apiVersion": "config`), []int{http.StatusBadRequest}, "Answer 400 to a body that is no JSON document"},
 		{"with a body of 256 KiB", bytes.Repeat([]byte(" "), longBody), []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge}, "Read at most 64 KiB of a body, and answer 413 to a longer one"},
 	} {
-		_, err := r.send(ctx, r.client, method, e.path, tc.body)
+		_, err := r.send(ctx, r.client, e.timeout, method, e.path, tc.body)
 		var got int
 		if err != nil {
 			got = cmp.Or(code(err), -1)

@@ -96,10 +96,14 @@ const (
 
 // The limits of the controller.
 const (
-	statusWait  = 2 * time.Minute
-	planWait    = 10 * time.Minute
-	waitRetry   = 5 * time.Second
-	callTimeout = 30 * time.Second
+	statusWait = 2 * time.Minute
+	planWait   = 10 * time.Minute
+	waitRetry  = 5 * time.Second
+	// defaultCallTimeout is the time for the discovery, and for an answer of a handler that requests no
+	// other time.
+	defaultCallTimeout = 10 * time.Second
+	// maxCallTimeout bounds the time that a handler may request.
+	maxCallTimeout = 30 * time.Second
 )
 
 // run is one run of all checks.
@@ -117,7 +121,7 @@ func Run(ctx context.Context, target Target) ([]Finding, error) {
 	if !strings.HasPrefix(target.URL, "https://") {
 		return nil, fmt.Errorf("checking %q: the URL must start with https://", target.URL)
 	}
-	options := httpclient.Options{URL: target.URL, CA: target.CA, ServerName: target.ServerName, Timeout: callTimeout}
+	options := httpclient.Options{URL: target.URL, CA: target.CA, ServerName: target.ServerName, Timeout: maxCallTimeout}
 	anonymous, err := httpclient.New(options)
 	if err != nil {
 		return nil, fmt.Errorf("checking %q: %w", target.URL, err)
@@ -149,8 +153,11 @@ func (r *run) report(level Level, check, request, problem, change string) {
 	r.findings = append(r.findings, Finding{Check: check, Level: level, Request: request, Problem: problem, Change: change})
 }
 
-// send sends a request and returns the response. It reports no finding.
-func (r *run) send(ctx context.Context, client *httpclient.Client, method, path string, body []byte) ([]byte, error) {
+// send sends a request and returns the response, for which it waits as long as the controller does. It
+// reports no finding.
+func (r *run) send(ctx context.Context, client *httpclient.Client, timeout time.Duration, method, path string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	request := httpclient.Request{Method: method, Path: strings.Split(strings.TrimPrefix(path, "/"), "/"), Body: body}
 	if body != nil {
 		request.ContentType = "application/json"
@@ -170,7 +177,7 @@ func code(err error) int {
 // checkDiscovery checks what the informer lists, paths, and authentication. It returns the handlers.
 func (r *run) checkDiscovery(ctx context.Context) []v1alpha.Handler {
 	const request = "GET " + v1alpha.DiscoveryPath
-	body, err := r.send(ctx, r.client, http.MethodGet, v1alpha.DiscoveryPath, nil)
+	body, err := r.send(ctx, r.client, defaultCallTimeout, http.MethodGet, v1alpha.DiscoveryPath, nil)
 	if err != nil {
 		r.report(Error, CheckDiscovery, request, err.Error(), discoveryChange(err))
 		return nil
@@ -193,13 +200,13 @@ func (r *run) checkDiscovery(ctx context.Context) []v1alpha.Handler {
 		r.report(Error, CheckDiscovery, request, "spec.handlers lists no handler status or plan", "List the handlers that are implemented in spec.handlers")
 	}
 	unknown := v1alpha.PathPrefix + "unknown"
-	if _, err := r.send(ctx, r.client, http.MethodGet, unknown, nil); code(err) != http.StatusNotFound {
+	if _, err := r.send(ctx, r.client, defaultCallTimeout, http.MethodGet, unknown, nil); code(err) != http.StatusNotFound {
 		r.report(Warning, CheckPaths, "GET "+unknown, "the answer is "+outcome(err), "Answer 404 to a path that is not implemented")
 	}
 	if r.target.Token == "" {
 		return handlers
 	}
-	if _, err := r.send(ctx, r.anonymous, http.MethodGet, v1alpha.DiscoveryPath, nil); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
+	if _, err := r.send(ctx, r.anonymous, defaultCallTimeout, http.MethodGet, v1alpha.DiscoveryPath, nil); code(err) != http.StatusUnauthorized && code(err) != http.StatusForbidden {
 		r.report(Error, CheckAuthentication, request+" without a token", "the answer is "+outcome(err), "Answer 401 unless a TokenReview accepts the bearer token for the audience "+v1alpha.AudiencePrefix+"NAMESPACE.SERVICE")
 	}
 	return handlers
@@ -243,7 +250,7 @@ func (r *run) checkListedHandler(request string, i int, h v1alpha.Handler) bool 
 	if h.Name == v1alpha.HandlerPlan && len(h.Methods) > 0 && !slices.Contains(h.Methods, http.MethodPost) {
 		r.report(Error, CheckMethods, request, field+".methods lacks POST", "Answer plan requests by POST, and list it")
 	}
-	if h.TimeoutSeconds < 0 || time.Duration(h.TimeoutSeconds)*time.Second > callTimeout {
+	if h.TimeoutSeconds < 0 || time.Duration(h.TimeoutSeconds)*time.Second > maxCallTimeout {
 		r.report(Warning, CheckTimes, request, fmt.Sprintf("%s.timeoutSeconds is %d", field, h.TimeoutSeconds), "Use 0 to 30 seconds, and answer Wait if it takes longer")
 	}
 	return true

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -361,5 +362,39 @@ func TestRunRejectsTargets(t *testing.T) {
 	cancel()
 	if findings, err := conformance.Run(ctx, (&informer{}).serve(t)); err == nil {
 		t.Errorf("after the end of the context: %v", findings)
+	}
+}
+
+// An answer counts as late exactly if the controller does not wait for it.
+func TestRun_waits_as_long_as_the_controller(t *testing.T) {
+	t.Parallel()
+	for seconds, late := range map[int]bool{1: true, 3: false} {
+		t.Run(strconv.Itoa(seconds), func(t *testing.T) {
+			t.Parallel()
+			slow := &informer{
+				discovery: func(r response) {
+					r["spec"].(response)["handlers"] = []any{response{"name": "status", "methods": []any{"GET"}, "timeoutSeconds": seconds}}
+				},
+				handle: func(_ http.ResponseWriter, r *http.Request) bool {
+					if r.URL.Path == v1alpha.UpdateInsightsPath && r.ContentLength > 100 && r.ContentLength < 1000 {
+						select {
+						case <-time.After(1500 * time.Millisecond):
+						case <-r.Context().Done():
+						}
+					}
+					return false
+				},
+			}
+			findings, err := conformance.Run(t.Context(), slow.serve(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := slices.ContainsFunc(findings, func(f conformance.Finding) bool {
+				return strings.Contains(f.Change, fmt.Sprintf("within %d seconds", seconds))
+			})
+			if found != late {
+				t.Errorf("late: %t, want %t: %v", found, late, findings)
+			}
+		})
 	}
 }
