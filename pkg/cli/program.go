@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -50,11 +51,15 @@ type Program struct {
 	replay replayFlags
 }
 
-// Run runs the program, prints its error if there is one, and returns its exit code.
-func Run(ctx context.Context, env Environment) ExitCode {
-	// Libraries must not write to the terminal.
+// silenceLibraries keeps libraries from writing to the terminal.
+var silenceLibraries = sync.OnceFunc(func() {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
+})
+
+// Run runs the program, prints its error if there is one, and returns its exit code.
+func Run(ctx context.Context, env Environment) ExitCode {
+	silenceLibraries()
 	p := New(env)
 	root := p.Command()
 	root.SetArgs(env.Args)

@@ -1,0 +1,104 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/statuscontroller"
+)
+
+// TestAlertPages_of_update_status runs the commands of the pages about update status on objects in the
+// states that the pages describe.
+func TestAlertPages_of_update_status(t *testing.T) {
+	t.Parallel()
+	s, term := shellServer(t)
+	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
+		mustSucceed(t, s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	s.apply(t, kustomizedFrom(t, deployFolder+"/update-status"))
+	bin, err := controlplane.FindBinDir()
+	mustSucceed(t, err)
+	plugin := fmt.Sprintf(`#!/usr/bin/env bash
+case "$*" in
+"update "*) shift; exec %s --kubeconfig %s "$@" ;;
+*) exec %s/oc "$@" ;;
+esac
+`, filepath.Join(bin, "kubectl-update"), s.kubeconfig, term.path)
+	folder := t.TempDir()
+	mustSucceed(t, os.WriteFile(filepath.Join(folder, "oc"), []byte(plugin), 0o700))
+	term = terminal{folder}
+
+	now := time.Now().UTC()
+	informer := object(updateKind("UpdateInformer"), "", "queue", withCondition(map[string]any{"spec": map[string]any{
+		"clientConfig": map[string]any{"service": map[string]any{"name": "queue", "namespace": "default"}},
+	}}, "Reachable", "False", "TLSFailed", "the certificate has expired"))
+	status := object(updateKind("UpdateStatus"), "", "cluster", map[string]any{"spec": map[string]any{}, "status": stuckStatus(now)})
+	version := object(clusterVersionKind, "", "version", map[string]any{
+		"spec": map[string]any{"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11"},
+		"status": map[string]any{
+			"observedGeneration": int64(1), "versionHash": "a", "availableUpdates": []any{},
+			"desired": map[string]any{"version": "4.20.6", "image": offeredImage},
+		},
+	})
+	s.create(t, informer, status, version)
+	renewed := metav1.NewMicroTime(now)
+	for _, o := range []client.Object{
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: statuscontroller.LeaderLease}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "queue"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "update-status-controller-metrics-tls"}},
+		eventOf(informer, "InformerLost", "the certificate has expired"),
+	} {
+		mustSucceed(t, s.client.Create(t.Context(), o))
+	}
+
+	names := map[string]string{"NAMESPACE": "default", "NAME": "queue"}
+	term.follow(t, "ManagedUpgradeInformerUnreachable", names, []expectation{
+		{"get updateinformers", "queue.*TLSFailed"}, {"get updateinformer queue", "the certificate has expired"}, {"get events", "InformerLost"}, {"get service", "service/queue"},
+	})
+	term.follow(t, "ManagedUpgradeNeedsAction", names, []expectation{
+		{"oc update status", "^STUCK .*Pool worker makes no progress"}, {"get updatestatus", "actionRequired: true"},
+	})
+	term.follow(t, "ManagedUpgradeStatusControllerDown", names, []expectation{
+		{"oc logs", "log of"}, {"get lease", "renewTime"}, {"get endpointslices", "kind|No resources|ENDPOINTS"}, {"get secret", "metrics-tls"}, {"pods", "No resources"},
+	})
+	term.follow(t, "ManagedUpgradeStatusTruncated", names, []expectation{
+		{"Truncated", "^12 insights of queue are not shown\n"}, {"get updateinformers", "queue"},
+	})
+}
+
+func updateKind(kind string) schema.GroupVersionKind {
+	return updatev1beta1.GroupVersion.WithKind(kind)
+}
+
+// stuckStatus returns the status of an update that is stuck, and has more insights than it shows.
+func stuckStatus(now time.Time) map[string]any {
+	at := now.Format(time.RFC3339)
+	return map[string]any{
+		"observedTime": at,
+		"assessment": map[string]any{
+			"state": "Stuck", "since": at, "actionRequired": true, "summary": "Pool worker makes no progress",
+			"fromRelease": "4.20.5", "release": "4.20.6", "startedTime": at,
+			"remedy": map[string]any{"type": "Remedy", "text": "Add a replica."},
+		},
+		"controlPlane": map[string]any{"updateInformers": []any{map[string]any{"name": statuscontroller.Component, "insights": []any{map[string]any{
+			"uid": "Truncated/queue", "acquisitionTime": at, "scope": map[string]any{"type": "ControlPlane"},
+			"impact": map[string]any{"level": "info", "type": "Unknown", "reason": "Truncated", "summary": "12 insights of queue are not shown"},
+		}}}}},
+	}
+}
