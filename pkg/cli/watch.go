@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
@@ -32,14 +33,10 @@ func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions,
 			}
 			last = s.object.Status
 		}
-		interval := pollInterval
-		if !s.origin.published {
-			interval = livePollInterval
-		}
 		select {
 		case <-ctx.Done():
 			return exitWith(verdict(s))
-		case <-p.Clock.After(interval):
+		case <-p.Clock.After(s.interval()):
 		}
 		next, err := cluster.readStatus(ctx, o.namespace, s.object)
 		switch {
@@ -53,6 +50,14 @@ func (p *Program) watch(ctx context.Context, cluster *Cluster, o *statusOptions,
 			}
 		}
 	}
+}
+
+// interval returns the time until the status is read again.
+func (s snapshot) interval() time.Duration {
+	if s.origin.published {
+		return pollInterval
+	}
+	return livePollInterval
 }
 
 // show redraws a terminal, or appends a text and an empty line.

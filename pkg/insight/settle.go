@@ -166,7 +166,8 @@ func (s State) EndUpdate(acknowledged []string, now time.Time) {
 func (s State) endUpdate(i *informer, acknowledged []string, now time.Time) {
 	for uuid, e := range i.entries {
 		r, known := s.m.retained[uuid]
-		if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) && !(known && isExpired(r, now)) {
+		expired := known && isExpired(r, now)
+		if needsAttention(e.insight) && !slices.Contains(acknowledged, uuid) && !expired {
 			if !known {
 				s.m.retained[uuid] = v1beta1.RetainedInsight{UpdateInformer: i.name, RetainedSince: metav1.NewTime(now.UTC().Truncate(time.Second))}
 			}

@@ -66,11 +66,11 @@ func maintenanceKind(kind string) schema.GroupVersionKind {
 	return parametersKind.GroupVersion().WithKind(kind)
 }
 
-// withCondition returns the fields of an object with a condition in its status.
-func withCondition(fields map[string]any, kind, status, reason, message string) map[string]any {
+// withCondition returns the fields of an object with a condition in its status that is False.
+func withCondition(fields map[string]any, kind, reason, message string) map[string]any {
 	all := maps.Clone(fields)
 	all["status"] = map[string]any{"conditions": []any{map[string]any{
-		"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2027-03-02T21:00:00Z",
+		"type": kind, "status": "False", "reason": reason, "message": message, "lastTransitionTime": "2027-03-02T21:00:00Z",
 	}}}
 	return all
 }
@@ -90,13 +90,13 @@ func TestAlertPages_of_scheduled_maintenance(t *testing.T) {
 	s, term := shellServer(t)
 	job := object(maintenanceKind("UpgradeJob"), home, "weekly-1", withCondition(map[string]any{"spec": map[string]any{
 		"startAfter": "2027-03-02T21:00:00Z", "startBefore": "2027-03-02T22:00:00Z", "desiredVersion": map[string]any{"version": "4.20.6", "image": offeredImage},
-	}}, "Succeeded", "False", "Expired", "waited for the lock"))
+	}}, "Succeeded", "Expired", "waited for the lock"))
 	config := object(maintenanceKind("UpgradeConfig"), home, "cluster-upgrade", withCondition(map[string]any{"spec": map[string]any{
 		"schedule": map[string]any{"cron": "0 22 * * 2"}, "jobTemplate": map[string]any{"spec": map[string]any{}},
-	}}, "Accepted", "False", "NeverRuns", "no date matches the schedule"))
+	}}, "Accepted", "NeverRuns", "no date matches the schedule"))
 	parameters := object(parametersKind, home, "version", withCondition(map[string]any{"spec": map[string]any{
 		"template": map[string]any{"spec": map[string]any{"channel": "stable-4.20"}},
-	}}, "Synced", "False", "Contested", "another client keeps changing the parameters"))
+	}}, "Synced", "Contested", "another client keeps changing the parameters"))
 	hook := object(maintenanceKind("UpgradeJobHook"), home, "notify", map[string]any{"spec": map[string]any{
 		"events": []any{"Start"}, "template": map[string]any{"spec": map[string]any{}},
 	}})

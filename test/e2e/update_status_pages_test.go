@@ -47,7 +47,7 @@ esac
 	now := time.Now().UTC()
 	informer := object(updateKind("UpdateInformer"), "", "queue", withCondition(map[string]any{"spec": map[string]any{
 		"clientConfig": map[string]any{"service": map[string]any{"name": "queue", "namespace": "default"}},
-	}}, "Reachable", "False", "TLSFailed", "the certificate has expired"))
+	}}, "Reachable", "TLSFailed", "the certificate has expired"))
 	status := object(updateKind("UpdateStatus"), "", "cluster", map[string]any{"spec": map[string]any{}, "status": stuckStatus(now)})
 	version := object(clusterVersionKind, "", "version", map[string]any{
 		"spec": map[string]any{"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11"},

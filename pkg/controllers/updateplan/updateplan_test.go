@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -550,7 +551,7 @@ func TestInformersUpdateHourlyAtMost(t *testing.T) {
 	w.runFor(time.Minute)
 	for i, want := range []bool{true, false, false, true} {
 		w.change(func(plan *v1beta1.UpdatePlan) {
-			plan.Annotations = map[string]string{v1beta1.RefreshAnnotation: fmt.Sprint(i), v1beta1.RefreshInformersAnnotation: ""}
+			plan.Annotations = map[string]string{v1beta1.RefreshAnnotation: strconv.Itoa(i), v1beta1.RefreshInformersAnnotation: ""}
 		})
 		w.runFor(25 * time.Minute)
 		if asked := w.remote.asked; len(asked) != i+2 || asked[i+1].Spec.InformerUpdate != want {

@@ -377,10 +377,9 @@ func TestRun_waits_as_long_as_the_controller(t *testing.T) {
 				},
 				handle: func(_ http.ResponseWriter, r *http.Request) bool {
 					if r.URL.Path == v1alpha.UpdateInsightsPath && r.ContentLength > 100 && r.ContentLength < 1000 {
-						select {
-						case <-time.After(1500 * time.Millisecond):
-						case <-r.Context().Done():
-						}
+						answer, cancel := context.WithTimeout(r.Context(), 1500*time.Millisecond)
+						defer cancel()
+						<-answer.Done()
 					}
 					return false
 				},
