@@ -5,6 +5,7 @@ package statuscontroller
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,27 +17,34 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
-// eventPublisher publishes Events. A failure is logged: no status waits for an Event.
+// eventPublisher publishes Events.
 type eventPublisher struct {
 	events *notify.Events
 	log    logr.Logger
 }
 
-// Publish publishes an Event about an object.
+// Publish publishes an Event about an object. A failure is logged: no status waits for an Event.
 func (p *eventPublisher) Publish(ctx context.Context, object client.Object, eventType, reason, message string) {
+	if err := p.create(ctx, object, eventType, reason, message, p.events.Clock.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+		p.log.Error(err, "publishing an Event", "reason", reason)
+	}
+}
+
+// PublishOnce publishes an Event about an object, unless an equal one exists.
+func (p *eventPublisher) PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error {
+	return p.create(ctx, object, eventType, reason, message, "once")
+}
+
+// create creates an Event. Those that differ in the key alone are different ones.
+func (p *eventPublisher) create(ctx context.Context, object client.Object, eventType, reason, message, key string) error {
 	gvk, err := apiutil.GVKForObject(object, p.events.Client.Scheme())
 	if err != nil {
-		p.log.Error(err, "publishing an Event", "reason", reason)
-		return
+		return fmt.Errorf("determining the kind of the object of an Event: %w", err)
 	}
 	ref := corev1.ObjectReference{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 	}
-	at := p.events.Clock.Now().UTC().Format(time.RFC3339Nano)
-	err = p.events.Create(ctx, ref, engine.Notification{
-		ID: engine.NotificationID(string(ref.UID), at, reason, message), Type: eventType, Reason: reason, Message: message,
+	return p.events.Create(ctx, ref, engine.Notification{
+		ID: engine.NotificationID(string(ref.UID), key, reason, message), Type: eventType, Reason: reason, Message: message,
 	})
-	if err != nil {
-		p.log.Error(err, "publishing an Event", "reason", reason)
-	}
 }

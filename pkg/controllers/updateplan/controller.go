@@ -65,6 +65,8 @@ type Informers interface {
 type EventPublisher interface {
 	// Publish publishes an Event about an object.
 	Publish(ctx context.Context, object client.Object, eventType, reason, message string)
+	// PublishOnce publishes an Event about an object, unless an equal one exists.
+	PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error
 }
 
 // Reconciler keeps the status of UpdatePlans.

@@ -49,14 +49,24 @@ func (p *pass) prune(ctx context.Context) (gone bool, next time.Time, err error)
 	if reason == "" {
 		return false, next, nil
 	}
-	p.publishPruned(ctx, reason)
-	uid, version := p.plan.UID, p.plan.ResourceVersion
-	err = p.Client.Delete(ctx, p.plan, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	// The acceptances must be published before they are deleted, and only if they will be.
+	if err = p.deletePlan(ctx, client.DryRunAll); err == nil {
+		if err := p.publishPruned(ctx, reason); err != nil {
+			return false, time.Time{}, err
+		}
+		err = p.deletePlan(ctx)
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return false, time.Time{}, fmt.Errorf("deleting UpdatePlan %s: %w", p.plan.Name, err)
 	}
 	p.forget(p.plan.Name)
 	return true, time.Time{}, nil
+}
+
+// deletePlan deletes the plan, unless it has changed.
+func (p *pass) deletePlan(ctx context.Context, options ...client.DeleteOption) error {
+	uid, version := p.plan.UID, p.plan.ResourceVersion
+	return p.Client.Delete(ctx, p.plan, append(options, client.Preconditions{UID: &uid, ResourceVersion: &version})...)
 }
 
 // notOffered returns since when the release is not offered: since the analysis that found it, or since
@@ -93,16 +103,24 @@ func (p *pass) surplus(ctx context.Context) ([]string, error) {
 }
 
 // publishPruned publishes why the plan is deleted, and the acceptances that are deleted with it.
-func (p *pass) publishPruned(ctx context.Context, reason updateplan.PruneReason) {
-	p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "Pruned",
-		fmt.Sprintf("the UpdatePlan of %s is deleted: %s; it had %d acceptances", p.plan.Spec.TargetRelease, reason, len(p.plan.Spec.AcceptedInsights)))
+func (p *pass) publishPruned(ctx context.Context, reason updateplan.PruneReason) error {
+	publish := func(event, message string) error {
+		if err := p.Events.PublishOnce(ctx, p.plan, corev1.EventTypeNormal, event, message); err != nil {
+			return fmt.Errorf("publishing that UpdatePlan %s is deleted: %w", p.plan.Name, err)
+		}
+		return nil
+	}
 	for chunk := range slices.Chunk(p.plan.Spec.AcceptedInsights, acceptancesPerEvent) {
 		lines := make([]string, len(chunk))
 		for i := range chunk {
 			lines[i] = describeAcceptance(&chunk[i])
 		}
-		p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "AcceptancesDeleted", strings.Join(lines, "; "))
+		if err := publish("AcceptancesDeleted", strings.Join(lines, "; ")); err != nil {
+			return err
+		}
 	}
+	return publish("Pruned", fmt.Sprintf("the UpdatePlan of %s is deleted: %s; it had %d acceptances",
+		p.plan.Spec.TargetRelease, reason, len(p.plan.Spec.AcceptedInsights)))
 }
 
 func describeAcceptance(of *v1beta1.AcceptedInsight) string {

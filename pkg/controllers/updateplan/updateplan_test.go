@@ -559,3 +559,39 @@ func TestInformersUpdateHourlyAtMost(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanIsKeptWithoutEvents prunes a plan only once its acceptances are published.
+func TestPlanIsKeptWithoutEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(target)
+	w.runFor(time.Minute)
+	w.accept("x", "one")
+	w.runFor(time.Minute)
+	w.eventError = errors.New("no Events")
+	w.setVersion(func(v *configv1.ClusterVersion) {
+		v.Status.History = append([]configv1.UpdateHistory{{Version: target, Image: "a@1", State: configv1.CompletedUpdate}}, v.Status.History...)
+	})
+	w.runFor(time.Minute)
+	if got := w.get(target).Spec.AcceptedInsights; len(got) != 1 {
+		t.Fatalf("the acceptances are %v", got)
+	}
+	// One that may not be deleted is not published as deleted.
+	w.eventError = nil
+	w.plan = func(request simulation.Request) simulation.Fault {
+		if request.IsWrite() {
+			return simulation.Fault{Outcome: simulation.Refuse}
+		}
+		return simulation.Fault{}
+	}
+	w.runFor(10 * time.Minute)
+	if kept := strings.Join(w.events, "\n"); strings.Contains(kept, "is deleted") {
+		t.Errorf("the events are\n%s", kept)
+	}
+	w.plan = nil
+	w.runFor(time.Hour)
+	err := w.user.Get(t.Context(), client.ObjectKey{Name: updateplan.Name(target)}, &v1beta1.UpdatePlan{})
+	if kept := strings.Join(w.events, "\n"); !apierrors.IsNotFound(err) || !strings.Contains(kept, "x one accepted at") || !strings.Contains(kept, "is deleted") {
+		t.Errorf("%v, and the events are\n%s", err, kept)
+	}
+}

@@ -54,6 +54,8 @@ type world struct {
 	alerts []clusterstate.Alert
 	// metricsError is why the requests of pods are unknown; nil means that they are known.
 	metricsError error
+	// eventError is why no Event can be published once; nil means that one can.
+	eventError error
 }
 
 // remote simulates the exchange with update informers: what they answer, by informer.
@@ -122,6 +124,15 @@ func (w *world) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) { re
 // Publish implements EventPublisher.
 func (w *world) Publish(_ context.Context, object client.Object, _, reason, message string) {
 	w.events = append(w.events, fmt.Sprintf("%s %s: %s", object.GetName(), reason, message))
+}
+
+// PublishOnce implements EventPublisher.
+func (w *world) PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error {
+	if w.eventError != nil {
+		return w.eventError
+	}
+	w.Publish(ctx, object, eventType, reason, message)
+	return nil
 }
 
 func newWorld(t *testing.T) *world {
