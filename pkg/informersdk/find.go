@@ -20,18 +20,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// The bounds of an answer. The Update Status Controller rejects an answer that exceeds one of the
-// first three, and cuts texts.
-const (
-	MaxAnswerBytes      = 1 << 20
-	MaxInsights         = 320
-	MaxUIDBytes         = 253
-	MaxSummaryBytes     = 256
-	MaxDescriptionBytes = 4096
-	MaxWordBytes        = 128 // of a type or a reason
-	MaxReferences       = 16  // of resources, and of pools
-)
-
 // Find returns all insights about the update that a request describes; none means that nothing is
 // worth reporting. The fields of the request may be empty. An error that Wait returns makes the
 // caller try again after five seconds. Any other error is reported as a failure of the informer,
@@ -133,16 +121,16 @@ func (f *finder) complete(insights []v1alpha.Insight) ([]v1alpha.Insight, error)
 			invalid = cmp.Or(invalid, fmt.Errorf("insight %d: %w", i, err))
 			continue
 		}
-		if len(valid) == MaxInsights-1 { // one more explains a failure
-			invalid = cmp.Or(invalid, fmt.Errorf("there are %d insights, more than %d: report one for several objects", len(insights), MaxInsights-1))
+		if len(valid) == v1alpha.MaxInsights-1 { // one more explains a failure
+			invalid = cmp.Or(invalid, fmt.Errorf("there are %d insights, more than %d: report one for several objects", len(insights), v1alpha.MaxInsights-1))
 			break
 		}
 		seen[in.UID] = true
 		if in.AcquisitionTime.IsZero() {
 			in.AcquisitionTime = f.now()
 		}
-		in.Impact.Summary = cut(in.Impact.Summary, MaxSummaryBytes)
-		in.Impact.Description = cut(in.Impact.Description, MaxDescriptionBytes)
+		in.Impact.Summary = cut(in.Impact.Summary, v1alpha.MaxSummaryBytes)
+		in.Impact.Description = cut(in.Impact.Description, v1alpha.MaxDescriptionBytes)
 		valid = append(valid, in)
 	}
 	return valid, invalid
@@ -161,8 +149,8 @@ func check(in *v1alpha.Insight, seen map[string]bool) error {
 	switch {
 	case in.UID == "":
 		return errors.New("the uid is empty: derive it from what is wrong and with which object")
-	case len(in.UID) > MaxUIDBytes:
-		return fmt.Errorf("uid %s has %d bytes, more than %d", text.Excerpt(in.UID), len(in.UID), MaxUIDBytes)
+	case len(in.UID) > v1alpha.MaxUIDBytes:
+		return fmt.Errorf("uid %s has %d bytes, more than %d", text.Excerpt(in.UID), len(in.UID), v1alpha.MaxUIDBytes)
 	case seen[in.UID]:
 		return fmt.Errorf("uid %s is used twice", text.Excerpt(in.UID))
 	case !in.Impact.Level.Known():
@@ -171,10 +159,10 @@ func check(in *v1alpha.Insight, seen map[string]bool) error {
 		return fmt.Errorf("uid %s has scope type %q: use ControlPlane or WorkerPool", text.Excerpt(in.UID), in.Scope.Type)
 	case in.Impact.Summary == "":
 		return fmt.Errorf("uid %s has no summary", text.Excerpt(in.UID))
-	case len(in.Impact.Type) > MaxWordBytes || len(in.Impact.Reason) > MaxWordBytes:
-		return fmt.Errorf("uid %s has a type or a reason of more than %d bytes", text.Excerpt(in.UID), MaxWordBytes)
-	case len(in.Scope.Resources) > MaxReferences || len(in.Scope.WorkerPool) > MaxReferences:
-		return fmt.Errorf("uid %s has more than %d resources or pools: report several insights", text.Excerpt(in.UID), MaxReferences)
+	case len(in.Impact.Type) > v1alpha.MaxWordBytes || len(in.Impact.Reason) > v1alpha.MaxWordBytes:
+		return fmt.Errorf("uid %s has a type or a reason of more than %d bytes", text.Excerpt(in.UID), v1alpha.MaxWordBytes)
+	case len(in.Scope.Resources) > v1alpha.MaxReferences || len(in.Scope.WorkerPool) > v1alpha.MaxReferences:
+		return fmt.Errorf("uid %s has more than %d resources or pools: report several insights", text.Excerpt(in.UID), v1alpha.MaxReferences)
 	}
 	return nil
 }

@@ -172,8 +172,8 @@ func (e *endpoint) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	found := e.finder.answer(r.Context(), request.Spec, func() { <-e.slots })
 	body, err := e.encode(found)
-	if err == nil && len(body) > MaxAnswerBytes {
-		body, err = e.encode(e.finder.failure(nil, fmt.Errorf("the insights have %d bytes, more than %d: shorten the descriptions", len(body), MaxAnswerBytes)))
+	if err == nil && len(body) > v1alpha.MaxAnswerBytes {
+		body, err = e.encode(e.finder.failure(nil, fmt.Errorf("the insights have %d bytes, more than %d: shorten the descriptions", len(body), v1alpha.MaxAnswerBytes)))
 	}
 	if err != nil {
 		e.log.Error(err, "An answer could not be encoded.")

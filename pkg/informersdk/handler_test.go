@@ -189,7 +189,7 @@ func changed(uid string, change func(*v1alpha.Insight)) v1alpha.Insight {
 func TestHandlerAnswers(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("ä", n) }
-	refs := make([]v1beta1.ResourceReference, informersdk.MaxReferences+1)
+	refs := make([]v1beta1.ResourceReference, v1alpha.MaxReferences+1)
 	for name, tc := range map[string]struct {
 		insights []v1alpha.Insight
 		err      error
@@ -223,7 +223,7 @@ func TestHandlerAnswers(t *testing.T) {
 			t.Parallel()
 			handler := newHandler(t, func(context.Context, v1alpha.RequestSpec) ([]v1alpha.Insight, error) { return tc.insights, tc.err }, nil)
 			recorder := ask(t, handler, "GET", v1alpha.UpdateInsightsPath, "valid", statusRequest)
-			if recorder.Body.Len() > informersdk.MaxAnswerBytes || strings.ContainsAny(recorder.Body.String(), "\x1b\u202e") {
+			if recorder.Body.Len() > v1alpha.MaxAnswerBytes || strings.ContainsAny(recorder.Body.String(), "\x1b\u202e") {
 				t.Errorf("the answer has %d bytes, or control characters", recorder.Body.Len())
 			}
 			var response v1alpha.UpdateInsightsResponse

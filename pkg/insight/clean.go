@@ -17,23 +17,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The limits of one insight, in bytes.
 const (
-	MaxUID         = 253
-	MaxSummary     = 256
-	MaxDescription = 4096
+	MaxUID         = v1alpha.MaxUIDBytes
+	MaxSummary     = v1alpha.MaxSummaryBytes
+	MaxDescription = v1alpha.MaxDescriptionBytes
 
 	maxReference = 1024
-	maxWord      = 128
+	maxWord      = v1alpha.MaxWordBytes
 	maxLevel     = 64
 	maxFinish    = 64
 )
 
 // MaxResources bounds the pools, and the resources, of one insight.
-const MaxResources = 16
+const MaxResources = v1alpha.MaxReferences
 
 const (
 	// skew is the difference that is tolerated between the clocks of an informer and the controller.

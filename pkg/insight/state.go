@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 const (
@@ -22,14 +23,14 @@ const (
 	// first observation.
 	Memory = 24 * time.Hour
 	// WaitLimit is how long an informer may answer Wait before that is an insight of its own.
-	WaitLimit = 2 * time.Minute
+	WaitLimit = v1alpha.MaxStatusWaitSeconds * time.Second
 	// RetainLimit is how long an insight is retained after the update.
 	RetainLimit = 14 * 24 * time.Hour
 	// MaxListed bounds the lists of resolved and of retained insights.
 	MaxListed = 64
 	// MaxInsights bounds the insights of one answer, and those that are kept of an informer. Those of
 	// built-in informers have no limit here: only sections are bounded.
-	MaxInsights = 320
+	MaxInsights = v1alpha.MaxInsights
 
 	// churnWindow and maxNew bound the new insights of an informer: more of them in that time have
 	// identifiers that are not stable.

@@ -43,7 +43,7 @@ type connection struct {
 func connect(t target, token func(ctx context.Context, audience string) (string, error)) (*connection, error) {
 	client, err := httpclient.New(httpclient.Options{
 		URL: fmt.Sprintf("https://%s:%d", t.serverName, t.port), DialAddress: t.address, ServerName: t.serverName, CA: []byte(t.ca),
-		DialTimeout: dialTimeout, Timeout: maxCallTimeout, MaxBodyBytes: maxBodyBytes,
+		DialTimeout: dialTimeout, Timeout: maxCallTimeout, MaxBodyBytes: v1alpha.MaxAnswerBytes,
 		Token: func(ctx context.Context) (string, error) {
 			value, err := token(ctx, t.audience)
 			if err != nil {

@@ -16,21 +16,18 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 const (
-	// maxBodyBytes bounds each response.
-	maxBodyBytes = 1 << 20
 	// maxDepth bounds the nesting of a response.
 	maxDepth = 16
 	// maxValues bounds the values of a response: as objects, they need many times the memory.
 	maxValues = 1 << 16
 	// maxCallTimeout bounds the time that an informer may request for an answer.
-	maxCallTimeout = 30 * time.Second
+	maxCallTimeout = v1alpha.MaxTimeoutSeconds * time.Second
 	// defaultCallTimeout is the time for an answer if the informer requests none.
-	defaultCallTimeout = 10 * time.Second
+	defaultCallTimeout = v1alpha.DefaultTimeoutSeconds * time.Second
 )
 
 // errUnsupported is an informer that does not serve the level of the protocol.
@@ -90,7 +87,7 @@ func decodeDiscovery(body []byte) ([]v1beta1.InformerHandler, error) {
 		if known || h.Name != v1alpha.HandlerStatus && h.Name != v1alpha.HandlerPlan {
 			continue // a later level of the protocol may have others
 		}
-		handler := v1beta1.InformerHandler{Name: h.Name, TimeoutSeconds: min(max(h.TimeoutSeconds, 0), int32(maxCallTimeout/time.Second))}
+		handler := v1beta1.InformerHandler{Name: h.Name, TimeoutSeconds: min(max(h.TimeoutSeconds, 0), v1alpha.MaxTimeoutSeconds)}
 		for _, method := range []string{"GET", "POST"} {
 			if slices.Contains(h.Methods, method) {
 				handler.Methods = append(handler.Methods, method)
@@ -161,7 +158,7 @@ func decodeInsights(kind string, body []byte) (v1alpha.ResponseStatus, []v1beta1
 		return v1alpha.ResponseStatus{}, nil, fmt.Errorf("status.response must be Success, Failure, or Wait, and is %q", text.Excerpt(string(decoded.Status.Response)))
 	}
 	// One more than the limit shows that there were more.
-	reported, err := decodeList(decoded.Spec.Insights, insight.MaxInsights+1)
+	reported, err := decodeList(decoded.Spec.Insights, v1alpha.MaxInsights+1)
 	if err != nil {
 		return v1alpha.ResponseStatus{}, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
 )
 
 // The times between requests to an informer.
@@ -22,9 +23,9 @@ const (
 
 	discoveryInterval = 10 * time.Minute // while an informer is in use
 
-	waitInterval    = 5 * time.Second  // after an answer Wait
-	waitLimitStatus = 2 * time.Minute  // after which the informer is reported
-	waitLimitPlan   = 10 * time.Minute // after which the informer is reported
+	waitInterval    = v1alpha.WaitRetrySeconds * time.Second     // after an answer Wait
+	waitLimitStatus = v1alpha.MaxStatusWaitSeconds * time.Second // after which the informer is reported
+	waitLimitPlan   = v1alpha.MaxPlanWaitSeconds * time.Second   // after which the informer is reported
 )
 
 // pollInterval returns the time between two requests for the insights of an informer about the update in

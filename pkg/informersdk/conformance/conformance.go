@@ -96,14 +96,11 @@ const (
 
 // The limits of the controller.
 const (
-	statusWait = 2 * time.Minute
-	planWait   = 10 * time.Minute
-	waitRetry  = 5 * time.Second
-	// defaultCallTimeout is the time for the discovery, and for an answer of a handler that requests no
-	// other time.
-	defaultCallTimeout = 10 * time.Second
-	// maxCallTimeout bounds the time that a handler may request.
-	maxCallTimeout = 30 * time.Second
+	statusWait         = v1alpha.MaxStatusWaitSeconds * time.Second
+	planWait           = v1alpha.MaxPlanWaitSeconds * time.Second
+	waitRetry          = v1alpha.WaitRetrySeconds * time.Second
+	defaultCallTimeout = v1alpha.DefaultTimeoutSeconds * time.Second
+	maxCallTimeout     = v1alpha.MaxTimeoutSeconds * time.Second
 )
 
 // run is one run of all checks.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -24,9 +23,9 @@ const (
 )
 
 func (r *run) checkInsights(request string, insights []v1alpha.Insight) {
-	if len(insights) > informersdk.MaxInsights {
-		r.report(Error, CheckSizes, request, fmt.Sprintf("there are %d insights", len(insights)), fmt.Sprintf("Report at most %d insights: one for several objects, or the most severe ones", informersdk.MaxInsights))
-		insights = insights[:informersdk.MaxInsights]
+	if len(insights) > v1alpha.MaxInsights {
+		r.report(Error, CheckSizes, request, fmt.Sprintf("there are %d insights", len(insights)), fmt.Sprintf("Report at most %d insights: one for several objects, or the most severe ones", v1alpha.MaxInsights))
+		insights = insights[:v1alpha.MaxInsights]
 	}
 	seen := map[string]bool{}
 	for i := range insights {
@@ -35,8 +34,8 @@ func (r *run) checkInsights(request string, insights []v1alpha.Insight) {
 		switch {
 		case in.UID == "":
 			c.fail(CheckUIDs, "has no uid", "Set the uid to what is wrong and with which object")
-		case len(in.UID) > informersdk.MaxUIDBytes:
-			c.fail(CheckUIDs, fmt.Sprintf("has a uid of %d bytes", len(in.UID)), fmt.Sprintf("Use at most %d bytes", informersdk.MaxUIDBytes))
+		case len(in.UID) > v1alpha.MaxUIDBytes:
+			c.fail(CheckUIDs, fmt.Sprintf("has a uid of %d bytes", len(in.UID)), fmt.Sprintf("Use at most %d bytes", v1alpha.MaxUIDBytes))
 		case seen[in.UID]:
 			c.fail(CheckUIDs, "has the uid of another insight", "Use one uid for each insight")
 		}
@@ -81,8 +80,8 @@ func (c *insightCheck) checkScope(scope v1beta1.InsightScope) {
 }
 
 func (c *insightCheck) checkReferences(field string, refs []v1beta1.ResourceReference) {
-	if len(refs) > informersdk.MaxReferences {
-		c.fail(CheckSizes, fmt.Sprintf("has %d objects in %s", len(refs), field), fmt.Sprintf("Name at most %d objects, or report several insights", informersdk.MaxReferences))
+	if len(refs) > v1alpha.MaxReferences {
+		c.fail(CheckSizes, fmt.Sprintf("has %d objects in %s", len(refs), field), fmt.Sprintf("Name at most %d objects, or report several insights", v1alpha.MaxReferences))
 	}
 	if slices.ContainsFunc(refs, func(ref v1beta1.ResourceReference) bool { return ref.Kind == "" || ref.Name == "" }) {
 		c.fail(CheckScopes, "has an object without a kind or a name in "+field, "Set the kind and the name of each object")
@@ -101,10 +100,10 @@ func (c *insightCheck) checkImpact(impact v1beta1.InsightImpact) {
 		maxBytes    int
 		lines       bool
 	}{
-		{"impact.summary", impact.Summary, informersdk.MaxSummaryBytes, false},
-		{"impact.description", impact.Description, informersdk.MaxDescriptionBytes, true},
-		{"impact.type", impact.Type, informersdk.MaxWordBytes, false},
-		{"impact.reason", impact.Reason, informersdk.MaxWordBytes, false},
+		{"impact.summary", impact.Summary, v1alpha.MaxSummaryBytes, false},
+		{"impact.description", impact.Description, v1alpha.MaxDescriptionBytes, true},
+		{"impact.type", impact.Type, v1alpha.MaxWordBytes, false},
+		{"impact.reason", impact.Reason, v1alpha.MaxWordBytes, false},
 	} {
 		if len(field.value) > field.maxBytes {
 			c.warn(CheckSizes, fmt.Sprintf("has %d bytes in %s", len(field.value), field.name), fmt.Sprintf("Use at most %d bytes: the rest is cut off", field.maxBytes))
