@@ -1,0 +1,442 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func number(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }
+
+func percent(s string) *intstr.IntOrString { return new(intstr.FromString(s)) }
+
+// at returns the time in that many minutes.
+func at(minutes int) time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
+
+// members returns its arguments.
+func members(list ...rollout.Member) []rollout.Member { return list }
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	const (
+		n = rollout.NotStarted
+		i = rollout.Initialized
+		p = rollout.PartialUpgrade
+		c = rollout.Complete
+		f = rollout.Failed
+	)
+	for _, tt := range []struct {
+		name    string
+		plan    rollout.Plan
+		members []rollout.Member
+		admit   []string
+		reason  string
+		check   func(t *testing.T, d rollout.Decision)
+	}{
+		// Rule 1: order.
+		{
+			name:    "order is canaries, groups, names, hub",
+			plan:    rollout.Plan{Type: rollout.All},
+			members: members(rollout.Member{Name: "b", State: n}, rollout.Member{Name: "a", Group: 1, State: n}, rollout.Member{Name: "c", State: n}),
+			admit:   []string{"b", "c", "a"},
+		},
+		{
+			name:    "hub waits for all other slots",
+			plan:    rollout.Plan{MaxConcurrency: number(5)},
+			members: members(rollout.Member{Name: "hub", Hub: true, State: n}, rollout.Member{Name: "z", Group: 9, State: p}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "hub waits for a cleanup",
+			plan:    rollout.Plan{MaxConcurrency: number(5)},
+			members: members(rollout.Member{Name: "hub", Hub: true, State: n}, rollout.Member{Name: "z", State: f, CleaningUp: true}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "hub begins when it is alone",
+			plan:    rollout.Plan{MaxConcurrency: number(5)},
+			members: members(rollout.Member{Name: "hub", Hub: true, State: n}, rollout.Member{Name: "z", State: c}),
+			admit:   []string{"hub"},
+		},
+		{
+			name:    "nothing begins beside the hub",
+			plan:    rollout.Plan{MaxConcurrency: number(5)},
+			members: members(rollout.Member{Name: "hub", Hub: true, State: p}, rollout.Member{Name: "late", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "hub is no canary",
+			plan:    rollout.Plan{RequireCanaries: true},
+			members: members(rollout.Member{Name: "hub", Hub: true, Canary: true, State: n}, rollout.Member{Name: "z", State: n}),
+			reason:  rollout.ReasonCanaryNotSelected,
+		},
+		// Rule 2: canaries.
+		{
+			name:    "canaries that are missing stop everything",
+			plan:    rollout.Plan{RequireCanaries: true},
+			members: members(rollout.Member{Name: "a", State: n}),
+			reason:  rollout.ReasonCanaryNotSelected,
+		},
+		{
+			name:    "canaries obey the concurrency",
+			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(1)},
+			members: members(rollout.Member{Name: "a", Canary: true, State: n}, rollout.Member{Name: "b", Canary: true, State: n}),
+			admit:   []string{"a"},
+		},
+		{
+			name:    "canaries in flight hold the others",
+			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "z", Canary: true, State: p}, rollout.Member{Name: "a", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "canaries that soak hold the others",
+			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "z", Canary: true, State: c, SoakedUntil: at(30)}, rollout.Member{Name: "a", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+			check:   next(at(30)),
+		},
+		{
+			name:    "canaries that have soaked let the others begin",
+			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "z", Canary: true, State: c, SoakedUntil: now}, rollout.Member{Name: "a", State: n}),
+			admit:   []string{"a"},
+		},
+		{
+			name:    "canary that failed stops the rollout, the other canaries too",
+			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "y", Canary: true, State: f}, rollout.Member{Name: "z", Canary: true, State: n}),
+			reason:  rollout.ReasonCanaryFailed,
+		},
+		{
+			name:    "canary that failed outside the budget stops the rollout",
+			plan:    rollout.Plan{MaxFailures: number(5)},
+			members: members(rollout.Member{Name: "y", Canary: true, State: f, Exempt: true}, rollout.Member{Name: "a", State: n}),
+			reason:  rollout.ReasonCanaryFailed,
+		},
+		// Rule 3: types.
+		{
+			name:    "progressive fills slots across groups",
+			plan:    rollout.Plan{MaxConcurrency: number(3)},
+			members: members(rollout.Member{Name: "a", State: p}, rollout.Member{Name: "b", Group: 1, State: n}, rollout.Member{Name: "c", Group: 2, State: n}),
+			admit:   []string{"b", "c"},
+		},
+		{
+			name:    "per group waits for the group before",
+			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup, MaxConcurrency: number(3)},
+			members: members(rollout.Member{Name: "a", State: p}, rollout.Member{Name: "b", Group: 1, State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "per group waits for the soak of the group before",
+			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup, MaxConcurrency: number(3)},
+			members: members(rollout.Member{Name: "a", State: c, SoakedUntil: at(1)}, rollout.Member{Name: "b", Group: 1, State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+			check:   next(at(1)),
+		},
+		{
+			name:    "per group goes on after failures",
+			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup, MaxConcurrency: number(3)},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", Group: 1, State: n}),
+			admit:   []string{"b"},
+		},
+		{
+			name:    "all has no limit by default",
+			plan:    rollout.Plan{Type: rollout.All},
+			members: members(rollout.Member{Name: "a", State: n}, rollout.Member{Name: "b", Group: 1, State: n}),
+			admit:   []string{"a", "b"},
+		},
+		{
+			name:    "all obeys a limit",
+			plan:    rollout.Plan{Type: rollout.All, MaxConcurrency: number(1)},
+			members: members(rollout.Member{Name: "a", State: n}, rollout.Member{Name: "b", Group: 1, State: n}),
+			admit:   []string{"a"},
+		},
+		// Rule 4: slots.
+		{
+			name:    "slot is held until cleanup is over",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: f, CleaningUp: true}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "slot is held until the soak is over",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: c, SoakedUntil: at(2)}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+			check:   next(at(2)),
+		},
+		{
+			name:    "slot is held by a state of a newer release",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: "Resting"}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "lowered limit interrupts nothing and admits nothing",
+			plan:    rollout.Plan{MaxConcurrency: number(1)},
+			members: members(rollout.Member{Name: "a", State: p}, rollout.Member{Name: "b", State: i}, rollout.Member{Name: "c", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		// Rule 5: the budget.
+		{
+			name:    "budget admits while failures are tolerated",
+			plan:    rollout.Plan{MaxFailures: number(1)},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: n}),
+			admit:   []string{"b"},
+		},
+		{
+			name:    "budget that is exceeded stops admission",
+			plan:    rollout.Plan{MaxFailures: number(1)},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: f}, rollout.Member{Name: "c", State: n}),
+			reason:  rollout.ReasonMaxFailuresExceeded,
+		},
+		{
+			name:    "budget counts failures behind the members that could begin",
+			plan:    rollout.Plan{MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", State: n}, rollout.Member{Name: "z", Group: 7, State: f}),
+			reason:  rollout.ReasonMaxFailuresExceeded,
+		},
+		{
+			name:    "budget counts late successes",
+			plan:    rollout.Plan{MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", State: c, LateSuccess: true}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonMaxFailuresExceeded,
+		},
+		{
+			name:    "budget does not count clusters to which nothing was written",
+			plan:    rollout.Plan{MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", State: f, Exempt: true}, rollout.Member{Name: "b", State: n}),
+			admit:   []string{"b"},
+		},
+		{
+			name: "budget per group does not add groups",
+			plan: rollout.Plan{Type: rollout.ProgressivePerGroup, MaxFailures: number(1)},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", Group: 1, State: f},
+				rollout.Member{Name: "c", Group: 1, State: n}),
+			admit: []string{"c"},
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if d.Failures != 1 || d.Tolerated != 1 {
+					t.Errorf("failures %d of %d, want 1 of 1", d.Failures, d.Tolerated)
+				}
+			},
+		},
+		{
+			name: "budget per group that is exceeded stops later groups",
+			plan: rollout.Plan{Type: rollout.ProgressivePerGroup, MaxFailures: percent("50%")},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: f},
+				rollout.Member{Name: "c", Group: 1, State: n}, rollout.Member{Name: "d", Group: 1, State: n}),
+			reason: rollout.ReasonMaxFailuresExceeded,
+		},
+		{
+			name:    "no budget tolerates all failures",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: f}, rollout.Member{Name: "c", State: n}),
+			admit:   []string{"c"},
+		},
+		// Rule 6: numbers.
+		{
+			name: "percentage rounds up and leaves canaries out",
+			plan: rollout.Plan{MaxConcurrency: percent("34%")}, // of 3: 1.02
+			members: members(rollout.Member{Name: "z", Canary: true, State: c}, rollout.Member{Name: "a", State: n},
+				rollout.Member{Name: "b", State: n}, rollout.Member{Name: "c", State: n}),
+			admit: []string{"a", "b"},
+		},
+		{
+			name:    "concurrency is at least 1",
+			plan:    rollout.Plan{MaxConcurrency: percent("1%")},
+			members: members(rollout.Member{Name: "z", Canary: true, State: n}),
+			admit:   []string{"z"},
+		},
+		{
+			name:    "number above the size means all",
+			plan:    rollout.Plan{MaxConcurrency: number(100), MaxFailures: number(100)},
+			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: n}, rollout.Member{Name: "c", State: n}),
+			admit:   []string{"b", "c"},
+		},
+		{name: "zero concurrency is refused", plan: rollout.Plan{MaxConcurrency: number(0)}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
+		{name: "zero percent concurrency is refused", plan: rollout.Plan{MaxConcurrency: percent("0%")}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
+		{name: "negative concurrency is refused", plan: rollout.Plan{MaxConcurrency: number(-1)}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
+		{name: "concurrency above 100 percent is refused", plan: rollout.Plan{MaxConcurrency: percent("101%")}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
+		{name: "budget without a unit is refused", plan: rollout.Plan{MaxFailures: percent("10")}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
+		{name: "negative budget is refused", plan: rollout.Plan{MaxFailures: number(-1)}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
+		// Rule 7: deadlines.
+		{
+			name:    "deadline that has come counts as a failure at once",
+			plan:    rollout.Plan{MaxConcurrency: number(9), MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", State: p, Deadline: now}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonMaxFailuresExceeded,
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if diff := cmp.Diff([]string{"a"}, d.TimedOut); diff != "" {
+					t.Errorf("timed out (-want +got):\n%s", diff)
+				}
+			},
+		},
+		{
+			name:    "deadline of a canary that has come stops the rollout",
+			plan:    rollout.Plan{MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "a", Canary: true, State: i, Deadline: at(-1)}, rollout.Member{Name: "b", Canary: true, State: n}),
+			reason:  rollout.ReasonCanaryFailed,
+		},
+		{
+			name:    "deadline holds its slot until the run has ended",
+			plan:    rollout.Plan{MaxConcurrency: number(1)},
+			members: members(rollout.Member{Name: "a", State: p, Deadline: at(-1)}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name: "next is the earliest deadline, soak end, or window",
+			plan: rollout.Plan{MaxConcurrency: number(9), Window: &rollout.Window{Open: true, Until: at(7)}},
+			members: members(rollout.Member{Name: "a", State: p, Deadline: at(9)}, rollout.Member{Name: "b", State: p, Deadline: at(5)},
+				rollout.Member{Name: "c", State: c, SoakedUntil: at(6)}, rollout.Member{Name: "d", State: n}),
+			admit: []string{"d"},
+			check: next(at(5)),
+		},
+		// Rule 8: late joiners.
+		{
+			name: "late joiner of an earlier group begins before later groups",
+			plan: rollout.Plan{Type: rollout.ProgressivePerGroup, MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "a", State: c}, rollout.Member{Name: "late", State: n},
+				rollout.Member{Name: "b", Group: 1, State: p}, rollout.Member{Name: "c", Group: 1, State: n}),
+			admit: []string{"late"},
+		},
+		{
+			name: "late canary begins before the others",
+			plan: rollout.Plan{MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "late", Canary: true, State: n}, rollout.Member{Name: "a", State: p},
+				rollout.Member{Name: "b", State: n}),
+			admit: []string{"late"},
+		},
+		// Rule 9: removals.
+		{
+			name:    "deselected cluster is removed after a minute",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: n, DeselectedSince: at(-1)}, rollout.Member{Name: "b", State: n}),
+			admit:   []string{"b"},
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if diff := cmp.Diff([]string{"a"}, d.Removed); diff != "" {
+					t.Errorf("removed (-want +got):\n%s", diff)
+				}
+			},
+		},
+		{
+			name:    "deselected cluster is neither removed nor admitted before",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: n, DeselectedSince: at(-1).Add(time.Second)}),
+			reason:  rollout.ReasonSelectionUnstable,
+			check:   next(now.Add(time.Second)),
+		},
+		{
+			name:    "deselected canary holds the others until it is removed",
+			plan:    rollout.Plan{MaxConcurrency: number(9)},
+			members: members(rollout.Member{Name: "a", Canary: true, State: n, DeselectedSince: now}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonSelectionUnstable,
+		},
+		{
+			name:    "deselected cluster is not removed by an inconsistent read",
+			plan:    rollout.Plan{SelectionUnstable: "3 of 5 decisions"},
+			members: members(rollout.Member{Name: "a", State: n, DeselectedSince: at(-9)}),
+			reason:  rollout.ReasonSelectionUnstable,
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if len(d.Removed) > 0 {
+					t.Errorf("removed %v", d.Removed)
+				}
+			},
+		},
+		{
+			name:    "deselected cluster that has begun stays",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: p, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "deselected cluster that failed is no longer counted",
+			plan:    rollout.Plan{MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", Canary: true, State: f, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
+			admit:   []string{"b"},
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if diff := cmp.Diff([]string{"a"}, d.Ignored); diff != "" {
+					t.Errorf("ignored (-want +got):\n%s", diff)
+				}
+			},
+		},
+		{
+			name:    "deselected cluster that failed holds its slot until cleanup is over",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: f, CleaningUp: true, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		// Rule 10: what holds admission.
+		{name: "paused", plan: rollout.Plan{Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonPaused},
+		{name: "cancelled", plan: rollout.Plan{Cancelled: true, Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonCancelled},
+		{name: "dry run", plan: rollout.Plan{DryRun: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDryRun},
+		{name: "records lost", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonRecordsLost},
+		{name: "records lost of a rollout that looks finished", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: c}), reason: rollout.ReasonRecordsLost},
+		{name: "dependency", plan: rollout.Plan{Dependency: "hubs is not complete"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDependencyNotReady},
+		{
+			name:    "outside the window",
+			plan:    rollout.Plan{Window: &rollout.Window{Until: at(60)}},
+			members: members(rollout.Member{Name: "a", State: n}),
+			reason:  rollout.ReasonOutsideWindow,
+			check:   next(at(60)),
+		},
+		{name: "window that never opens", plan: rollout.Plan{Window: &rollout.Window{}}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonOutsideWindow},
+		{name: "window that is open", plan: rollout.Plan{Window: &rollout.Window{Open: true}}, members: members(rollout.Member{Name: "a", State: n}), admit: []string{"a"}},
+		{
+			name:    "held cluster is skipped",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: n, Hold: "audit"}, rollout.Member{Name: "b", State: n}),
+			admit:   []string{"b"},
+		},
+		{
+			name:    "held cluster holds the next group",
+			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup},
+			members: members(rollout.Member{Name: "a", State: n, Hold: "audit"}, rollout.Member{Name: "b", Group: 1, State: n}),
+			reason:  rollout.ReasonHeld,
+		},
+		// The end.
+		{name: "finished", plan: rollout.Plan{Paused: true}, members: members(rollout.Member{Name: "a", State: c}, rollout.Member{Name: "b", State: p}), reason: rollout.ReasonFinished},
+		{name: "no members", plan: rollout.Plan{}, reason: rollout.ReasonNoClustersSelected},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := rollout.Decide(tt.plan, tt.members, now)
+			if diff := cmp.Diff(tt.admit, d.Admit); diff != "" {
+				t.Errorf("admitted (-want +got):\n%s", diff)
+			}
+			if d.Stopped.Reason != tt.reason {
+				t.Errorf("stopped by %+v, want %q", d.Stopped, tt.reason)
+			}
+			if (d.Stopped.Message == "") != (tt.reason == "") {
+				t.Errorf("stopped by %+v", d.Stopped)
+			}
+			if tt.check != nil {
+				tt.check(t, d)
+			}
+		})
+	}
+}
+
+// next returns a check of the time of the next decision.
+func next(want time.Time) func(*testing.T, rollout.Decision) {
+	return func(t *testing.T, d rollout.Decision) {
+		t.Helper()
+		if !d.Next.Equal(want) {
+			t.Errorf("next decision at %s, want %s", d.Next, want)
+		}
+	}
+}

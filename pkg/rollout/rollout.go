@@ -1,0 +1,178 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// RemovalDelay is how long a cluster must be deselected before it is removed.
+const RemovalDelay = time.Minute
+
+// Unlimited is a limit that nothing exceeds.
+const Unlimited = -1
+
+// Type is how a rollout proceeds after its canaries.
+type Type string
+
+// Types of rollouts, with the names of Open Cluster Management.
+const (
+	All                 Type = "All"
+	Progressive         Type = "Progressive"
+	ProgressivePerGroup Type = "ProgressivePerGroup"
+)
+
+// State is the state of the upgrade of one cluster.
+type State string
+
+// States of a cluster. Any other state is treated as in flight.
+const (
+	NotStarted     State = "NotStarted"
+	Initialized    State = "Initialized"
+	PartialUpgrade State = "PartialUpgrade"
+	Complete       State = "Complete"
+	Failed         State = "Failed"
+)
+
+// Reasons why no cluster may begin.
+const (
+	ReasonFinished            = "Finished"
+	ReasonCancelled           = "Cancelled"
+	ReasonRecordsLost         = "RecordsLost"
+	ReasonDryRun              = "DryRun"
+	ReasonInvalidStrategy     = "InvalidStrategy"
+	ReasonCanaryFailed        = "CanaryFailed"
+	ReasonMaxFailuresExceeded = "MaxFailuresExceeded"
+	ReasonPaused              = "Paused"
+	ReasonSelectionUnstable   = "SelectionUnstable"
+	ReasonNoClustersSelected  = "NoClustersSelected"
+	ReasonCanaryNotSelected   = "CanaryNotSelected"
+	ReasonDependencyNotReady  = "DependencyNotReady"
+	ReasonOutsideWindow       = "OutsideWindow"
+	ReasonHeld                = "Held"
+	ReasonNoFreeSlot          = "NoFreeSlot"
+)
+
+// Plan is what the user requests of a rollout, and what the caller has observed of its
+// surroundings.
+type Plan struct {
+	// Type is the type of the rollout; empty means Progressive.
+	Type Type
+	// MaxConcurrency is the number of slots, as a number or a percentage of the members without
+	// canaries. Nil means one slot, or no limit if Type is All.
+	MaxConcurrency *intstr.IntOrString
+	// MaxFailures is how many failures are tolerated, as a number or a percentage of the members
+	// without canaries; nil means no limit. For ProgressivePerGroup it applies to each group.
+	MaxFailures *intstr.IntOrString
+	// RequireCanaries reports whether the plan selects canaries: without any, nothing begins.
+	RequireCanaries bool
+	// Paused, Cancelled, and DryRun are the fields of the spec.
+	Paused, Cancelled, DryRun bool
+	// RecordsLost describes how records of begun clusters were lost; empty means that none were.
+	RecordsLost string
+	// SelectionUnstable describes why the selection cannot be used now; empty means that it can.
+	SelectionUnstable string
+	// Dependency describes which dependency is missing or incomplete; empty means none.
+	Dependency string
+	// Window is the maintenance window; nil means that clusters may begin at any time.
+	Window *Window
+}
+
+// Window is the state of the maintenance windows.
+type Window struct {
+	// Open reports whether clusters may begin now.
+	Open bool
+	// Until is when that changes; zero means never.
+	Until time.Time
+}
+
+// Member is a cluster of the fleet.
+type Member struct {
+	// Name is the name of the cluster.
+	Name string
+	// Group is the index of its decision group, over all placements.
+	Group int
+	// Canary reports whether the cluster is a canary.
+	Canary bool
+	// Hub reports whether the cluster is the hub itself. It is upgraded last and alone, and is never a
+	// canary.
+	Hub bool
+	// State is the state of the upgrade in the current attempt.
+	State State
+	// Deadline is when the current step of a cluster in flight fails; zero means never.
+	Deadline time.Time
+	// CleaningUp reports whether a cluster that is Complete or Failed still holds its slot.
+	CleaningUp bool
+	// SoakedUntil is the end of the soak of a Complete cluster, which holds its slot until then.
+	SoakedUntil time.Time
+	// DeselectedSince is since when consistent selections lack the cluster; zero means selected.
+	DeselectedSince time.Time
+	// Exempt reports whether the failure of the cluster is outside the budget: nothing was written to
+	// it.
+	Exempt bool
+	// LateSuccess reports whether a Complete cluster had failed before. The budget counts it.
+	LateSuccess bool
+	// Hold describes why the cluster itself must not begin; empty means that it may.
+	Hold string
+}
+
+// Decision is the answer of Decide.
+type Decision struct {
+	// Admit names the clusters that begin now, in their order.
+	Admit []string
+	// TimedOut names the clusters in flight that are past their deadline. They count as failed.
+	TimedOut []string
+	// Removed names the clusters that are no members any more: not begun, and deselected.
+	Removed []string
+	// Ignored names the failed clusters that were deselected. They are not counted any more.
+	Ignored []string
+	// Stopped is why no further cluster may begin; its zero value means that one may.
+	Stopped Stop
+	// CanaryFailed and MaxFailuresExceeded report what stops the rollout until the next attempt.
+	CanaryFailed, MaxFailuresExceeded bool
+	// Slots is the number of slots, or Unlimited; InUse is how many are in use before admission.
+	Slots, InUse int
+	// Failures counts the failures within the budget, and Tolerated is the budget, or Unlimited. For
+	// ProgressivePerGroup they are those of the group with the least budget left.
+	Failures, Tolerated int
+	// Next is the time of the next decision if nothing else changes; zero means none.
+	Next time.Time
+}
+
+// Stop is a reason for which nothing is admitted.
+type Stop struct {
+	// Reason is one of the reasons of this package.
+	Reason string
+	// Message explains it to a person, with the remedy.
+	Message string
+}
+
+// IsZero reports whether nothing is stopped.
+func (s Stop) IsZero() bool { return s == Stop{} }
+
+// InFlight reports whether the cluster has begun and has neither completed nor failed.
+func (m *Member) InFlight() bool {
+	return m.State != NotStarted && m.State != Complete && m.State != Failed
+}
+
+// IsCanary reports whether the cluster is upgraded as a canary.
+func (m *Member) IsCanary() bool { return m.Canary && !m.Hub }
+
+// soaking reports whether the cluster is Complete and its soak is not over.
+func (m *Member) soaking(now time.Time) bool {
+	return m.State == Complete && now.Before(m.SoakedUntil)
+}
+
+// holdsSlot reports whether the cluster holds a slot: from admission until cleanup and soak are
+// over.
+func (m *Member) holdsSlot(now time.Time) bool {
+	return m.InFlight() || m.State != NotStarted && m.CleaningUp || m.soaking(now)
+}
+
+// finished reports whether the clusters after it need not wait for it.
+func (m *Member) finished(now time.Time) bool {
+	return m.State == Failed || m.State == Complete && !m.soaking(now)
+}

@@ -1,0 +1,162 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// retryHint is the remedy for what stops a rollout until its next attempt.
+const retryHint = "fix the cause, then raise spec.attempt"
+
+// stopped returns why no cluster may begin. The reason that lasts longest comes first.
+func (t *tally) stopped(plan *Plan, now time.Time) Stop {
+	for _, rule := range []func(*Plan) Stop{
+		t.ended, requested, t.strategy, t.failures, surroundings, t.selection,
+	} {
+		if stop := rule(plan); !stop.IsZero() {
+			return stop
+		}
+	}
+	if stop := t.window(plan, now); !stop.IsZero() {
+		return stop
+	}
+	return t.waits(plan)
+}
+
+// ended returns a reason if there is no cluster that has not begun.
+func (t *tally) ended(plan *Plan) Stop {
+	if t.total > 0 && t.pending == 0 && plan.RecordsLost == "" {
+		return Stop{ReasonFinished, "no cluster is left to begin"}
+	}
+	return Stop{}
+}
+
+// requested returns a reason that the spec names.
+func requested(plan *Plan) Stop {
+	switch {
+	case plan.Cancelled:
+		return Stop{ReasonCancelled, "spec.cancelled is true: no further cluster begins"}
+	case plan.RecordsLost != "":
+		return Stop{ReasonRecordsLost, plan.RecordsLost}
+	case plan.DryRun:
+		return Stop{ReasonDryRun, "spec.dryRun is true: no cluster is upgraded"}
+	}
+	return Stop{}
+}
+
+// strategy returns a reason if a limit is invalid.
+func (t *tally) strategy(plan *Plan) Stop {
+	_, err := slots(plan, t.size)
+	if err == nil {
+		_, err = tolerated(plan, t.size)
+	}
+	if err != nil {
+		return Stop{ReasonInvalidStrategy, err.Error()}
+	}
+	return Stop{}
+}
+
+// failures returns a reason if a canary or too many clusters failed.
+func (t *tally) failures(plan *Plan) Stop {
+	d := &t.decision
+	switch {
+	case d.CanaryFailed:
+		return Stop{ReasonCanaryFailed, fmt.Sprintf("%s failed: %s; %s",
+			plural(len(t.failed), "canary", "canaries"), text.JoinNames(t.failed), retryHint)}
+	case d.MaxFailuresExceeded:
+		where := ""
+		if plan.Type == ProgressivePerGroup {
+			where = " in group " + strconv.Itoa(t.worst+1)
+		}
+		return Stop{ReasonMaxFailuresExceeded, fmt.Sprintf("%s failed%s and %d are tolerated; %s",
+			plural(d.Failures, "cluster", "clusters"), where, d.Tolerated, retryHint)}
+	}
+	return Stop{}
+}
+
+// surroundings returns a reason that others can remove.
+func surroundings(plan *Plan) Stop {
+	switch {
+	case plan.Paused:
+		return Stop{ReasonPaused, "spec.paused is true: no further cluster begins"}
+	case plan.SelectionUnstable != "":
+		return Stop{ReasonSelectionUnstable, plan.SelectionUnstable}
+	}
+	return Stop{}
+}
+
+// selection returns a reason if clusters are missing.
+func (t *tally) selection(plan *Plan) Stop {
+	switch {
+	case plan.RequireCanaries && t.canaries == 0:
+		return Stop{ReasonCanaryNotSelected, "spec.upgradeStrategy.canaryClusters selects none of the selected clusters"}
+	case t.total == 0:
+		return Stop{ReasonNoClustersSelected, "no cluster is selected"}
+	case plan.Dependency != "":
+		return Stop{ReasonDependencyNotReady, plan.Dependency}
+	}
+	return Stop{}
+}
+
+// window returns a reason outside the maintenance windows, and notes when they open or close.
+func (t *tally) window(plan *Plan, now time.Time) Stop {
+	w := plan.Window
+	if w == nil {
+		return Stop{}
+	}
+	if w.Until.After(now) {
+		t.next(w.Until)
+	}
+	switch {
+	case w.Open:
+		return Stop{}
+	case w.Until.IsZero():
+		return Stop{ReasonOutsideWindow, "no maintenance window opens any more"}
+	}
+	return Stop{ReasonOutsideWindow, "the next maintenance window opens at " + w.Until.UTC().Format(time.RFC3339)}
+}
+
+// waits returns a reason if no cluster of the earliest unfinished stage may begin now.
+func (t *tally) waits(plan *Plan) Stop {
+	d := &t.decision
+	switch {
+	case t.admissible > 0 && t.free() > 0:
+		return Stop{}
+	case t.hubInUse:
+		return Stop{ReasonNoFreeSlot, "the cluster of the hub is upgraded alone"}
+	case t.admissible > 0 && t.stage.rank == rankHub:
+		return Stop{ReasonNoFreeSlot, fmt.Sprintf("the cluster of the hub waits for %s", plural(d.InUse, "other cluster", "other clusters"))}
+	case t.admissible > 0:
+		return Stop{ReasonNoFreeSlot, fmt.Sprintf("%d of %d slots are in use", d.InUse, d.Slots)}
+	case t.inStage > 0:
+		return Stop{ReasonNoFreeSlot, fmt.Sprintf("waiting for %s in flight%s", plural(t.inStage, "cluster", "clusters"), t.stage.describe(plan))}
+	case t.held.count > 0:
+		return Stop{ReasonHeld, fmt.Sprintf("%s held; %s: %s", plural(t.held.count, "cluster is", "clusters are"), t.held.name, t.held.hold)}
+	}
+	return Stop{ReasonSelectionUnstable, fmt.Sprintf("confirming for %s that %s no longer selected",
+		RemovalDelay, plural(t.deselected, "cluster is", "clusters are"))}
+}
+
+// describe returns where the members of the stage are, for a message.
+func (s stage) describe(plan *Plan) string {
+	switch {
+	case s.rank == rankCanary:
+		return ", the canaries"
+	case plan.Type == ProgressivePerGroup && s.rank == rankOther:
+		return " in group " + strconv.Itoa(s.group+1)
+	}
+	return ""
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
