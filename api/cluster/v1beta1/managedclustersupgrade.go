@@ -1,0 +1,505 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// ManagedClustersUpgrade upgrades a fleet: managed clusters of Open Cluster Management that
+// Placements or a selector select. Canaries are upgraded first, the others in groups and slots. It
+// never rolls back. Each cluster has a ClusterUpgradeRun in its namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=managedclustersupgrades,shortName=mcu,categories=fleet
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.clusterVersion.version`
+// +kubebuilder:printcolumn:name="Total",type=integer,JSONPath=`.status.clustersSummery.total`
+// +kubebuilder:printcolumn:name="Complete",type=integer,JSONPath=`.status.clustersSummery.complete`
+// +kubebuilder:printcolumn:name="In Progress",type=integer,JSONPath=`.status.clustersSummery.partialUpgrade`
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.clustersSummery.failed`
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.clustersSummery.pending`
+// +kubebuilder:printcolumn:name="Admitting",type=string,JSONPath=`.status.conditions[?(@.type=="Admitting")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Admitting")].message`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.clusterVersion) == has(oldSelf.spec.clusterVersion) && (!has(self.spec.clusterVersion) || self.spec.clusterVersion == oldSelf.spec.clusterVersion))",fieldPath=".spec.clusterVersion",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another release, after cancelling this one if clusters of it are pending"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.upgradeConfig) == has(oldSelf.spec.upgradeConfig) && (!has(self.spec.upgradeConfig) || self.spec.upgradeConfig == oldSelf.spec.upgradeConfig))",fieldPath=".spec.upgradeConfig",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another runbook, after cancelling this one if clusters of it are pending"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.ocpOperators) == has(oldSelf.spec.ocpOperators) && (!has(self.spec.ocpOperators) || self.spec.ocpOperators == oldSelf.spec.ocpOperators))",fieldPath=".spec.ocpOperators",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for other operators, after cancelling this one if clusters of it are pending"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.preUpgradeAction) == has(oldSelf.spec.preUpgradeAction) && (!has(self.spec.preUpgradeAction) || self.spec.preUpgradeAction == oldSelf.spec.preUpgradeAction))",fieldPath=".spec.preUpgradeAction",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another action, after cancelling this one if clusters of it are pending"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.postUpgradeAction) == has(oldSelf.spec.postUpgradeAction) && (!has(self.spec.postUpgradeAction) || self.spec.postUpgradeAction == oldSelf.spec.postUpgradeAction))",fieldPath=".spec.postUpgradeAction",message="cannot change after the first cluster was admitted: create another ManagedClustersUpgrade for another action, after cancelling this one if clusters of it are pending"
+type ManagedClustersUpgrade struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the requested upgrade of the fleet.
+	//
+	// +required
+	Spec ManagedClustersUpgradeSpec `json:"spec,omitzero"`
+
+	// status is what the hub observed and did.
+	//
+	// +optional
+	Status ManagedClustersUpgradeStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the hub observes the fleet again.
+}
+
+// ManagedClustersUpgradeSpec is a requested upgrade of a fleet. clusterVersion, upgradeConfig,
+// ocpOperators, and the actions cannot change after the first cluster was admitted.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.placement) && self.placement.size() > 0) || has(self.clusterSelector)",message="set placement or clusterSelector to select managed clusters; clusterSelector: {} selects all clusters of the cluster sets that are bound to the namespace"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterVersion) || has(self.ocpOperators) || has(self.preUpgradeAction) || has(self.postUpgradeAction)",message="set clusterVersion, ocpOperators, or an action: there is nothing to upgrade"
+// +kubebuilder:validation:XValidation:rule="!has(self.upgradeConfig) || (has(self.clusterVersion) && has(self.clusterVersion.version) && self.clusterVersion.version != ” && has(self.clusterVersion.channel) && self.clusterVersion.channel != ”)",fieldPath=".upgradeConfig",message="needs clusterVersion.version and clusterVersion.channel, from which the UpgradeConfig of each cluster is made"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.cancelled) || !oldSelf.cancelled || (has(self.cancelled) && self.cancelled)",message="cancelled cannot be undone: create another ManagedClustersUpgrade"
+// +kubebuilder:validation:XValidation:rule="!has(self.claimsOnly) || !self.claimsOnly || (has(self.dryRun) && self.dryRun)",fieldPath=".claimsOnly",message="needs dryRun: true"
+type ManagedClustersUpgradeSpec struct {
+	// placement are Placements whose decisions are the managed clusters, in addition to those that
+	// clusterSelector selects.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	Placement []PlacementReference `json:"placement,omitempty"`
+
+	// clusterSelector selects managed clusters of the cluster sets that are bound to the namespace.
+	//
+	// +optional
+	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
+
+	// clusterVersion is the release to which the clusters are upgraded. Without it, only operators
+	// are upgraded and actions run.
+	//
+	// +optional
+	ClusterVersion *ClusterVersionSpec `json:"clusterVersion,omitempty"`
+
+	// ocpOperators are the operators whose upgrades are approved on each cluster after the upgrade of
+	// its platform. Only Subscriptions with manual approval are concerned.
+	//
+	// +optional
+	OCPOperators *OCPOperators `json:"ocpOperators,omitempty"`
+
+	// upgradeStrategy defines the canaries, the number of clusters at a time, and the timeouts.
+	//
+	// +optional
+	// +default={"rolloutType": "Progressive"}
+	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitzero"`
+
+	// preUpgradeAction must be available on a cluster before its upgrade is requested.
+	//
+	// +optional
+	PreUpgradeAction *UpgradeAction `json:"preUpgradeAction,omitempty"`
+
+	// postUpgradeAction is applied to a cluster after its upgrade. A cluster on which it is degraded
+	// has failed.
+	//
+	// +optional
+	PostUpgradeAction *UpgradeAction `json:"postUpgradeAction,omitempty"`
+
+	// paused stops the admission of clusters and holds what is not delivered. It defaults to false.
+	//
+	// +optional
+	Paused bool `json:"paused,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
+
+	// cancelled stops the admission of clusters for good and undoes what is not delivered. Clusters
+	// to which the upgrade was delivered continue. It defaults to false and cannot be undone.
+	//
+	// +optional
+	Cancelled bool `json:"cancelled,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
+
+	// attempt is the number of the attempt. A higher number retries the clusters that failed, and
+	// admits clusters again after a stop. It defaults to 1.
+	//
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="cannot fall: raise it to retry the clusters that failed"
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// dryRun checks all clusters and upgrades none. What is written to the clusters for the check is
+	// removed afterwards. It defaults to false.
+	//
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
+
+	// claimsOnly makes the dry run write nothing to any cluster: it knows only what the clusters
+	// claim. It defaults to false.
+	//
+	// +optional
+	ClaimsOnly bool `json:"claimsOnly,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
+
+	// dependsOn are ManagedClustersUpgrades of the same namespace that must be complete first.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+
+	// upgradeConfig delivers an UpgradeConfig to each cluster instead of a ClusterVersion: the Managed
+	// Upgrade Operator of the cluster upgrades it.
+	//
+	// +optional
+	UpgradeConfig *UpgradeConfigTemplate `json:"upgradeConfig,omitempty"`
+}
+
+// PlacementReference names a Placement.
+type PlacementReference struct {
+	// name is the name of the Placement.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// namespace is the namespace of the Placement. It defaults to that of the ManagedClustersUpgrade.
+	// For another one, the creator needs the permission to create managedclustersupgrades there.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// ClusterSelector selects managed clusters by their cluster sets and labels. All of it must match.
+//
+// +kubebuilder:validation:MinProperties=0
+type ClusterSelector struct {
+	// clusterSets are ManagedClusterSets that are bound to the namespace. Without them, all that are
+	// bound are used.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	ClusterSets []string `json:"clusterSets,omitempty"`
+
+	LabelSelector `json:",inline"`
+}
+
+// ClusterVersionSpec is a release.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.version) && self.version != ”) || (has(self.image) && self.image != ”)",message="version or image must be set, for example version: 4.20.6"
+type ClusterVersionSpec struct {
+	// channel is the update channel, for example stable-4.20. Empty means that the channel of each
+	// cluster stays.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$')",message="must be the name of a channel, for example stable-4.20"
+	Channel string `json:"channel,omitempty"`
+
+	// version is the release to upgrade to, for example 4.20.6.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
+	Version string `json:"version,omitempty"`
+
+	// upstream is the URL of the update service. Empty means that the one of each cluster stays.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^https?://[^/ ]+')",message="must be a URL, for example https://api.openshift.com/api/upgrades_info/v1/graph"
+	Upstream string `json:"upstream,omitempty"`
+
+	// image is the pull spec of the release by digest. With version, the release must have this
+	// digest.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@ ]+@sha256:[0-9a-f]{64}$')",message="must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits"
+	Image string `json:"image,omitempty"`
+}
+
+// OCPOperators selects operators of the Operator Lifecycle Manager by their Subscriptions.
+//
+// +kubebuilder:validation:MinProperties=0
+// +kubebuilder:validation:XValidation:rule="!has(self.include) || !has(self.exclude) || self.include.all(i, !self.exclude.exists(e, e.name == i.name && e.namespace == i.namespace))",message="an operator cannot be both in include and in exclude"
+type OCPOperators struct {
+	// approveAllUpgrades approves the upgrades of all operators except those of exclude. It defaults to
+	// false, which approves those of include.
+	//
+	// +optional
+	ApproveAllUpgrades bool `json:"approveAllUpgrades,omitempty"` //nolint:kubeapilinter // The API specifies name and type.
+
+	// include are the operators whose upgrades are approved. It has no effect if approveAllUpgrades is
+	// true.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=namespace
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=100
+	Include []OperatorReference `json:"include,omitempty"`
+
+	// exclude are operators whose upgrades are not approved.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=namespace
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=100
+	Exclude []OperatorReference `json:"exclude,omitempty"`
+}
+
+// OperatorReference names the Subscription of an operator.
+type OperatorReference struct {
+	// name is the name of the Subscription.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="must be the name of a Subscription, for example openshift-gitops-operator"
+	Name string `json:"name,omitempty"`
+
+	// namespace is the namespace of the Subscription.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="must be the name of a namespace, for example openshift-operators"
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// RolloutType is how clusters are admitted.
+//
+// +kubebuilder:validation:Enum=All;Progressive;ProgressivePerGroup
+type RolloutType string
+
+const (
+	// RolloutAll admits as many clusters as maxConcurrency allows; without it, all at once.
+	RolloutAll RolloutType = "All"
+	// RolloutProgressive fills free slots in the order of the groups.
+	RolloutProgressive RolloutType = "Progressive"
+	// RolloutProgressivePerGroup starts a group when those before it are finished.
+	RolloutProgressivePerGroup RolloutType = "ProgressivePerGroup"
+)
+
+// UpgradeStrategy defines which clusters start when, and how long they may take.
+//
+// +kubebuilder:validation:MinProperties=0
+type UpgradeStrategy struct {
+	// canaryClusters selects the clusters that must be complete before others start. The first canary
+	// that fails stops the rollout.
+	//
+	// +optional
+	CanaryClusters *CanaryClusters `json:"canaryClusters,omitempty"`
+
+	// clusterUpgradeTimeout is how long the upgrade of the platform of one cluster may take. It
+	// defaults to 2h.
+	//
+	// +optional
+	// +default="2h"
+	ClusterUpgradeTimeout Duration `json:"clusterUpgradeTimeout,omitempty"`
+
+	// maxConcurrency is the number of clusters that may be upgraded at the same time, or a percentage
+	// of all clusters without canaries, rounded up. It defaults to 1, and with rolloutType All to all.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 1000000 : string(self).matches('^([1-9][0-9]?|100)%$')",message="must be a number from 1 to 1000000, or a percentage from 1% to 100%"
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+
+	// operatorsUpgradeTimeout is how long the upgrade of the operators of one cluster may take. It
+	// defaults to 10m.
+	//
+	// +optional
+	// +default="10m"
+	OperatorsUpgradeTimeout Duration `json:"operatorsUpgradeTimeout,omitempty"`
+
+	// rolloutType is how clusters are admitted: Progressive, ProgressivePerGroup, or All. It defaults
+	// to Progressive.
+	//
+	// +optional
+	// +default="Progressive"
+	RolloutType RolloutType `json:"rolloutType,omitempty"`
+
+	// decisionStrategy divides the clusters of clusterSelector into groups. The groups of Placements
+	// are theirs.
+	//
+	// +optional
+	DecisionStrategy *ocmv1beta1.DecisionStrategy `json:"decisionStrategy,omitempty"`
+
+	// maxFailures is the number of clusters that may fail, or a percentage of all clusters without
+	// canaries, rounded up; with rolloutType ProgressivePerGroup of each group. One more stops the
+	// rollout. Without it, failures of clusters other than canaries do not stop it.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 1000000 : string(self).matches('^([1-9]?[0-9]|100)%$')",message="must be a number from 0 to 1000000, or a percentage from 0% to 100%"
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+
+	// minSuccessTime is how long an upgraded cluster is observed before it is complete. It defaults to
+	// 30m for canaries; other clusters are complete at once.
+	//
+	// +optional
+	MinSuccessTime Duration `json:"minSuccessTime,omitempty"`
+
+	// applyTimeout is how long the agent of a cluster may take to apply the upgrade. It defaults to
+	// 30m.
+	//
+	// +optional
+	// +default="30m"
+	ApplyTimeout Duration `json:"applyTimeout,omitempty"`
+
+	// actionTimeout is how long an action may take on a cluster. It defaults to 30m.
+	//
+	// +optional
+	// +default="30m"
+	ActionTimeout Duration `json:"actionTimeout,omitempty"`
+
+	// failingTimeout is how long the cluster version operator of a cluster may report Failing before
+	// the cluster has failed. It defaults to 10m.
+	//
+	// +optional
+	// +default="10m"
+	FailingTimeout Duration `json:"failingTimeout,omitempty"`
+
+	// stallTimeout is how long a cluster may make no progress before it is reported as stalled. It
+	// defaults to 45m.
+	//
+	// +optional
+	// +default="45m"
+	StallTimeout Duration `json:"stallTimeout,omitempty"`
+
+	// windows are the times at which clusters are admitted. Clusters that were admitted continue after
+	// the end of a window. Without windows, clusters are admitted at any time.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=8
+	Windows []AdmissionWindow `json:"windows,omitempty"`
+}
+
+// CanaryClusters selects the canaries.
+type CanaryClusters struct {
+	// clusterSelector selects canaries among the selected clusters.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty: it would make every cluster a canary; set matchLabels or matchExpressions, or remove canaryClusters"
+	ClusterSelector LabelSelector `json:"clusterSelector,omitzero"`
+}
+
+// AdmissionWindow is a recurring time at which clusters are admitted.
+type AdmissionWindow struct {
+	// cron selects minutes of the wall clock of the location at which the window starts, for example
+	// 0 22 * * 2 for 22:00 on Tuesdays. Its five fields are the minute, the hour, the day of the month,
+	// the month, and the day of the week.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^ *[^ ]+( +[^ ]+){4} *$')",message="must have five fields, separated by spaces: minute, hour, day, month, and weekday, for example 0 22 * * 2; a time zone belongs in location"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^ *[^ ]+( +[^ ]+){4} *$') || self.matches('^ *([*?](/[0-5]?[0-9])?|[0-5]?[0-9](-[0-5]?[0-9])?(/[0-5]?[0-9])?)(,([*?](/[0-5]?[0-9])?|[0-5]?[0-9](-[0-5]?[0-9])?(/[0-5]?[0-9])?))* ')",message="the minute (first field) must be *, or a list of minutes from 0 to 59 and ranges of them, with steps of at most 59, for example 0, 0,30, or */15"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^ *[^ ]+( +[^ ]+){4} *$') || self.matches('^ *[^ ]+ +([*?](/([01]?[0-9]|2[0-3]))?|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?(/([01]?[0-9]|2[0-3]))?)(,([*?](/([01]?[0-9]|2[0-3]))?|([01]?[0-9]|2[0-3])(-([01]?[0-9]|2[0-3]))?(/([01]?[0-9]|2[0-3]))?))* ')",message="the hour (second field) must be *, or a list of hours from 0 to 23 and ranges of them, with steps of at most 23, for example 22 or 20-23"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^ *[^ ]+( +[^ ]+){4} *$') || self.matches('^ *[^ ]+ +[^ ]+ +([*?](/([0-2]?[0-9]|30))?|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?(/([0-2]?[0-9]|30))?)(,([*?](/([0-2]?[0-9]|30))?|(0?[1-9]|[12][0-9]|3[01])(-(0?[1-9]|[12][0-9]|3[01]))?(/([0-2]?[0-9]|30))?))* ')",message="the day of the month (third field) must be *, or a list of days from 1 to 31 and ranges of them, with steps of at most 30, for example 1-7"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^ *[^ ]+( +[^ ]+){4} *$') || self.matches('(?i)^ *[^ ]+ +[^ ]+ +[^ ]+ +([*?](/(0?[0-9]|1[01]))?|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?(/(0?[0-9]|1[01]))?)(,([*?](/(0?[0-9]|1[01]))?|(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(-(0?[1-9]|1[0-2]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))?(/(0?[0-9]|1[01]))?))* ')",message="the month (fourth field) must be *, or a list of months from 1 to 12 or JAN to DEC and ranges of them, with steps of at most 11, for example 1-6"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^ *[^ ]+( +[^ ]+){4} *$') || self.matches('(?i)^ *[^ ]+ +[^ ]+ +[^ ]+ +[^ ]+ +([*?](/0?[0-7])?|(0?[0-7]|sun|mon|tue|wed|thu|fri|sat)(-(0?[0-7]|sun|mon|tue|wed|thu|fri|sat))?(/0?[0-7])?)(,([*?](/0?[0-7])?|(0?[0-7]|sun|mon|tue|wed|thu|fri|sat)(-(0?[0-7]|sun|mon|tue|wed|thu|fri|sat))?(/0?[0-7])?))* *$')",message="the day of the week (fifth field) must be *, or a list of days from 0 to 7 (Sunday is 0 or 7) or SUN to SAT and ranges of them, with steps of at most 7, for example 2 or MON-FRI"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('/0+([, ]|$)')",message="a step must be at least 1, for example */15"
+	Cron string `json:"cron,omitempty"`
+
+	// isoWeek selects weeks by their ISO 8601 number: @odd, @even, or a list of weeks from 1 to 53,
+	// ranges, and steps, for example 7, 10-20, or */4. Without it, every week is selected.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=0
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@odd|@even|([*]|(0?[1-9]|[1-4][0-9]|5[0-3])(-(0?[1-9]|[1-4][0-9]|5[0-3]))?)(/(0?[1-9]|[1-4][0-9]|5[0-3]))?(,([*]|(0?[1-9]|[1-4][0-9]|5[0-3])(-(0?[1-9]|[1-4][0-9]|5[0-3]))?)(/(0?[1-9]|[1-4][0-9]|5[0-3]))?)*)?$')",message="must be @odd, @even, or a list of weeks from 1 to 53, ranges, and steps, for example 7,10-20,*/4"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9*/,-]+$') || self.split(',').all(i, !i.matches('^[0-9]{1,2}-[0-9]{1,2}(/|$)') || int(i.split('/')[0].split('-')[0]) <= int(i.split('/')[0].split('-')[1]))",message="a range of weeks must not end before it starts; write 50-53,1-2 instead of 50-2"
+	ISOWeek *string `json:"isoWeek,omitempty"`
+
+	// location is the time zone of the window, by its name in the IANA time zone database, for
+	// example Europe/Zurich. It defaults to UTC.
+	//
+	// +optional
+	// +default="UTC"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$')",message="must be a name of the IANA time zone database, for example Europe/Zurich or UTC; an offset is written as Etc/GMT-1, which is one hour ahead of UTC"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') || timestamp('2027-01-01T00:00:00Z').getHours(self) >= 0",message="must be a name of the IANA time zone database, for example Europe/Zurich or UTC"
+	Location string `json:"location,omitempty"`
+
+	// duration is how long the window is open, for example 4h.
+	//
+	// +required
+	Duration Duration `json:"duration,omitempty"`
+}
+
+// UpgradeAction is what is applied to each cluster before or after its upgrade.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.manifestWork.workload) && has(self.manifestWork.workload.manifests) && self.manifestWork.workload.manifests.size() >= 1 && self.manifestWork.workload.manifests.size() <= 50",fieldPath=".manifestWork",message="workload.manifests must have 1 to 50 manifests"
+type UpgradeAction struct {
+	// manifestWork is the spec of a ManifestWork. The action is available on a cluster when its Jobs
+	// have succeeded, its conditionRules report Complete, and its other objects exist.
+	//
+	// +required
+	ManifestWork workv1.ManifestWorkSpec `json:"manifestWork,omitzero"`
+}
+
+// Dependency is a ManagedClustersUpgrade that must be complete first.
+type Dependency struct {
+	// name is the name of a ManagedClustersUpgrade in the same namespace.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// perCluster admits a cluster as soon as the other upgrade is complete on that cluster. It
+	// defaults to false, which waits for all its clusters.
+	//
+	// +optional
+	PerCluster bool `json:"perCluster,omitempty"` //nolint:kubeapilinter // The design specifies name and type.
+}
+
+// UpgradeConfigTemplate is what the UpgradeConfigs of the clusters contain in addition to the release.
+type UpgradeConfigTemplate struct {
+	// type names the cluster upgrader, and with it the runbook, for example OSD.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Type string `json:"type,omitempty"`
+
+	// namespace is the namespace that the Managed Upgrade Operator of each cluster watches. It defaults
+	// to managed-upgrade-operator.
+	//
+	// +optional
+	// +default="managed-upgrade-operator"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="must be the name of a namespace, for example managed-upgrade-operator"
+	Namespace string `json:"namespace,omitempty"`
+
+	// PDBForceDrainTimeout is how many minutes a PodDisruptionBudget may block the drain of a node
+	// before the drain is forced, for example 120. With 0, the drain is forced as soon as it starts.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 525600",message="must be a number of minutes from 0 to 525600, which is a year, for example 120"
+	PDBForceDrainTimeout *int32 `json:"PDBForceDrainTimeout,omitempty"` //nolint:kubeapilinter // The API of UpgradeConfig specifies the name.
+
+	// capacityReservation adds a node to each worker MachineSet for the duration of the upgrade.
+	//
+	// +optional
+	CapacityReservation *bool `json:"capacityReservation,omitempty"` //nolint:kubeapilinter // The API of UpgradeConfig specifies name and type.
+}

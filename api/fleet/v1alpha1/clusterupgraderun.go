@@ -1,0 +1,336 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// ClusterUpgradeRun is the upgrade of one managed cluster by a ManagedClustersUpgrade. Its namespace is
+// that of the cluster. The hub writes it when it admits or refuses the cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=clusterupgraderuns,shortName=cur,categories=fleet
+// +kubebuilder:subresource:status
+// +kubebuilder:selectablefield:JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Upgrade",type=string,JSONPath=`.spec.managedClustersUpgrade.name`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.clusterVersion.version`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
+// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Progressing")].lastTransitionTime`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Canary",type=boolean,priority=1,JSONPath=`.spec.canary`
+// +kubebuilder:printcolumn:name="Group",type=integer,priority=1,JSONPath=`.spec.group`
+type ClusterUpgradeRun struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the hub fixed when it admitted or refused the cluster. It changes only with a new
+	// attempt.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf || self.attempt > oldSelf.attempt",message="cannot change within an attempt: raise spec.attempt of the ManagedClustersUpgrade to retry the clusters that failed"
+	// +kubebuilder:validation:XValidation:rule="self.managedClustersUpgrade == oldSelf.managedClustersUpgrade",fieldPath=".managedClustersUpgrade",message="cannot change"
+	Spec ClusterUpgradeRunSpec `json:"spec,omitzero"`
+
+	// status is what the hub observed and did.
+	//
+	// +optional
+	Status ClusterUpgradeRunStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: the hub observes the cluster again.
+}
+
+// ClusterUpgradeRunSpec is one attempt at the upgrade of a cluster.
+type ClusterUpgradeRunSpec struct {
+	// managedClustersUpgrade is the ManagedClustersUpgrade to which the run belongs.
+	//
+	// +required
+	ManagedClustersUpgrade UpgradeReference `json:"managedClustersUpgrade,omitzero"`
+
+	// attempt is the attempt of the ManagedClustersUpgrade.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// admissionTime is when the cluster was admitted or refused. It identifies the attempt in the
+	// history.
+	//
+	// +required
+	AdmissionTime metav1.Time `json:"admissionTime,omitzero"`
+
+	// clusterVersion is the release to which the cluster is upgraded. Without it, only operators are
+	// upgraded and actions run.
+	//
+	// +optional
+	ClusterVersion *v1beta1.ClusterVersionSpec `json:"clusterVersion,omitempty"`
+
+	// canary reports whether the cluster is a canary.
+	//
+	// +optional
+	Canary bool `json:"canary,omitempty"` //nolint:kubeapilinter // A fact with two values.
+
+	// group is the position of the cluster's group in the order in which groups start, from 1. It is
+	// absent if there are no groups.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Group int32 `json:"group,omitempty"`
+
+	// timeouts are how long the parts of the upgrade may take. They default to those of an
+	// UpgradeStrategy.
+	//
+	// +optional
+	Timeouts Timeouts `json:"timeouts,omitzero"`
+
+	// outcome is the end of the attempt if the hub decided it at admission: nothing is delivered to the
+	// cluster.
+	//
+	// +optional
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// UpgradeReference names a ManagedClustersUpgrade.
+type UpgradeReference struct {
+	// namespace is the namespace of the ManagedClustersUpgrade.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the ManagedClustersUpgrade.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// uid is the UID of the ManagedClustersUpgrade.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	UID string `json:"uid,omitempty"`
+}
+
+// Timeouts are how long the parts of the upgrade of a cluster may take.
+//
+// +kubebuilder:validation:MinProperties=0
+type Timeouts struct {
+	// clusterUpgrade is how long the upgrade of the platform may take.
+	//
+	// +optional
+	ClusterUpgrade v1beta1.Duration `json:"clusterUpgrade,omitempty"`
+
+	// operatorsUpgrade is how long the upgrade of the operators may take.
+	//
+	// +optional
+	OperatorsUpgrade v1beta1.Duration `json:"operatorsUpgrade,omitempty"`
+
+	// apply is how long the agent may take to apply the upgrade.
+	//
+	// +optional
+	Apply v1beta1.Duration `json:"apply,omitempty"`
+
+	// action is how long an action may take.
+	//
+	// +optional
+	Action v1beta1.Duration `json:"action,omitempty"`
+
+	// failing is how long the cluster version operator may report Failing.
+	//
+	// +optional
+	Failing v1beta1.Duration `json:"failing,omitempty"`
+
+	// stall is how long the cluster may make no progress before it is reported as stalled.
+	//
+	// +optional
+	Stall v1beta1.Duration `json:"stall,omitempty"`
+
+	// soak is how long the upgraded cluster is observed before it is complete. Absent means not at all.
+	//
+	// +optional
+	Soak v1beta1.Duration `json:"soak,omitempty"`
+}
+
+// Outcome is the end of an attempt that was decided at admission.
+type Outcome struct {
+	// state is Complete or Failed.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self in ['Complete', 'Failed']",message="must be Complete or Failed"
+	State State `json:"state,omitempty"`
+
+	// reason is the CamelCase reason.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason,omitempty"`
+
+	// message explains the reason.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+}
+
+// State is how far the upgrade of a cluster is.
+//
+// +kubebuilder:validation:Enum=NotStarted;Initialized;PartialUpgrade;Complete;Failed
+type State string
+
+const (
+	// StateNotStarted is a cluster that is not admitted in this attempt.
+	StateNotStarted State = "NotStarted"
+	// StateInitialized is a cluster that is admitted and whose history lacks the release.
+	StateInitialized State = "Initialized"
+	// StatePartialUpgrade is a cluster whose history contains the release and whose last step is not
+	// done.
+	StatePartialUpgrade State = "PartialUpgrade"
+	// StateComplete is a cluster whose steps are done.
+	StateComplete State = "Complete"
+	// StateFailed is a cluster on which a step failed.
+	StateFailed State = "Failed"
+)
+
+// ClusterUpgradeRunStatus is what the hub observed and did.
+//
+// +kubebuilder:validation:MinProperties=0
+type ClusterUpgradeRunStatus struct {
+	// conditions sum up the upgrade of the cluster: Accepted, Progressing, Succeeded, and Stalled; and
+	// Degraded if the hub is. Other conditions are removed.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status reflects.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// attempt is the attempt that this status reflects.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// state is how far the upgrade of the cluster is.
+	//
+	// +optional
+	State State `json:"state,omitempty"`
+
+	// reason is the CamelCase reason of the state.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+
+	// message explains the reason.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
+
+	// startTime is when the first step started.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// completionTime is when the upgrade of the cluster was complete or failed.
+	//
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// soakedUntil is the time until which the upgraded cluster is observed before it is complete.
+	//
+	// +optional
+	SoakedUntil *metav1.Time `json:"soakedUntil,omitempty"`
+
+	// preUpgradeAction is the state of the pre-upgrade action. It is absent without one.
+	//
+	// +optional
+	PreUpgradeAction *ActionStatus `json:"preUpgradeAction,omitempty"`
+
+	// postUpgradeAction is the state of the post-upgrade action. It is absent without one.
+	//
+	// +optional
+	PostUpgradeAction *ActionStatus `json:"postUpgradeAction,omitempty"`
+
+	// applied reports whether a pre-upgrade action or the upgrade was ever applied to the cluster.
+	//
+	// +optional
+	Applied bool `json:"applied,omitempty"` //nolint:kubeapilinter // A fact with two values.
+
+	// nextTime is when the upgrade next changes by itself: a deadline or the soak ends.
+	//
+	// +optional
+	NextTime *metav1.Time `json:"nextTime,omitempty"`
+
+	// history has one element per attempt, the newest first.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=attempt
+	// +kubebuilder:validation:MinItems=0
+	// +kubebuilder:validation:MaxItems=5
+	History []history.Record `json:"history,omitempty"`
+}
+
+// ActionStatus is the state of an action on a cluster.
+//
+// +kubebuilder:validation:MinProperties=0
+type ActionStatus struct {
+	// applied reports whether the agent has applied the action.
+	//
+	// +optional
+	Applied bool `json:"applied,omitempty"` //nolint:kubeapilinter // A fact with two values.
+
+	// state is Progressing, Available, or Degraded.
+	//
+	// +optional
+	State ActionState `json:"state,omitempty"`
+}
+
+// ActionState is how far an action is.
+//
+// +kubebuilder:validation:Enum=Progressing;Available;Degraded
+type ActionState string
+
+const (
+	// ActionProgressing is an action that is neither complete nor failed.
+	ActionProgressing ActionState = "Progressing"
+	// ActionAvailable is an action that is complete.
+	ActionAvailable ActionState = "Available"
+	// ActionDegraded is an action that failed.
+	ActionDegraded ActionState = "Degraded"
+)
+
+// ClusterUpgradeRunList is a list of ClusterUpgradeRuns.
+//
+// +kubebuilder:object:root=true
+type ClusterUpgradeRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard list's metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the ClusterUpgradeRuns.
+	Items []ClusterUpgradeRun `json:"items"`
+}
