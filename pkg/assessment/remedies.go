@@ -16,9 +16,7 @@ import (
 )
 
 const (
-	// SourceController is the name of the Update Status Controller as a source.
-	SourceController = "Update Status Controller"
-	// controllerNamespace is the namespace in which it is installed.
+	// controllerNamespace is the namespace of the Update Status Controller.
 	controllerNamespace = "managed-upgrade-operator"
 	// maxCommands bounds the commands of a remedy: one for each object.
 	maxCommands = 8
@@ -80,7 +78,7 @@ var readCommands = map[string]string{
 // adviseUnknown begins with the controller, which reads most of the data.
 func (c *cluster) adviseUnknown() *v1beta1.Remedy {
 	for _, s := range c.sources {
-		if s.Name == SourceController && !s.Current {
+		if s.Name == v1beta1.SourceStatusController && !s.Current {
 			return &v1beta1.Remedy{Type: diagnoses, Text: "Start with the controller:", Commands: []string{"oc -n " + controllerNamespace + " get pods"}}
 		}
 	}

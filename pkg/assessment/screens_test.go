@@ -12,7 +12,6 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/assessment"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
@@ -284,7 +283,7 @@ func unknownCluster() *fixture {
 	f.in.Sources = []v1beta1.Source{
 		{Name: "operators"},
 		{Name: "pools"},
-		{Name: assessment.SourceController, Message: "no sign of life", Since: ago(7 * time.Minute)},
+		{Name: v1beta1.SourceStatusController, Message: "no sign of life", Since: ago(7 * time.Minute)},
 		{Name: "informer mco-update-informer", Message: "no answer", Since: ago(9 * time.Minute), Detail: "timeout"},
 	}
 	f.in.Previous = &v1beta1.Assessment{

@@ -112,10 +112,10 @@ func (c *Cluster) informerSources(ctx context.Context) []updatev1beta1.Source {
 	var sources []updatev1beta1.Source
 	for i := range list.Items {
 		informer := &list.Items[i]
-		if enabled := informer.Spec.Enabled; enabled != nil && !*enabled {
+		if !informer.IsEnabled() {
 			continue
 		}
-		source := updatev1beta1.Source{Name: sourceInformer + informer.Name, ObservedTime: informer.Status.LastContactTime}
+		source := updatev1beta1.Source{Name: updatev1beta1.SourceInformerPrefix + informer.Name, ObservedTime: informer.Status.LastContactTime}
 		if reason := unreachableReason(informer); reason != "" {
 			source.Message, source.Since, source.Detail = "no answer", informer.Status.LastContactTime, strings.ToLower(reason)
 		}
@@ -124,9 +124,6 @@ func (c *Cluster) informerSources(ctx context.Context) []updatev1beta1.Source {
 	slices.SortFunc(sources, func(a, b updatev1beta1.Source) int { return strings.Compare(a.Name, b.Name) })
 	return sources
 }
-
-// sourceInformer starts the names of UpdateInformers among the sources of an assessment.
-const sourceInformer = "informer "
 
 // unreachableReason returns why the Update Status Controller could not reach an informer; empty means
 // that it could, or that this is unknown.

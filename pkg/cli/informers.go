@@ -73,7 +73,7 @@ const staleHeartbeat = 5 * time.Minute
 
 // informerState returns a word for the state of an informer, and a message if it does not answer.
 func informerState(informer *updatev1beta1.UpdateInformer, now time.Time) (state, message string) {
-	if enabled := informer.Spec.Enabled; enabled != nil && !*enabled {
+	if !informer.IsEnabled() {
 		return "Disabled", "spec.enabled is false"
 	}
 	answers := false

@@ -47,9 +47,6 @@ type publication struct {
 	stale *updatev1beta1.Source
 }
 
-// sourceController is the name of the Update Status Controller among the sources of an assessment.
-const sourceController = "Update Status Controller"
-
 // published reads the UpdateStatus, and finds out whether it is current. It makes three requests at
 // most. It fails only if the API server cannot be reached or does not accept the user: in all other
 // cases, the cluster itself can still be read.
@@ -128,7 +125,7 @@ func (p publication) lastSign() *metav1.Time {
 }
 
 func missingController(message string, since *metav1.Time) *updatev1beta1.Source {
-	return &updatev1beta1.Source{Name: sourceController, Message: text.Sanitize(message, text.MaxReason), Since: since}
+	return &updatev1beta1.Source{Name: updatev1beta1.SourceStatusController, Message: text.Sanitize(message, text.MaxReason), Since: since}
 }
 
 // readMessage returns why something cannot be read.

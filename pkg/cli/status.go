@@ -144,7 +144,7 @@ func (p *Program) await(ctx context.Context, cluster *Cluster, o *statusOptions)
 // waitsForInformers reports whether an informer is a source that is not current.
 func waitsForInformers(s snapshot) bool {
 	return slices.ContainsFunc(s.object.Status.Assessment.Sources, func(source updatev1beta1.Source) bool {
-		return !source.Current && strings.HasPrefix(source.Name, sourceInformer)
+		return !source.Current && strings.HasPrefix(source.Name, updatev1beta1.SourceInformerPrefix)
 	})
 }
 

@@ -560,6 +560,14 @@ type SectionPart struct {
 	LastChangeTime metav1.Time `json:"lastChangeTime,omitempty,omitzero"`
 }
 
+// The names of the sources of an assessment that are not facts about the cluster.
+const (
+	// SourceStatusController is the Update Status Controller.
+	SourceStatusController = "Update Status Controller"
+	// SourceInformerPrefix starts the names of UpdateInformers as sources.
+	SourceInformerPrefix = "informer "
+)
+
 // Source is something that an assessment is based on.
 type Source struct {
 	// name is the name of the source, for example ClusterVersion, nodes, or informer NAME.

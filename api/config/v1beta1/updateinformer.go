@@ -42,6 +42,9 @@ type UpdateInformer struct {
 	Status UpdateInformerStatus `json:"status,omitzero"` //nolint:kubeapilinter // It may be emptied: it is observed again.
 }
 
+// IsEnabled reports whether the informer is queried.
+func (i *UpdateInformer) IsEnabled() bool { return i.Spec.Enabled == nil || *i.Spec.Enabled }
+
 // UpdateInformerSpec defines a service that contributes insights.
 type UpdateInformerSpec struct {
 	// enabled is whether the informer is queried. It defaults to true.

@@ -180,7 +180,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	p := &pass{Reconciler: r, informer: &informer, state: r.stateOf(&informer), now: r.Clock.Now()}
-	if informer.Spec.Enabled != nil && !*informer.Spec.Enabled {
+	if !informer.IsEnabled() {
 		return reconcile.Result{}, p.disable(ctx)
 	}
 	if err := p.query(ctx); err != nil {

@@ -203,9 +203,9 @@ func (p *pass) updateInformers(ctx context.Context) (enabled, disabled []string,
 		return nil, nil, fmt.Errorf("listing the UpdateInformers: %w", err)
 	}
 	for i := range list.Items {
-		switch is := list.Items[i].Spec.Enabled; {
+		switch {
 		case insight.IsBuiltIn(list.Items[i].Name): // it is never queried
-		case is == nil || *is:
+		case list.Items[i].IsEnabled():
 			enabled = append(enabled, list.Items[i].Name)
 		default:
 			disabled = append(disabled, list.Items[i].Name)

@@ -18,20 +18,14 @@ import (
 // intervals between requests, for an update that is pending and not active.
 const staleAfter = 4 * time.Minute
 
-// The names of the sources of an assessment that are not facts about the cluster.
-const (
-	sourceController = "Update Status Controller"
-	sourceInformer   = "informer "
-)
-
 // sources returns the sources of the assessment that are not facts: this controller, which is running,
 // and the enabled informers. While no update is pending, none of them is queried, and their last answers
 // stay current.
 func sources(existing []v1beta1.UpdateInformer, answers []insight.Answer, pending bool, now time.Time) []v1beta1.Source {
-	all := []v1beta1.Source{{Name: sourceController, Current: true, ObservedTime: new(metav1.NewTime(now))}}
+	all := []v1beta1.Source{{Name: v1beta1.SourceStatusController, Current: true, ObservedTime: new(metav1.NewTime(now))}}
 	for i := range existing {
 		informer := &existing[i]
-		if insight.IsBuiltIn(informer.Name) || informer.Spec.Enabled != nil && !*informer.Spec.Enabled {
+		if insight.IsBuiltIn(informer.Name) || !informer.IsEnabled() {
 			continue
 		}
 		source := sourceOf(informer.Name, answers)
@@ -46,7 +40,7 @@ func sources(existing []v1beta1.UpdateInformer, answers []insight.Answer, pendin
 
 // sourceOf returns an informer as a source.
 func sourceOf(name string, answers []insight.Answer) v1beta1.Source {
-	source := v1beta1.Source{Name: sourceInformer + name}
+	source := v1beta1.Source{Name: v1beta1.SourceInformerPrefix + name}
 	i := slices.IndexFunc(answers, func(a insight.Answer) bool { return a.Informer == name })
 	if i < 0 {
 		source.Message = "not queried yet"
