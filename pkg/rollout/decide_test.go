@@ -79,6 +79,12 @@ func TestDecide(t *testing.T) {
 			members: members(rollout.Member{Name: "hub", Hub: true, Canary: true, State: n}, rollout.Member{Name: "z", State: n}),
 			reason:  rollout.ReasonCanaryNotSelected,
 		},
+		{
+			name:    "hub that the canary selector selects is last",
+			plan:    rollout.Plan{MaxConcurrency: number(5)},
+			members: members(rollout.Member{Name: "hub", Hub: true, Canary: true, State: n}, rollout.Member{Name: "z", State: n}),
+			admit:   []string{"z"},
+		},
 		// Rule 2: canaries.
 		{
 			name:    "canaries that are missing stop everything",
@@ -386,7 +392,8 @@ func TestDecide(t *testing.T) {
 		{name: "dry run", plan: rollout.Plan{DryRun: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDryRun},
 		{name: "records lost", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonRecordsLost},
 		{name: "records lost of a rollout that looks finished", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: c}), reason: rollout.ReasonRecordsLost},
-		{name: "dependency", plan: rollout.Plan{Dependency: "hubs is not complete"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDependencyNotReady},
+		{name: "dependency that is missing", plan: rollout.Plan{DependencyMissing: "hubs does not exist"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDependencyMissing},
+		{name: "dependency that is incomplete", plan: rollout.Plan{DependencyIncomplete: "hubs is not complete"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDependencyIncomplete},
 		{
 			name:    "outside the window",
 			plan:    rollout.Plan{Window: &rollout.Window{Until: at(60)}},

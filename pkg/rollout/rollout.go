@@ -39,21 +39,22 @@ const (
 
 // Reasons why no cluster may begin.
 const (
-	ReasonFinished            = "Finished"
-	ReasonCancelled           = "Cancelled"
-	ReasonRecordsLost         = "RecordsLost"
-	ReasonDryRun              = "DryRun"
-	ReasonInvalidStrategy     = "InvalidStrategy"
-	ReasonCanaryFailed        = "CanaryFailed"
-	ReasonMaxFailuresExceeded = "MaxFailuresExceeded"
-	ReasonPaused              = "Paused"
-	ReasonSelectionUnstable   = "SelectionUnstable"
-	ReasonNoClustersSelected  = "NoClustersSelected"
-	ReasonCanaryNotSelected   = "CanaryNotSelected"
-	ReasonDependencyNotReady  = "DependencyNotReady"
-	ReasonOutsideWindow       = "OutsideWindow"
-	ReasonHeld                = "Held"
-	ReasonNoFreeSlot          = "NoFreeSlot"
+	ReasonFinished             = "Finished"
+	ReasonCancelled            = "Cancelled"
+	ReasonRecordsLost          = "RecordsLost"
+	ReasonDryRun               = "DryRun"
+	ReasonInvalidStrategy      = "InvalidStrategy"
+	ReasonCanaryFailed         = "CanaryFailed"
+	ReasonMaxFailuresExceeded  = "MaxFailuresExceeded"
+	ReasonPaused               = "Paused"
+	ReasonSelectionUnstable    = "SelectionUnstable"
+	ReasonNoClustersSelected   = "NoClustersSelected"
+	ReasonCanaryNotSelected    = "CanaryNotSelected"
+	ReasonDependencyMissing    = "DependencyMissing"
+	ReasonDependencyIncomplete = "DependencyIncomplete"
+	ReasonOutsideWindow        = "OutsideWindow"
+	ReasonHeld                 = "Held"
+	ReasonNoFreeSlot           = "NoFreeSlot"
 )
 
 // Plan is what the user requests of a rollout, and what the caller has observed of its
@@ -75,8 +76,8 @@ type Plan struct {
 	RecordsLost string
 	// SelectionUnstable describes why the selection cannot be used now; empty means that it can.
 	SelectionUnstable string
-	// Dependency describes which dependency is missing or incomplete; empty means none.
-	Dependency string
+	// DependencyMissing and DependencyIncomplete describe which dependency is; empty means none.
+	DependencyMissing, DependencyIncomplete string
 	// Window is the maintenance window; nil means that clusters may begin at any time.
 	Window *Window
 }

@@ -98,8 +98,10 @@ func (t *tally) selection(plan *Plan) Stop {
 		return Stop{ReasonCanaryNotSelected, "spec.upgradeStrategy.canaryClusters selects none of the selected clusters"}
 	case t.total == 0:
 		return Stop{ReasonNoClustersSelected, "no cluster is selected"}
-	case plan.Dependency != "":
-		return Stop{ReasonDependencyNotReady, plan.Dependency}
+	case plan.DependencyMissing != "":
+		return Stop{ReasonDependencyMissing, plan.DependencyMissing}
+	case plan.DependencyIncomplete != "":
+		return Stop{ReasonDependencyIncomplete, plan.DependencyIncomplete}
 	}
 	return Stop{}
 }
