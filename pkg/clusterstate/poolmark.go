@@ -4,7 +4,6 @@
 package clusterstate
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -12,14 +11,10 @@ import (
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AnnotationPausedBy is the mark of a MachineConfigPool that the operator has paused, see PoolMark.
 const AnnotationPausedBy = "managedupgrade.appuio.io/paused-by"
-
-// PoolFieldManager is the field manager of the requests by which the operator pauses and unpauses pools.
-const PoolFieldManager = "managed-upgrade-operator"
 
 // PoolMark shows that the operator has paused a pool, and when it unpauses it. It is set in the very
 // request that pauses the pool and removed in the one that unpauses it, so a paused pool without a
@@ -91,30 +86,10 @@ func (m PoolMark) Kept() bool { return !m.KeptSince.IsZero() }
 // markOf returns the mark of a pool; nil means that it has none that counts.
 func markOf(pool *mcfgv1.MachineConfigPool) *PoolMark {
 	mark, ok := ParsePoolMark(pool.Annotations[AnnotationPausedBy])
-	if !ok || pool.Spec.Paused && pausedByOthers(pool.ManagedFields) {
+	if !ok || pool.Spec.Paused && OwnedByOthers(pool.ManagedFields, "paused") {
 		return nil
 	}
 	return &mark
-}
-
-// pausedByOthers reports whether another field manager than the operator owns spec.paused. If none is
-// recorded, as in the cache, that is unknown and the mark decides.
-func pausedByOthers(managers []metav1.ManagedFieldsEntry) bool {
-	for _, manager := range managers {
-		if manager.Manager == PoolFieldManager || manager.FieldsV1 == nil {
-			continue
-		}
-		var fields struct {
-			Spec map[string]json.RawMessage `json:"f:spec"`
-		}
-		if err := json.Unmarshal(manager.FieldsV1.GetRawBytes(), &fields); err != nil {
-			return true
-		}
-		if _, owns := fields.Spec["f:paused"]; owns {
-			return true
-		}
-	}
-	return false
 }
 
 // PausedByMark reports whether the operator has paused the pool.

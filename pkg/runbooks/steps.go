@@ -342,7 +342,7 @@ func (s stepSet) cleanup() []engine.Step {
 		{
 			Name: "ChannelRestored",
 			Doc:  "Restores the update channel that the upgrade has changed, unless the upgrade has commenced.",
-			Do:   controlplane.RestoreChannel(s.Client, s.target, s.attempt.precedingChannel(), s.attempt.channels...),
+			Do:   controlplane.RestoreChannel(s.Client, s.Live, s.target, s.attempt.precedingChannel(), s.attempt.channels...),
 		},
 		{
 			Name:      "ClusterSettled",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -95,7 +96,10 @@ func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
 		},
 		Patch: func(ctx context.Context, api client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			fallback := func() error { return api.Patch(ctx, obj, patch, opts...) }
-			return write("patch", "", obj, func() error { return w.patch(obj, patch, "", len(opts) > 0, fallback) })
+			fieldManager, others := patchOptions(opts)
+			return write("patch", "", obj, func() error {
+				return w.managing(fieldManager, func() error { return w.patch(obj, patch, "", others, fallback) })
+			})
 		},
 		Apply: func(ctx context.Context, api client.WithWatch, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			request := applyRequest(config)
@@ -125,6 +129,13 @@ func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
 			})
 		},
 	})
+}
+
+// patchOptions returns the field manager of a patch, and whether it has other options.
+func patchOptions(opts []client.PatchOption) (fieldManager string, others bool) {
+	options := (&client.PatchOptions{}).ApplyOptions(opts)
+	fieldManager, options.FieldManager = options.FieldManager, ""
+	return fieldManager, !reflect.DeepEqual(options, &client.PatchOptions{})
 }
 
 // request describes a request.

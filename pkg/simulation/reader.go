@@ -111,7 +111,7 @@ func copyInto(stored, target client.Object, gvk schema.GroupVersionKind) error {
 		partial = partial.DeepCopy()
 		target.(*metav1.PartialObjectMetadata).ObjectMeta = partial.ObjectMeta
 		target.GetObjectKind().SetGroupVersionKind(gvk)
-		target.SetManagedFields(nil)
+		dropFieldManagers(target, gvk)
 		return nil
 	}
 	if u, ok := target.(*unstructured.Unstructured); ok {
@@ -121,7 +121,7 @@ func copyInto(stored, target client.Object, gvk schema.GroupVersionKind) error {
 		}
 		u.Object = runtime.DeepCopyJSON(content)
 		u.SetGroupVersionKind(gvk)
-		u.SetManagedFields(nil)
+		dropFieldManagers(u, gvk)
 		return nil
 	}
 	if u, ok := stored.(*unstructured.Unstructured); ok {
@@ -134,6 +134,13 @@ func copyInto(stored, target client.Object, gvk schema.GroupVersionKind) error {
 	}
 	reflect.ValueOf(target).Elem().Set(reflect.ValueOf(copied).Elem())
 	target.GetObjectKind().SetGroupVersionKind(gvk)
-	target.SetManagedFields(nil)
+	dropFieldManagers(target, gvk)
 	return nil
+}
+
+// dropFieldManagers removes the field managers of a kind that does not track them.
+func dropFieldManagers(object client.Object, gvk schema.GroupVersionKind) {
+	if !tracksFieldManagers(gvk) {
+		object.SetManagedFields(nil)
+	}
 }

@@ -155,11 +155,21 @@ func (s *store) Create(gvr schema.GroupVersionResource, obj runtime.Object, name
 	if err := s.world.admit(gvk, nil, object); err != nil {
 		return err
 	}
+	if !s.seeding && len(object.GetManagedFields()) == 0 {
+		if object, err = s.own(gvk, nil, object); err != nil {
+			return err
+		}
+	}
 	return s.put(gvr, gvk, nil, object)
 }
 
-// Update replaces an object.
+// Update replaces an object. The field manager of the request owns the fields that change.
 func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, _ ...metav1.UpdateOptions) error {
+	return s.update(gvr, obj, namespace, s.own)
+}
+
+// update replaces an object; own updates its field managers.
+func (s *store) update(gvr schema.GroupVersionResource, obj runtime.Object, namespace string, own func(gvk schema.GroupVersionKind, old, object client.Object) (client.Object, error)) error {
 	object, gvk, err := s.object(obj)
 	if err != nil {
 		return err
@@ -190,7 +200,56 @@ func (s *store) Update(gvr schema.GroupVersionResource, obj runtime.Object, name
 	if same(old, object) {
 		return nil
 	}
+	if object, err = own(gvk, old, object); err != nil {
+		return err
+	}
 	return s.put(gvr, gvk, old, object)
+}
+
+// tracksFieldManagers reports whether updates and patches of a kind change its field managers, and
+// clients can read them. It is so for the kind whose field managers the operator reads.
+func tracksFieldManagers(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == "config.openshift.io" && gvk.Kind == "ClusterVersion"
+}
+
+// own returns an object in which the field manager of the request owns the fields that the request
+// changes. Old is nil for a creation.
+func (s *store) own(gvk schema.GroupVersionKind, old, object client.Object) (client.Object, error) {
+	if !tracksFieldManagers(gvk) {
+		return object, nil
+	}
+	manager, err := s.fieldManagers(gvk)
+	if err != nil {
+		return nil, err
+	}
+	var live runtime.Object
+	if old != nil {
+		live = old.DeepCopyObject()
+	} else if live, err = s.scheme.New(gvk); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", gvk.Kind, err)
+	}
+	asStored := object.GetObjectKind().GroupVersionKind()
+	live.GetObjectKind().SetGroupVersionKind(gvk)
+	object.GetObjectKind().SetGroupVersionKind(gvk)
+	owned, err := manager.Update(live, object, cmp.Or(s.world.fieldManager, s.world.actor))
+	if err != nil {
+		return nil, fmt.Errorf("updating the field managers of %s %s: %w", gvk.Kind, object.GetName(), err)
+	}
+	stampManagedFields(owned, s.world.now)
+	owned.GetObjectKind().SetGroupVersionKind(asStored)
+	result, ok := owned.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("updating the field managers of %T: it is no single object", owned)
+	}
+	return result, nil
+}
+
+func (s *store) fieldManagers(gvk schema.GroupVersionKind) (*managedfields.FieldManager, error) {
+	manager, err := managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), s.scheme, noDefaults{}, s.scheme, gvk, gvk.GroupVersion(), "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("tracking the field managers of %s: %w", gvk.Kind, err)
+	}
+	return manager, nil
 }
 
 func (s *store) put(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, old, object client.Object) error {
@@ -209,8 +268,8 @@ func (s *store) Patch(gvr schema.GroupVersionResource, obj runtime.Object, names
 	return s.Update(gvr, obj, namespace)
 }
 
-// Apply merges an applied configuration. Only fields that were applied are owned: a writer that
-// updates or patches owns nothing, so it never causes a conflict.
+// Apply merges an applied configuration. Unless the kind tracks field managers, only fields that were
+// applied are owned: a writer that updates or patches owns nothing, so it never causes a conflict.
 func (s *store) Apply(gvr schema.GroupVersionResource, applied runtime.Object, namespace string, options ...metav1.PatchOptions) error {
 	config, ok := applied.(client.Object)
 	if !ok || len(options) != 1 {
@@ -230,9 +289,9 @@ func (s *store) Apply(gvr schema.GroupVersionResource, applied runtime.Object, n
 		live = old.DeepCopyObject()
 	}
 	live.GetObjectKind().SetGroupVersionKind(gvk)
-	manager, err := managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), s.scheme, noDefaults{}, s.scheme, gvk, gvk.GroupVersion(), "", nil)
+	manager, err := s.fieldManagers(gvk)
 	if err != nil {
-		return fmt.Errorf("applying %s: %w", gvk.Kind, err)
+		return err
 	}
 	force := options[0].Force != nil && *options[0].Force
 	merged, err := manager.Apply(live, applied, options[0].FieldManager, force)
@@ -243,7 +302,12 @@ func (s *store) Apply(gvr schema.GroupVersionResource, applied runtime.Object, n
 	if old == nil {
 		return s.Create(gvr, merged, namespace)
 	}
-	return s.Update(gvr, merged, namespace)
+	return s.update(gvr, merged, namespace, alreadyOwned)
+}
+
+// alreadyOwned returns an object that names its field managers.
+func alreadyOwned(_ schema.GroupVersionKind, _, object client.Object) (client.Object, error) {
+	return object, nil
 }
 
 // stampManagedFields replaces the real times.

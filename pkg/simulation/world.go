@@ -65,9 +65,11 @@ type World struct {
 	sequence  int // of timers and UIDs
 	observers []func(Change)
 	actor     string
-	burst     int
-	turn      int // the process whose turn it is
-	err       error
+	// fieldManager is the field manager of the request that is being served; empty means the actor.
+	fieldManager string
+	burst        int
+	turn         int // the process whose turn it is
+	err          error
 }
 
 // defaultMapper returns the mapper of NewScheme's kinds. Unlike schemes, mappers never change.
@@ -356,6 +358,13 @@ func (w *World) advance() bool {
 		t.fire()
 	}
 	return true
+}
+
+// managing serves a request with the field manager that its client names.
+func (w *World) managing(fieldManager string, do func() error) error {
+	w.fieldManager = fieldManager
+	defer func() { w.fieldManager = "" }()
+	return do()
 }
 
 // as makes requests in the name of an actor.

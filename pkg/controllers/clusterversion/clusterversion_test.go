@@ -147,7 +147,7 @@ func TestDriftIsCorrected(t *testing.T) {
 	if spec := w.openShift().Spec; spec.Channel != "stable-4.11" || spec.Upstream != "https://example.com/graph" {
 		t.Errorf("the spec is %+v", spec)
 	}
-	want := []string{`DriftDetected: spec.channel was changed to "fast-4.11", spec.upstream was removed; the ClusterVersion of OpenShift gets the parameters of spec.template again`}
+	want := []string{`DriftDetected: spec.channel was changed to "fast-4.11" by kubectl, spec.upstream was removed; the ClusterVersion of OpenShift gets the parameters of spec.template again`}
 	if diff := cmp.Diff(want, w.events()); diff != "" {
 		t.Errorf("Events (-want +got):\n%s", diff)
 	}
@@ -185,7 +185,7 @@ func TestContestedField(t *testing.T) {
 	if got := w.condition("Synced"); got != "False Contested" {
 		t.Errorf("Synced is %s", got)
 	}
-	wantMessage := `another client keeps changing the parameters; spec.channel was changed to "fast-4.11"; they are corrected at most every 5m0s: stop that client, or change spec.template`
+	wantMessage := `another client keeps changing the parameters; spec.channel was changed to "fast-4.11" by kubectl; they are corrected at most every 5m0s: stop that client, or change spec.template`
 	if diff := cmp.Diff(wantMessage, w.message("Synced")); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}

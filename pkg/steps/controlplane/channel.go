@@ -114,34 +114,33 @@ func setChannel(ctx context.Context, c client.Client, current *configv1.ClusterV
 
 // RestoreChannel restores the channel from before an upgrade that did not commence. Nil means that
 // the channel was not recorded, so that it was not changed either. A channel that is neither the
-// target's nor one of the requested ones was set by another client, and is left alone. The patch is
-// sent even if the channel is the recorded one already: the cache may not show the change yet.
-func RestoreChannel(c client.Client, target clusterstate.Target, preceding *string, requested ...string) engine.UpgradeStep {
+// target's nor one of the requested ones was set by another client, and is left alone. So is one whose
+// field manager is another client: the record holds a channel before it is set, and the upgrade may
+// have been held since. The ClusterVersion is read from the API server, since the cache has no field
+// managers and may not show the change yet.
+func RestoreChannel(c client.Writer, live client.Reader, target clusterstate.Target, preceding *string, requested ...string) engine.UpgradeStep {
 	requested = append(slices.Clone(requested), target.Channel)
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if preceding == nil || !slices.ContainsFunc(requested, func(name string) bool { return name != "" && name != *preceding }) {
 			return engine.Skip("NothingToRestore", "this upgrade has not changed the channel"), nil
 		}
-		current, version, err := getClusterVersion(ctx, c)
+		current, version, err := getClusterVersion(ctx, live)
 		if err != nil {
 			return engine.Result{}, err
 		}
 		if run.Committed || version.Current.Matches(target) {
 			return engine.Skip("Commenced", "the cluster was updated to %s; the channel stays %s", target.Version, channelName(version.Channel)), nil
 		}
-		changed := version.Channel != "" && version.Channel != *preceding && slices.Contains(requested, version.Channel)
-		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) {
-			if changed {
-				spec.Channel = *preceding
-			}
-		})
+		set := slices.Contains(requested, version.Channel) && !clusterstate.OwnedByOthers(current.ManagedFields, "channel")
+		if !set || version.Channel == "" || version.Channel == *preceding {
+			return engine.Skip("NothingToRestore", "the channel is %s, which this upgrade has not set", channelName(version.Channel)), nil
+		}
+		applied, err := patchSpec(ctx, c, current, func(spec *configv1.ClusterVersionSpec) { spec.Channel = *preceding })
 		switch {
 		case err != nil:
 			return engine.Result{}, fmt.Errorf("restoring channel %s: %w", channelName(*preceding), err)
 		case !applied:
 			return retryOnConflict(), nil
-		case !changed:
-			return engine.Skip("NothingToRestore", "the channel is %s, which this upgrade has not set", channelName(version.Channel)), nil
 		}
 		return engine.Done("restored channel %s", channelName(*preceding)), nil
 	}

@@ -31,7 +31,7 @@ func getClusterVersion(ctx context.Context, r client.Reader) (*configv1.ClusterV
 func patchSpec(ctx context.Context, w client.Writer, original *configv1.ClusterVersion, change func(*configv1.ClusterVersionSpec)) (applied bool, err error) {
 	changed := original.DeepCopy()
 	change(&changed.Spec)
-	err = w.Patch(ctx, changed, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}))
+	err = w.Patch(ctx, changed, client.MergeFromWithOptions(original, client.MergeFromWithOptimisticLock{}), client.FieldOwner(clusterstate.FieldManager))
 	if apierrors.IsConflict(err) {
 		return false, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -70,17 +71,34 @@ func TestUpdateAvailable_in_another_channel(t *testing.T) {
 	})
 }
 
+// channelManager adds a field manager that owns the channel.
+func channelManager(name string) change {
+	return func(v *configv1.ClusterVersion) {
+		v.ManagedFields = append(v.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: name, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: configv1.GroupVersion.String(),
+			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:channel":{}}}`)},
+		})
+	}
+}
+
 func TestRestoreChannel_requested_channels(t *testing.T) {
 	t.Parallel()
 	restored := stepResult{Outcome: "done", Reason: "Done", Message: "restored channel eus-4.4", Patch: `{"spec":{"channel":"eus-4.4"}}`}
 	runCases(t, map[string]testCase{
-		"earlier channel of the spec": {version: at(channel("stable-4.4")), want: restored},
-		"channel of the spec":         {version: at(), want: restored},
+		"earlier channel of the spec":              {version: at(channel("stable-4.4")), want: restored},
+		"channel of the spec":                      {version: at(), want: restored},
+		"channel of the spec, set by the operator": {version: at(channelManager(clusterstate.FieldManager)), want: restored},
+		"channel of the spec, set by another client": {version: at(channelManager("kubectl-patch")), want: stepResult{
+			Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is fast-4.4, which this upgrade has not set",
+		}},
+		"channel of the spec, set by the operator and applied by another client": {version: at(channelManager(clusterstate.FieldManager), channelManager("gitops")), want: stepResult{
+			Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is fast-4.4, which this upgrade has not set",
+		}},
 		"channel of another client": {version: at(channel("candidate-4.4")), want: stepResult{
-			Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is candidate-4.4, which this upgrade has not set", Patch: `{}`,
+			Outcome: "skipped", Reason: "NothingToRestore", Message: "the channel is candidate-4.4, which this upgrade has not set",
 		}},
 	}, func(c client.Client, to clusterstate.Target) engine.UpgradeStep {
-		return controlplane.RestoreChannel(c, to, new("eus-4.4"), requested...)
+		return controlplane.RestoreChannel(c, c, to, new("eus-4.4"), requested...)
 	})
 }
 

@@ -64,7 +64,7 @@ func patch(ctx context.Context, c client.Writer, pool clusterstate.Pool, paused 
 		return false, err
 	}
 	object := &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}
-	err = c.Patch(ctx, object, client.RawPatch(types.MergePatchType, data), client.FieldOwner(clusterstate.PoolFieldManager))
+	err = c.Patch(ctx, object, client.RawPatch(types.MergePatchType, data), client.FieldOwner(clusterstate.FieldManager))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return false, nil
 	}
