@@ -13,6 +13,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -320,10 +321,17 @@ type link struct {
 func (g *graph) chains() []chain {
 	type key struct{ group, kind, reason string }
 	roots := map[key][]*vertex{}
+	isRoot := map[*vertex]bool{}
 	for _, v := range g.roots() {
+		isRoot[v] = true
+	}
+	for _, o := range slices.SortedFunc(maps.Keys(g.vertices), object.compare) {
+		v := g.vertices[o]
 		for _, f := range v.facts {
-			k := key{v.group, v.kind, f.reason}
-			roots[k] = append(roots[k], v)
+			if isRoot[v] || f.isDecision() {
+				k := key{v.group, v.kind, f.reason}
+				roots[k] = append(roots[k], v)
+			}
 		}
 	}
 	var chains []chain
@@ -438,14 +446,21 @@ func (g *graph) chainOf(group, reason string, roots []*vertex) chain {
 // asEffect returns what an object is in the chain of another one. A drain that cannot finish is that and
 // nothing else; of other objects, what is reported about them explains more than that they are stuck.
 func (v *vertex) asEffect() []fact {
-	if len(v.facts) == 0 {
+	effects := slices.DeleteFunc(slices.Clone(v.facts), fact.isDecision)
+	if len(effects) == 0 {
 		return []fact{{}}
 	}
 	stalled := func(f fact) bool { return stalledReason(f.reason) == (v.kind == kindNode) }
-	if only := slices.DeleteFunc(slices.Clone(v.facts), func(f fact) bool { return !stalled(f) }); len(only) > 0 {
+	if only := slices.DeleteFunc(slices.Clone(effects), func(f fact) bool { return !stalled(f) }); len(only) > 0 {
 		return only
 	}
-	return v.facts
+	return effects
+}
+
+// isDecision reports whether a person has decided what the fact is about. It is a cause by itself: no
+// other object explains it.
+func (f fact) isDecision() bool {
+	return f.reason == reasonPoolPaused && f.informer == informers.NameNodes
 }
 
 // note adds a fact of the first link: the chain is as severe as the worst and as old as the first.

@@ -109,6 +109,14 @@ func TestCauses(t *testing.T) {
 			f.insight(f.pool(), informers.NameNodes, degraded)
 			return f
 		}, [][]string{{"node worker-5 cannot be updated", "pool worker is degraded"}}},
+		"node that is degraded in a pool that a person has paused": {func() *fixture {
+			f := stuckPool()
+			nodes(f, "NodeDegraded", "worker-5")
+			paused := newInsight(v1beta1.LevelWarning, "PoolPaused", "pools", before(time.Hour))
+			paused.Scope.WorkerPool = []v1beta1.ResourceReference{ref("MachineConfigPool", "", worker)}
+			f.insight(f.pool(), informers.NameNodes, paused)
+			return f
+		}, [][]string{{"node worker-5 cannot be updated", "no node of pool worker is being updated"}, {"pool worker is paused and has outdated nodes"}}},
 		"insight about no object": {func() *fixture {
 			f := stuckPool()
 			f.insight(f.pool(), "stranger", newInsight(v1beta1.LevelError, "Odd", "a cable is loose", before(time.Hour)))
@@ -137,13 +145,15 @@ func TestBudget_remedies(t *testing.T) {
 		"percentage or maxUnavailable":  {func(f *fixture) { f.facts.PDBs[0].MinAvailable = 0 }, show},
 		"a pod that is not healthy":     {func(f *fixture) { f.facts.PDBs[0].Healthy = 1 }, show},
 		"more pods required than exist": {func(f *fixture) { f.facts.PDBs[0].Desired = 3 }, show},
-		"pod of a StatefulSet":          {func(f *fixture) { f.facts.Drains["worker-4"].Pods[0].Labels = map[string]string{"app": "api"} }, show},
+		"pod of a StatefulSet":          {func(f *fixture) { f.facts.BudgetPods["shop"][0].Labels = map[string]string{"app": "api"} }, show},
 		"pods of two Deployments": {func(f *fixture) {
-			drain := f.facts.Drains["worker-4"]
-			other := drain.Pods[0]
+			other := &f.facts.BudgetPods["shop"][1]
 			other.Name, other.Labels = "web-5d8f7-abcde", map[string]string{"app": "api", "pod-template-hash": "5d8f7"}
-			drain.Pods = append(drain.Pods, other)
-			f.facts.Drains["worker-4"] = drain
+		}, show},
+		"pods that were not read": {func(f *fixture) { f.facts.BudgetPods = nil }, show},
+		"a pod that is not known": {func(f *fixture) { f.facts.BudgetPods["shop"] = f.facts.BudgetPods["shop"][:1] }, show},
+		"a pod that another budget guards": {func(f *fixture) {
+			f.facts.BudgetPods["shop"][1].Labels = map[string]string{"app": "web", "pod-template-hash": "7c9f4"}
 		}, show},
 	} {
 		t.Run(name, func(t *testing.T) {

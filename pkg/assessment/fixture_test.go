@@ -268,6 +268,9 @@ func (f *fixture) shop(node string, start time.Time) {
 	f.facts.Drains = map[string]informers.Drain{node: {
 		Node: node, Start: start, Read: true, Pods: []checks.DrainedPod{{Pod: pod, PDBs: []string{"shop/api"}, NodeReady: true}},
 	}}
+	other := pod
+	other.Name = "api-7c9f4-9zx8w"
+	f.facts.BudgetPods = map[string][]clusterstate.Pod{"shop": {pod, other}}
 	f.insight(f.pool(), informers.NameNodes, newInsight(v1beta1.LevelWarning, "PodHeldByBudget", "pods that cannot be evicted", start,
 		ref("Node", "", node), ref("Pod", "shop", pod.Name), ref("PodDisruptionBudget", "shop", "api")))
 }

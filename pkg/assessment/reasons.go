@@ -24,6 +24,8 @@ const (
 	// reasonSelectedByBudgets is a pod that several budgets select: the Eviction API refuses it, however
 	// many disruptions each of them allows.
 	reasonSelectedByBudgets = "PodSelectedByBudgets"
+	// reasonPoolPaused is a pool that a person has paused although it has outdated nodes.
+	reasonPoolPaused = "PoolPaused"
 	// ReasonOther stands for the causes beyond the limit.
 	ReasonOther = "Other"
 )
@@ -104,7 +106,7 @@ var rows = []row{
 	{"PodTerminating", "pod {names} does not terminate", "pods {names} do not terminate", diagnoses, "Find out why the pod does not terminate:", describePod},
 	{"PodKeptByFinalizers", "pod {names} is kept by finalizers", "pods {names} are kept by finalizers", diagnoses, "Find out who owns the finalizers:", "oc -n {namespace} get pod {object} -o yaml"},
 	{"PoolDegraded", "pool {names} is degraded", "pools {names} are degraded", diagnoses, "Find out why the pool is degraded:", describePool},
-	{"PoolPaused", "pool {names} is paused and has outdated nodes", "pools {names} are paused and have outdated nodes", fixes, "Unpause the pool when its nodes may reboot:", `oc patch machineconfigpool {object} --type=merge -p '{"spec":{"paused":false}}'`},
+	{reasonPoolPaused, "pool {names} is paused and has outdated nodes", "pools {names} are paused and have outdated nodes", fixes, "Unpause the pool when its nodes may reboot:", `oc patch machineconfigpool {object} --type=merge -p '{"spec":{"paused":false}}'`},
 	{"PoolDelayed", "pool {names} is delayed", "pools {names} are delayed", none, nothing, ""},
 	{v1beta1.ReasonPaused, "the update of {names} is paused", "the updates of {names} are paused", diagnoses, "Find out why the update is paused:", "oc get {resource} {object} -o yaml"},
 

@@ -213,25 +213,25 @@ func (c *cluster) budgetRemedy(first *link) *v1beta1.Remedy {
 }
 
 // scaleCommand returns the command that adds a pod to those that a budget counts; empty means that
-// there is none that is known to help.
+// there is none that is known to help. All of these pods must be known, and one Deployment must have
+// created them: how many replicas one of several has is unknown.
 func (c *cluster) scaleCommand(b *clusterstate.PDB) string {
 	if b.MinAvailable == 0 || b.Expected <= 0 || b.Healthy != b.Expected || b.Desired != b.Expected || !validName.MatchString(b.Namespace) {
 		return ""
 	}
-	deployment := ""
-	for _, drain := range c.in.Facts.Drains {
-		for _, pod := range drain.Pods {
-			if !b.Selects(pod.Pod) {
-				continue
-			}
-			name := deploymentOf(pod.Pod)
-			if name == "" || deployment != "" && name != deployment {
-				return ""
-			}
-			deployment = name
+	deployment, pods := "", int32(0)
+	for _, pod := range c.in.Facts.BudgetPods[b.Namespace] {
+		if !b.Selects(pod) {
+			continue
 		}
+		name := deploymentOf(pod)
+		if name == "" || deployment != "" && name != deployment {
+			return ""
+		}
+		deployment = name
+		pods++
 	}
-	if deployment == "" {
+	if deployment == "" || pods != b.Expected {
 		return ""
 	}
 	return fmt.Sprintf("oc -n %s scale deployment/%s --replicas=%d", b.Namespace, deployment, b.Expected+1)

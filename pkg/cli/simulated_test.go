@@ -39,7 +39,11 @@ type simulated struct {
 func newSimulated(t *testing.T, spec devcluster.Spec) simulated {
 	t.Helper()
 	w := simulation.New(simulation.Options{})
-	w.StopServing(schema.GroupResource{Group: updatev1beta1.GroupVersion.Group, Resource: "updatestatuses"})
+	for _, resource := range []schema.GroupResource{
+		{Group: updatev1beta1.GroupVersion.Group, Resource: "updatestatuses"}, {Group: "hypershift.openshift.io", Resource: "nodepools"},
+	} {
+		w.StopServing(resource)
+	}
 	cluster, err := openshift.New(w, spec)
 	if err != nil {
 		t.Fatal(err)

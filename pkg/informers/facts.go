@@ -79,6 +79,9 @@ type Facts struct {
 	PDBs         []clusterstate.PDB
 	// Drains are the drains of nodes for the update, by node.
 	Drains map[string]Drain
+	// BudgetPods are the pods, by namespace, that are selected by budgets that hold a long drain. A
+	// namespace that was not read has no entry.
+	BudgetPods map[string][]clusterstate.Pod
 	// Alerts are those that fire or are pending. They are read only while an update is in progress,
 	// or if Readers.Always.
 	Alerts []clusterstate.Alert
@@ -117,6 +120,10 @@ type MachinePool struct {
 	Deployment string
 	// Version is the version that the machines are to have, as far as the object names it.
 	Version string
+	// Updating reports that not all machines have the version yet.
+	Updating bool
+	// Unknown is why it is not known whether they have; empty means that it is.
+	Unknown string
 	// VersionManagement is spec.versionManagement, as it was decoded from JSON; nil means that it is
 	// absent.
 	VersionManagement any

@@ -16,8 +16,9 @@ import (
 // maxLists bounds the lists of one pass, apart from their pages.
 const maxLists = 12
 
-// readDrains reads the pods of the nodes that are being drained for the update, the longest drains first: as many of
-// them as the bound of the lists allows, and at least one.
+// readDrains reads the pods of the nodes that are being drained for the update, the longest drains first:
+// as many of them as the bound of the lists allows, and at least one. One list is left for the pods of a
+// budget.
 func (g *gathering) readDrains(ctx context.Context) {
 	var drains []Drain
 	ready := map[string]bool{}
@@ -42,9 +43,10 @@ func (g *gathering) readDrains(ctx context.Context) {
 		pdbs[b.Namespace] = append(pdbs[b.Namespace], b)
 	}
 	g.facts.Drains = make(map[string]Drain, len(drains))
-	left := max(maxLists-g.lists, 1)
+	left := max(maxLists-g.lists-1, 1)
 	for i, drain := range drains {
 		if i < left {
+			g.lists++
 			pods, err := g.Memory.podsOn(ctx, g.Readers, drain.Node)
 			if err != nil {
 				g.facts.Missing[SourcePods] = missingOf(err)
@@ -54,9 +56,48 @@ func (g *gathering) readDrains(ctx context.Context) {
 		}
 		g.facts.Drains[drain.Node] = drain
 	}
-	g.Memory.forgetPods(g.facts.Drains)
+	g.readBudgetPods(ctx, drains)
+	g.Memory.forgetPods(g.facts.Drains, g.facts.BudgetPods)
 	if g.facts.Has(SourcePods) {
 		g.facts.Read = append(g.facts.Read, SourcePods)
+	}
+}
+
+// readBudgetPods reads the pods that share a budget with a pod that holds a long drain: they show whether
+// one more replica would help. It reads one namespace by one list, for as long as the bound of the lists
+// allows.
+func (g *gathering) readBudgetPods(ctx context.Context, drains []Drain) {
+	if !g.facts.Has(SourcePods) || !g.facts.Has(SourcePDBs) {
+		return
+	}
+	budgets := map[string][]*clusterstate.PDB{} // by namespace
+	var namespaces []string
+	for _, drain := range drains {
+		drain = g.facts.Drains[drain.Node]
+		for i := range drain.Pods {
+			pod := &drain.Pods[i]
+			if !g.facts.isLong(drain) || pod.Hold(checks.DrainDeadlines{}).Reason != checks.HeldByPDB || budgets[pod.Namespace] != nil {
+				continue
+			}
+			for j := range g.facts.PDBs {
+				if b := &g.facts.PDBs[j]; b.Namespace == pod.Namespace {
+					budgets[pod.Namespace] = append(budgets[pod.Namespace], b)
+				}
+			}
+			namespaces = append(namespaces, pod.Namespace)
+		}
+	}
+	g.facts.BudgetPods = map[string][]clusterstate.Pod{}
+	for _, namespace := range namespaces {
+		if g.lists >= maxLists {
+			return
+		}
+		g.lists++
+		pods, err := g.Memory.podsIn(ctx, g.Readers, namespace, budgets[namespace])
+		if err != nil {
+			return // what holds the drain is known without them
+		}
+		g.facts.BudgetPods[namespace] = pods
 	}
 }
 
@@ -77,38 +118,56 @@ func (g *gathering) readAlerts(ctx context.Context) {
 	g.facts.Alerts, g.facts.Read = alerts, append(g.facts.Read, SourceAlerts)
 }
 
-// podsOn returns the pods on a node that are not older than a minute. A nil Memory reads them each
-// time.
+// podsOn returns the pods on a node that are not older than a minute.
 func (m *Memory) podsOn(ctx context.Context, r Readers, node string) ([]clusterstate.Pod, error) {
-	if m == nil {
+	return m.podsOf(ctx, r, podsKey{node: node}, func() ([]clusterstate.Pod, error) {
 		return clusterstate.ListPodsOnNode(ctx, r.Live, node)
+	})
+}
+
+// podsIn returns the pods of a namespace that budgets select and that are not older than a minute.
+func (m *Memory) podsIn(ctx context.Context, r Readers, namespace string, budgets []*clusterstate.PDB) ([]clusterstate.Pod, error) {
+	return m.podsOf(ctx, r, podsKey{namespace: namespace}, func() ([]clusterstate.Pod, error) {
+		pods, err := clusterstate.ListPodsIn(ctx, r.Live, namespace)
+		return slices.DeleteFunc(pods, func(p clusterstate.Pod) bool {
+			return !slices.ContainsFunc(budgets, func(b *clusterstate.PDB) bool { return b.Selects(p) })
+		}), err
+	})
+}
+
+// podsOf returns what a read of pods returned in the last minute. A nil Memory reads each time.
+func (m *Memory) podsOf(ctx context.Context, r Readers, key podsKey, read func() ([]clusterstate.Pod, error)) ([]clusterstate.Pod, error) {
+	if m == nil {
+		return read()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := r.Clock.Now()
-	if last, found := m.pods[node]; found && last.isValid(now) {
+	if last, found := m.pods[key]; found && last.isValid(now) {
 		return last.value, last.err
 	}
-	pods, err := clusterstate.ListPodsOnNode(ctx, r.Live, node)
+	pods, err := read()
 	if ctx.Err() == nil {
 		if m.pods == nil {
-			m.pods = map[string]remembered[[]clusterstate.Pod]{}
+			m.pods = map[podsKey]remembered[[]clusterstate.Pod]{}
 		}
-		m.pods[node] = remembered[[]clusterstate.Pod]{at: now, value: pods, err: err}
+		m.pods[key] = remembered[[]clusterstate.Pod]{at: now, value: pods, err: err}
 	}
 	return pods, err
 }
 
-// forgetPods drops the pods of nodes that are not being drained any more.
-func (m *Memory) forgetPods(drains map[string]Drain) {
+// forgetPods drops the pods of nodes that are not being drained any more, and of namespaces whose budgets
+// hold no drain.
+func (m *Memory) forgetPods(drains map[string]Drain, namespaces map[string][]clusterstate.Pod) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for node := range m.pods {
-		if _, draining := drains[node]; !draining {
-			delete(m.pods, node)
+	for key := range m.pods {
+		_, draining := drains[key.node]
+		if _, held := namespaces[key.namespace]; !draining && !held {
+			delete(m.pods, key)
 		}
 	}
 }

@@ -230,8 +230,8 @@ func TestGather_makes_few_requests(t *testing.T) {
 	}{
 		"50 nodes, everything is installed":   {50, 5, nil, false, 12, 1},
 		"2000 nodes, everything is installed": {2000, 200, nil, false, 12, 1},
-		"50 nodes, only MachineSets are":      {50, 5, []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"}, false, 15, 4},
-		"50 nodes, from the cache":            {50, 20, nil, true, 23, 12},
+		"50 nodes, only MachineSets are":      {50, 5, []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"}, false, 14, 3},
+		"50 nodes, from the cache":            {50, 20, nil, true, 22, 11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,6 +267,54 @@ func TestGather_makes_few_requests(t *testing.T) {
 			}
 			if read != tc.read || len(facts.Drains) != tc.draining {
 				t.Errorf("%d of %d drains are read, want %d of %d", read, len(facts.Drains), tc.read, tc.draining)
+			}
+		})
+	}
+}
+
+// The pods of a namespace are read if a budget in it holds a long drain, within the bound of the lists.
+func TestGather_reads_the_pods_of_a_budget(t *testing.T) {
+	t.Parallel()
+	notServed := map[string]error{}
+	for _, kind := range []string{"MachineSet.cluster.x-k8s.io", "MachineDeployment.cluster.x-k8s.io", "NodePool.hypershift.openshift.io"} {
+		notServed[kind] = &meta.NoKindMatchError{}
+	}
+	for name, tc := range map[string]struct {
+		since     time.Duration
+		budget    bool
+		notServed map[string]error
+		want      []string // the pods
+		lists     int      // of pods
+	}{
+		"long drain":              {11 * time.Minute, true, notServed, []string{"api-1", "api-2"}, 2},
+		"short drain":             {9 * time.Minute, true, notServed, nil, 1},
+		"pod without a budget":    {11 * time.Minute, false, notServed, nil, 1},
+		"everything is installed": {11 * time.Minute, true, nil, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			c.drain("worker", "worker-0", tc.since)
+			c.addPod("api-1", "api", "worker-0")
+			c.addPod("api-2", "api", "worker-1")
+			c.addPod("web", "web", "worker-1")
+			if tc.budget {
+				c.addPDB("shop", "api", "api", 0)
+			}
+			counted := requests{}
+			memory := &informers.Memory{}
+			for range 2 {
+				reader := counting(t, c.objects(), counted, tc.notServed)
+				facts := informers.Gather(t.Context(), informers.Readers{
+					Reader: reader, Live: reader, Clock: clocktesting.NewFakePassiveClock(now), Memory: memory,
+				})
+				var got []string
+				for _, pod := range facts.BudgetPods["shop"] {
+					got = append(got, pod.Name)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" || counted["list Pod."] != tc.lists {
+					t.Errorf("%d lists of pods, want %d; pods (-want +got):\n%s", counted["list Pod."], tc.lists, diff)
+				}
 			}
 		})
 	}

@@ -18,8 +18,11 @@ const memoryInterval = time.Minute
 type Memory struct {
 	mu     sync.Mutex
 	alerts remembered[[]clusterstate.Alert]
-	pods   map[string]remembered[[]clusterstate.Pod] // by node
+	pods   map[podsKey]remembered[[]clusterstate.Pod]
 }
+
+// podsKey is what pods were read of: a node, or a namespace.
+type podsKey struct{ node, namespace string }
 
 // remembered is an answer, or the error that took its place.
 type remembered[T any] struct {

@@ -174,13 +174,18 @@ func (f Facts) appendConditions(found []checks.Finding, node *clusterstate.Node,
 // being evicted. Without the budgets, it is unknown what holds a pod.
 func (f Facts) appendHolds(found []checks.Finding, node *clusterstate.Node, in scope) []checks.Finding {
 	drain := f.Drains[node.Name]
-	if !drain.Read || !f.Has(SourcePDBs) || clusterstate.IsPlausible(drain.Start, f.Now) && f.Now.Sub(drain.Start) < checks.LongDrain {
+	if !drain.Read || !f.Has(SourcePDBs) || !f.isLong(drain) {
 		return found
 	}
 	for i := range drain.Pods {
 		found = append(found, f.holdFinding(&drain.Pods[i], drain, in))
 	}
 	return found
+}
+
+// isLong reports whether a drain takes long; one whose start is unknown does.
+func (f Facts) isLong(drain Drain) bool {
+	return !clusterstate.IsPlausible(drain.Start, f.Now) || f.Now.Sub(drain.Start) >= checks.LongDrain
 }
 
 // holdFinding returns what holds a pod on a node that is being drained.

@@ -6,6 +6,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,8 @@ import (
 )
 
 // deploymentController keeps the number of pods of Deployments, and their status. The pods belong to
-// the Deployment itself: there are no ReplicaSets, and a changed template changes nothing.
+// the Deployment itself, with names and labels as of a ReplicaSet: there are no ReplicaSets, and a
+// changed template changes nothing.
 func deploymentController(c client.Client) manager.Controller {
 	return manager.Controller{
 		Name: "deployment",
@@ -67,10 +69,18 @@ func syncDeployment(ctx context.Context, c client.Client, key client.ObjectKey) 
 	return c.Status().Update(ctx, &deployment)
 }
 
+// templateHash is what a ReplicaSet adds to the names and the labels of its pods.
+const templateHash = "7c9f4d68b5"
+
 func podOfDeployment(deployment *appsv1.Deployment) *corev1.Pod {
 	template := deployment.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Namespace, pod.GenerateName = deployment.Namespace, deployment.Name+"-"
+	pod.Namespace, pod.GenerateName = deployment.Namespace, deployment.Name+"-"+templateHash+"-"
+	pod.Labels = maps.Clone(pod.Labels)
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = templateHash
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
 		pod.Spec.TerminationGracePeriodSeconds = new(int64(corev1.DefaultTerminationGracePeriodSeconds))
