@@ -47,6 +47,8 @@ type section struct {
 	active   metav1.Condition
 
 	total, updated, unavailable int32
+	// updating is the number of nodes that are being updated, as the status counts them.
+	updating int32
 	// slots is how many nodes may be updated at a time; 0 means that this is unknown.
 	slots    int32
 	insights []insight
@@ -90,6 +92,7 @@ func (s *section) read(from *v1beta1.Section) {
 	s.pending = pending.Status == metav1.ConditionTrue
 	if p := from.Progress; p != nil {
 		s.total, s.updated, s.unavailable = max(p.Total, 0), min(max(p.Updated, 0), max(p.Total, 0)), max(p.Unavailable, 0)
+		s.updating = min(max(p.Updating, 0), s.total)
 	}
 	for i := range from.UpdateInformers {
 		informer := &from.UpdateInformers[i]

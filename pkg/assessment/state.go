@@ -282,6 +282,9 @@ func (c *cluster) describe(s *section) (string, time.Time) {
 		return "no progress", s.lastChange
 	case s.active.Status == metav1.ConditionFalse:
 		return "paused" + slotsText(s, ", then "), time.Time{}
+	case s.pool != nil && !s.isConfigPool() && s.updating > 0:
+		// The sections of the MachineConfigPools name them.
+		return fmt.Sprintf("%d being updated", s.updating), time.Time{}
 	case c.controlPlane().state == v1beta1.StateStuck:
 		return "pending", time.Time{}
 	case s.controlPlane:

@@ -72,6 +72,9 @@ func TestAssess_MachineSet(t *testing.T) {
 	if got.State != progressing {
 		t.Errorf("state: %s", got.State)
 	}
+	if last := got.Sections[len(got.Sections)-1]; last.Name != "set" || last.Detail != "1 being updated" || len(last.Parts) > 0 {
+		t.Errorf("section: %+v", last)
+	}
 	if got.Estimate == nil || got.Estimate.Latest == nil || len(got.Estimate.Sections) != 1 {
 		t.Errorf("estimate: %+v", got.Estimate)
 	}

@@ -22,16 +22,19 @@ type machineKind struct {
 	gvk    schema.GroupVersionKind
 	// version is the path of the version that the machines are to have; nil means none.
 	version []string
+	// rollout reads into the facts whether the machines have that version; nil means that nothing shows it.
+	rollout func(*unstructured.Unstructured, *MachinePool)
 }
 
 // machineKinds returns the kinds that own machines. They are read without their Go types, so that
 // spec.versionManagement is kept and none of their definitions needs to be installed.
 func machineKinds() []machineKind {
+	template := []string{"spec", "template", "spec", "version"}
 	return []machineKind{
-		{SourceMachineSets, schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"}, nil},
-		{SourceClusterMachineSets, schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "MachineSet"}, []string{"spec", "template", "spec", "version"}},
-		{SourceMachineDeployments, schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "MachineDeployment"}, []string{"spec", "template", "spec", "version"}},
-		{SourceNodePools, schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1", Kind: "NodePool"}, []string{"status", "version"}},
+		{SourceMachineSets, schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"}, nil, nil},
+		{SourceClusterMachineSets, schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "MachineSet"}, template, readReplicas},
+		{SourceMachineDeployments, schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta1", Kind: "MachineDeployment"}, template, readReplicas},
+		{SourceNodePools, schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1", Kind: "NodePool"}, []string{"status", "version"}, readUpdatingVersion},
 	}
 }
 
@@ -73,8 +76,47 @@ func machinePoolOf(object *unstructured.Unstructured, kind machineKind) MachineP
 	}
 	if kind.version != nil {
 		pool.Version, _, _ = unstructured.NestedString(object.Object, kind.version...)
+		kind.rollout(object, &pool)
 	}
 	return pool
+}
+
+// readReplicas compares the replicas of a MachineSet or a MachineDeployment of the cluster API with those
+// that are up to date. The template has the version that new machines get.
+func readReplicas(object *unstructured.Unstructured, pool *MachinePool) {
+	number := func(path ...string) (int64, bool) {
+		n, found, err := unstructured.NestedInt64(object.Object, path...)
+		return n, found && err == nil
+	}
+	wanted, known := number("spec", "replicas")
+	existing, _ := number("status", "replicas")
+	observed, isObserved := number("status", "observedGeneration")
+	upToDate, reported := number("status", "upToDateReplicas")
+	if !reported && pool.Resource.Kind == "MachineDeployment" {
+		upToDate, reported = number("status", "updatedReplicas")
+	}
+	switch {
+	case !isObserved || observed < object.GetGeneration():
+		pool.Unknown = "its controller has not observed it yet"
+	case !known:
+		pool.Unknown = "it names no number of replicas"
+	case max(wanted, existing) == 0:
+	case !reported:
+		pool.Unknown = "it does not report how many machines are up to date"
+	default:
+		pool.Updating = upToDate < max(wanted, existing)
+	}
+}
+
+// readUpdatingVersion reads whether a NodePool is being updated. Its status has the version that all of
+// its nodes have.
+func readUpdatingVersion(object *unstructured.Unstructured, pool *MachinePool) {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, ok := c.(map[string]any); ok && condition["type"] == "UpdatingVersion" && condition["status"] != "False" {
+			pool.Updating = true
+		}
+	}
 }
 
 // readMachineConfigImage reads which image of the operator machine-config the release has deployed. It

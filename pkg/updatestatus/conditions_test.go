@@ -61,6 +61,27 @@ func TestCompute_Conditions(t *testing.T) {
 		c.version.Spec.DesiredUpdate = &configv1.Update{Version: "4.20.7", Image: "image/4.20.7"}
 	}
 	noPools := func(c *cluster) { c.pools, c.operators = nil, c.operators[:3] }
+	const (
+		pendingPool = "True WorkerDoesNotMatchRelease: At least one worker does not match target release."
+		activePool  = "True WorkersUpdateActive: At least one worker is being reconciled with release."
+	)
+	machineDeployment := func(version string, machines, upToDate int64) func(*cluster) {
+		return func(c *cluster) {
+			noPools(c)
+			c.others = append(c.others, machinePool("cluster.x-k8s.io/v1beta1", "MachineDeployment", "capi", func(o map[string]any) {
+				o["spec"] = map[string]any{"replicas": machines, "template": map[string]any{"spec": map[string]any{"version": version}}}
+				status := map[string]any{"observedGeneration": int64(0), "replicas": machines}
+				if upToDate >= 0 {
+					status["updatedReplicas"] = upToDate
+				}
+				o["status"] = status
+			}))
+		}
+	}
+	unknownPool := func(why string) conditions {
+		message := "Unknown CannotObserve: MachineDeployment openshift-machine-api/capi: " + why
+		return conditions{message, message}
+	}
 	cases := map[string]struct {
 		operators, workers int
 		edit               func(*cluster)
@@ -122,7 +143,23 @@ func TestCompute_Conditions(t *testing.T) {
 		"a MachineSet without nodes":                       {4, 0, machineSet("other", `{}`), "other", conditions{"False WorkersMatchRelease: The pool has no nodes.", "False WorkersReconciled: The pool has no nodes."}},
 		"a MachineSet without pools and without a version": {3, 0, func(c *cluster) { noPools(c); machineSet("worker-set", "")(c) }, "worker-set", conditions{"Unknown CannotObserve: MachineSet openshift-machine-api/worker-set: the release of its nodes is unknown", "Unknown CannotObserve: MachineSet openshift-machine-api/worker-set: the release of its nodes is unknown"}},
 		"a NodePool at the release, without pools":         {3, 0, func(c *cluster) { noPools(c); c.others = append(c.others, nodePool(newRelease)) }, "pool", conditions{matching, workersDone}},
-		"a NodePool at another release, without pools":     {3, 0, func(c *cluster) { noPools(c); c.others = append(c.others, nodePool(oldRelease)) }, "pool", conditions{"True WorkerDoesNotMatchRelease: At least one worker does not match target release.", "True WorkersUpdateActive: At least one worker is being reconciled with release."}},
+		"a NodePool at another release, without pools":     {3, 0, func(c *cluster) { noPools(c); c.others = append(c.others, nodePool(oldRelease)) }, "pool", conditions{pendingPool, activePool}},
+		"a NodePool at the release whose nodes are still updated": {3, 0, func(c *cluster) {
+			noPools(c)
+			pool := nodePool(newRelease)
+			pool.Object["status"].(map[string]any)["conditions"] = []any{map[string]any{"type": "UpdatingVersion", "status": "True"}}
+			c.others = append(c.others, pool)
+		}, "pool", conditions{pendingPool, activePool}},
+		"a MachineDeployment whose machines have the release":   {3, 0, machineDeployment(newRelease, 3, 3), "capi", conditions{matching, workersDone}},
+		"a MachineDeployment without machines":                  {3, 0, machineDeployment(newRelease, 0, 0), "capi", conditions{matching, workersDone}},
+		"a MachineDeployment with an old machine":               {3, 0, machineDeployment(newRelease, 3, 2), "capi", conditions{pendingPool, activePool}},
+		"a MachineDeployment that is to have the old release":   {3, 0, machineDeployment(oldRelease, 3, 3), "capi", conditions{pendingPool, activePool}},
+		"a MachineDeployment with a version of Kubernetes":      {3, 0, machineDeployment("v1.33.4", 3, 3), "capi", unknownPool("its version v1.33.4 is none of a release")},
+		"a MachineDeployment that does not report its machines": {3, 0, machineDeployment(newRelease, 3, -1), "capi", unknownPool("it does not report how many machines are up to date")},
+		"a MachineDeployment that its controller has not observed": {3, 0, func(c *cluster) {
+			machineDeployment(newRelease, 3, 3)(c)
+			c.others[len(c.others)-1].SetGeneration(2)
+		}, "capi", unknownPool("its controller has not observed it yet")},
 		"a rollout of another configuration of the release": {4, 3, func(c *cluster) {
 			c.pools[1].Spec.Configuration.Name = "rendered-worker-other"
 			c.node("worker-1").Annotations["machineconfiguration.openshift.io/desiredConfig"] = "rendered-worker-other"

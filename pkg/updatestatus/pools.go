@@ -235,10 +235,13 @@ func (c *computation) pausingPool(nodes []informers.NodeRollout) *clusterstate.P
 }
 
 // observeMachinePool returns whether an update of a pool is pending: by its nodes if the machine config
-// operator updates them, or else by the version that it names. Which nodes belong to a pool of the
-// cluster API is not known.
+// operator updates them, or else by the version that it names and the machines that have it. Which nodes
+// belong to a pool of the cluster API is not known. There, the version may be one of Kubernetes.
 func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []informers.NodeRollout) observation {
-	newest := strings.TrimPrefix(c.Facts.NewestUpdate().Version, "v")
+	version, newest := strings.TrimPrefix(of.Version, "v"), c.Facts.NewestUpdate().Version
+	unknown := func(why string) observation {
+		return observation{unknown: fmt.Sprintf("%s %s: %s", of.Resource.Kind, of.Resource, why)}
+	}
 	switch {
 	case len(nodes) > 0:
 		return observe(nodes)
@@ -247,11 +250,23 @@ func (c *computation) observeMachinePool(of *informers.MachinePool, nodes []info
 	case len(c.Facts.Pools) > 0 && insight.Group(of.APIVersion) == clusterGroup:
 		return observation{message: "MachineConfigPools update the nodes of the pool. Their sections show the update."}
 	case of.Version == "":
-		return observation{unknown: fmt.Sprintf("%s %s: the release of its nodes is unknown", of.Resource.Kind, of.Resource)}
+		return unknown("the release of its nodes is unknown")
 	case newest == "":
 		return observation{unknown: "ClusterVersion: its history names no release"}
+	case major(version) != major(newest):
+		return unknown("its version " + text.Excerpt(of.Version) + " is none of a release")
+	case version != newest || of.Updating:
+		return observation{pending: true}
+	case of.Unknown != "":
+		return unknown(of.Unknown)
 	}
-	return observation{pending: strings.TrimPrefix(of.Version, "v") != newest}
+	return observation{}
+}
+
+// major returns the first number of a version.
+func major(version string) string {
+	number, _, _ := strings.Cut(version, ".")
+	return number
 }
 
 const (
