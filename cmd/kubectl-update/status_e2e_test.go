@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -57,7 +58,8 @@ type result struct {
 	requests    []string // "get clusterversions", without those of the discovery
 }
 
-func startCluster(t *testing.T) *cluster {
+// startCluster starts a cluster whose update began that long ago.
+func startCluster(t *testing.T, updating time.Duration) *cluster {
 	t.Helper()
 	plane := devtest.Start(t, func(ctx context.Context) (*controlplane.ControlPlane, error) {
 		return controlplane.Start(ctx, controlplane.Options{Dir: t.TempDir(), WithoutControllerManager: true})
@@ -66,7 +68,9 @@ func startCluster(t *testing.T) *cluster {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, configv1.Install, mcfgv1.Install, v1beta1.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
-	c, err := client.New(plane.RESTConfig(), client.Options{Scheme: scheme})
+	config := rest.CopyConfig(plane.RESTConfig())
+	config.WarningHandler = rest.NoWarnings{} // about the finalizers of the test
+	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +100,14 @@ func startCluster(t *testing.T) *cluster {
 	if err := plane.Kubeconfig(started.kubeconfigs["administrator"]); err != nil {
 		t.Fatal(err)
 	}
-	started.fill(t)
+	started.fill(t, updating)
 	return started
 }
 
 // fill creates a cluster whose control plane is being updated.
-func (c *cluster) fill(t *testing.T) {
+func (c *cluster) fill(t *testing.T, updating time.Duration) {
 	t.Helper()
-	start := metav1.NewTime(time.Now().Add(-20 * time.Minute).Truncate(time.Second))
+	start := metav1.NewTime(time.Now().Add(-updating).Truncate(time.Second))
 	installed := metav1.NewTime(start.Add(-240 * time.Hour))
 	ended := metav1.NewTime(installed.Add(time.Hour))
 	version := &configv1.ClusterVersion{
@@ -254,7 +258,7 @@ func (r result) check(t *testing.T, code int, want ...string) {
 }
 
 func TestProgram(t *testing.T) {
-	c := startCluster(t)
+	c := startCluster(t, 20*time.Minute)
 	t.Run("Update Status Controller is not installed", func(t *testing.T) {
 		got := c.run(t, "viewer", "status")
 		got.check(t, 10, "UPDATING 4.20.5 to 4.20.6 for 20m.", "control plane 1 of 3 operators", "worker 0 of 1 nodes",
@@ -271,6 +275,7 @@ func TestProgram(t *testing.T) {
 	t.Run("everything is forbidden", func(t *testing.T) {
 		c.run(t, "nothing", "status").check(t, 40, "UNKNOWN", "ClusterVersion: ", "nodes: you are not allowed to list them", "0 of 4 sources are current")
 	})
+	t.Run("printed command shows what is forbidden", newShell(t, c).checkUnknown)
 	t.Run("dump has the same verdict", func(t *testing.T) { c.checkDump(t) })
 	t.Run("kinds of the controller are missing", func(t *testing.T) {
 		c.run(t, "viewer", "informers").check(t, 1, "UpdateInformer", "the API server does not have this kind")
