@@ -119,6 +119,10 @@ func (c *cluster) readUpdate() {
 	}
 	newest := version.Updates[0]
 	c.release = bounded(newest.Version, maxRelease)
+	if c.mayContinue(newest) {
+		c.started, c.from, c.sameUpdate = newest.Start, previous.FromRelease, true
+		return
+	}
 	if !c.anyPending() {
 		c.installed = newest.End
 		c.sameUpdate = previous != nil && previous.Release == c.release && previous.StartedTime == nil
@@ -132,6 +136,17 @@ func (c *cluster) readUpdate() {
 	}
 	c.started, c.from = newest.Start, bounded(fromRelease(version), maxRelease)
 	c.sameUpdate = previous != nil && previous.Release == c.release && timeOf(previous.StartedTime).Equal(c.started.Truncate(time.Second))
+}
+
+// mayContinue reports whether the update of the last assessment may still be in progress: it is the newest one, no
+// section is known to be pending, and at least one cannot be observed.
+func (c *cluster) mayContinue(newest clusterstate.Update) bool {
+	previous := c.in.Previous
+	if c.anyPending() || previous == nil || previous.StartedTime == nil || previous.Release != c.release ||
+		!previous.StartedTime.Time.Equal(newest.Start.Truncate(time.Second)) {
+		return false
+	}
+	return slices.ContainsFunc(c.sections, func(s *section) bool { return !s.observed })
 }
 
 // fromRelease returns the release that the newest update replaces: the one that was installed last.

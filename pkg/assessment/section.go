@@ -122,7 +122,7 @@ func (c *cluster) remember(s *section) {
 		if previous.Name == s.name && refOf(previous.Pool) == refOf(s.pool) {
 			s.previous = previous
 			s.started, s.completed = c.notLater(previous.StartedTime), c.notLater(previous.CompletionTime)
-			if c.anyPending() { // once nothing is, the status has made a past update of it
+			if c.anyPending() || !c.started.IsZero() { // once it has ended, the status has made a past update of it
 				s.nodeSeconds, s.operators = slices.Clone(previous.NodeSeconds), slices.Clone(previous.Operators)
 			}
 			s.lastChange = c.notLater(previous.LastChangeTime)
@@ -376,6 +376,7 @@ func (c *cluster) readChanges(s *section) {
 // since the last assessment.
 func (c *cluster) readCompletion(s *section) {
 	switch newest := c.in.Facts.NewestUpdate(); {
+	case !s.observed: // it may not be
 	case s.controlPlane:
 		s.completed = newest.End
 	case s.completed.IsZero() && s.previous != nil && s.previous.State != v1beta1.StateIdle:

@@ -10,8 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
@@ -98,5 +101,62 @@ func TestCompute_Resumes(t *testing.T) {
 		if got.State != v1beta1.StateWaiting || got.Resumes == nil || got.Resumes.Time.UTC().Format(time.RFC3339) != want {
 			t.Errorf("got %s until %v, want until %s", got.State, got.Resumes, want)
 		}
+	}
+}
+
+// TestCompute_Unreadable_nodes reads no nodes for a while, when only pools are pending: nothing shows then
+// that the update is still in progress. It is the same update afterwards.
+func TestCompute_Unreadable_nodes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 1)
+	c.node("worker-1").Annotations["machineconfiguration.openshift.io/desiredConfig"] = rendered("worker", newRelease)
+	c.node("worker-1").Annotations["machineconfiguration.openshift.io/state"] = "Working"
+	state := insight.NewState()
+	var status v1beta1.UpdateStatusStatus
+	compute := func(at time.Time) *v1beta1.Assessment {
+		t.Helper()
+		status = updatestatus.Compute(updatestatus.Input{Facts: c.factsAt(t, at), Insights: state, Previous: status})
+		return status.Assessment
+	}
+	before := compute(now)
+	if before.StartedTime == nil {
+		t.Fatal("the update has no start")
+	}
+	c.missing = map[informers.Source]informers.Missing{informers.SourceNodes: {Reason: informers.MissingUnavailable, Message: "no answer"}}
+	for minute := range 3 {
+		got := compute(now.Add(time.Duration(minute+1) * time.Minute))
+		if got.State != v1beta1.StateUnknown {
+			t.Errorf("%s without nodes", got.State)
+		}
+		if diff := cmp.Diff(before.StartedTime, got.StartedTime); diff != "" {
+			t.Fatalf("start without nodes (-want +got):\n%s", diff)
+		}
+	}
+	c.missing = nil
+	type memory struct {
+		From, To string
+		Started  *metav1.Time
+		Parts    []v1beta1.SectionPart
+		Changed  *metav1.Time
+	}
+	remembered := func(a *v1beta1.Assessment) memory {
+		m := memory{a.FromRelease, a.Release, a.StartedTime, nil, a.LastChangeTime}
+		for i := range a.Sections {
+			m.Parts = append(m.Parts, a.Sections[i].Parts...)
+		}
+		return m
+	}
+	if diff := cmp.Diff(remembered(before), remembered(compute(now.Add(5*time.Minute)))); diff != "" {
+		t.Errorf("once the nodes are read again (-before +after):\n%s", diff)
+	}
+	node := c.node("worker-1")
+	node.Annotations["machineconfiguration.openshift.io/currentConfig"], node.Annotations["machineconfiguration.openshift.io/state"] = rendered("worker", newRelease), "Done"
+	c.node("worker-2").Annotations = node.Annotations
+	c.missing = map[informers.Source]informers.Missing{informers.SourceNodes: {Reason: informers.MissingUnavailable, Message: "no answer"}}
+	compute(now.Add(10 * time.Minute))
+	c.missing = nil
+	compute(now.Add(15 * time.Minute))
+	if len(status.PastUpdates) != 1 || len(status.PastUpdates[0].Pools) != 1 {
+		t.Errorf("past updates: %+v", status.PastUpdates)
 	}
 }
