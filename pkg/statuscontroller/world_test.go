@@ -9,7 +9,6 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
-	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,19 +48,7 @@ func newWorld(t *testing.T) *world {
 		installed := metav1.NewTime(simulation.Start.Add(-24 * time.Hour))
 		version.Status.History[0].StartedTime, version.Status.History[0].CompletionTime = installed, &installed
 	})
-	w.script.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
-		pool.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"node-role.kubernetes.io/" + pool.Name: ""}}
-	})
-	for _, pool := range []string{"master", "worker"} {
-		w.script.ChangeNode(pool+"-0", func(node *corev1.Node) {
-			config := "rendered-" + pool + "-4.4.5"
-			node.Labels = map[string]string{"node-role.kubernetes.io/" + pool: ""}
-			node.Annotations = map[string]string{
-				"machineconfiguration.openshift.io/currentConfig": config, "machineconfiguration.openshift.io/desiredConfig": config,
-				"machineconfiguration.openshift.io/state": "Done",
-			}
-		})
-	}
+	w.script.AssignNodes("4.4.5")
 	must(t, w.Add(&corev1.ServiceAccount{ObjectMeta: objectMeta(home, "update-status-controller")}))
 	w.Observe(func(change simulation.Change) {
 		if event, ok := change.New.(*corev1.Event); ok {

@@ -70,8 +70,12 @@ type Reconciler struct {
 
 	memory   informers.Memory
 	insights insight.State
-	lastPass time.Time
-	budget   budget
+	// restoredFrom is the resource version of the UpdateStatus from which the insights were restored.
+	// written reports that this process has written it since: what it knows is the newest state.
+	restoredFrom string
+	written      bool
+	lastPass     time.Time
+	budget       budget
 
 	mu      sync.Mutex
 	request *v1alpha.RequestSpec // of the last pass; nil means that there was none
@@ -178,10 +182,7 @@ func (r *Reconciler) create(ctx context.Context) error {
 // compute returns the present status. The previous one is that of the object, unless the cache is behind
 // the last write.
 func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) (v1beta1.UpdateStatusStatus, error) {
-	if r.insights.IsZero() {
-		r.insights = insight.NewState()
-		r.insights.Restore(object.Status)
-	}
+	r.restore(object)
 	gathered := informers.Gather(ctx, informers.Readers{
 		Reader: wholeLists{r.Client}, Cached: true, Live: r.Live, Prometheus: r.Prometheus, Clock: r.Clock, Memory: &r.memory,
 	})
@@ -206,6 +207,16 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 	var err error
 	status.StartableReleases, err = r.startable(ctx, gathered)
 	return status, err
+}
+
+// restore continues from the published status. Until this process has written one itself, its cache may be
+// behind the last write of another leader, so that each other version of the object is a new beginning.
+func (r *Reconciler) restore(object *v1beta1.UpdateStatus) {
+	if r.written || !r.insights.IsZero() && r.restoredFrom == object.ResourceVersion {
+		return
+	}
+	r.insights, r.restoredFrom = insight.NewState(), object.ResourceVersion
+	r.insights.Restore(object.Status)
 }
 
 // startable returns the releases to which an update may be started now. None is, if it is unknown at

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -67,7 +68,24 @@ func stateChanged(before, after *v1beta1.Assessment) (published, bool) {
 	if after.State == v1beta1.StateStuck || after.State == v1beta1.StateUnknown {
 		eventType = corev1.EventTypeWarning
 	}
-	return published{eventType, "Update" + string(after.State), after.Summary}, true
+	return published{eventType, "Update" + string(after.State), stateMessage(after)}, true
+}
+
+// stateMessage returns the summary of an assessment. Without one, there is no more to say than the state.
+func stateMessage(a *v1beta1.Assessment) string {
+	update := "The update to " + a.Release
+	if a.FromRelease != "" {
+		update = "The update from " + a.FromRelease + " to " + a.Release
+	}
+	switch {
+	case a.Summary != "":
+		return a.Summary
+	case a.State == v1beta1.StateIdle:
+		return "No update is in progress."
+	case a.State == v1beta1.StateProgressing:
+		return update + " is progressing."
+	}
+	return update + " is " + strings.ToLower(string(a.State)) + "."
 }
 
 // severeInsight is an insight of level error or above.

@@ -76,6 +76,7 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("updating the status of the UpdateStatus: %w", err)
 	}
+	r.written = true
 	r.budget.spend(len(data), now)
 	r.Metrics.ObserveStatusWrite(len(data))
 	r.publish(ctx, object, status)

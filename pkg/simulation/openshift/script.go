@@ -105,6 +105,24 @@ func scriptedObjects(installed string) []client.Object {
 	return objects
 }
 
+// AssignNodes selects the nodes of each pool by their role, and has each node report that it runs the
+// configuration of a release. Without it, no pool selects a node.
+func (s *Script) AssignNodes(release string) {
+	role := func(pool string) map[string]string { return map[string]string{"node-role.kubernetes.io/" + pool: ""} }
+	s.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
+		pool.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: role(pool.Name)}
+	})
+	for _, pool := range []string{"master", "worker"} {
+		s.ChangeNode(pool+"-0", func(node *corev1.Node) {
+			config := fmt.Sprintf("rendered-%s-%s", pool, release)
+			node.Labels, node.Annotations = role(pool), map[string]string{
+				"machineconfiguration.openshift.io/currentConfig": config, "machineconfiguration.openshift.io/desiredConfig": config,
+				"machineconfiguration.openshift.io/state": "Done",
+			}
+		})
+	}
+}
+
 // MarkUpdated sets the state of a pool of one machine that has been updated to a version.
 func MarkUpdated(pool *mcfgv1.MachineConfigPool, version string) {
 	pool.Spec.Configuration.Name = fmt.Sprintf("rendered-%s-%s", pool.Name, version)

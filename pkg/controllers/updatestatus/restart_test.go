@@ -1,0 +1,199 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// story has two insights reported, one of them resolved, and another one reported.
+func (w *world) story() {
+	w.t.Helper()
+	w.update()
+	answers := [][]string{{"disk", "memory"}, {"disk", "memory"}, {"disk"}, {"disk", "network"}}
+	for _, uids := range answers {
+		for range 4 { // each answer is given several times, also to a new process
+			w.answer(w.reports("shop", v1beta1.LevelError, uids...))
+			w.runFor(20 * time.Second)
+		}
+	}
+	w.runFor(2 * time.Minute)
+}
+
+// outcome is what is left of a story.
+type outcome struct {
+	Insights, Resolved []string
+	State              v1beta1.AssessmentState
+}
+
+func (w *world) outcome() outcome {
+	w.t.Helper()
+	status := w.object().Status
+	o := outcome{State: status.Assessment.State}
+	for name := range insights(status) {
+		o.Insights = append(o.Insights, name)
+	}
+	for _, r := range status.RecentlyResolved {
+		o.Resolved = append(o.Resolved, r.Summary)
+	}
+	slices.Sort(o.Insights)
+	return o
+}
+
+// checkHistory compares each status with the one before: an insight keeps the time of its first
+// observation, and does not disappear unless it is reported as resolved.
+func (w *world) checkHistory() {
+	w.t.Helper()
+	for n := range w.writes[1:] {
+		before, after := insights(w.writes[n].status), insights(w.writes[n+1].status)
+		var resolved []string
+		for _, r := range w.writes[n+1].status.RecentlyResolved {
+			resolved = append(resolved, r.UpdateInformer+" "+strings.TrimPrefix(r.Summary, "Summary of "))
+		}
+		for name, first := range before {
+			again, still := after[name]
+			switch {
+			case !strings.HasPrefix(name, "shop "):
+			case still && !again.Equal(first):
+				w.t.Errorf("%s was first observed at %s, and then at %s", name, first, again)
+			case !still && !slices.Contains(resolved, name):
+				w.t.Errorf("%s has disappeared", name)
+			}
+		}
+	}
+}
+
+// TestKilled_at_each_write ends the process before and after each write of a story. The story ends in the
+// same way, and nothing is lost or observed twice.
+func TestKilled_at_each_write(t *testing.T) {
+	t.Parallel()
+	whole := newWorld(t)
+	whole.register("shop")
+	whole.start()
+	whole.story()
+	whole.checkHistory()
+	want := whole.outcome()
+	if diff := cmp.Diff([]string{"Summary of memory"}, want.Resolved); diff != "" {
+		t.Fatalf("resolved (-want +got):\n%s", diff)
+	}
+	for n := range len(whole.writes) + 1 { // and the creation
+		for name, crash := range map[string]simulation.Outcome{"before": simulation.CrashBefore, "after": simulation.CrashAfter} {
+			t.Run(fmt.Sprintf("%s_write_%d", name, n+1), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.register("shop")
+				crashed := false
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Write == n+1 && r.Life == 1 {
+						crashed = true
+						return simulation.Fault{Outcome: crash}
+					}
+					return simulation.Fault{}
+				}
+				w.program.OnCrash = func() {
+					w.answers = nil
+					w.After(7*time.Second, w.start)
+				}
+				w.start()
+				w.story()
+				w.checkHistory()
+				if !crashed {
+					t.Error("the process was not killed")
+				}
+				if diff := cmp.Diff(want, w.outcome()); diff != "" {
+					t.Errorf("outcome (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestLeader_that_is_new has no answers for a while: it keeps what was published, and marks it as stale.
+func TestLeader_that_is_new(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk", "memory"))
+	w.runFor(time.Minute)
+	before, past := insights(w.object().Status), w.object().Status.Assessment.StartedTime
+	w.takeEvents()
+	w.restart()
+	w.runFor(10 * time.Minute)
+	status := w.object().Status
+	if diff := cmp.Diff(before, insights(status)); diff != "" {
+		t.Errorf("insights (-before +after):\n%s", diff)
+	}
+	if len(status.RecentlyResolved) > 0 {
+		t.Errorf("resolved: %+v", status.RecentlyResolved)
+	}
+	if diff := cmp.Diff(past, status.Assessment.StartedTime); diff != "" {
+		t.Errorf("start of the update (-before +after):\n%s", diff)
+	}
+	for _, of := range status.ControlPlane.UpdateInformers {
+		for i := range of.Insights {
+			if of.Name == "shop" && of.Insights[i].StaleSince == nil {
+				t.Errorf("%s is not stale without an answer", of.Insights[i].UID)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string(nil), w.takeEvents()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.runFor(2 * time.Minute)
+	if diff := cmp.Diff([]string{"Normal InsightResolved: Summary of memory: resolved (informer shop)"}, w.takeEvents()); diff != "" {
+		t.Errorf("Events once the informer has answered (-want +got):\n%s", diff)
+	}
+}
+
+// TestLeader_with_a_stale_cache starts with a cache that is behind the last write of the leader before.
+func TestLeader_with_a_stale_cache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.runFor(time.Minute)
+	w.process.Kill()
+	w.start()
+	w.process.Lag("UpdateStatus", 20*time.Second)
+	first := metav1.NewTime(w.Now().Add(-30 * time.Second).Truncate(time.Second))
+	object := w.object()
+	reported := insight.Clean("shop", w.reports("shop", v1beta1.LevelError, "disk").Insights[0], w.Now())
+	reported.FirstObservedTime = first
+	known := &object.Status.ControlPlane.UpdateInformers
+	*known = append(*known, v1beta1.InformerInsights{Name: "shop", Insights: []v1beta1.Insight{reported}})
+	must(t, w.client.Status().Update(t.Context(), object))
+	w.runFor(10 * time.Second)
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.runFor(time.Minute)
+	if got := insights(w.object().Status)["shop disk"]; !got.Equal(first.Time) {
+		t.Errorf("first observed at %s, want %s", got, first.UTC())
+	}
+	w.restart()
+	w.process.Lag("UpdateStatus", 20*time.Second)
+	object = w.object()
+	reported = insight.Clean("shop", w.reports("shop", v1beta1.LevelError, "memory").Insights[0], w.Now())
+	reported.FirstObservedTime = first
+	known = &object.Status.ControlPlane.UpdateInformers
+	*known = append(*known, v1beta1.InformerInsights{Name: "shop", Insights: []v1beta1.Insight{reported}})
+	must(t, w.client.Status().Update(t.Context(), object))
+	w.runFor(5 * time.Minute)
+	if got := insights(w.object().Status)["shop memory"]; !got.Equal(first.Time) {
+		t.Errorf("without an answer, it was first observed at %s, want %s", got, first.UTC())
+	}
+}

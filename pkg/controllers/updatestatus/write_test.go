@@ -1,0 +1,256 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
+)
+
+// The limits of issue 10, which the implementation has as constants of its own.
+const (
+	bytesPerSecond = 20 << 10
+	shortestPause  = 5 * time.Second
+	largestObject  = 900 << 10
+)
+
+// flood returns answers of many informers, each with so many insights, whose texts depend on a number.
+func (w *world) flood(informers, each, number int) []insight.Answer {
+	var answers []insight.Answer
+	for i := range informers {
+		var uids []string
+		for n := range each {
+			uids = append(uids, fmt.Sprintf("uid-%d", n))
+		}
+		answer := w.reports(fmt.Sprintf("informer-%02d", i), v1beta1.LevelWarning, uids...)
+		for n := range answer.Insights {
+			answer.Insights[n].Impact.Description = strings.Repeat(fmt.Sprintf("%d of %d. ", number, n), 200)
+		}
+		answers = append(answers, answer)
+	}
+	return answers
+}
+
+func names(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprintf("informer-%02d", i))
+	}
+	return all
+}
+
+// TestWrites_stay_within_their_rate has informers that report other texts each second.
+func TestWrites_stay_within_their_rate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(names(10)...)
+	w.start()
+	w.update()
+	w.runFor(time.Minute)
+	w.writes = nil
+	const seconds = 90
+	for second := range seconds {
+		w.answer(w.flood(10, 8, second)...)
+		w.runFor(time.Second)
+	}
+	if len(w.writes) < 5 {
+		t.Fatalf("%d writes in %d seconds", len(w.writes), seconds)
+	}
+	sum := 0
+	for i := range w.writes[1:] {
+		before, this := w.writes[i], w.writes[i+1]
+		sum += before.bytes
+		if elapsed := this.at.Sub(w.writes[0].at).Seconds(); float64(sum) > elapsed*bytesPerSecond {
+			t.Errorf("%d bytes in %.0f seconds", sum, elapsed)
+		}
+	}
+	w.runFor(time.Minute)
+	last := w.object().Status.ControlPlane.UpdateInformers
+	if description := last[len(last)-1].Insights[0].Impact.Description; !strings.HasPrefix(description, fmt.Sprintf("%d of", seconds-1)) {
+		t.Errorf("the last answer was not published: %.40s", description)
+	}
+}
+
+// TestWrites_that_are_small has an informer report another insight each second.
+func TestWrites_that_are_small(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.runFor(time.Minute)
+	w.writes = nil
+	var uids []string
+	for second := range 18 {
+		uids = append(uids, fmt.Sprintf("uid-%d", second))
+		w.answer(w.reports("shop", v1beta1.LevelWarning, uids...))
+		w.runFor(time.Second)
+	}
+	if n := len(w.writes); n < 3 || n > 4 {
+		t.Errorf("%d writes", n)
+	}
+	for i := range w.writes[1:] {
+		if pause := w.writes[i+1].at.Sub(w.writes[i].at); pause < shortestPause {
+			t.Errorf("%s between two writes", pause)
+		}
+	}
+}
+
+// TestObject_stays_within_its_size has each informer report as much as it may.
+func TestObject_stays_within_its_size(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register(names(64)...)
+	w.start()
+	w.update()
+	w.answer(w.flood(64, 40, 0)...)
+	w.runFor(2 * time.Minute)
+	if len(w.writes) == 0 {
+		t.Fatal("nothing was written")
+	}
+	for _, write := range w.writes {
+		if write.size > largestObject {
+			t.Errorf("the object has %d bytes", write.size)
+		}
+	}
+	last := insights(w.writes[len(w.writes)-1].status)
+	if _, noted := last["update-status-controller Truncated/status"]; !noted {
+		t.Errorf("%d insights are published, and none is about those that are not", len(last))
+	}
+}
+
+// TestConflict has another client write between the read and the write of the controller, several times.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.runFor(time.Minute)
+	conflicts := 0
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Kind == "UpdateStatus" && r.IsWrite() && conflicts < 3 {
+			conflicts++
+			object := w.object()
+			object.Annotations = map[string]string{v1beta1.AcknowledgedAnnotation: fmt.Sprintf("uuid-%d", conflicts)}
+			must(t, w.client.Update(t.Context(), object))
+		}
+		return simulation.Fault{}
+	}
+	w.takeEvents()
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.runFor(30 * time.Second)
+	if conflicts != 3 {
+		t.Errorf("%d conflicts", conflicts)
+	}
+	object := w.object()
+	if got := object.Annotations[v1beta1.AcknowledgedAnnotation]; got != "uuid-3" {
+		t.Errorf("the annotation of the other client is %q", got)
+	}
+	if _, published := insights(object.Status)["shop disk"]; !published {
+		t.Error("the insight is not published")
+	}
+	want := []string{"Warning UpdateStuck: Summary of disk", "Warning InsightReported: Summary of disk (error of shop)"}
+	if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnswer_that_is_lost writes each status once, although the API server does not confirm it.
+func TestAnswer_that_is_lost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.runFor(time.Minute)
+	w.writes = nil
+	lost := false
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Kind == "UpdateStatus" && r.IsWrite() && !lost {
+			lost = true
+			return simulation.Fault{Outcome: simulation.LoseAnswer}
+		}
+		return simulation.Fault{}
+	}
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.runFor(40 * time.Second)
+	if len(w.writes) != 1 {
+		t.Errorf("%d writes", len(w.writes))
+	}
+}
+
+// TestStale_cache has the cache receive nothing about the UpdateStatus for a while: what was written
+// meanwhile is not taken back.
+func TestStale_cache(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.runFor(time.Minute)
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.process.Lag("UpdateStatus", 40*time.Second)
+	w.runFor(10 * time.Second)
+	w.writes, w.events = nil, nil
+	first := insights(w.object().Status)["shop disk"]
+	if first.IsZero() {
+		t.Fatal("the insight is not published")
+	}
+	w.runFor(20 * time.Second)
+	if len(w.writes) > 0 {
+		t.Errorf("%d writes with a stale cache", len(w.writes))
+	}
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk", "memory"))
+	w.runFor(time.Minute)
+	got := insights(w.object().Status)
+	if !got["shop disk"].Equal(first) || got["shop memory"].IsZero() {
+		t.Errorf("insights after the cache has caught up: %v", got)
+	}
+	if diff := cmp.Diff([]string{"Warning InsightReported: Summary of memory (error of shop)"}, w.takeEvents()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+}
+
+// TestUpdateStatus_that_is_deleted is created again with the insights of before.
+func TestUpdateStatus_that_is_deleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.runFor(time.Minute)
+	before := insights(w.object().Status)
+	must(t, w.client.Delete(t.Context(), w.object()))
+	w.runFor(30 * time.Second)
+	if diff := cmp.Diff(before, insights(w.object().Status)); diff != "" {
+		t.Errorf("insights (-before +after):\n%s", diff)
+	}
+}
+
+// TestAcknowledgement_that_is_hostile has an annotation of the largest size acknowledge nothing that exists.
+func TestAcknowledgement_that_is_hostile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	w.runFor(time.Minute)
+	object := w.object()
+	object.Annotations = map[string]string{v1beta1.AcknowledgedAnnotation: strings.Repeat(",x ", 50_000)}
+	must(t, w.client.Update(t.Context(), object))
+	w.update()
+	w.runFor(time.Minute)
+	if !updatestatus.IsActive(w.object().Status) {
+		t.Error("the update is not published")
+	}
+}
