@@ -21,10 +21,11 @@ histories: ## Run random histories of upgrades with fixed seeds, and those that 
 
 SOAK ?= 60s
 SOAK_FROM ?= 0
+SOAK_HISTORIES ?= 0
 
 .PHONY: soak
-soak: ## Run random histories of upgrades with fresh seeds for SOAK, such as SOAK=10m; from the seed SOAK_FROM, if it is set.
-	go test ./pkg/simulation/histories -count 1 -run TestSoak -soak $(SOAK) -from $(SOAK_FROM) -timeout 0 -v
+soak: ## Run random histories of upgrades with fresh seeds for SOAK, such as SOAK=10m, or SOAK_HISTORIES of them; from the seed SOAK_FROM, if it is set.
+	go test ./pkg/simulation/histories -count 1 -run TestSoak -soak $(SOAK) -histories $(SOAK_HISTORIES) -from $(SOAK_FROM) -timeout 0 -v
 
 .PHONY: unit
 unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.

@@ -21,7 +21,8 @@ import (
 
 var (
 	soak  = flag.Duration("soak", 0, "run histories of fresh seeds for this long")
-	from  = flag.Uint64("from", 0, "the first seed of -soak; 0 chooses one")
+	count = flag.Uint64("histories", 0, "run the histories of exactly this many fresh seeds, instead of -soak")
+	from  = flag.Uint64("from", 0, "the first seed of -soak and -histories; 0 chooses one")
 	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
 	kinds = flag.Int("actions", 0, "with -seed: use that many actions, as a seed of TestFailedSeeds does; 0 uses all")
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
@@ -111,28 +112,33 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 	}
 }
 
-// TestSoak runs histories of fresh seeds for the duration of -soak, or replays one.
+// TestSoak runs histories of fresh seeds, as many as -histories or for the duration of -soak, or replays
+// one.
 func TestSoak(t *testing.T) {
 	switch {
 	case *seed != 0:
 		report := run(*seed, cmpint.Or(*kinds, len(actions())))
 		t.Log(strings.Join(report.Log, "\n"))
 		check(t, report)
+	case *count > 0:
+		soakFrom(t, func(n uint64, _ time.Duration) bool { return n < *count })
 	case *soak > 0:
-		soakFrom(t, cmpint.Or(*from, rand.Uint64N(1<<40)), *soak)
+		soakFrom(t, func(_ uint64, took time.Duration) bool { return took < *soak })
 	default:
-		t.Skip("-soak sets for how long")
+		t.Skip("-histories sets how many, -soak for how long")
 	}
 }
 
-func soakFrom(t *testing.T, first uint64, d time.Duration) {
+// soakFrom runs histories from the seed of -from as long as more returns true of how many there were and
+// how long they took.
+func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 	t.Helper()
-	began := time.Now()
+	began, first := time.Now(), cmpint.Or(*from, rand.Uint64N(1<<40))
 	seeds := make(chan uint64)
 	go func() {
 		defer close(seeds)
-		for s := first; time.Since(began) < d; s++ {
-			seeds <- s
+		for n := uint64(0); more(n, time.Since(began)); n++ {
+			seeds <- first + n
 		}
 	}()
 	reports := runAll(seeds)
