@@ -176,9 +176,9 @@ func (p *pass) whileBlocked(ctx context.Context, step Step, b blocker, run Run) 
 	case err != nil:
 		return Result{}, err
 	case reached:
-		return Done("holds already"), nil
+		return step.withItems(ctx, p.engine.Clock, Done("holds already"))
 	}
-	return b.result, nil
+	return step.withItems(ctx, p.engine.Clock, b.result)
 }
 
 // whileHeld is whileBlocked for a hold. It ends nothing, so that it reads no more than the cache
@@ -269,4 +269,18 @@ func (s Step) reached(ctx context.Context, by clock.PassiveClock) (bool, error) 
 	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
 	defer cancel()
 	return s.Reached(ctx)
+}
+
+// withItems returns the answer of a step whose Do may no longer be called, with its items.
+func (s Step) withItems(ctx context.Context, by clock.PassiveClock, result Result) (Result, error) {
+	if s.Items == nil {
+		return result, nil
+	}
+	ctx, cancel := WithTimeout(ctx, by, stepTimeout)
+	defer cancel()
+	items, err := s.Items(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	return result.WithItems(items...), nil
 }

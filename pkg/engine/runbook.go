@@ -75,6 +75,9 @@ type Step struct {
 	// Reached is read-only: it reports whether what the step is named for holds already, for this
 	// target. It decides where Do may no longer be called. Nil means that it does not hold.
 	Reached func(context.Context) (bool, error)
+	// Items is read-only: it returns the items of the step as they are when Do may no longer be called.
+	// Nil means that those recorded stay.
+	Items func(context.Context) ([]history.StepItem, error)
 	// Commits marks the point of no return. Exactly one step of a runbook has it.
 	Commits bool
 	// Milestone is what the step means to notifications and to the status; empty means nothing.

@@ -6,6 +6,7 @@ package runbooks
 import (
 	"context"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
@@ -31,30 +32,49 @@ func (s jobSteps) event(name v1beta1.HookEvent, run engine.Run) hooks.Event {
 	return event
 }
 
+// hookItems returns the items of a step whose hooks may no longer be called: the hooks of the events as
+// they are now, and what else is recorded.
+func (s jobSteps) hookItems(step string, events ...v1beta1.HookEvent) func(context.Context) ([]history.StepItem, error) {
+	return func(ctx context.Context) ([]history.StepItem, error) {
+		var items []history.StepItem
+		for _, event := range events {
+			current, err := s.Hooks.Items(ctx, s.job, s.record, event)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, current...)
+		}
+		return append(items, s.recordedItems(step)...), nil
+	}
+}
+
 // CreateHooksDone runs the hooks of an UpgradeJob that was created.
 func (s jobSteps) CreateHooksDone() engine.Step {
 	return engine.Step{
-		Name: "CreateHooksDone",
-		Doc:  "Runs the hooks of event Create. The version is pinned.",
-		Do:   s.runHooks(v1beta1.EventCreate),
+		Name:  "CreateHooksDone",
+		Doc:   "Runs the hooks of event Create. The version is pinned.",
+		Do:    s.runHooks(v1beta1.EventCreate),
+		Items: s.hookItems("CreateHooksDone", v1beta1.EventCreate),
 	}
 }
 
 // StartHooksDone runs the hooks of an upgrade that starts.
 func (s jobSteps) StartHooksDone() engine.Step {
 	return engine.Step{
-		Name: "StartHooksDone",
-		Doc:  "Runs the hooks of event Start.",
-		Do:   s.runHooks(v1beta1.EventStart),
+		Name:  "StartHooksDone",
+		Doc:   "Runs the hooks of event Start.",
+		Do:    s.runHooks(v1beta1.EventStart),
+		Items: s.hookItems("StartHooksDone", v1beta1.EventStart),
 	}
 }
 
 // UpgradeStartHooksDone runs the hooks of an upgrade that is about to commence.
 func (s jobSteps) UpgradeStartHooksDone() engine.Step {
 	return engine.Step{
-		Name: "UpgradeStartHooksDone",
-		Doc:  "Runs the hooks of event UpgradeStart.",
-		Do:   s.runHooks(v1beta1.EventUpgradeStart),
+		Name:  "UpgradeStartHooksDone",
+		Doc:   "Runs the hooks of event UpgradeStart.",
+		Do:    s.runHooks(v1beta1.EventUpgradeStart),
+		Items: s.hookItems("UpgradeStartHooksDone", v1beta1.EventUpgradeStart),
 	}
 }
 

@@ -34,12 +34,21 @@ func (s jobSteps) delayed(step string) pools.Delayed {
 		BeforeRelease: s.poolHooks(v1beta1.EventMachineConfigPoolUnpause),
 		AfterUpdate:   s.poolHooks(v1beta1.EventMachineConfigPoolUpdated),
 	}
+	for _, pool := range s.job.Status.MachineConfigPools {
+		d.Known = append(d.Known, pool.Name)
+	}
+	d.Recorded = s.recordedItems(step)
+	return d
+}
+
+// recordedItems returns the items that the record holds of a step.
+func (s jobSteps) recordedItems(step string) []history.StepItem {
 	for i := range s.record.Conditions {
 		if s.record.Conditions[i].Type == step {
-			d.Recorded = s.record.Conditions[i].Items
+			return s.record.Conditions[i].Items
 		}
 	}
-	return d
+	return nil
 }
 
 func (s jobSteps) poolOwner() pools.Owner {
@@ -134,6 +143,7 @@ func (s jobSteps) DelayedPoolsUpdated() engine.Step {
 		Gates:     []engine.Gate{{Name: "NotSuperseded", Check: s.notSuperseded}},
 		Do:        d.Updated(),
 		Reached:   all(d.AreUpdated, s.updateHooksSettled),
+		Items:     s.hookItems(stepDelayedPoolsUpdate, v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventMachineConfigPoolUpdated),
 		Milestone: engine.MilestoneWorkersUpgraded,
 		SlowAfter: s.Config.Workers.SlowAfter.Duration,
 		FailBy:    s.failBy,
@@ -206,8 +216,11 @@ func (j Job) PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record his
 }
 
 // PoolStatusAfterEnd returns the state of the pools of the attempts of an UpgradeJob, all of which are
-// over: pools that it still has paused are listed until they are unpaused.
-func (j Job) PoolStatusAfterEnd(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
+// over: pools that it still has paused are listed until they are unpaused. It returns when that may
+// change next without a change of a pool, too; the zero time means never.
+func (j Job) PoolStatusAfterEnd(
+	ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time,
+) ([]v1beta1.MachineConfigPoolStatus, time.Time, error) {
 	return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).StatusAfterEnd(ctx, job.Status.MachineConfigPools, now)
 }
 

@@ -275,6 +275,7 @@ func (s jobSteps) UpgradeCompleted() engine.Step {
 			d.Undelayed(),
 		)),
 		Reached:   all(controlplane.IsUpgradedAndAvailable(s.Client, s.Live, s.target), d.AreUndelayedUpdated),
+		Items:     s.hookItems(stepUpgradeCompleted, v1beta1.EventMachineConfigPoolUnpause),
 		Milestone: engine.MilestoneControlPlaneUpgraded,
 		SlowAfter: s.Config.ControlPlane.SlowAfter.Duration,
 		FailBy:    s.failBy,

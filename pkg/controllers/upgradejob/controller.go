@@ -36,8 +36,9 @@ type Upgrader interface {
 	// PoolStatus returns the state of the machine config pools that the attempt delays or has paused.
 	PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error)
 	// PoolStatusAfterEnd returns the state of the machine config pools once the attempt is over: those
-	// that the UpgradeJob still has paused, beside what its status shows of others.
-	PoolStatusAfterEnd(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error)
+	// that the UpgradeJob still has paused, beside what its status shows of others. It returns when that
+	// may change next without a change of a pool, too; the zero time means never.
+	PoolStatusAfterEnd(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, time.Time, error)
 	// PoolProblem returns why the UpgradeJob does not suit the machine config pools of the cluster;
 	// empty means that it does.
 	PoolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (string, error)
@@ -131,6 +132,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if answered, err := r.answerRetry(ctx, &job); err != nil || answered {
 		return reconcile.Result{}, err
 	}
-	r.observePools(ctx, &job)
-	return r.lifecycle.Reconcile(ctx, req)
+	next := r.observePools(ctx, &job)
+	result, err := r.lifecycle.Reconcile(ctx, req)
+	if after := next.Sub(r.Clock.Now()); err == nil && !next.IsZero() && (result.RequeueAfter == 0 || after < result.RequeueAfter) {
+		result.RequeueAfter = max(after, time.Millisecond)
+	}
+	return result, err
 }

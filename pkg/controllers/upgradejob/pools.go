@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,30 +58,33 @@ func (f *poolFacts) delete(key client.ObjectKey) {
 }
 
 // observePools reads the pools from the cache for the status of an UpgradeJob. What cannot be read
-// stays as it was: the steps report the error.
-func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) {
+// stays as it was: the steps report the error. It returns when the state of a pool changes by time
+// after the end of the UpgradeJob; the zero time means never, or that the lifecycle knows.
+func (r *Reconciler) observePools(ctx context.Context, job *v1beta1.UpgradeJob) (next time.Time) {
 	observed := observedPools{uid: job.UID}
 	upgrader := r.Config().Upgrader
 	var err error
 	if isOver(job) {
-		if observed.statuses, err = upgrader.PoolStatusAfterEnd(ctx, job, *maintenance.LatestAttempt(job), r.Clock.Now()); err != nil {
+		observed.statuses, next, err = upgrader.PoolStatusAfterEnd(ctx, job, *maintenance.LatestAttempt(job), r.Clock.Now())
+		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
-			return
+			return time.Time{}
 		}
 		r.facts.set(job, observed)
-		return
+		return next
 	}
 	if observed.problem, err = upgrader.PoolProblem(ctx, job); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
-		return
+		return time.Time{}
 	}
 	if latest := maintenance.LatestAttempt(job); latest != nil {
 		if observed.statuses, err = upgrader.PoolStatus(ctx, job, *latest, r.Clock.Now()); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "reading the machine config pools for the status")
-			return
+			return time.Time{}
 		}
 	}
 	r.facts.set(job, observed)
+	return time.Time{}
 }
 
 // withPoolRequests returns the kinds, of which machine config pools request what poolChanged returns.

@@ -63,6 +63,7 @@ type world struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Upgrades
 	holders  *lock.Holders
+	runner   *hooks.Runner
 	extra    func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
 	plan     simulation.Plan                                   // of the writes; nil serves all
 	requests []string                                          // of the operator to the API server
@@ -136,9 +137,10 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	w.metrics = upgradeMetrics
 	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgradeMetrics.IncEventFailures}
 	namespaces := []string{namespace}
+	w.runner = &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return w.config.Hooks }, Publisher: events}
 	deps := runbooks.Deps{
 		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Config: w.config,
-		Hooks: &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return w.config.Hooks }, Publisher: events},
+		Hooks: w.runner,
 	}
 	w.holders = &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock}
 	r := &upgradejob.Reconciler{

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
 )
 
@@ -27,7 +28,7 @@ func (r *Reconciler) releaseJobs(ctx context.Context, request reconcile.Request)
 	switch err := r.Client.Get(ctx, request.NamespacedName, &cached); {
 	case err == nil:
 		upgrade = &cached
-		if history := cached.Status.History; len(history) > 0 && history[0].Finished() {
+		if latest := maintenance.LatestAttempt(upgrade); latest != nil && latest.Finished() {
 			r.Runner.Forget(cached.UID)
 		}
 	case !apierrors.IsNotFound(err):

@@ -6,6 +6,8 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,33 +20,60 @@ import (
 // Settled reports whether an event has passed for all pools for which it has begun: its hooks have
 // ended, and none has failed with the policy Abort. It is read-only, and reads the cache.
 func (r *Runner) Settled(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) (bool, error) {
-	e := &eventRun{Runner: r, job: job, record: record, event: Event{Name: name}}
-	pools, err := e.begunPools(ctx)
+	runs, err := r.begun(ctx, job, record, name)
 	if err != nil {
 		return false, err
 	}
-	for pool := range pools {
+	for _, run := range runs {
+		if !run.item.Ended() || run.item.Status == statusFailed && run.abort {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Items returns the items of an event, for all pools for which it has begun, as they are now. Those of
+// a pool whose hooks have all ended are the ones that the record holds. It is read-only, and reads the
+// cache.
+func (r *Runner) Items(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) ([]history.StepItem, error) {
+	runs, err := r.begun(ctx, job, record, name)
+	items := make([]history.StepItem, 0, len(runs))
+	for _, run := range runs {
+		items = append(items, run.item)
+	}
+	return items, err
+}
+
+// begun returns the hooks of an event as they are now, for all pools for which it has begun and is not
+// recorded as completed.
+func (r *Runner) begun(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) ([]hookRun, error) {
+	e := &eventRun{Runner: r, job: job, record: record, event: Event{Name: name}}
+	pools, err := e.begunPools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []hookRun
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		e.event.Pool = pool
 		if e.known(e.event.key()).Status == statusCompleted {
 			continue
 		}
 		runs, err := e.cached(ctx)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		for _, run := range runs {
+		for _, run := range sorted(runs) {
 			if run.item.Status == statusRunning && run.job != nil && (finishedCondition(run.job) != nil || run.job.DeletionTimestamp != nil) {
-				e.inspect(ctx, run)
+				e.inspect(ctx, &run)
 			}
-			if !run.item.Ended() || run.item.Status == statusFailed && run.abort {
-				return false, nil
-			}
+			all = append(all, run)
 		}
 	}
-	return true, nil
+	return all, nil
 }
 
-// begunPools returns the pools for which the record or a Job shows that the event has begun.
+// begunPools returns the pools for which the record or a Job shows that the event has begun; the empty
+// name if it is not about pools.
 func (e *eventRun) begunPools(ctx context.Context) (map[string]bool, error) {
 	var list batchv1.JobList
 	if err := e.Client.List(ctx, &list, client.InNamespace(e.job.Namespace), client.MatchingLabels(e.jobLabels())); err != nil {
@@ -52,9 +81,14 @@ func (e *eventRun) begunPools(ctx context.Context) (map[string]bool, error) {
 	}
 	pools := map[string]bool{}
 	begun := func(key string) {
-		if rest, ok := strings.CutPrefix(key, string(e.event.Name)+"/"); ok {
-			pool, _, _ := strings.Cut(rest, "/")
+		event, rest, _ := strings.Cut(key, "/")
+		pool, _, _ := strings.Cut(rest, "/")
+		switch {
+		case event != string(e.event.Name):
+		case e.event.isOfPool():
 			pools[pool] = true
+		default:
+			pools[""] = true
 		}
 	}
 	for i := range list.Items {
@@ -66,4 +100,9 @@ func (e *eventRun) begunPools(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return pools, nil
+}
+
+// isOfPool reports whether the event is about a machine config pool.
+func (e Event) isOfPool() bool {
+	return e.Name == v1beta1.EventMachineConfigPoolUnpause || e.Name == v1beta1.EventMachineConfigPoolUpdated
 }

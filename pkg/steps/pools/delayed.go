@@ -6,6 +6,7 @@ package pools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -65,6 +66,9 @@ type Delayed struct {
 	// stay part of the results: the engine replaces the items of a step with each result, and the hooks
 	// of a pool are not called again once it is released.
 	Recorded []history.StepItem
+	// Known are the names of the pools that the attempt has delayed so far, as its status lists them. A
+	// pool stays one of them although another client changes its labels.
+	Known []string
 	// Drains explains what holds the drains of nodes; the zero Drains explains none.
 	Drains checks.Drains
 }
@@ -75,7 +79,7 @@ type survey struct {
 	pools []delayedPool
 }
 
-// delayedPool is a pool that an entry selects, or that the operator has paused.
+// delayedPool is a pool that an entry selects, or that the operator has or had paused.
 type delayedPool struct {
 	clusterstate.Pool
 	selected *Delay // nil means that no entry selects it any more
@@ -94,7 +98,7 @@ func (d Delayed) survey(ctx context.Context, r client.Reader) (survey, error) {
 		if p.selected, err = d.selecting(pool); err != nil {
 			return survey{}, err
 		}
-		if p.selected == nil && !pool.PausedByMark() {
+		if p.selected == nil && !pool.PausedByMark() && !slices.Contains(d.Known, pool.Name) {
 			continue
 		}
 		p.Mark = d.trusted(p)

@@ -49,7 +49,9 @@ func (d Delayed) release(ctx context.Context, run engine.Run, pools []delayedPoo
 }
 
 // releaseNow releases a pool once its hooks have passed. A pool that has nothing to update does not
-// wait for them. If one fails that aborts the upgrade, only a user unpauses the pool.
+// wait for them. If one fails that aborts the upgrade, only a user unpauses the pool. The failure is
+// recorded once the mark of the pool shows that: until then, the Job of the hook is kept, and with it
+// the failure policy.
 func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPool, release checks.Release, p *progress) {
 	if !release.UpToDate {
 		result, err := p.call(ctx, run, d.BeforeRelease, pool.Name)
@@ -60,7 +62,11 @@ func (d Delayed) releaseNow(ctx context.Context, run engine.Run, pool delayedPoo
 		case result.Failed():
 			applied, err := pause(ctx, d.Client, pool.Pool, d.Owner.keptMark(run.Now))
 			p.errs = append(p.errs, err)
-			if applied && p.failed == nil {
+			switch {
+			case !applied:
+				p.items = p.items[:len(p.items)-len(result.Items())]
+				p.within(retryInterval)
+			case p.failed == nil:
 				p.failed = &result
 			}
 			return

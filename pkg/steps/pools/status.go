@@ -34,49 +34,61 @@ const maxStatus = 64
 // Status returns the state of the pools that the attempt delays or has paused, sorted by name. It is
 // meant for the time from the step of Pause on: before, a pool counts as completed.
 func (d Delayed) Status(ctx context.Context, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
+	list, _, err := d.status(ctx, now)
+	return list, err
+}
+
+// status is Status. It returns when a release window begins or ends next, too, if only the time is to
+// pass until then; the zero time means never.
+func (d Delayed) status(ctx context.Context, now time.Time) (list []v1beta1.MachineConfigPoolStatus, next time.Time, err error) {
 	s, err := d.survey(ctx, d.Client)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
-	var list []v1beta1.MachineConfigPoolStatus
 	for _, pool := range s.pools {
 		if len(list) == maxStatus {
 			break
 		}
 		release := checks.ReleaseOf(pool.Pool, pool.upToDate, now)
+		if release.At.After(now) && (next.IsZero() || release.At.Before(next)) {
+			next = release.At
+		}
 		status := v1beta1.MachineConfigPoolStatus{Name: pool.Name, State: pool.state(release)}
 		if pool.Delayed() {
 			status.ReleaseAfter = &metav1.Time{Time: pool.Mark.ReleaseAfter}
 		}
 		list = append(list, status)
 	}
-	return list, nil
+	return list, next, nil
 }
 
 // StatusAfterEnd returns the state of the pools of an attempt that is over, given the state that was
 // shown before. Those that the UpgradeJob still has paused are shown as they are now. One that it has
-// paused no longer is not listed any more; the others are shown as they were at the end.
-func (d Delayed) StatusAfterEnd(ctx context.Context, before []v1beta1.MachineConfigPoolStatus, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
-	current, err := d.Status(ctx, now)
+// paused no longer is not listed any more; the others are shown as they were at the end. It returns
+// when the state may change next without a change of a pool, too; the zero time means never.
+func (d Delayed) StatusAfterEnd(
+	ctx context.Context, before []v1beta1.MachineConfigPoolStatus, now time.Time,
+) (list []v1beta1.MachineConfigPoolStatus, next time.Time, err error) {
+	current, next, err := d.status(ctx, now)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	all, err := clusterstate.ListPools(ctx, d.Client)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	paused := map[string]bool{}
 	for _, pool := range all {
 		paused[pool.Name] = pool.PausedByMark() && pool.Mark.JobUID == d.Owner.JobUID
 	}
-	list := slices.DeleteFunc(current, func(s v1beta1.MachineConfigPoolStatus) bool { return !paused[s.Name] })
+	list = slices.DeleteFunc(current, func(s v1beta1.MachineConfigPoolStatus) bool { return !paused[s.Name] })
 	for _, status := range before {
 		if !paused[status.Name] && !isPaused(status.State) && len(list) < maxStatus {
 			list = append(list, status)
 		}
 	}
 	slices.SortFunc(list, func(a, b v1beta1.MachineConfigPoolStatus) int { return cmp.Compare(a.Name, b.Name) })
-	return list, nil
+	return list, next, nil
 }
 
 // isPaused reports whether a state is that of a pool that the operator has paused.

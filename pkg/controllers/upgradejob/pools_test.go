@@ -1,0 +1,247 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradejob_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// withHookJobs adds the controllers that release the Jobs of hooks to the operator.
+func withHookJobs(w *world) {
+	w.extra = func(env simulation.Env, w *world) []manager.Controller {
+		hookMetrics, err := metrics.NewHooks(w.registry)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		r := &upgradejobhook.Reconciler{
+			Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: []string{namespace}, Runner: w.runner,
+			Publisher: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: hookMetrics,
+		}
+		return r.Controllers()
+	}
+}
+
+// items returns the items of the steps with their statuses, sorted.
+func (w *world) items() []string {
+	w.t.Helper()
+	var items []string
+	for _, c := range w.record().Conditions {
+		for _, item := range c.Items {
+			items = append(items, c.Type+" "+item.Name+": "+item.Status)
+		}
+	}
+	slices.Sort(items)
+	return items
+}
+
+// A pool that was delayed stays one whose hooks run, although its labels change.
+func TestRelabeledPool(t *testing.T) {
+	t.Parallel()
+	relabel := func(w *world, value string) {
+		change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Labels["pool"] = value })
+	}
+	for name, tc := range map[string]struct {
+		at       time.Duration // after startAfter, when the pool is relabeled
+		label    string
+		released time.Duration
+	}{
+		"while it is paused, not delayed any more":     {30 * time.Minute, "none", time.Hour},
+		"while it is updated, not delayed any more":    {61 * time.Minute, "none", time.Hour},
+		"while it is paused, delayed until later":      {30 * time.Minute, "late", 3 * time.Hour},
+		"while it is updated, delayed until later":     {61 * time.Minute, "late", time.Hour},
+		"while the control plane is upgraded, removed": {2 * time.Minute, "none", time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(hook("after", v1beta1.HookFailureAbort, nil, v1beta1.EventMachineConfigPoolUpdated))
+			w.create(newJob(delayWorker("1h", "2h"), func(job *v1beta1.UpgradeJob) {
+				job.Spec.Config.UpgradeTimeout = "12h"
+				job.Spec.Config.MachineConfigPools = append(job.Spec.Config.MachineConfigPools, v1beta1.MachineConfigPoolConfig{
+					MachineConfigPoolSelector: selectPool("late"), DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "3h", DelayMax: "4h"},
+				})
+			}))
+			w.until(startAfter.Add(tc.at))
+			relabel(w, tc.label)
+			w.until(startAfter.Add(tc.released - time.Second))
+			if paused := w.workers().Spec.Paused; paused != (tc.at < tc.released) {
+				t.Errorf("before the release, the pool is paused: %t; %s", paused, w.describe())
+			}
+			w.untilEnded()
+			if got, want := w.outcome(), (outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1}); got != want {
+				t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
+			}
+			if got, want := w.items(), []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker: Completed"}; !slices.Equal(got, want) {
+				t.Errorf("items %q, want %q", got, want)
+			}
+			w.expectReleased()
+		})
+	}
+}
+
+// At a deadline, the record shows what has become of the hooks, although their step is not called any
+// more.
+func TestItems_at_the_deadline(t *testing.T) {
+	t.Parallel()
+	down := func(from, until time.Duration) func(*world) {
+		return at(from, func(w *world) {
+			w.process.Kill()
+			w.until(startAfter.Add(until))
+			w.start()
+		})
+	}
+	for name, tc := range map[string]struct {
+		event  v1beta1.HookEvent
+		policy v1beta1.HookFailurePolicy
+		pod    map[string]string
+		then   func(*world)
+		want   outcome
+		items  []string
+	}{
+		"a hook after the update ended while the operator was down": {
+			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "90m"},
+			then:  down(2*time.Hour, 10*time.Hour),
+			want:  outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Succeeded"},
+		},
+		"a hook after the update failed while the operator was down": {
+			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureAbort,
+			pod:   map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"},
+			then:  down(2*time.Hour, 10*time.Hour),
+			want:  outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1},
+			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Failed"},
+		},
+		"a hook after the update hangs": {
+			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureIgnore, pod: map[string]string{kubelet.NeverEnds: "true"},
+			want:  outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1},
+			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Running"},
+		},
+		"a hook at the start ended while the operator was down": {
+			event: v1beta1.EventStart, policy: v1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "20m"},
+			then:  down(10*time.Minute, 2*time.Hour),
+			want:  outcome{phase: history.PhaseSkipped, reason: "Expired", step: "StartHooksDone"},
+			items: []string{"StartHooksDone Start/slow: Succeeded"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(hook("slow", tc.policy, tc.pod, tc.event))
+			w.create(newJob(delayWorker("1h", "2h")))
+			if tc.then != nil {
+				tc.then(w)
+			}
+			w.untilEnded()
+			if got := w.outcome(); got != tc.want {
+				t.Errorf("got %+v, want %+v; %s", got, tc.want, w.describe())
+			}
+			if got := w.items(); !slices.Equal(got, tc.items) {
+				t.Errorf("items %q, want %q", got, tc.items)
+			}
+			w.expectReleased()
+		})
+	}
+}
+
+// A hook with the policy Abort fails while its pool cannot be marked. The failure counts later, also if
+// the Job is deleted meanwhile, and the process has ended.
+func TestUnpauseHook_fails_while_its_pool_cannot_be_changed(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]simulation.Outcome{"refused": simulation.Refuse, "conflict": simulation.Conflict} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broken := startAfter.Add(5 * time.Minute)
+			repaired := startAfter.Add(40 * time.Minute)
+			w := newWorld(t, withHookJobs, func(w *world) {
+				w.plan = func(r simulation.Request) simulation.Fault {
+					if r.Kind == "MachineConfigPool" && !w.Now().Before(broken) && w.Now().Before(repaired) {
+						return simulation.Fault{Outcome: outcome}
+					}
+					return simulation.Fault{}
+				}
+			})
+			w.create(hook("aborts", v1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUnpause))
+			w.create(newJob(delayWorker("5m", "2h")))
+			w.until(startAfter.Add(30 * time.Minute))
+			if got := w.items(); slices.ContainsFunc(got, func(item string) bool { return strings.HasSuffix(item, ": Failed") }) {
+				t.Errorf("the failure is recorded before the pool is marked: %q", got)
+			}
+			var jobs batchv1.JobList
+			if err := w.client.List(t.Context(), &jobs, client.InNamespace(namespace)); err != nil {
+				t.Fatal(err)
+			}
+			for i := range jobs.Items {
+				if err := w.client.Delete(t.Context(), &jobs.Items[i], client.PropagationPolicy("Background")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.process.Kill()
+			w.until(repaired)
+			w.start()
+			w.untilEnded()
+			if got, want := w.outcome(), (w.failed("DelayedPoolsUpdated", "HookFailed")); got != want {
+				t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
+			}
+			if !w.workers().Spec.Paused {
+				t.Errorf("the pool was unpaused; %s", w.describe())
+			}
+			w.expectReleased()
+		})
+	}
+}
+
+// failed returns the outcome of an upgrade that failed after its commit.
+func (*world) failed(step, reason string) outcome {
+	return outcome{phase: history.PhaseFailed, reason: reason, step: step, commits: 1}
+}
+
+// An UpgradeJob that has ended lists a pool that stays paused, also once its release window has passed.
+func TestPoolLeftPaused_after_the_end(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cluster.Unresponsive = true
+	w.create(newJob(delayWorker("2h", "3h")))
+	w.until(startAfter.Add(20 * time.Minute))
+	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { // another client starts an update meanwhile
+		v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{Version: "4.4.7", State: configv1.PartialUpdate})
+	})
+	w.untilEnded()
+	for _, step := range []struct {
+		after time.Duration
+		state string
+	}{
+		{90 * time.Minute, "Paused"},
+		{2*time.Hour + time.Minute, "Releasing"},
+		{3*time.Hour + time.Minute, "LeftPaused"},
+		{48 * time.Hour, "LeftPaused"},
+	} {
+		w.until(startAfter.Add(step.after))
+		statuses := w.job().Status.MachineConfigPools
+		if len(statuses) != 1 || statuses[0].Name != "worker" || statuses[0].State != step.state {
+			t.Errorf("%s after the start, machineConfigPools are %+v, want worker %s; %s", step.after, statuses, step.state, w.describe())
+		}
+	}
+	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
+	w.settle()
+	if statuses := w.job().Status.MachineConfigPools; len(statuses) > 0 {
+		t.Errorf("after a user has unpaused the pool, machineConfigPools are %+v", statuses)
+	}
+}
