@@ -43,7 +43,7 @@ E2E_PERMISSIONS ?= $(if $(filter -run%,$(TEST_FLAGS)),,1)
 
 .PHONY: e2e
 e2e: export E2E_PERMISSIONS := $(E2E_PERMISSIONS)
-e2e: $(CONTROL_PLANE) $(MONITORING) build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
+e2e: $(CONTROL_PLANE) $(MONITORING) bin/process-template build ## Run the tests that want a real API server. TEST_FLAGS='-run Name -v' goes to go test.
 	go test -tags e2e -count 1 -p 2 -parallel $(E2E_CLUSTERS) -timeout 45m -run '^($(E2E_TESTS))$$' $(TEST_FLAGS) $(E2E_PACKAGES)
 
 .PHONY: e2e-all

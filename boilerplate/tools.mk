@@ -35,6 +35,10 @@ $(eval $(call tool,mockgen,mockgen,go.uber.org/mock/mockgen,10 s))
 $(eval $(call tool,golangci-lint,lint,sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter,2 min))
 $(eval $(call tool,govulncheck,vulncheck,golang.org/x/vuln/cmd/govulncheck,15 s))
 
+# For the test of the template for Hive: what "oc process" calls.
+bin/process-template: $(wildcard test/e2e/process-template/*)
+	CGO_ENABLED=0 go build -C test/e2e/process-template -trimpath -buildvcs=false -o ../../../$@ .
+
 # For authors of the OLM bundle; CI does not build it.
 $(eval $(call tool,operator-sdk,operator-sdk,github.com/operator-framework/operator-sdk/cmd/operator-sdk,10 min,containers_image_openpgp$(comma)exclude_graphdriver_btrfs$(comma)exclude_graphdriver_devicemapper))
 

@@ -8,12 +8,10 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -251,14 +248,6 @@ func TestDeploy(t *testing.T) {
 			t.Errorf("status of the design (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("UpgradeConfig of the Hive template applies", func(t *testing.T) {
-		t.Parallel()
-		for _, resource := range distributed(t) {
-			if err := server.client.Create(t.Context(), resource); err != nil {
-				t.Error(err)
-			}
-		}
-	})
 }
 
 // Replicas never share a node, so a surplus replica might not find one during a rollout.
@@ -464,100 +453,93 @@ func TestSelectors_match_the_pods_of_the_operator(t *testing.T) {
 	}
 }
 
-// template is the part of an OpenShift Template that matters here.
-type template struct {
-	Parameters []struct {
-		Name     string `json:"name"`
-		Value    string `json:"value"`
-		Required bool   `json:"required"`
-	} `json:"parameters"`
-	Objects []map[string]any `json:"objects"`
-}
+// TestHiveTemplate processes the template for Hive as "oc process" does, applies its result to an API
+// server that has Hive's kind, and what Hive would apply to a cluster to the one of the operator.
+func TestHiveTemplate(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	server.openshift(t)
+	server.apply(t, kustomized(t))
+	server.kubectl(t, "apply", "--filename=testdata/hive/selectorsyncsets.yaml")
+	server.kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "customresourcedefinition/selectorsyncsets.hive.openshift.io")
 
-var (
-	asText  = regexp.MustCompile(`\$\{([A-Z_]+)\}`)
-	asValue = regexp.MustCompile(`^\$\{\{([A-Z_]+)\}\}$`)
-)
-
-// fill replaces ${NAME} by the text of a value, in keys too, and a whole ${{NAME}} by the value
-// itself, as "oc process" does.
-func fill(t *testing.T, node any, values map[string]string) any {
-	t.Helper()
-	lookup := func(name string) string {
-		value, ok := values[name]
-		if !ok {
-			t.Errorf("the template has no parameter %s", name)
-		}
-		return value
-	}
-	switch node := node.(type) {
-	case map[string]any:
-		filled := map[string]any{}
-		for key, value := range node {
-			filled[fill(t, key, values).(string)] = fill(t, value, values)
-		}
-		return filled
-	case []any:
-		var filled []any
-		for _, value := range node {
-			filled = append(filled, fill(t, value, values))
-		}
-		return filled
-	case string:
-		if whole := asValue.FindStringSubmatch(node); whole != nil {
-			var value any
-			if err := yaml.Unmarshal([]byte(lookup(whole[1])), &value); err != nil {
-				t.Error(err)
-			}
-			if number, ok := value.(float64); ok {
-				return int64(number)
-			}
-			return value
-		}
-		return asText.ReplaceAllStringFunc(node, func(found string) string { return lookup(asText.FindStringSubmatch(found)[1]) })
-	}
-	return node
-}
-
-// distributed returns the objects that Hive applies to a cluster from the SelectorSyncSet.
-func distributed(t *testing.T) []*unstructured.Unstructured {
-	t.Helper()
-	var tpl template
-	if err := yaml.Unmarshal([]byte(readFile(t, path.Join(deployFolder, "hive/selectorsyncset.yaml"))), &tpl); err != nil {
+	at := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	file := filepath.Join(t.TempDir(), "processed.json")
+	processed := processTemplate(t, "NAME=4-18-9", "VERSION=4.18.9", "CHANNEL=stable-4.18", "UPGRADE_AT="+at, "PDB_FORCE_DRAIN_TIMEOUT=60")
+	if err := os.WriteFile(file, processed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	given := map[string]string{"NAME": "4-18-9", "VERSION": "4.18.9", "CHANNEL": "stable-4.18", "UPGRADE_AT": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}
-	values := maps.Clone(given)
-	for _, parameter := range tpl.Parameters {
-		if _, ok := given[parameter.Name]; ok != parameter.Required {
-			t.Errorf("parameter %s: required is %t, and set by this test is %t", parameter.Name, parameter.Required, ok)
-		}
-		if !parameter.Required {
-			values[parameter.Name] = parameter.Value
+	server.kubectl(t, "apply", "--validate=strict", "--filename="+file)
+	set := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "hive.openshift.io/v1", "kind": "SelectorSyncSet"}}
+	if err := server.client.Get(t.Context(), client.ObjectKey{Name: "upgradeconfig-4-18-9"}, set); err != nil {
+		t.Fatal(err)
+	}
+	selector, _, err := unstructured.NestedStringMap(set.Object, "spec", "clusterDeploymentSelector", "matchLabels")
+	if diff := cmp.Diff(map[string]string{"upgrade.managed.openshift.io/wave": "4-18-9"}, selector); err != nil || diff != "" {
+		t.Errorf("the ClusterDeployments that it selects (-want +got): %v\n%s", err, diff)
+	}
+	resources, _, err := unstructured.NestedSlice(set.Object, "spec", "resources")
+	if err != nil || len(resources) != 1 {
+		t.Fatalf("the SelectorSyncSet has %d resources, want an UpgradeConfig: %v", len(resources), err)
+	}
+	distributed := &unstructured.Unstructured{Object: resources[0].(map[string]any)}
+	if err := server.client.Create(t.Context(), distributed); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"type": "OSD", "upgradeAt": at, "PDBForceDrainTimeout": int64(60),
+		"desired": map[string]any{"version": "4.18.9", "channel": "stable-4.18"},
+	}
+	spec, _, err := unstructured.NestedMap(distributed.Object, "spec")
+	for field := range spec {
+		if _, ok := want[field]; !ok {
+			delete(spec, field) // a default of the CRD
 		}
 	}
-	var resourcesOf []*unstructured.Unstructured
-	for _, object := range tpl.Objects {
-		set := fill(t, object, values).(map[string]any)
-		selector, _, err := unstructured.NestedStringMap(set, "spec", "clusterDeploymentSelector", "matchLabels")
-		if err != nil || len(selector) == 0 {
-			t.Fatalf("the SelectorSyncSet selects %v: %v", selector, err)
-		}
-		for key, value := range selector {
-			for _, wrong := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
-				t.Errorf("the label %s=%s: %s", key, value, wrong)
+	if diff := cmp.Diff(want, spec); err != nil || diff != "" {
+		t.Errorf("the UpgradeConfig (-want +got): %v\n%s", err, diff)
+	}
+}
+
+// Each parameter without a default is required.
+func TestHiveTemplate_required_parameters(t *testing.T) {
+	t.Parallel()
+	all := []string{"NAME=4-18-9", "VERSION=4.18.9", "CHANNEL=stable-4.18", "UPGRADE_AT=2030-01-31T01:00:00Z"}
+	for i, missing := range all {
+		name, _, _ := strings.Cut(missing, "=")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			output, err := templateCommand(t, slices.Delete(slices.Clone(all), i, i+1)...).CombinedOutput()
+			if err == nil || !strings.Contains(string(output), "parameter "+name+" is required") {
+				t.Errorf("without %s: %v\n%s", name, err, output)
 			}
-		}
-		resources, _, err := unstructured.NestedSlice(set, "spec", "resources")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, resource := range resources {
-			resourcesOf = append(resourcesOf, &unstructured.Unstructured{Object: resource.(map[string]any)})
-		}
+		})
 	}
-	if len(resourcesOf) != 1 {
-		t.Fatalf("the template has %d objects, want an UpgradeConfig", len(resourcesOf))
+}
+
+// processTemplate returns the objects of the template for Hive.
+func processTemplate(t *testing.T, parameters ...string) []byte {
+	t.Helper()
+	command := templateCommand(t, parameters...)
+	var errOut strings.Builder
+	command.Stderr = &errOut
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("processing the template: %v\n%s", err, errOut.String())
 	}
-	return resourcesOf
+	return output
+}
+
+// templateCommand processes the template for Hive with the library of "oc process".
+func templateCommand(t *testing.T, parameters ...string) *exec.Cmd {
+	t.Helper()
+	bin, err := controlplane.FindBinDir()
+	if err == nil {
+		err = controlplane.RequirePrograms(bin, "process-template")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{path.Join(deployFolder, "hive/selectorsyncset.yaml")}, parameters...)
+	return exec.CommandContext(t.Context(), filepath.Join(bin, "process-template"), args...)
 }
