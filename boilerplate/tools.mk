@@ -29,6 +29,12 @@ MONITORING := $(filter-out $(CONTROL_PLANE),$(TOOLS))
 # Only what is about the real cluster version operator wants this one.
 $(eval $(call tool,cluster-version-operator,cluster-version-operator,github.com/openshift/cluster-version-operator/cmd/cluster-version-operator,2.5 min))
 
+# Only what is about fleets wants these: Open Cluster Management's placement on a hub, and its registration and work on both sides.
+$(eval $(call tool,placement,ocm,open-cluster-management.io/ocm/cmd/placement,3 min))
+$(eval $(call tool,registration,ocm,open-cluster-management.io/ocm/cmd/registration,2 min))
+$(eval $(call tool,work,ocm,open-cluster-management.io/ocm/cmd/work,30 s))
+OCM := bin/placement bin/registration bin/work
+
 $(eval $(call tool,controller-gen,generators,sigs.k8s.io/controller-tools/cmd/controller-gen,25 s))
 $(eval $(call tool,crd-ref-docs,generators,github.com/elastic/crd-ref-docs,10 s))
 $(eval $(call tool,mockgen,mockgen,go.uber.org/mock/mockgen,10 s))
