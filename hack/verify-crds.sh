@@ -5,4 +5,4 @@
 # Fails if the output of hack/update-crds.sh is outdated.
 set -euo pipefail
 
-exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" crds deploy/crds deploy/update-status/crds
+exec "$(dirname "${BASH_SOURCE[0]}")/compare-generated.sh" crds deploy/crds deploy/update-status/crds deploy/hub/crds

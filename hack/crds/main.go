@@ -43,8 +43,8 @@ func completeFile(path string) error {
 	return os.WriteFile(path, completed, 0o644) //nolint:gosec // Definitions are public.
 }
 
-// complete returns the definition with a pattern for all times and, if it is that of UpgradeJob,
-// with the history of that kind.
+// complete returns the definition with a pattern for all times and, if it is that of UpgradeJob or of
+// ClusterUpgradeRun, with the history of that kind.
 func complete(data []byte) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(data, &crd); err != nil {
@@ -60,10 +60,15 @@ func complete(data []byte) ([]byte, error) {
 	}
 	for i, version := range versions {
 		replaceTimeFormat(version)
-		if kind != "UpgradeJob" {
+		completeRecord := historyOf[kind]
+		if completeRecord == nil {
 			continue
 		}
-		if err := completeJobHistory(version); err != nil {
+		record, err := field[map[string]any](version, "schema", "openAPIV3Schema", "properties", "status", "properties", "history", "items")
+		if err != nil {
+			return nil, fmt.Errorf("version %d: %w", i, err)
+		}
+		if err := completeRecord(record); err != nil {
 			return nil, fmt.Errorf("version %d: %w", i, err)
 		}
 	}
@@ -88,14 +93,24 @@ func replaceTimeFormat(node any) {
 	}
 }
 
-// completeJobHistory keys the records by attempt instead of version, which a job that runs only
-// hooks does not have, and adds the phases that only an UpgradeJob has.
-func completeJobHistory(version any) error {
-	record, err := field[map[string]any](version, "schema", "openAPIV3Schema", "properties", "status", "properties", "history", "items")
-	if err != nil {
+// historyOf completes the records in the history of a kind.
+var historyOf = map[string]func(record map[string]any) error{
+	"UpgradeJob":        completeJobHistory,
+	"ClusterUpgradeRun": keyByAttempt,
+}
+
+// keyByAttempt keys the records by attempt instead of version, which an upgrade of operators only, or
+// a job that runs only hooks, does not have.
+func keyByAttempt(record map[string]any) error {
+	record["required"] = []any{"attempt"}
+	return nil
+}
+
+// completeJobHistory keys the records by attempt, and adds the phases that only an UpgradeJob has.
+func completeJobHistory(record map[string]any) error {
+	if err := keyByAttempt(record); err != nil {
 		return err
 	}
-	record["required"] = []any{"attempt"}
 	for _, path := range [][]string{
 		{"properties", "phase"},
 		{"properties", "previousAttempts", "items", "properties", "phase"},

@@ -38,8 +38,9 @@ spec:
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for kind, changes := range map[string][]string{
-		"UpgradeJob":    {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}", "[version]", "[attempt]", "[New]", "[New, Paused, Skipped]"},
-		"UpgradeConfig": {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}"},
+		"UpgradeJob":        {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}", "[version]", "[attempt]", "[New]", "[New, Paused, Skipped]"},
+		"ClusterUpgradeRun": {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}", "[version]", "[attempt]"},
+		"UpgradeConfig":     {"{type: string, format: date-time}", "{type: string, pattern: '" + rfc3339 + "'}"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

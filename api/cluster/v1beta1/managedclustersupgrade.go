@@ -55,7 +55,7 @@ type ManagedClustersUpgrade struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.placement) && self.placement.size() > 0) || has(self.clusterSelector)",message="set placement or clusterSelector to select managed clusters; clusterSelector: {} selects all clusters of the cluster sets that are bound to the namespace"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterVersion) || has(self.ocpOperators) || has(self.preUpgradeAction) || has(self.postUpgradeAction)",message="set clusterVersion, ocpOperators, or an action: there is nothing to upgrade"
-// +kubebuilder:validation:XValidation:rule="!has(self.upgradeConfig) || (has(self.clusterVersion) && has(self.clusterVersion.version) && self.clusterVersion.version != ” && has(self.clusterVersion.channel) && self.clusterVersion.channel != ”)",fieldPath=".upgradeConfig",message="needs clusterVersion.version and clusterVersion.channel, from which the UpgradeConfig of each cluster is made"
+// +kubebuilder:validation:XValidation:rule="!has(self.upgradeConfig) || (has(self.clusterVersion) && has(self.clusterVersion.version) && self.clusterVersion.version.size() > 0 && has(self.clusterVersion.channel) && self.clusterVersion.channel.size() > 0)",fieldPath=".upgradeConfig",message="needs clusterVersion.version and clusterVersion.channel, from which the UpgradeConfig of each cluster is made"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.cancelled) || !oldSelf.cancelled || (has(self.cancelled) && self.cancelled)",message="cancelled cannot be undone: create another ManagedClustersUpgrade"
 // +kubebuilder:validation:XValidation:rule="!has(self.claimsOnly) || !self.claimsOnly || (has(self.dryRun) && self.dryRun)",fieldPath=".claimsOnly",message="needs dryRun: true"
 type ManagedClustersUpgradeSpec struct {
@@ -189,7 +189,7 @@ type ClusterSelector struct {
 
 // ClusterVersionSpec is a release.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.version) && self.version != ”) || (has(self.image) && self.image != ”)",message="version or image must be set, for example version: 4.20.6"
+// +kubebuilder:validation:XValidation:rule="(has(self.version) && self.version.size() > 0) || (has(self.image) && self.image.size() > 0)",message="version or image must be set, for example version: 4.20.6"
 type ClusterVersionSpec struct {
 	// channel is the update channel, for example stable-4.20. Empty means that the channel of each
 	// cluster stays.
@@ -197,7 +197,7 @@ type ClusterVersionSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$')",message="must be the name of a channel, for example stable-4.20"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$')",message="must be the name of a channel, for example stable-4.20"
 	Channel string `json:"channel,omitempty"`
 
 	// version is the release to upgrade to, for example 4.20.6.
@@ -205,7 +205,7 @@ type ClusterVersionSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
 	Version string `json:"version,omitempty"`
 
 	// upstream is the URL of the update service. Empty means that the one of each cluster stays.
@@ -213,7 +213,7 @@ type ClusterVersionSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^https?://[^/ ]+')",message="must be a URL, for example https://api.openshift.com/api/upgrades_info/v1/graph"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^https?://[^/ ]+')",message="must be a URL, for example https://api.openshift.com/api/upgrades_info/v1/graph"
 	Upstream string `json:"upstream,omitempty"`
 
 	// image is the pull spec of the release by digest. With version, the release must have this
@@ -222,7 +222,7 @@ type ClusterVersionSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[^@ ]+@sha256:[0-9a-f]{64}$')",message="must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[^@ ]+@sha256:[0-9a-f]{64}$')",message="must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits"
 	Image string `json:"image,omitempty"`
 }
 

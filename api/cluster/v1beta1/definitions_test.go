@@ -1,0 +1,290 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	_ "time/tzdata" // the API server knows all zones, whatever the machine of the test does
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// crds returns the definitions of a folder by kind.
+func crds(tb testing.TB, folder string) map[string]*apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_*.yaml"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(data, crd); err != nil {
+			tb.Fatal(err)
+		}
+		all[crd.Spec.Group+"/"+crd.Spec.Names.Kind] = crd
+	}
+	return all
+}
+
+// definitions returns the definitions of this package by kind.
+func definitions(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
+	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, crd := range crds(tb, definitionsFolder) {
+		all[crd.Spec.Names.Kind] = crd
+	}
+	if len(all) != len(samples) {
+		tb.Fatalf("%d definitions, want %d", len(all), len(samples))
+	}
+	return all
+}
+
+// validators returns the definitions of the test kit by kind.
+func validators(tb testing.TB) map[string]*simulation.Definition {
+	tb.Helper()
+	found, err := simulation.Definitions(os.DirFS(definitionsFolder)) // in the order of the files
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return map[string]*simulation.Definition{"ManagedClustersUpgrade": found[0], "ClusterUpgradeRun": found[1]}
+}
+
+// strict reports whether only an API server rejects a case: the test kit prunes unknown fields, and
+// does not validate embedded objects.
+func strict(want []string) bool {
+	return slices.ContainsFunc(want, func(want string) bool {
+		return strings.HasPrefix(want, devtest.StrictError) || strings.Contains(want, "kind: must not be empty")
+	})
+}
+
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	all := validators(t)
+	for kind, table := range cases() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			for name, tc := range table {
+				if strict(tc.want) {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					devtest.CompareRejections(t, tc.want, all[kind].Admit(nil, edited(t, kind, tc.edits...)))
+				})
+			}
+		})
+	}
+}
+
+func TestTransitions(t *testing.T) {
+	t.Parallel()
+	all := validators(t)
+	for name, tc := range transitions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := edited(t, tc.kind, tc.before...)
+			if tc.status != nil {
+				old.Object["status"] = tc.status
+			}
+			if err := all[tc.kind].Admit(nil, old); err != nil {
+				t.Fatal(err)
+			}
+			changed := old.DeepCopy()
+			for _, e := range tc.edits {
+				e.apply(t, changed.Object)
+			}
+			devtest.CompareRejections(t, tc.want, all[tc.kind].Admit(old, changed))
+		})
+	}
+}
+
+// rulesOf returns the message of each rule below a node of a schema, by its path, a space, and the
+// rule.
+func rulesOf(tb testing.TB, schema any) map[string]string {
+	tb.Helper()
+	data, err := json.Marshal(schema)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var node any
+	if err := json.Unmarshal(data, &node); err != nil {
+		tb.Fatal(err)
+	}
+	found := map[string]string{}
+	var walk func(path string, node any)
+	walk = func(path string, node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			rules, _ := node["x-kubernetes-validations"].([]any)
+			for _, rule := range rules {
+				rule := rule.(map[string]any)
+				message, _ := rule["message"].(string)
+				found[path+" "+rule["rule"].(string)] = message
+			}
+			for name, value := range node {
+				walk(path+"."+name, value)
+			}
+		case []any:
+			for _, value := range node {
+				walk(path, value)
+			}
+		}
+	}
+	walk("", node)
+	return found
+}
+
+// Each rule has a case that violates it, except those of Open Cluster Management and those of the
+// schedule, which are compared below.
+func TestEachRuleHasACase(t *testing.T) {
+	t.Parallel()
+	var messages []string
+	for _, table := range cases() {
+		for _, tc := range table {
+			messages = append(messages, tc.want...)
+		}
+	}
+	for _, tc := range transitions() {
+		messages = append(messages, tc.want...)
+	}
+	for kind, crd := range definitions(t) {
+		for at, message := range rulesOf(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
+			path, _, _ := strings.Cut(at, " ")
+			if strings.Contains(path, ".windows.") && !strings.HasSuffix(path, ".duration") || strings.Contains(path, ".manifestWork.") {
+				continue
+			}
+			if !slices.ContainsFunc(messages, func(m string) bool { return strings.HasSuffix(m, ": "+message) }) {
+				t.Errorf("%s%s: no case is rejected because %q", kind, path, message)
+			}
+		}
+	}
+}
+
+// Windows are written as the schedules of the UpgradeConfig of scheduled maintenance are, whose tests
+// have cases for each rule.
+func TestWindowsFollowTheRulesOfSchedules(t *testing.T) {
+	t.Parallel()
+	property := func(schema apiextensionsv1.JSONSchemaProps, path ...string) apiextensionsv1.JSONSchemaProps {
+		for _, name := range path {
+			schema = schema.Properties[name]
+		}
+		return schema
+	}
+	maintenance := crds(t, "../../../deploy/crds")["managedupgrade.appuio.io/UpgradeConfig"]
+	schedule := property(*maintenance.Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "schedule")
+	windows := property(*definitions(t)["ManagedClustersUpgrade"].Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "upgradeStrategy", "windows")
+	for _, field := range []string{"cron", "isoWeek", "location"} {
+		want, got := rulesOf(t, schedule.Properties[field]), rulesOf(t, windows.Items.Schema.Properties[field])
+		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+			t.Errorf("the rules of %s differ from those of an UpgradeConfig (-UpgradeConfig +window), or there are none:\n%s", field, diff)
+		}
+	}
+}
+
+// Client-side "kubectl apply" stores the object in an annotation, and all annotations of an object
+// have 262144 bytes.
+func TestDefinitionsFitClientSideApply(t *testing.T) {
+	t.Parallel()
+	const limit = 262144 - 16*1024 // other annotations
+	for kind, crd := range definitions(t) {
+		data, err := json.Marshal(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) > limit {
+			t.Errorf("the definition of %s has %d bytes, want at most %d", kind, len(data), limit)
+		}
+	}
+}
+
+func TestDefinitionsNames(t *testing.T) {
+	t.Parallel()
+	got := map[string][]string{}
+	for kind, crd := range definitions(t) {
+		names := crd.Spec.Names
+		got[kind] = append(append([]string{crd.Spec.Group, names.Plural, names.Singular, names.ListKind}, names.ShortNames...), names.Categories...)
+		if crd.Spec.Scope != apiextensionsv1.NamespaceScoped || crd.Spec.Versions[0].Subresources.Status == nil {
+			t.Errorf("%s has scope %s and subresources %v, want a namespace and a status", kind, crd.Spec.Scope, crd.Spec.Versions[0].Subresources)
+		}
+	}
+	want := map[string][]string{
+		"ManagedClustersUpgrade": {"cluster.open-cluster-management.io", "managedclustersupgrades", "managedclustersupgrade", "ManagedClustersUpgradeList", "mcu", "fleet"},
+		"ClusterUpgradeRun":      {"upgrade.managed.openshift.io", "clusterupgraderuns", "clusterupgraderun", "ClusterUpgradeRunList", "cur", "fleet"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// The definitions of fleets are installed on hubs only.
+func TestKustomizationsIncludeTheDefinitionsOfHubsOnly(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join(definitionsFolder, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	want, err := filepath.Glob(filepath.Join(definitionsFolder, "*_*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		want[i] = filepath.Base(want[i])
+	}
+	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+	for name := range crds(t, "../../../deploy/crds") {
+		if strings.HasSuffix(name, "/ManagedClustersUpgrade") || strings.HasSuffix(name, "/ClusterUpgradeRun") {
+			t.Errorf("%s is among the definitions of the operator", name)
+		}
+	}
+}
+
+// The sample is what the proposal prints, the status with its misspelled names included: its objects
+// decode without loss.
+func TestSampleDecodesWithoutLoss(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join(samplesFolder, samples["ManagedClustersUpgrade"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded := decodeStrict(t, printed)
+	encoded, err := json.Marshal(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got any
+	for from, to := range map[*any][]byte{&want: printed, &got: encoded} {
+		if err := json.NewDecoder(bytes.NewReader(to)).Decode(from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(withoutEmpty(want), withoutEmpty(got)); diff != "" {
+		t.Errorf("printed and decoded (-want +got):\n%s", diff)
+	}
+}
