@@ -15,6 +15,8 @@ reference() {
 reference api.md upgrade
 reference scheduled-maintenance.md managedupgrade
 reference update-status.md config
+reference fleets.md cluster
+reference fleet-runs.md fleet
 if [[ -d hack/docs ]]; then
   go run ./hack/docs
 fi

@@ -7,7 +7,7 @@
 {{- range $groupVersions }}
 - {{ markdownRenderGVLink . }}
 {{- end }}
-{{- if ne (index $groupVersions 0).Group "config.openshift.io" }}
+{{- if not (has (index $groupVersions 0).Group (list "config.openshift.io" "cluster.open-cluster-management.io")) }}
 - [history](#history)
 {{- end }}
 
@@ -23,6 +23,15 @@ and to have the Update Status Controller connect to a Service. The right to chan
 a user to request analyses, and to accept the risks of an update unless the admission policy of update
 status limits that to users with the verb accept. The status of each kind, but for the condition Online
 of an informer, belongs to the Update Status Controller.
+{{ else if eq (index $groupVersions 0).Group "cluster.open-cluster-management.io" }}
+The right to create a ManagedClustersUpgrade in a namespace of the hub allows a user to upgrade each
+managed cluster of the cluster sets that are bound to the namespace, which cannot be undone, and to
+approve upgrades of operators there. Actions, which run anything on these clusters, also need the right
+to create manifestworkreplicasets in the namespace, and a Placement of another namespace the right to
+create managedclustersupgrades there: admission policies of the hub check both.
+{{ else if contains "hub of a fleet" (index $groupVersions 0).Doc }}
+The hub creates ClusterUpgradeRuns, in the namespaces of managed clusters. Users need no right but to
+read them: a run that a user creates or changes can upgrade the cluster.
 {{ else }}
 The right to create an UpgradeConfig in a namespace that the operator watches allows a user to upgrade
 the cluster, which cannot be undone, to have pods deleted in spite of their PodDisruptionBudgets, to
@@ -33,7 +42,7 @@ warns users who create an UpgradeConfig in another namespace, where it has no ef
 {{ range $groupVersions }}
 {{ template "gvDetails" . }}
 {{ end }}
-{{ if ne (index $groupVersions 0).Group "config.openshift.io" }}
+{{ if not (has (index $groupVersions 0).Group (list "config.openshift.io" "cluster.open-cluster-management.io")) }}
 ## history
 
 The types of the records of upgrades. All API groups share them.

@@ -17,6 +17,8 @@ func TestAPIReferenceHasEachType(t *testing.T) {
 	for file, kinds := range map[string][]string{
 		"api.md":                   {"UpgradeConfig", "Record", "StepCondition"},
 		"scheduled-maintenance.md": {"ClusterVersion", "UpgradeConfig", "UpgradeJob", "UpgradeJobHook", "UpgradeSuspensionWindow", "Duration", "Record", "StepCondition"},
+		"fleets.md":                {"ManagedClustersUpgrade", "UpgradeStrategy", "ClustersSummary", "Cause"},
+		"fleet-runs.md":            {"ClusterUpgradeRun", "Record", "Outcome"},
 		"update-status.md":         {"UpdateInformer", "UpdatePlan", "UpdateStatus", "Insight", "Assessment"},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -42,7 +44,7 @@ func checkTypes(t *testing.T, page string, kinds []string) {
 		switch {
 		case link != nil && !regexp.MustCompile("(?mi)^#### "+link[1]+"$").MatchString(page):
 			t.Errorf("field %s: the page has no section %s", field[1], link[1])
-		case link == nil && !strings.Contains(field[2], "](https://") && regexp.MustCompile(`\b[A-Z]`).MatchString(field[2]):
+		case link == nil && !regexp.MustCompile(`\]\((https://|fleets.md#)`).MatchString(field[2]) && regexp.MustCompile(`\b[A-Z]`).MatchString(field[2]):
 			t.Errorf("field %s: type %q is not a link; add it to hack/crd-ref-docs/config.yaml", field[1], field[2])
 		}
 	}

@@ -106,8 +106,8 @@ func operatorCases() map[string]testCase {
 		"same namespace, other name":     {edits: []edit{{operators + ".exclude", []any{operator("other", "openshift-operators")}}}},
 		"operator twice":                 {edits: []edit{{operators + ".include", []any{operator("a", "b"), operator("a", "b")}}}, want: []string{`spec.ocpOperators.include[1]: Duplicate value: {"name":"a","namespace":"b"}`}},
 		"operator without a namespace":   {edits: []edit{{operators + ".include", named("a")}}, want: []string{"spec.ocpOperators.include[0].namespace: Required value"}},
-		"operator, empty name":           {edits: []edit{{operators + ".include", []any{operator("", "b")}}}, want: []string{"spec.ocpOperators.include[0].name: should be at least 1 chars long"}},
-		"operator, empty namespace":      {edits: []edit{{operators + ".exclude", []any{operator("a", "")}}}, want: []string{"spec.ocpOperators.exclude[0].namespace: should be at least 1 chars long"}},
+		"operator, empty name":           {edits: []edit{{operators + ".include", []any{operator("", "b")}}}, want: []string{"spec.ocpOperators.include[0].name: should be at least 1 chars long", "spec.ocpOperators.include[0].name: " + invalidOperator}},
+		"operator, empty namespace":      {edits: []edit{{operators + ".exclude", []any{operator("a", "")}}}, want: []string{"spec.ocpOperators.exclude[0].namespace: should be at least 1 chars long", "spec.ocpOperators.exclude[0].namespace: " + invalidOperators}},
 		"operator, list in the name":     {edits: []edit{{operators + ".include", []any{operator("a,b c", "b")}}}, want: []string{"spec.ocpOperators.include[0].name: " + invalidOperator}},
 		"operator, list in namespace":    {edits: []edit{{operators + ".include", []any{operator("a", "b c,d")}}}, want: []string{"spec.ocpOperators.include[0].namespace: " + invalidOperators}},
 		"100 operators in each":          {edits: []edit{{operators + ".include", many(100, func(i int) any { return operator(fmt.Sprint("i", i), "b") })}, {operators + ".exclude", many(100, func(i int) any { return operator(fmt.Sprint("e", i), "b") })}}},
@@ -166,23 +166,29 @@ func strategyCases() map[string]testCase {
 		}
 	}
 	at := func(field, message string) []string { return []string{strategy + "." + field + ": " + message} }
+	notScale := func(field, kind string) []string {
+		return append(at(field, `must be of type integer: "`+kind), append(at(field, `must be of type integer,string: "`+kind), at(field, "must validate at least one schema (anyOf)")...)...)
+	}
+	notInteger := func(field string) []string {
+		return append(notScale(field, "number"), "Checked value must be of type integer (default format) in "+strategy+"."+field)
+	}
 	number("maxConcurrency", []any{int64(1), int64(500), int64(1_000_000), "1%", "10%", "99%", "100%"}, map[any][]string{
 		int64(0): at("maxConcurrency", concurrency), int64(-1): at("maxConcurrency", concurrency), int64(1_000_001): at("maxConcurrency", concurrency),
 		int64(1) << 40: at("maxConcurrency", concurrency), "0%": at("maxConcurrency", concurrency), "101%": at("maxConcurrency", concurrency),
 		"2": at("maxConcurrency", concurrency), "": at("maxConcurrency", concurrency), "10": at("maxConcurrency", concurrency), "all": at("maxConcurrency", concurrency),
 		"-1%": at("maxConcurrency", concurrency), "010%": at("maxConcurrency", concurrency), "1.5%": at("maxConcurrency", concurrency),
-		1.5: at("maxConcurrency", "must be of type"), true: at("maxConcurrency", "must be of type"),
+		1.5: notInteger("maxConcurrency"), true: notScale("maxConcurrency", "boolean"),
 	})
 	number("maxFailures", []any{int64(0), int64(14), int64(1_000_000), "0%", "5%", "100%"}, map[any][]string{
 		int64(-1): at("maxFailures", failures), int64(1_000_001): at("maxFailures", failures), "101%": at("maxFailures", failures),
-		"5": at("maxFailures", failures), "": at("maxFailures", failures), "00%": at("maxFailures", failures), 0.5: at("maxFailures", "must be of type"),
+		"5": at("maxFailures", failures), "": at("maxFailures", failures), "00%": at("maxFailures", failures), 0.5: notInteger("maxFailures"),
 	})
 	for _, field := range []string{"clusterUpgradeTimeout", "operatorsUpgradeTimeout", "applyTimeout", "actionTimeout", "failingTimeout", "stallTimeout", "minSuccessTime"} {
 		number(field, []any{"1s", "2h", "1h30m", "168h", "604800s", "10080m", "167h59m60s", "30m1h"}, map[any][]string{
 			"0s": at(field, durationRange), "0h0m0s": at(field, durationRange), "168h1s": at(field, durationRange), "604801s": at(field, durationRange),
 			"999999h999999h": at(field, durationRange), "2": at(field, invalidDuration), "2d": at(field, invalidDuration), "-1h": at(field, invalidDuration),
 			"1.5h": at(field, invalidDuration), "1h 30m": at(field, invalidDuration), "500ms": at(field, invalidDuration), "1000000s": at(field, invalidDuration),
-			"": at(field, "should be at least 1 chars long"), "1h1h1h1h1h1h1h1h1h1h1h": at(field, "may not be more than 20 bytes"), int64(7200): at(field, "must be of type string"),
+			"": append(at(field, "should be at least 1 chars long"), at(field, invalidDuration)...), "1h1h1h1h1h1h1h1h1h1h1h": at(field, "may not be more than 20 bytes"), int64(7200): at(field, "must be of type string"),
 		})
 	}
 	return table
@@ -194,13 +200,12 @@ func actionCases() map[string]testCase {
 		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": fmt.Sprint("c", i), "namespace": "default"}, "data": map[string]any{"a": "b"}}
 	}
 	table := map[string]testCase{
-		"action without a work":  {edits: []edit{{"spec.preUpgradeAction", map[string]any{}}}, want: []string{"spec.preUpgradeAction.manifestWork: Required value"}},
-		"50 manifests":           {edits: []edit{{work + ".workload.manifests", many(50, manifest)}}},
-		"manifest without kind":  {edits: []edit{{work + ".workload.manifests", []any{map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "a"}}}}}, want: []string{work + ".workload.manifests[0].kind: must not be empty"}},
-		"own delete option":      {edits: []edit{{work + ".deleteOption", map[string]any{"propagationPolicy": "Orphan"}}}},
-		"unknown delete option":  {edits: []edit{{work + ".deleteOption", map[string]any{"propagationPolicy": "Sometimes", "now": true}}}, want: []string{`strict decoding error: unknown field "spec.preUpgradeAction.manifestWork.deleteOption.now"`}},
-		"executor":               {edits: []edit{{work + ".executor", map[string]any{"subject": map[string]any{"type": "ServiceAccount", "serviceAccount": map[string]any{"namespace": "backup", "name": "backup"}}}}}},
-		"executor without names": {edits: []edit{{work + ".executor", map[string]any{"subject": map[string]any{"type": "ServiceAccount"}}}}, want: []string{work + ".executor.subject: serviceAccount is required"}},
+		"action without a work": {edits: []edit{{"spec.preUpgradeAction", map[string]any{}}}, want: []string{"spec.preUpgradeAction.manifestWork: Required value"}},
+		"50 manifests":          {edits: []edit{{work + ".workload.manifests", many(50, manifest)}}},
+		"manifest without kind": {edits: []edit{{work + ".workload.manifests", []any{map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "a"}}}}}, want: []string{work + ".workload.manifests[0].kind: Required value"}},
+		"own delete option":     {edits: []edit{{work + ".deleteOption", map[string]any{"propagationPolicy": "Orphan"}}}},
+		"unknown delete option": {edits: []edit{{work + ".deleteOption", map[string]any{"propagationPolicy": "Sometimes", "now": true}}}, want: []string{`strict decoding error: unknown field "spec.preUpgradeAction.manifestWork.deleteOption.now"`}},
+		"executor":              {edits: []edit{{work + ".executor", map[string]any{"subject": map[string]any{"type": "ServiceAccount", "serviceAccount": map[string]any{"namespace": "backup", "name": "backup"}}}}}},
 		"condition rule": {edits: []edit{{work + ".manifestConfigs", []any{map[string]any{
 			"resourceIdentifier": map[string]any{"group": "", "resource": "configmaps", "name": "c", "namespace": "default"},
 			"conditionRules":     []any{map[string]any{"condition": "Complete", "type": "CEL", "celExpressions": []any{"object.data.done == 'true'"}, "message": "", "messageExpression": ""}},

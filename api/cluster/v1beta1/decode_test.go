@@ -38,6 +38,7 @@ var texts = map[string][]string{
 	"operator": {"In", "NotIn", "Exists", "Gt"},
 	"scale":    {"10%", "100%", "1%", "0%", "101%", "5", "", "many"},
 	"name":     {"a", "dev", "openshift-gitops-operator", "Dev", "a,b", ""},
+	"reason":   {"Valid", "AsExpected", "not valid"},
 	"any":      {"a", "b", "x-app-night-maintenance", "", "Zürich\u0000\U0001f600", "\"}{", strings.Repeat("y", 300), "null"},
 }
 
@@ -46,8 +47,14 @@ var kindsOfText = map[string]string{
 	"minSuccessTime": "duration", "duration": "duration", "clusterUpgrade": "duration", "operatorsUpgrade": "duration", "apply": "duration",
 	"action": "duration", "failing": "duration", "stall": "duration", "soak": "duration", "admissionTime": "time",
 	"cron": "cron", "isoWeek": "isoWeek", "location": "location", "version": "version", "image": "image", "upstream": "upstream", "channel": "channel",
-	"operator": "operator", "name": "name", "namespace": "name",
+	"operator": "operator", "name": "name", "namespace": "name", "reason": "reason", "uid": "name", "clusterSets": "name",
 }
+
+// Rules make some fields nearly required, and others, or their parts, need much else.
+var (
+	nearlyRequired = []string{"version", "placement", "workload", "manifests"}
+	seldom         = []string{"claimsOnly", "manifestConfigs", "executor", "upgradeConfig", "decisionStrategy", "outcome"}
+)
 
 // generator makes objects that a schema accepts, mostly.
 type generator struct{ *rand.Rand }
@@ -111,7 +118,8 @@ func (g generator) value(name string, schema *apiextensionsv1.JSONSchemaProps) a
 		return g.object(name, schema)
 	case "array":
 		items := []any{}
-		for range 1 + g.IntN(2) {
+		items = append(items, g.value(name, schema.Items.Schema))
+		if g.oneIn(8) {
 			items = append(items, g.value(name, schema.Items.Schema))
 		}
 		return items
@@ -135,24 +143,20 @@ func (g generator) object(name string, schema *apiextensionsv1.JSONSchemaProps) 
 		}
 		return object
 	}
-	switch name {
-	case "matchExpressions":
+	if name == "matchExpressions" {
 		return pick(g, []any{map[string]any{"key": "region", "operator": "In", "values": []any{"eu"}}, map[string]any{"key": "region", "operator": "Exists"}})
-	case "manifestConfigs", "executor", "upgradeConfig", "decisionStrategy":
-		if !g.oneIn(4) {
-			return nil
-		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(schema.Properties)) {
 		present := g.oneIn(2)
-		if slices.Contains(schema.Required, field) {
+		switch {
+		case slices.Contains(seldom, field):
+			present = g.oneIn(8)
+		case slices.Contains(schema.Required, field), slices.Contains(nearlyRequired, field):
 			present = !g.oneIn(300)
 		}
 		if present {
 			property := schema.Properties[field]
-			if value := g.value(field, &property); value != nil {
-				object[field] = value
-			}
+			object[field] = g.value(field, &property)
 		}
 	}
 	if g.oneIn(100) {

@@ -229,7 +229,7 @@ type ClusterVersionSpec struct {
 // OCPOperators selects operators of the Operator Lifecycle Manager by their Subscriptions.
 //
 // +kubebuilder:validation:MinProperties=0
-// +kubebuilder:validation:XValidation:rule="!has(self.include) || !has(self.exclude) || self.include.all(i, !self.exclude.exists(e, e.name == i.name && e.namespace == i.namespace))",message="an operator cannot be both in include and in exclude"
+// +kubebuilder:validation:XValidation:rule="!has(self.include) || !has(self.exclude) || self.include.all(i, !self.exclude.exists(e, e.name == i.name && e.__namespace__ == i.__namespace__))",message="an operator cannot be both in include and in exclude"
 type OCPOperators struct {
 	// approveAllUpgrades approves the upgrades of all operators except those of exclude. It defaults to
 	// false, which approves those of include.
@@ -423,7 +423,7 @@ type AdmissionWindow struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=0
-	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(@odd|@even|([*]|(0?[1-9]|[1-4][0-9]|5[0-3])(-(0?[1-9]|[1-4][0-9]|5[0-3]))?)(/(0?[1-9]|[1-4][0-9]|5[0-3]))?(,([*]|(0?[1-9]|[1-4][0-9]|5[0-3])(-(0?[1-9]|[1-4][0-9]|5[0-3]))?)(/(0?[1-9]|[1-4][0-9]|5[0-3]))?)*)?$')",message="must be @odd, @even, or a list of weeks from 1 to 53, ranges, and steps, for example 7,10-20,*/4"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9*/,-]+$') || self.split(',').all(i, !i.matches('^[0-9]{1,2}-[0-9]{1,2}(/|$)') || int(i.split('/')[0].split('-')[0]) <= int(i.split('/')[0].split('-')[1]))",message="a range of weeks must not end before it starts; write 50-53,1-2 instead of 50-2"
 	ISOWeek *string `json:"isoWeek,omitempty"`

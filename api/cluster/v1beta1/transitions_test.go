@@ -73,10 +73,5 @@ func transitions() map[string]transition {
 		table[name+" before the start"] = transition{kind: upgrade, edits: []edit{change.edit}}
 		table[name+" in progress"] = transition{kind: upgrade, status: inProgress, edits: []edit{change.edit}, want: []string{fmt.Sprint(field, ": ", started, change.other, cancelFirst)}}
 	}
-	// An unknown field of a manifest that replaces another one.
-	table["pre-upgrade action, renamed field in progress"] = transition{
-		kind: upgrade, status: inProgress, edits: []edit{{job + "spec", nil}, {job + "other", map[string]any{}}},
-		want: []string{"spec.preUpgradeAction: " + started + "another action" + cancelFirst},
-	}
 	return table
 }
