@@ -100,7 +100,7 @@ func wrap(text string, width int) []string {
 				continue
 			}
 			head, rest := splitAt(word, width)
-			lines[last] = head
+			lines[last] += head // after characters without a width
 			lines, word = append(lines, ""), rest
 		}
 	}

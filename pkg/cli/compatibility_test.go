@@ -1,0 +1,212 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+)
+
+// The number of requests does not grow with the cluster.
+func TestStatus_requests_do_not_grow_with_the_nodes(t *testing.T) {
+	t.Parallel()
+	requests := map[int][]string{}
+	for _, workers := range []int{50, 2000} {
+		objects := []client.Object{&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}}
+		for i := range workers {
+			node := healthyNode(fmt.Sprintf("more-%04d", i), "worker")
+			if i < workers/10 { // a tenth of the nodes is being drained
+				drainNode(node)
+			}
+			objects = append(objects, node)
+		}
+		cluster := newFakeCluster(t, objects...)
+		cluster.err = errorOf("UpdateStatus", noMatch("UpdateStatus"))
+		got := runStatus(t, cluster.Cluster, statusOptions{}, "")
+		if !strings.Contains(got.out, fmt.Sprintf("of %d nodes", workers+1)) {
+			t.Errorf("%d nodes:\n%s", workers, got.out)
+		}
+		lists := slices.DeleteFunc(slices.Clone(cluster.requests), func(r string) bool { return !strings.HasPrefix(r, "list ") })
+		if len(lists) > 12 || len(cluster.requests) > 14 {
+			t.Errorf("%d nodes: requests %q, want 12 lists, the ClusterVersion, and the UpdateStatus at most", workers, cluster.requests)
+		}
+		requests[workers] = cluster.requests
+	}
+	if diff := cmp.Diff(requests[50], requests[2000]); diff != "" {
+		t.Errorf("requests (-50 nodes +2000 nodes):\n%s", diff)
+	}
+}
+
+// drainNode lets the machine config operator drain a node for another release.
+func drainNode(node *corev1.Node) {
+	const mco = "machineconfiguration.openshift.io/"
+	node.Annotations[mco+"desiredConfig"], node.Annotations[mco+"desiredDrain"] = "rendered-worker-2", "drain-rendered-worker-2"
+	node.Annotations[mco+"currentConfig"], node.Annotations[mco+"state"] = "rendered-worker-0", "Working"
+	node.Spec.Unschedulable = true
+}
+
+// Objects of newer definitions have fields that this version does not know. They change no verdict.
+func TestStatus_with_newer_definitions(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{"idle": 0, "control plane": 20 * time.Minute, "workers": 36 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSimulated(t, devcluster.Spec{})
+			if after > 0 {
+				s.update(t, "4.20.6", after)
+			}
+			dir := s.dump(t)
+			want := s.replay(t, dir)
+			files, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%d files, error %v", len(files), err)
+			}
+			for _, file := range files {
+				rewrite(t, file, addUnknownFields)
+			}
+			if diff := cmp.Diff(want, s.replay(t, dir)); diff != "" {
+				t.Errorf("status (-known fields +unknown fields):\n%s", diff)
+			}
+		})
+	}
+}
+
+// replay returns the status of a dump.
+func (s simulated) replay(t *testing.T, dir string) updatev1beta1.UpdateStatusStatus {
+	t.Helper()
+	d, err := readDump(dir, newScheme(), defaultDumpLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.problems) > 0 {
+		t.Fatalf("problems: %q", d.problems)
+	}
+	_, status := computed(t, &Cluster{Reader: d, Clock: fixedClock(s.world.Now()), dump: d, Prometheus: d})
+	return status
+}
+
+// rewrite changes a YAML file.
+func rewrite(t *testing.T, file string, change func(any)) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value any
+	if err := yaml.Unmarshal(content, &value); err != nil {
+		t.Fatal(err)
+	}
+	change(value)
+	if content, err = yaml.Marshal(value); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// addUnknownFields adds fields to all objects, except those whose keys are data.
+func addUnknownFields(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			if key != "labels" && key != "annotations" && key != "matchLabels" {
+				addUnknownFields(field)
+			}
+		}
+		_, isQuantity := value["cpu"]
+		if !isQuantity && len(value) > 0 {
+			value["zAddedLater"] = map[string]any{"numbers": []any{1, "two"}}
+		}
+	case []any:
+		for _, item := range value {
+			addUnknownFields(item)
+		}
+	}
+}
+
+// A status of a newer controller may have values that this version does not know. They are never good
+// news, and hide nothing else.
+func TestStatus_of_a_newer_controller(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*updatev1beta1.Assessment)
+		code   ExitCode
+		want   string
+	}{
+		"unknown state":             {func(a *updatev1beta1.Assessment) { a.State, a.ActionRequired = "Blocked", false }, ExitUnknown, "UNKNOWN"},
+		"no state":                  {func(a *updatev1beta1.Assessment) { a.State, a.ActionRequired = "", false }, ExitUnknown, "UNKNOWN"},
+		"unknown state, act":        {func(a *updatev1beta1.Assessment) { a.State, a.ActionRequired = "Blocked", true }, ExitActionRequired, "UNKNOWN"},
+		"unknown type of remedy":    {func(a *updatev1beta1.Assessment) { a.Remedy.Type = "Suggestion" }, ExitActionRequired, "oc -n shop scale"},
+		"no remedy":                 {func(a *updatev1beta1.Assessment) { a.Remedy = nil }, ExitActionRequired, "oc update status --details"},
+		"no sections and no causes": {func(a *updatev1beta1.Assessment) { a.Sections, a.Causes = nil, nil }, ExitActionRequired, "STUCK"},
+		"unknown reason":            {func(a *updatev1beta1.Assessment) { a.Causes[0].Reason, a.Causes[0].Level = "Odd", "fatal" }, ExitActionRequired, "PodDisruptionBudget shop/api"},
+		"no sources":                {func(a *updatev1beta1.Assessment) { a.Sources = nil }, ExitActionRequired, "STUCK"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made := stuckDrainScreen()
+			made.assessment.Release = "4.20.6" // that of the ClusterVersion
+			tc.change(&made.assessment)
+			cluster := newFakeCluster(t, updateStatus(made), lease(0))
+			for _, o := range []statusOptions{{}, {details: true}} {
+				got := runStatus(t, cluster.Cluster, o, "")
+				if got.code != tc.code || !strings.Contains(got.out, tc.want) || got.errOut != "" {
+					t.Errorf("exit code %d, want %d and %q; error %q:\n%s", got.code, tc.code, tc.want, got.errOut, got.out)
+				}
+				checkWidth(t, got.out, defaultWidth)
+			}
+		})
+	}
+}
+
+// Golden texts of the wide output, and of a user with partial permissions.
+func TestStatus_texts(t *testing.T) {
+	t.Parallel()
+	published := updateStatus(stuckDrainScreen())
+	published.Status.Assessment.Release = "4.20.6"
+	denied := func(kind string) error {
+		if kind == "Node" || kind == "PodDisruptionBudget" {
+			return forbidden()
+		}
+		return errorOf("UpdateStatus", noMatch("UpdateStatus"))(kind)
+	}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		err     func(string) error
+		format  string
+		code    ExitCode
+	}{
+		"wide":      {[]client.Object{published, lease(4 * time.Second)}, nil, "wide", ExitActionRequired},
+		"forbidden": {nil, denied, "", ExitUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newFakeCluster(t, tc.objects...)
+			if tc.err != nil {
+				cluster.err = tc.err
+			}
+			got := runStatus(t, cluster.Cluster, statusOptions{}, tc.format)
+			if got.code != tc.code || got.errOut != "" {
+				t.Errorf("exit code %d, error %q", got.code, got.errOut)
+			}
+			golden(t, "status/"+name+".txt", got.out, true)
+		})
+	}
+}
