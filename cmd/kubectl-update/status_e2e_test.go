@@ -8,6 +8,7 @@ package main_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,11 +25,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
@@ -322,8 +325,10 @@ func (c *cluster) checkDump(t *testing.T) {
 		}
 	}
 	verdicts := map[string]string{}
+	at := time.Now().Format(time.RFC3339)
 	for name, args := range map[string][]string{
-		"live": {"status"}, "dump": {"status", "--replay", dir, "--now", time.Now().Format(time.RFC3339)},
+		"live": {"status"}, "dump": {"status", "--replay", dir, "--now", at},
+		"must-gather": {"status", "--replay", mustGather(t, dir), "--now", at},
 	} {
 		got := c.run(t, "viewer", args...)
 		if got.code != 10 {
@@ -332,9 +337,63 @@ func (c *cluster) checkDump(t *testing.T) {
 		_, progress, _ := strings.Cut(got.out, "Progress")
 		verdicts[name], _, _ = strings.Cut(progress, "Missing")
 	}
-	if verdicts["live"] != verdicts["dump"] {
-		t.Errorf("the verdict is\n%s\nand in a dump\n%s", verdicts["live"], verdicts["dump"])
+	for _, name := range []string{"dump", "must-gather"} {
+		if verdicts["live"] != verdicts[name] {
+			t.Errorf("the verdict is\n%s\nand in a %s\n%s", verdicts["live"], name, verdicts[name])
+		}
 	}
+}
+
+// mustGather writes the objects of a dump as a must-gather has them: one file for each object, in folders
+// for the groups and the resources, beside the files of the program.
+func mustGather(t *testing.T, dump string) string {
+	t.Helper()
+	dir := t.TempDir()
+	root := filepath.Join(dir, "must-gather.local.1", "registry-example-com-must-gather-sha256-1")
+	write := func(name string, content []byte) {
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("version", []byte("4.20.6\n"))
+	write("namespaces/shop/core/events.yaml", []byte("apiVersion: v1\nitems: []\nkind: EventList\n"))
+	write("host_service_logs/masters/kubelet_service.log", []byte("kind: ClusterVersion {\n"))
+	files, err := os.ReadDir(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(filepath.Join(dump, file.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list unstructured.UnstructuredList
+		if err := yaml.Unmarshal(content, &list.Object); err != nil {
+			t.Fatal(err)
+		}
+		items, _, err := unstructured.NestedSlice(list.Object, "items")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
+			object := unstructured.Unstructured{Object: item.(map[string]any)}
+			content, err := yaml.Marshal(item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := "cluster-scoped-resources"
+			if object.GetNamespace() != "" {
+				folder = filepath.Join("namespaces", object.GetNamespace())
+			}
+			group, resource := cmp.Or(object.GroupVersionKind().Group, "core"), strings.ToLower(object.GetKind())+"s"
+			write(filepath.Join(folder, group, resource, object.GetName()+".yaml"), content)
+		}
+	}
+	return dir
 }
 
 // installController installs the kinds of the Update Status Controller, and publishes a status.

@@ -344,9 +344,10 @@ func (s *screen) controllerAlive() string {
 	return "; controller alive " + s.ago(s.origin.controllerSeen) + "."
 }
 
-// forSince returns " for" and how long ago a time is; nil returns "".
+// forSince returns " for" and how long ago a time is. It returns "" for nil, and for what was first seen
+// just now: since when it is so is then unknown.
 func (s *screen) forSince(at *metav1.Time) string {
-	if at.IsZero() {
+	if at.IsZero() || s.now.Sub(at.Time) < time.Second {
 		return ""
 	}
 	return " for " + s.age(at.Time)
