@@ -16,19 +16,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 )
 
-// NewScheme returns a scheme of the kinds of Kubernetes, OpenShift, and this project.
+// NewScheme returns a scheme of the kinds of Kubernetes, OpenShift, Open Cluster Management, and
+// this project.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, configv1.Install, operatorv1.Install, apiserverv1.Install, mcfgv1.Install, machinev1beta1.Install,
 		v1alpha1.AddToScheme, v1beta1.AddToScheme, updatev1beta1.AddToScheme,
+		fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install,
 	} {
 		utilruntime.Must(add(scheme))
 	}
@@ -43,5 +50,7 @@ func kindsWithStatus() []client.Object {
 		&v1beta1.ClusterVersion{}, &v1beta1.UpgradeConfig{}, &v1beta1.UpgradeJob{}, &v1beta1.UpgradeJobHook{},
 		&v1beta1.UpgradeSuspensionWindow{}, &updatev1beta1.UpdateInformer{}, &updatev1beta1.UpdateStatus{}, &updatev1beta1.UpdatePlan{},
 		&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &batchv1.Job{}, &appsv1.Deployment{},
+		&fleetv1beta1.ManagedClustersUpgrade{}, &fleetv1alpha1.ClusterUpgradeRun{},
+		&clusterv1.ManagedCluster{}, &ocmv1beta1.Placement{}, &ocmv1beta1.PlacementDecision{}, &workv1.ManifestWork{},
 	}
 }

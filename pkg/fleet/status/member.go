@@ -41,7 +41,7 @@ func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, sel
 	m.State = stateOf(run, attempt)
 	m.CleaningUp = (m.State == rollout.Complete || m.State == rollout.Failed) && cleansUp(run)
 	m.Exempt = m.State == rollout.Failed && run.Spec.Outcome != nil
-	m.LateSuccess = m.State == rollout.Complete && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess
+	m.LateSuccess = m.State == rollout.Complete && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess && run.Spec.Attempt >= attempt
 	if m.State == rollout.Complete {
 		m.SoakedUntil = timeOf(run.Status.SoakedUntil)
 	}

@@ -1,0 +1,355 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// hours is longer than any rollout of these tests takes.
+const hours = 24 * time.Hour
+
+func TestRollout_completes_in_slots(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 7, concurrency(3))
+	w.runFor(10 * time.Minute)
+	w.expect("7/0/3/0/0/4", rollout.ReasonNoFreeSlot)
+	w.runUntil(hours, rollout.ReasonFinished)
+	w.runFor(hours)
+	w.expect("7/0/0/7/0/0", rollout.ReasonFinished)
+	u := w.get()
+	if w.maxFlight != 3 || u.Status.CompletionTime == nil || u.Status.StartTime == nil {
+		t.Errorf("%d at a time, status %+v", w.maxFlight, u.Status)
+	}
+	run := w.run("c0000")
+	if run.Spec.Attempt != 1 || run.Spec.Timeouts.ClusterUpgrade != "2h" || run.Spec.Timeouts.Soak != "" || run.Spec.ClusterVersion.Version != "4.20.6" {
+		t.Errorf("run %+v", run.Spec)
+	}
+}
+
+func TestRollout_canary_first(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3, concurrency(3), canary)
+	w.runFor(time.Minute)
+	w.expect("3/0/0/0/0/3", rollout.ReasonCanaryNotSelected)
+	w.editCluster("c0002", func(c *clusterv1.ManagedCluster) { c.Labels["canary"] = "yes" })
+	w.fails["c0002"] = 1
+	w.runUntil(hours, rollout.ReasonCanaryFailed)
+	w.runFor(hours)
+	w.expect("3/0/0/0/1/2", rollout.ReasonCanaryFailed)
+	if c := w.condition(fleetv1beta1.ConditionFailed); c.Reason != rollout.ReasonCanaryFailed {
+		t.Errorf("condition Failed: %+v", c)
+	}
+	if soak := w.run("c0002").Spec.Timeouts.Soak; soak != "30m" {
+		t.Errorf("canary soaks %s", soak)
+	}
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
+	w.runUntil(hours, rollout.ReasonFinished)
+	w.runFor(hours)
+	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+}
+
+func TestRollout_stops_at_the_budget_and_retries_the_failed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 5, concurrency(2), maxFailures(0))
+	w.fails["c0000"] = 1
+	w.runUntil(hours, rollout.ReasonMaxFailuresExceeded)
+	w.runFor(hours)
+	w.expect("5/0/0/1/1/3", rollout.ReasonMaxFailuresExceeded)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
+	w.runFor(hours)
+	w.expect("5/0/0/5/0/0", rollout.ReasonFinished)
+	if first, second := w.run("c0000").Spec.Attempt, w.run("c0001").Spec.Attempt; first != 2 || second != 1 {
+		t.Errorf("attempts %d and %d", first, second)
+	}
+}
+
+func TestPause_holds_and_resumes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, concurrency(2))
+	w.runFor(10 * time.Minute)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+	w.runFor(hours)
+	w.expect("4/0/0/2/0/2", rollout.ReasonPaused)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	w.runFor(hours)
+	w.expect("4/0/0/4/0/0", rollout.ReasonFinished)
+}
+
+func TestPause_is_observed_at_once(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 400, concurrency(400))
+	if err := w.RunUntil(time.Minute, func() bool { return len(w.order) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+	paused := w.Now()
+	w.runUntil(time.Minute, rollout.ReasonPaused)
+	if w.Now().Sub(paused) > 2*time.Second || len(w.order) > 3*maxAdmissions {
+		t.Errorf("paused after %s, %d admitted", w.Now().Sub(paused), len(w.order))
+	}
+}
+
+func TestCancel_admits_no_other_cluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4)
+	w.runFor(10 * time.Minute)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Cancelled = true })
+	w.runFor(hours)
+	w.expect("4/0/0/1/0/3", rollout.ReasonCancelled)
+}
+
+func TestDryRun_admits_no_cluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true })
+	w.runFor(hours)
+	w.expect("2/0/0/0/0/2", rollout.ReasonDryRun)
+	if w.get().Status.StartTime != nil {
+		t.Error("a dry run has a start")
+	}
+}
+
+func TestWindow_opens_admission(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3, concurrency(1), func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.Windows = []fleetv1beta1.AdmissionWindow{
+			{Cron: "0 22 * * *", Location: "UTC", Duration: "1h"}, {Cron: "30 22 * * *", Location: "UTC", Duration: "1h"},
+		}
+	})
+	w.runFor(time.Minute) // it is 12:01
+	w.expect("3/0/0/0/0/3", rollout.ReasonOutsideWindow)
+	if next := w.get().Status.NextTime; next == nil || next.UTC().Format("15:04") != "22:00" {
+		t.Errorf("next time %s", next)
+	}
+	w.runFor(10*time.Hour + 5*time.Minute) // 22:06
+	if next := w.get().Status.NextTime; next == nil || next.UTC().Format("15:04") != "23:30" {
+		t.Errorf("end of the window %s", next)
+	}
+	w.runFor(2 * time.Hour) // 00:06: three starts would need 80 minutes, the windows have 90
+	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+}
+
+func TestHold_skips_the_cluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Annotations = map[string]string{HoldAnnotation: "audit"} })
+	w.runFor(hours)
+	w.expect("2/0/0/1/0/1", rollout.ReasonHeld)
+	if causes := w.get().Status.Causes; len(causes) != 1 || causes[0].Clusters[0] != "c0000" {
+		t.Errorf("causes %+v", causes)
+	}
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Annotations = nil })
+	w.runFor(hours)
+	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+}
+
+func TestDependency(t *testing.T) {
+	t.Parallel()
+	on := func(perCluster bool, name string) func(*fleetv1beta1.ManagedClustersUpgrade) {
+		return func(u *fleetv1beta1.ManagedClustersUpgrade) {
+			u.Spec.DependsOn = []fleetv1beta1.Dependency{{Name: name, PerCluster: perCluster}}
+		}
+	}
+	t.Run("missing, then incomplete, then complete", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 2, on(false, "first"))
+		w.runFor(time.Minute)
+		w.expect("2/0/0/0/0/2", rollout.ReasonDependencyMissing)
+		w.must(w.client.Create(t.Context(), w.upgrade("first")))
+		w.runFor(10 * time.Minute)
+		w.expect("2/0/0/0/0/2", rollout.ReasonDependencyIncomplete)
+		w.runFor(hours)
+		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	})
+	t.Run("per cluster", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 2, on(true, "first"))
+		w.must(w.client.Create(t.Context(), w.upgrade("first")))
+		w.runFor(30 * time.Minute)
+		w.expect("2/0/0/0/0/2", rollout.ReasonHeld)
+		w.runFor(30 * time.Minute) // c0000 is complete there
+		w.expect("2/0/1/0/0/1", rollout.ReasonNoFreeSlot)
+		w.runFor(hours)
+		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	})
+	t.Run("cycle", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 2, on(false, "second"))
+		w.must(w.client.Create(t.Context(), w.upgrade("second", on(false, stores.Name))))
+		w.runFor(time.Hour)
+		w.expect("2/0/0/0/0/2", rollout.ReasonDependencyIncomplete)
+		if message := w.condition(fleetv1beta1.ConditionAdmitting).Message; message != "spec.dependsOn forms a cycle: stores, second, stores" {
+			t.Error(message)
+		}
+	})
+}
+
+func TestSelection(t *testing.T) {
+	t.Parallel()
+	deselect := func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") }
+	t.Run("cluster that has not begun is removed after a minute", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 3)
+		w.runFor(10 * time.Minute)
+		w.editCluster("c0002", deselect)
+		w.runFor(50 * time.Second)
+		w.expect("3/0/1/0/0/2", rollout.ReasonNoFreeSlot)
+		w.runFor(20 * time.Second)
+		w.expect("2/0/1/0/0/1", rollout.ReasonNoFreeSlot)
+		w.runFor(hours)
+		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	})
+	t.Run("cluster that has begun stays", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 2)
+		w.runFor(10 * time.Minute)
+		w.editCluster("c0000", deselect)
+		w.runFor(hours)
+		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	})
+	t.Run("cluster that failed is no longer counted", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 2, maxFailures(0))
+		w.fails["c0000"] = 1
+		w.runFor(time.Hour)
+		w.expect("2/0/0/0/1/1", rollout.ReasonMaxFailuresExceeded)
+		w.editCluster("c0000", deselect)
+		w.runFor(hours)
+		w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+	})
+	t.Run("selection that is incomplete admits and removes nothing", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 3)
+		w.runFor(10 * time.Minute)
+		w.unstable = "2 of 3 decisions"
+		w.runFor(hours)
+		w.expect("3/0/0/1/0/2", rollout.ReasonSelectionUnstable)
+		w.unstable = ""
+		w.runFor(hours)
+		w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	})
+	t.Run("late joiner is upgraded", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 1)
+		w.runFor(hours)
+		w.addCluster("late")
+		w.runFor(hours)
+		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	})
+}
+
+func TestOutcome_by_claims(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true }, maxFailures(0))
+	w.runFor(time.Minute)
+	w.claim("c0000", claimVersion, "4.20.6")
+	w.claim("c0001", claimVersion, "4.21.0")
+	w.claim("c0002", claimTopology, external)
+	w.claim("c0003", claimVersion, "4.20.5")
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	w.runFor(hours)
+	w.expect("4/0/0/2/2/0", rollout.ReasonFinished)
+	for cluster, want := range map[string]string{
+		"c0000": fleetv1alpha1.ReasonAlreadyAtTarget, "c0001": fleetv1alpha1.ReasonNewerVersionInstalled, "c0002": fleetv1alpha1.ReasonHostedControlPlane,
+	} {
+		if outcome := w.run(cluster).Spec.Outcome; outcome == nil || outcome.Reason != want {
+			t.Errorf("%s: outcome %+v, want %s", cluster, outcome, want)
+		}
+	}
+	if outcome := w.run("c0003").Spec.Outcome; outcome != nil {
+		t.Errorf("outcome %+v", outcome)
+	}
+}
+
+func TestRecordsLost_stops_until_the_next_attempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, concurrency(2))
+	w.detachable = true
+	w.runFor(time.Hour) // two are complete, two in flight
+	w.must(w.client.Delete(t.Context(), w.run("c0000")))
+	w.runFor(hours)
+	w.expect("4/0/0/3/0/1", rollout.ReasonRecordsLost)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
+	w.runFor(hours)
+	w.expect("4/0/0/4/0/0", rollout.ReasonFinished)
+}
+
+func TestRecordsLost_not_by_a_cluster_that_is_gone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, concurrency(2))
+	w.detachable = true
+	w.runFor(time.Hour)
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}
+	w.must(w.client.Delete(t.Context(), cluster))
+	w.must(w.client.Delete(t.Context(), w.run("c0000")))
+	w.runFor(hours)
+	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+}
+
+func TestDelete_removes_runs_first(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, concurrency(2))
+	w.runFor(10 * time.Minute)
+	held := w.run("c0001")
+	held.Finalizers = []string{fleetv1alpha1.Finalizer}
+	w.must(w.client.Update(t.Context(), held))
+	w.must(w.client.Delete(t.Context(), w.get()))
+	w.runFor(time.Hour)
+	w.expect("4/0/2/0/0/2", fleetv1beta1.ReasonDeleting)
+	if n := len(w.runs()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+	held = w.run("c0001")
+	held.Finalizers = nil
+	w.must(w.client.Update(t.Context(), held))
+	w.runFor(time.Minute)
+	var list fleetv1beta1.ManagedClustersUpgradeList
+	w.must(w.client.List(t.Context(), &list))
+	if len(list.Items) > 0 || len(w.runs()) > 0 {
+		t.Errorf("%d upgrades and %d runs are left", len(list.Items), len(w.runs()))
+	}
+}
+
+func TestRun_of_another_upgrade_holds_the_cluster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+	w.runFor(time.Minute)
+	foreign := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c0000", Name: runName(w.get())}}
+	foreign.Spec.ManagedClustersUpgrade = fleetv1alpha1.UpgradeReference{Namespace: "x", Name: "y", UID: "z"}
+	foreign.Spec.Attempt, foreign.Spec.AdmissionTime = 1, metav1.NewTime(w.Now())
+	w.must(w.client.Create(t.Context(), foreign))
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	w.runFor(2 * time.Hour)
+	w.expect("2/0/0/1/0/1", rollout.ReasonHeld)
+	w.must(w.client.Delete(t.Context(), foreign))
+	w.runFor(2 * time.Hour)
+	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+}
+
+func TestRun_that_is_rejected_stops_no_other(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	rejected := 0
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "create" && r.Key.Namespace == "c0000" && rejected < 100 {
+			rejected++
+			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
+		}
+		return simulation.Fault{}
+	}
+	w.runFor(6 * time.Hour)
+	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	if rejected < 10 || rejected > 100 {
+		t.Errorf("rejected %d times", rejected)
+	}
+}

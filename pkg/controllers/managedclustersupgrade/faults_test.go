@@ -1,0 +1,163 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+func forbidden() error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterupgraderuns"}, "x", errors.New("no quota"))
+}
+
+// faultyRollout upgrades five clusters, one of which fails and is retried, and checks the end.
+func faultyRollout(t *testing.T, plan simulation.Plan) {
+	t.Helper()
+	w := newWorld(t, 5, concurrency(2))
+	w.plan = plan
+	w.fails["c0001"] = 1
+	w.runFor(4 * time.Hour)
+	w.expect("5/0/0/4/1/0", rollout.ReasonFinished)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
+	w.runFor(4 * time.Hour)
+	w.expect("5/0/0/5/0/0", rollout.ReasonFinished)
+	if len(w.order) != 6 || w.maxFlight > 2 {
+		t.Errorf("%d admissions: %v, %d at a time", len(w.order), w.order, w.maxFlight)
+	}
+}
+
+func TestCrashAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	log := &simulation.WriteLog{}
+	faultyRollout(t, log.Plan)
+	if len(log.Writes) < 15 {
+		t.Fatalf("writes: %s", log.Writes)
+	}
+	for _, fault := range log.Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			faultyRollout(t, fault.Plan)
+		})
+	}
+}
+
+func TestCacheBehindAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	for _, write := range simulation.Sample(15) {
+		t.Run(strconv.Itoa(write), func(t *testing.T) {
+			t.Parallel()
+			faultyRollout(t, func(r simulation.Request) simulation.Fault {
+				if r.Write == write {
+					return simulation.Fault{Lag: []string{"ManagedClustersUpgrade", "ClusterUpgradeRun"}, LagFor: 20 * time.Minute}
+				}
+				return simulation.Fault{}
+			})
+		})
+	}
+}
+
+// The flight at any time is counted over the runs themselves, while caches are behind and answers
+// are lost.
+func TestConcurrency_is_never_exceeded(t *testing.T) {
+	t.Parallel()
+	for seed := range simulation.Sample(8) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 12, concurrency(3))
+			n := seed
+			w.plan = func(simulation.Request) simulation.Fault {
+				n++
+				switch n % 5 {
+				case 0:
+					return simulation.Fault{Outcome: simulation.LoseAnswer, Lag: []string{"ClusterUpgradeRun"}, LagFor: time.Minute}
+				case 2:
+					return simulation.Fault{Lag: []string{"ClusterUpgradeRun"}, LagFor: 3 * time.Minute}
+				case 3:
+					return simulation.Fault{Outcome: simulation.Refuse}
+				}
+				return simulation.Fault{}
+			}
+			w.Observe(func(simulation.Change) {
+				if flight := w.inFlight(); flight > 3 {
+					w.Fail(fmt.Errorf("%d clusters in flight", flight))
+				}
+			})
+			w.runFor(hours)
+			w.expect("12/0/0/12/0/0", rollout.ReasonFinished)
+		})
+	}
+}
+
+func TestQuiet_pass_makes_no_request(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.runFor(10 * time.Minute) // one cluster is being upgraded
+	w.requests, w.reconciles = nil, 0
+	w.runFor(25 * time.Minute)
+	if len(w.requests) > 0 || w.reconciles < 2 {
+		t.Errorf("requests %v in %d passes", w.requests, w.reconciles)
+	}
+}
+
+// fleetRollout upgrades a fleet, and checks its end and the rate of its writes.
+func fleetRollout(tb testing.TB, clusters, slots int) *world {
+	tb.Helper()
+	failures := clusters / 50
+	w := newWorld(tb, clusters, concurrency(int32(slots)), canary, maxFailures(int32(failures)))
+	first := fmt.Sprintf("c%04d", clusters/2)
+	w.editClusterLabel(first, "canary")
+	for i := range clusters {
+		name := fmt.Sprintf("c%04d", i)
+		w.slow[name] = i%20 == 7
+		if i%50 == 3 {
+			w.fails[name] = 1
+		}
+	}
+	w.runUntil(hours, rollout.ReasonFinished)
+	w.runFor(5 * time.Hour)
+	w.expect(fmt.Sprintf("%d/0/0/%d/%d/0", clusters, clusters-failures, failures), rollout.ReasonFinished)
+	if int(w.maxFlight) > slots || int(w.maxFlight) < slots-10 {
+		tb.Errorf("%d at a time", w.maxFlight)
+	}
+	if w.order[0] != first {
+		tb.Errorf("%s is the first one", w.order[0])
+	}
+	for i := range len(w.published) - 2 { // the start is recorded beside
+		if w.published[i+2].Sub(w.published[i]) < publishInterval {
+			tb.Fatalf("statuses at %s and %s", w.published[i], w.published[i+2])
+		}
+	}
+	if n := w.count("create ClusterUpgradeRun"); n != clusters {
+		tb.Errorf("%d runs were created", n)
+	}
+	return w
+}
+
+// At most one status a second, and one write per cluster.
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	w := fleetRollout(t, 200, 60)
+	t.Logf("%d passes, %d statuses", w.reconciles, len(w.published))
+}
+
+func BenchmarkFleet(b *testing.B) {
+	var w *world
+	for b.Loop() {
+		w = fleetRollout(b, 2000, 500)
+	}
+	b.ReportMetric(float64(w.reconciles), "passes")
+	b.ReportMetric(float64(len(w.published)), "statuses")
+	b.ReportMetric(float64(len(w.requests))/2000, "requests/cluster")
+}

@@ -1,0 +1,81 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
+)
+
+// memory is what a process knows about an upgrade beside the objects. A restart loses it, which
+// delays removals and costs nothing else.
+type memory struct {
+	uid        types.UID
+	generation int64     // of the last pass
+	decided    time.Time // of the last pass
+	published  time.Time // when the status was written last
+
+	replaced string    // the resource version that the last write replaced
+	until    time.Time // until when the cache may hold that version
+
+	selected   []Cluster            // the last consistent selection
+	deselected map[string]time.Time // since when consistent selections lack a member
+	written    map[string]*written  // runs that the cache may not hold yet, by cluster
+	refused    map[string]refusal   // clusters whose run could not be written
+	known      map[string]bool      // clusters that had a run in the last pass
+	detached   map[string]bool      // clusters whose run is gone with the cluster since the last status
+	windows    map[windowKey]window // schedules that were parsed: reading a location is expensive
+}
+
+// written is a run that was written.
+type written struct {
+	run    *fleetv1alpha1.ClusterUpgradeRun
+	at     time.Time
+	unsure bool // the answer was lost
+}
+
+// refusal is why a run could not be written, and when it is tried again.
+type refusal struct {
+	reason string
+	until  time.Time
+}
+
+// windowKey identifies a parsed schedule.
+type windowKey struct{ cron, week, location string }
+
+// window is a parsed schedule.
+type window struct {
+	schedule schedule.Schedule
+	err      error
+}
+
+// memory returns what is known about the upgrade. Another object with the same name has its own.
+func (r *Reconciler) memory(upgrade *fleetv1beta1.ManagedClustersUpgrade) *memory {
+	key := client.ObjectKeyFromObject(upgrade)
+	if m := r.memories[key]; m != nil && m.uid == upgrade.UID {
+		return m
+	}
+	m := &memory{
+		uid: upgrade.UID, deselected: map[string]time.Time{}, written: map[string]*written{}, refused: map[string]refusal{},
+		known: map[string]bool{}, detached: map[string]bool{}, windows: map[windowKey]window{},
+	}
+	r.memories[key] = m
+	return m
+}
+
+// isBehind reports whether the cache holds a version of the object that was replaced.
+func (m *memory) isBehind(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) bool {
+	return m.replaced != "" && m.replaced == upgrade.ResourceVersion && now.Before(m.until)
+}
+
+// wrote notes that the object was written.
+func (m *memory) wrote(replaced string, now time.Time) {
+	m.replaced, m.until = replaced, now.Add(cacheTimeout)
+}

@@ -1,0 +1,115 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+)
+
+// recordStart records that clusters begin before the first one does: much of the spec cannot change
+// from then on.
+func (s *scope) recordStart(ctx context.Context) error {
+	if s.upgrade.Status.StartTime != nil {
+		return nil
+	}
+	started := s.upgrade.Status.DeepCopy()
+	started.StartTime = &metav1.Time{Time: s.now.Truncate(time.Second)}
+	return s.writeStatus(ctx, started)
+}
+
+// publish publishes the status, at most once a second, and only if it has changed. A run whose
+// creation may have failed is not published: the status counts what has begun.
+func (s *scope) publish(ctx context.Context) error {
+	for _, w := range s.memory.written {
+		if w.unsure {
+			s.wakeAt(s.now.Add(retryDelay))
+			return nil
+		}
+	}
+	next := status.Compute(status.Fleet{
+		Upgrade: s.upgrade, Members: s.members, Decision: s.decision, Problem: s.selection.Problem, Now: s.now,
+	})
+	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
+		return nil
+	}
+	if at := s.memory.published.Add(publishInterval); at.After(s.now) && at.Sub(s.now) <= publishInterval {
+		s.wakeAt(at)
+		return nil
+	}
+	if err := s.writeStatus(ctx, &next); err != nil {
+		return err
+	}
+	s.memory.published = s.now
+	s.memory.detached = map[string]bool{} // no longer counted
+	return nil
+}
+
+// writeStatus writes the status.
+func (s *scope) writeStatus(ctx context.Context, next *fleetv1beta1.ManagedClustersUpgradeStatus) error {
+	updated := s.upgrade.DeepCopy()
+	updated.Status = *next
+	replaced := s.upgrade.ResourceVersion
+	patch := client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})
+	if err := s.client.Status().Patch(ctx, updated, patch); err != nil {
+		return fmt.Errorf("writing the status of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
+	}
+	s.memory.wrote(replaced, s.now)
+	s.upgrade = updated
+	return nil
+}
+
+// delete deletes the runs of an upgrade that is being deleted, and then removes its finalizer. Each
+// run undoes what is not delivered before it goes; clusters that are being upgraded continue.
+func (s *scope) delete(ctx context.Context) error {
+	if !controllerutil.ContainsFinalizer(s.upgrade, fleetv1beta1.Finalizer) {
+		return nil
+	}
+	if err := s.readRuns(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, run := range s.runs {
+		if run.DeletionTimestamp != nil {
+			continue
+		}
+		if err := client.IgnoreNotFound(s.client.Delete(ctx, run.DeepCopy(), client.Preconditions{UID: &run.UID})); err != nil {
+			errs = append(errs, fmt.Errorf("deleting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if len(s.runs) > 0 {
+		return s.publishDeleting(ctx)
+	}
+	return s.patch(ctx, "removing the finalizer of", func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		controllerutil.RemoveFinalizer(u, fleetv1beta1.Finalizer)
+	})
+}
+
+// publishDeleting publishes that no cluster begins any more.
+func (s *scope) publishDeleting(ctx context.Context) error {
+	next := s.upgrade.Status.DeepCopy()
+	apimeta.SetStatusCondition(&next.Conditions, metav1.Condition{
+		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: fleetv1beta1.ReasonDeleting,
+		Message:            "the ManagedClustersUpgrade is being deleted; waiting until its ClusterUpgradeRuns are gone",
+		ObservedGeneration: s.upgrade.Generation, LastTransitionTime: metav1.Time{Time: s.now.Truncate(time.Second)},
+	})
+	if equality.Semantic.DeepEqual(*next, s.upgrade.Status) {
+		return nil
+	}
+	return s.writeStatus(ctx, next)
+}

@@ -1,0 +1,309 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+)
+
+// errBehind means that the cache is behind the API server.
+var errBehind = errors.New("the cache is behind the API server")
+
+// preceding is an upgrade that must be complete on a cluster before it begins.
+type preceding struct {
+	name     string
+	complete map[string]bool // by cluster
+}
+
+// scope is one pass over one upgrade.
+type scope struct {
+	*Reconciler
+	memory  *memory
+	upgrade *fleetv1beta1.ManagedClustersUpgrade // as it is cached, or as this pass wrote it
+	now     time.Time
+
+	selection Selection
+	clusters  map[string]*clusterv1.ManagedCluster        // all of them
+	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
+	members   []status.Member
+	preceding []preceding // upgrades that must be complete on a cluster before it begins
+	plan      rollout.Plan
+	decision  rollout.Decision
+	wake      time.Time // when the next pass has something to do
+}
+
+// attempt returns the attempt that the spec requests.
+func (s *scope) attempt() int32 { return max(1, s.upgrade.Spec.Attempt) }
+
+// wakeAt requests a pass at a time.
+func (s *scope) wakeAt(at time.Time) {
+	if at.After(s.now) && at.Before(s.wake) {
+		s.wake = at
+	}
+}
+
+// reconcile makes the pass: it reads, decides, admits, and publishes.
+func (s *scope) reconcile(ctx context.Context) error {
+	if _, err := s.ensureFinalizer(ctx); err != nil {
+		return err
+	}
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	if err := s.makePlan(ctx); err != nil {
+		return err
+	}
+	s.listMembers()
+	s.decide()
+	if len(s.decision.Admit) > 0 {
+		if err := s.recordStart(ctx); err != nil {
+			return err
+		}
+	}
+	err := s.admit(ctx)
+	s.decideAgain()
+	for _, name := range s.decision.Removed {
+		if s.runs[name] == nil {
+			delete(s.memory.deselected, name)
+		}
+	}
+	s.wakeAt(s.decision.Next)
+	return errors.Join(err, s.publish(ctx))
+}
+
+// read reads the clusters, the runs, and the selection from the cache.
+func (s *scope) read(ctx context.Context) error {
+	var clusters clusterv1.ManagedClusterList
+	if err := s.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the ManagedClusters: %w", err)
+	}
+	s.clusters = make(map[string]*clusterv1.ManagedCluster, len(clusters.Items))
+	for i := range clusters.Items {
+		s.clusters[clusters.Items[i].Name] = &clusters.Items[i]
+	}
+	if err := s.readRuns(ctx); err != nil {
+		return err
+	}
+	selection, err := s.Select(ctx, s.client, s.upgrade)
+	if err != nil {
+		return fmt.Errorf("selecting the clusters of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
+	}
+	s.selection = selection
+	s.observeSelection()
+	return nil
+}
+
+// readRuns lists the runs of the upgrade, with those that were written and that the cache does not
+// hold yet.
+func (s *scope) readRuns(ctx context.Context) error {
+	list, err := s.listRuns(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	s.runs = make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(list))
+	for i := range list {
+		s.runs[list[i].Namespace] = &list[i]
+	}
+	for name, w := range s.memory.written {
+		cached := s.runs[name]
+		if cached != nil && cached.Spec.Attempt >= w.run.Spec.Attempt {
+			delete(s.memory.written, name)
+			continue
+		}
+		if w.unsure || s.now.Sub(w.at) >= cacheTimeout {
+			exists, err := s.isWritten(ctx, w)
+			if err != nil {
+				return err
+			}
+			if !exists {
+				delete(s.memory.written, name)
+				continue
+			}
+			w.unsure, w.at = false, s.now
+		}
+		s.runs[name] = w.run
+		s.wakeAt(s.now.Add(retryDelay))
+	}
+	return nil
+}
+
+// listRuns lists the runs of the upgrade.
+func (s *scope) listRuns(ctx context.Context, from client.Reader) ([]fleetv1alpha1.ClusterUpgradeRun, error) {
+	var list fleetv1alpha1.ClusterUpgradeRunList
+	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)}
+	if err := from.List(ctx, &list, own, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ClusterUpgradeRuns: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(run fleetv1alpha1.ClusterUpgradeRun) bool { return !s.owns(&run) }), nil
+}
+
+// owns reports whether the run belongs to the upgrade.
+func (s *scope) owns(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run.Spec.ManagedClustersUpgrade.UID == string(s.upgrade.UID)
+}
+
+// observeSelection notes since when members are not selected. A selection that may be incomplete
+// changes nothing.
+func (s *scope) observeSelection() {
+	m := s.memory
+	if s.selection.Unstable != "" {
+		if m.selected != nil {
+			s.selection.Clusters = m.selected
+		}
+		return
+	}
+	selected := make(map[string]bool, len(s.selection.Clusters))
+	for _, c := range s.selection.Clusters {
+		selected[c.Name] = true
+		delete(m.deselected, c.Name)
+	}
+	deselect := func(name string) {
+		if _, noted := m.deselected[name]; !noted && !selected[name] {
+			m.deselected[name] = s.now
+		}
+	}
+	for _, c := range m.selected {
+		deselect(c.Name)
+	}
+	for name := range s.runs {
+		deselect(name)
+	}
+	m.selected = s.selection.Clusters
+	if m.selected == nil {
+		m.selected = []Cluster{}
+	}
+}
+
+// listMembers lists the members: what is selected, what has a run, and what is to be removed.
+func (s *scope) listMembers() {
+	attempt := s.attempt()
+	s.members = make([]status.Member, 0, len(s.selection.Clusters))
+	listed := make(map[string]bool, len(s.selection.Clusters))
+	for _, c := range s.selection.Clusters {
+		listed[c.Name] = true
+		member := status.Member{GroupName: c.GroupName, Member: rollout.Member{
+			Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub, State: rollout.NotStarted,
+			DeselectedSince: s.memory.deselected[c.Name],
+		}}
+		if run := s.runs[c.Name]; run != nil {
+			member.SetRun(run, attempt, true)
+		}
+		member.Hold = s.hold(c.Name)
+		s.members = append(s.members, member)
+	}
+	for name, run := range s.runs {
+		if !listed[name] {
+			listed[name] = true
+			member := status.Member{Member: rollout.Member{DeselectedSince: s.memory.deselected[name]}}
+			member.SetRun(run, attempt, false)
+			s.members = append(s.members, member)
+		}
+	}
+	for name, since := range s.memory.deselected {
+		if !listed[name] {
+			s.members = append(s.members, status.Member{Member: rollout.Member{Name: name, State: rollout.NotStarted, DeselectedSince: since}})
+		}
+	}
+	slices.SortFunc(s.members, func(a, b status.Member) int { return rollout.Compare(a.Member, b.Member) })
+}
+
+// hold returns why a cluster must not begin; empty means that it may.
+func (s *scope) hold(name string) string {
+	if refused, found := s.memory.refused[name]; found {
+		if s.now.Before(refused.until) {
+			s.wakeAt(refused.until)
+			return refused.reason
+		}
+		delete(s.memory.refused, name)
+	}
+	cluster := s.clusters[name]
+	if cluster == nil {
+		return "there is no such ManagedCluster"
+	}
+	if cluster.DeletionTimestamp != nil {
+		return "the ManagedCluster is being deleted"
+	}
+	if reason, held := cluster.Annotations[HoldAnnotation]; held {
+		return "the annotation " + HoldAnnotation + " holds it: " + reason
+	}
+	for _, p := range s.preceding {
+		if !p.complete[name] {
+			return fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
+		}
+	}
+	return ""
+}
+
+// decide decides which members begin.
+func (s *scope) decide() {
+	list := make([]rollout.Member, len(s.members))
+	for i := range s.members {
+		list[i] = s.members[i].Member
+	}
+	s.decision = rollout.Decide(s.plan, list, s.now)
+}
+
+// decideAgain decides about the members as they are after admission, for the status.
+func (s *scope) decideAgain() {
+	if len(s.decision.Admit) == 0 {
+		return
+	}
+	removed := s.decision.Removed
+	s.listMembers()
+	s.decide()
+	s.decision.Removed = removed
+}
+
+// lostRecords describes which records of begun clusters are gone; empty means none. The status that
+// was published last counts them. It stays so until the next attempt.
+func (s *scope) lostRecords(ctx context.Context) (string, error) {
+	published := &s.upgrade.Status
+	if published.ClustersSummery == nil || published.Attempt != s.attempt() {
+		return "", nil
+	}
+	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Reason == rollout.ReasonRecordsLost {
+		return c.Message, nil
+	}
+	s.observeDetached()
+	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
+	if len(s.runs)+len(s.memory.detached) >= begun {
+		return "", nil
+	}
+	runs, err := s.listRuns(ctx, s.live)
+	switch {
+	case err != nil:
+		return "", err
+	case len(runs) > len(s.runs):
+		return "", errBehind
+	}
+	return fmt.Sprintf("%d clusters had begun, and %d ClusterUpgradeRuns exist: check the clusters, then raise spec.attempt",
+		begun, len(s.runs)+len(s.memory.detached)), nil
+}
+
+// observeDetached notes the clusters whose run has gone with the cluster while this process watched.
+func (s *scope) observeDetached() {
+	for name := range s.memory.known {
+		if s.runs[name] == nil && s.clusters[name] == nil {
+			s.memory.detached[name] = true
+		}
+	}
+	s.memory.known = make(map[string]bool, len(s.runs))
+	for name := range s.runs {
+		s.memory.known[name] = true
+		delete(s.memory.detached, name)
+	}
+}
