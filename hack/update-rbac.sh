@@ -10,11 +10,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 optional='pkg/steps/postupgrade'
 status='pkg/(statuscontroller|controllers/update(informer|status|plan))'
+hub='pkg/(hub|fleet/.*|steps/fleet|controllers/(managedclustersupgrade|clusterupgraderun))' # deploy/hub
 shared='pkg/manager'
 
 # paths PATTERN [-v] prints the packages that match, or that do not.
 paths() { go list ./pkg/... | grep -E ${2:-} "/($1)\$" | paste -s -d ';'; }
 
-bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional|$status" -v)" output:rbac:dir=deploy/operator
+bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional|$status|$hub" -v)" output:rbac:dir=deploy/operator
 bin/controller-gen rbac:roleName=managed-upgrade-operator "paths=$(paths "$optional")" output:rbac:dir=deploy/file-integrity
 bin/controller-gen rbac:roleName=update-status-controller "paths=$(paths "$status|$shared")" output:rbac:dir=deploy/update-status

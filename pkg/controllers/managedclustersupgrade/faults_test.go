@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -97,6 +98,44 @@ func TestConcurrency_is_never_exceeded(t *testing.T) {
 			w.runFor(hours)
 			w.expect("12/0/0/12/0/0", rollout.ReasonFinished)
 		})
+	}
+}
+
+// The cache does not hold the first run, and a cluster joins that comes before it.
+func TestConcurrency_counts_runs_that_the_cache_lacks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, concurrency(1))
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "create" && r.Key.Namespace == "c0000" {
+			return simulation.Fault{Lag: []string{"ClusterUpgradeRun"}, LagFor: 5 * time.Minute}
+		}
+		return simulation.Fault{}
+	}
+	w.runFor(10 * time.Second)
+	w.addCluster("a0000")
+	w.runFor(20 * time.Minute)
+	if diff := cmp.Diff([]string{"c0000"}, w.order); diff != "" {
+		t.Errorf("admitted (-want +got):\n%s", diff)
+	}
+	w.runFor(hours)
+	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+}
+
+// The request is not served, and the API server does not say so.
+func TestAdmission_whose_answer_is_lost_is_repeated_soon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	refused := false
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "create" && !refused {
+			refused = true
+			return simulation.Fault{Outcome: simulation.Refuse}
+		}
+		return simulation.Fault{}
+	}
+	w.runFor(3 * time.Second)
+	if len(w.order) != 1 {
+		t.Errorf("admitted %v", w.order)
 	}
 }
 
