@@ -47,12 +47,7 @@ func clean(s string) string { return bounded(s, maxText) }
 
 // bounded returns a text of others as one line of at most that many bytes, an ellipsis included.
 func bounded(s string, maxBytes int) string {
-	if len(s) <= maxBytes {
-		if s = text.Sanitize(s, maxBytes); len(s) <= maxBytes {
-			return s
-		}
-	}
-	return text.Sanitize(s, maxBytes-len("…"))
+	return text.Fit(text.Sanitize(s, maxBytes), maxBytes)
 }
 
 // minutes formats a duration without its seconds.

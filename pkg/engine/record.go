@@ -217,12 +217,12 @@ const maxMessage = 2048
 // validUTF8 returns the message as valid UTF-8: JSON could not hold it otherwise.
 func validUTF8(message string) string { return strings.ToValidUTF8(message, "\uFFFD") }
 
-// limit shortens a text to at most that many bytes, the ellipsis included.
+// limit returns a text of at most that many bytes, as valid UTF-8 if it is shortened.
 func limit(message string, maxBytes int) string {
 	if len(message) <= maxBytes {
 		return message
 	}
-	return text.Truncate(validUTF8(message), maxBytes-len("…"))
+	return text.Fit(validUTF8(message), maxBytes)
 }
 
 // toMetaTime returns a time as the record can hold it: whole seconds.

@@ -76,7 +76,7 @@ func newID(parts ...string) string {
 	}
 	hash := sha256.Sum256([]byte(id))
 	suffix := "-" + hex.EncodeToString(hash[:16])
-	return strings.TrimSuffix(text.Truncate(id, maxID-len(suffix)-len("…")), "…") + suffix
+	return text.Cut(id, maxID-len(suffix)) + suffix
 }
 
 // about returns a finding about the control plane.

@@ -129,20 +129,11 @@ func (f *finder) complete(insights []v1alpha.Insight) ([]v1alpha.Insight, error)
 		if in.AcquisitionTime.IsZero() {
 			in.AcquisitionTime = f.now()
 		}
-		in.Impact.Summary = cut(in.Impact.Summary, v1alpha.MaxSummaryBytes)
-		in.Impact.Description = cut(in.Impact.Description, v1alpha.MaxDescriptionBytes)
+		in.Impact.Summary = text.Fit(in.Impact.Summary, v1alpha.MaxSummaryBytes)
+		in.Impact.Description = text.Fit(in.Impact.Description, v1alpha.MaxDescriptionBytes)
 		valid = append(valid, in)
 	}
 	return valid, invalid
-}
-
-// cut returns a text of at most maxBytes bytes.
-func cut(s string, maxBytes int) string {
-	const ellipsis = "…"
-	if len(s) <= maxBytes {
-		return s
-	}
-	return text.Truncate(s, maxBytes-len(ellipsis))
 }
 
 func check(in *v1alpha.Insight, seen map[string]bool) error {

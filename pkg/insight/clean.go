@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -100,7 +99,7 @@ func cleanUID(reported string, cleaned v1beta1.Insight) string {
 	case uid == "":
 		return "no-uid-" + hashed(cleaned.Impact.Reason+"\n"+cleaned.Impact.Summary)
 	case len(uid) > MaxUID:
-		return cut(uid, MaxUID-2*hashBytes-1) + "-" + hashed(reported)
+		return text.Cut(uid, MaxUID-2*hashBytes-1) + "-" + hashed(reported)
 	}
 	return uid
 }
@@ -141,7 +140,7 @@ func cleanRefs(refs []v1beta1.ResourceReference) []v1beta1.ResourceReference {
 // identifier returns a name in the characters that names of objects have; any other is replaced. Names
 // become part of commands that a person may copy.
 func identifier(reported string, maxBytes int) string {
-	return cut(strings.Map(func(r rune) rune {
+	return text.Cut(strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-._:/", r):
 			return r
@@ -154,7 +153,7 @@ func identifier(reported string, maxBytes int) string {
 
 // word returns a reason: letters and digits.
 func word(reported string) string {
-	return cut(strings.Map(func(r rune) rune {
+	return text.Cut(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
 			return r
 		}
@@ -175,7 +174,7 @@ func line(reported string, maxBytes int) string {
 		reported = invisible(escapeSequence.ReplaceAllString(reported, ""))
 	}
 	reported = redact(reported)
-	return fit(text.Sanitize(reported, len(reported)), maxBytes)
+	return text.Fit(text.Sanitize(reported, len(reported)), maxBytes)
 }
 
 // redact replaces credentials. The words are in every text that the expression matches.
@@ -195,11 +194,11 @@ func lines(reported string, maxBytes int) string {
 	for part := range strings.SplitSeq(strings.ReplaceAll(reported, "\r\n", "\n"), "\n") {
 		cleaned = append(cleaned, line(part, len(part)))
 	}
-	return fit(strings.TrimSpace(strings.Join(slices.Compact(cleaned), "\n")), maxBytes)
+	return text.Fit(strings.TrimSpace(strings.Join(slices.Compact(cleaned), "\n")), maxBytes)
 }
 
 // cutInput bounds a text before it is cleaned, which may remove most of it.
-func cutInput(reported string, maxBytes int) string { return cut(reported, 8*maxBytes) }
+func cutInput(reported string, maxBytes int) string { return text.Cut(reported, 8*maxBytes) }
 
 // invisible removes characters that take no space or change the direction of others.
 func invisible(reported string) string {
@@ -209,26 +208,6 @@ func invisible(reported string) string {
 		}
 		return r
 	}, reported)
-}
-
-// fit returns a text that is cut to maxBytes bytes, including the ellipsis.
-func fit(reported string, maxBytes int) string {
-	const ellipsis = len("…")
-	if len(reported) <= maxBytes {
-		return reported
-	}
-	return text.Truncate(reported, max(maxBytes-ellipsis, 0))
-}
-
-// cut returns the beginning of a text, not within a character.
-func cut(reported string, maxBytes int) string {
-	if len(reported) <= maxBytes {
-		return reported
-	}
-	for maxBytes > 0 && !utf8.RuneStart(reported[maxBytes]) {
-		maxBytes--
-	}
-	return reported[:maxBytes]
 }
 
 // cleanURL returns a URL if it is a plain https URL; empty means that it is none.

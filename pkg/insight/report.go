@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // report returns the insights about the informer itself.
@@ -65,7 +66,7 @@ const maxInformerInUID = 200
 func About(informer, reason string, level v1beta1.Level, summary, description string, at time.Time) v1beta1.Insight {
 	uid := reason + "/" + informer
 	if len(informer) > maxInformerInUID {
-		uid = reason + "/" + cut(informer, maxInformerInUID) + "-" + UUID(informer, v1beta1.InsightScope{}, "")
+		uid = reason + "/" + text.Cut(informer, maxInformerInUID) + "-" + UUID(informer, v1beta1.InsightScope{}, "")
 	}
 	return Clean(v1beta1.StatusControllerInformer, v1beta1.Insight{
 		UID: uid, AcquisitionTime: metav1.NewTime(at),

@@ -52,10 +52,29 @@ func Truncate(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
 	}
+	return Cut(text, maxBytes) + ellipsis
+}
+
+// Fit returns the text, cut to at most maxBytes bytes, the ellipsis included. It does not cut
+// within a character.
+func Fit(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
+		return text
+	}
+	return Cut(text, maxBytes-len(ellipsis)) + Cut(ellipsis, maxBytes)
+}
+
+// Cut returns the beginning of the text, of at most maxBytes bytes. It does not cut within a
+// character.
+func Cut(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
+		return text
+	}
+	maxBytes = max(maxBytes, 0)
 	for maxBytes > 0 && !utf8.RuneStart(text[maxBytes]) {
 		maxBytes--
 	}
-	return text[:maxBytes] + ellipsis
+	return text[:maxBytes]
 }
 
 // isClean reports whether Sanitize has nothing to change. It recognizes printable ASCII only.

@@ -96,6 +96,31 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
+func TestFit(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		text     string
+		maxBytes int
+		fit, cut string
+	}{
+		"shorter":            {"abc", 4, "abc", "abc"},
+		"as long":            {"abcd", 4, "abcd", "abcd"},
+		"longer":             {"abcde", 4, "a…", "abcd"},
+		"within a character": {"aéé", 4, "a…", "aé"},
+		"only the ellipsis":  {"abcd", 3, "…", "abc"},
+		"not even that":      {"abcd", 2, "", "ab"},
+		"nothing":            {"abcd", 0, "", ""},
+		"less than nothing":  {"abcd", -1, "", ""},
+	} {
+		if got := text.Fit(tc.text, tc.maxBytes); got != tc.fit {
+			t.Errorf("fit, %s: got %q, want %q", name, got, tc.fit)
+		}
+		if got := text.Cut(tc.text, tc.maxBytes); got != tc.cut {
+			t.Errorf("cut, %s: got %q, want %q", name, got, tc.cut)
+		}
+	}
+}
+
 func FuzzSanitize(f *testing.F) {
 	f.Add("short", 100)
 	f.Add("a"+strings.Repeat("ä", 5000), 512) // cut within a character, wherever it is cut

@@ -132,7 +132,7 @@ func rolledUp(informer string, group []v1beta1.Insight) v1beta1.Insight {
 			one.FirstObservedTime = group[i].FirstObservedTime
 		}
 	}
-	one.UID = text.Truncate("rolled-up/"+informer+"/"+one.Impact.Reason, insight.MaxUID-len("…"))
+	one.UID = text.Fit("rolled-up/"+informer+"/"+one.Impact.Reason, insight.MaxUID)
 	one.Impact.Summary = fmt.Sprintf("%d nodes: %s", len(group), one.Impact.Summary)
 	one.Impact.Description, one.CausedBy, one.Flaps = text.JoinNames(names), nil, 0
 	made := insight.Clean(v1beta1.StatusControllerInformer, one, one.AcquisitionTime.Time)
