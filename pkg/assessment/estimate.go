@@ -517,7 +517,7 @@ func (c *cluster) longestEstimatedFinish() (time.Time, string) {
 			continue
 		}
 		for _, i := range s.insights {
-			at, known := EstimatedFinish(i.Insight)
+			at, known := i.Remediation.Finish(i.AcquisitionTime.Time)
 			if known && at.After(latest) && at.After(c.now) && at.Sub(c.now) <= maxEstimate {
 				latest = at
 				why = clean(fmt.Sprintf("informer %s expects it: %s", i.informer, i.Impact.Summary))
@@ -525,20 +525,4 @@ func (c *cluster) longestEstimatedFinish() (time.Time, string) {
 		}
 	}
 	return latest, why
-}
-
-// EstimatedFinish returns when an insight is likely to be resolved: the time that it names, or the
-// duration from when its data was acquired; false means that it names neither.
-func EstimatedFinish(i *v1beta1.Insight) (time.Time, bool) {
-	value := i.Remediation.EstimatedFinish
-	if value == "" {
-		return time.Time{}, false
-	}
-	if at, err := time.Parse(time.RFC3339, value); err == nil {
-		return at, true
-	}
-	if d, err := time.ParseDuration(value); err == nil && d > 0 && !i.AcquisitionTime.IsZero() {
-		return i.AcquisitionTime.Add(d), true
-	}
-	return time.Time{}, false
 }

@@ -309,16 +309,7 @@ func (c *cluster) describeDone(s *section) string {
 
 // describeFailing names the operators that fail, and counts those that wait.
 func (s *section) describeFailing() (string, time.Time) {
-	var names []string
-	for _, i := range s.errors {
-		for _, r := range i.Scope.Resources {
-			if r.Kind == kindOperator {
-				names = append(names, r.Name)
-			}
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+	names := s.failingOperators()
 	waiting := s.total - s.updated - int32(min(len(names), maxParts))
 	switch {
 	case len(names) == 0:

@@ -75,7 +75,7 @@ func Clean(informer string, reported v1beta1.Insight, at time.Time) v1beta1.Insi
 	if reported.Remediation.Resolved != nil {
 		cleaned.Remediation.Resolved = new(*reported.Remediation.Resolved)
 	}
-	cleaned.Remediation.EstimatedFinish = cleanFinish(reported.Remediation.EstimatedFinish, cleaned.AcquisitionTime.Time, at)
+	cleaned.Remediation.EstimatedFinish = cleanFinish(&reported.Remediation, cleaned.AcquisitionTime.Time, at)
 	cleaned.UID = cleanUID(reported.UID, cleaned)
 	cleaned.UUID = UUID(informer, cleaned.Scope, cleaned.UID)
 	return cleaned
@@ -225,23 +225,13 @@ func cleanURL(reported string) string {
 
 // cleanFinish returns the estimated finish if it is a time or a duration that is plausible; empty means
 // that it is none.
-func cleanFinish(reported string, acquired, at time.Time) string {
-	if len(reported) > maxFinish {
+func cleanFinish(reported *v1beta1.InsightRemediation, acquired, at time.Time) string {
+	if len(reported.EstimatedFinish) > maxFinish || strings.HasPrefix(reported.EstimatedFinish, "-") {
 		return ""
 	}
-	finish, ok := parseFinish(reported, acquired)
+	finish, ok := reported.Finish(acquired)
 	if !ok || finish.After(at.Add(maxFinishIn)) || finish.Before(at.Add(-maxAge)) {
 		return ""
 	}
-	return reported
-}
-
-func parseFinish(reported string, acquired time.Time) (time.Time, bool) {
-	if finish, err := time.Parse(time.RFC3339, reported); err == nil {
-		return finish, true
-	}
-	if duration, err := time.ParseDuration(reported); err == nil && duration >= 0 && duration <= maxFinishIn {
-		return acquired.Add(duration), true
-	}
-	return time.Time{}, false
+	return reported.EstimatedFinish
 }

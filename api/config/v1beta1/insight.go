@@ -4,6 +4,8 @@
 package v1beta1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -243,6 +245,18 @@ type InsightRemediation struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	EstimatedFinish string `json:"estimatedFinish,omitempty"`
+}
+
+// Finish returns when the insight is estimated to be resolved: the time that estimatedFinish names,
+// or the duration from when the data was acquired. False means that it names neither.
+func (r *InsightRemediation) Finish(acquired time.Time) (time.Time, bool) {
+	if at, err := time.Parse(time.RFC3339, r.EstimatedFinish); err == nil {
+		return at, true
+	}
+	if d, err := time.ParseDuration(r.EstimatedFinish); err == nil {
+		return acquired.Add(d), true
+	}
+	return time.Time{}, false
 }
 
 // InformerInsights are the insights of one informer.

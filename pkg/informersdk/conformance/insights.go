@@ -142,9 +142,8 @@ func (c *insightCheck) checkTimes(in *v1alpha.Insight) {
 	if finish == "" {
 		return
 	}
-	if d, err := time.ParseDuration(finish); err == nil {
-		at = at.Add(d)
-	} else if at, err = time.Parse(time.RFC3339, finish); err != nil {
+	at, valid := in.Remediation.Finish(at)
+	if !valid {
 		c.fail(CheckTimes, fmt.Sprintf("has the estimatedFinish %q", text.Excerpt(finish)), "Use a date and time as 2026-11-22T17:00:00Z, or a duration from acquisitionTime on as 15m")
 		return
 	}
