@@ -158,6 +158,9 @@ func versionManagement(object *unstructured.Unstructured) any {
 	return value
 }
 
+// errNoPools means that the pools are missing: the machine config operator never runs without them.
+var errNoPools = errors.New("there are none, although ClusterOperator machine-config exists")
+
 // readPools reads the MachineConfigPools. A cluster without the machine config operator has none, and
 // nothing is missing then.
 func (g *gathering) readPools(ctx context.Context) {
@@ -165,6 +168,9 @@ func (g *gathering) readPools(ctx context.Context) {
 	managed := !g.facts.Has(SourceOperators) || g.facts.hasOperator(clusterstate.MachineConfigOperator)
 	if isNotInstalled(err) && !managed {
 		return
+	}
+	if err == nil && len(pools) == 0 && g.facts.hasOperator(clusterstate.MachineConfigOperator) {
+		err = errNoPools
 	}
 	g.read(SourcePools, func() error { return err })
 	g.facts.Pools = pools
