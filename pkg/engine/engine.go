@@ -210,6 +210,9 @@ func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, re
 		noLaterThan(started.Add(step.SlowAfter))
 	}
 	noLaterThan(p.engine.changeDue(*c, saved))
+	if isPauseChange(*c, saved) {
+		noLaterThan(p.engine.pauseDue(now))
+	}
 	noLaterThan(p.deadline(step, *c))
 	if heartbeat := p.engine.heartbeat(result); heartbeat > 0 {
 		noLaterThan(probed.Add(heartbeat))
@@ -238,11 +241,26 @@ func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result,
 	if due := p.engine.changeDue(c, saved); !due.IsZero() && !now.Before(due) {
 		return true
 	}
-	return p.changedBeside(c, saved)
+	return p.changedBeside(c, saved) || isPauseChange(c, saved) && !now.Before(p.engine.pauseDue(now))
+}
+
+// isPauseChange reports whether a step is held and was not, or is not held any more.
+func isPauseChange(c, saved history.StepCondition) bool {
+	return (saved.Reason == reasonPaused) != (c.Reason == reasonPaused)
+}
+
+// pauseDue returns when it is saved that a step is held, or not held any more: at once, unless this
+// process has saved the record in the last second. Two processes whose clocks differ may disagree
+// about it, and would overwrite the answer of each other without a pause.
+func (e *Engine) pauseDue(now time.Time) time.Time {
+	if due := e.SavedAt.Add(minRetry); !now.Before(e.SavedAt) && now.Before(due) {
+		return due
+	}
+	return now
 }
 
 // changedBeside reports whether something has changed that is always saved at once: another step,
-// the first answer of this one, that one of its items has ended, or whether it is held.
+// the first answer of this one, or that one of its items has ended.
 func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 	if p.saved.StartTime == nil {
 		return true
@@ -251,7 +269,7 @@ func (p *pass) changedBeside(c, saved history.StepCondition) bool {
 		return true
 	}
 	for _, t := range p.transitions() {
-		if t.To.Type != c.Type || p.urgent || saved.Reason == ReasonStarted || (saved.Reason == reasonPaused) != (c.Reason == reasonPaused) {
+		if t.To.Type != c.Type || p.urgent || saved.Reason == ReasonStarted {
 			return true
 		}
 	}

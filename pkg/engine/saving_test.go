@@ -83,6 +83,38 @@ func TestMessage_is_saved_at_most_once_a_minute_and_never_lost(t *testing.T) {
 	}
 }
 
+// TestHold_is_saved_by_a_process_at_most_once_a_second checks that two processes whose clocks differ,
+// and which disagree about whether a step is held, do not save it in turns without a pause.
+func TestHold_is_saved_by_a_process_at_most_once_a_second(t *testing.T) {
+	t.Parallel()
+	w, s := newScript(t, "First", "Commit")
+	s.setResult("First", engine.Wait("NotYet", "a while"))
+	for _, s.Hold = range []string{"", "paused by an administrator", ""} { // a first reason is always saved
+		w.mustPass()
+	}
+	w.savedAt = w.clock.Now()
+	for range 100 { // the other process has saved that the step is not held
+		s.Hold = "paused by an administrator"
+		next, err := w.pass()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := condition(w.store.load(), "First"); c.Reason != "NotYet" || !next.Equal(w.savedAt.Add(time.Second)) {
+			t.Fatalf("in the second after a save the record has %s, and the next pass is at %s", c.Reason, next)
+		}
+	}
+	w.clock.SetTime(w.savedAt.Add(time.Second))
+	w.mustPass()
+	if c := condition(w.store.load(), "First"); c.Reason != "Paused" {
+		t.Errorf("a second after the last save the record has %s", c.Reason)
+	}
+	w.savedAt, s.Hold = w.clock.Now().Add(time.Hour), "" // the clock has jumped back
+	w.mustPass()
+	if c := condition(w.store.load(), "First"); c.Reason != "NotYet" {
+		t.Errorf("after the clock has jumped back the record has %s", c.Reason)
+	}
+}
+
 func TestReason_that_changes_is_saved_at_once(t *testing.T) {
 	t.Parallel()
 	w, s := newScript(t, "First", "Commit")

@@ -43,6 +43,9 @@ type world struct {
 	// constraints returns new constraints for each pass.
 	constraints func() engine.Constraints
 
+	// savedAt is when this process saved the record last; zero means that it did not.
+	savedAt time.Time
+
 	events      []event               // scheduled
 	calls       []string              // the steps that were called, in order
 	transitions []engine.Transition   // passed to OnTransition
@@ -98,7 +101,7 @@ func (w *world) pass() (next time.Time, err error) {
 	}()
 	w.passes++
 	w.store.refused = false
-	e := &engine.Engine{Clock: w.clock, Save: w.store.save, OnTransition: func(t engine.Transition) { w.transitions = append(w.transitions, t) }}
+	e := &engine.Engine{Clock: w.clock, Save: w.store.save, OnTransition: func(t engine.Transition) { w.transitions = append(w.transitions, t) }, SavedAt: w.savedAt}
 	now, record := w.clock.Now(), w.store.load()
 	returned, next, err := e.Pass(w.t.Context(), w.instrument(w.book()), record, w.constraints())
 	if err != nil {
