@@ -119,6 +119,7 @@ func actions() []action {
 				}
 			}
 		}},
+		{"another upgrade is due once this one ends, and the receiver of the webhook is down", 3, (*runner).rivalAtEnd},
 	}
 }
 
@@ -232,6 +233,27 @@ func (h *runner) startBeforeWindowEnd() {
 				h.moveClusterVersion(cfg.Spec.Desired.Version)
 			}
 		})
+	}
+}
+
+// rivalAtEnd has another upgrade be due at the end of the next one that ends, whose lock waits for the
+// receiver of the webhook.
+func (h *runner) rivalAtEnd() {
+	h.receiver.down = true
+	h.once.ended = func(ended client.ObjectKey) {
+		for _, key := range keys() {
+			if key == ended {
+				continue
+			}
+			h.world.Logf("action: the one that waits for the end of another upgrade")
+			h.hold(false)
+			rival := h.upgradeConfig(key)
+			rival.Spec.Desired.Version = "4.20.7" // also after an upgrade to 4.20.6
+			rival.Spec.UpgradeAt = h.world.Now().UTC().Format(time.RFC3339)
+			if err := h.cluster.Client.Create(context.Background(), rival); err != nil {
+				edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec = rival.Spec })
+			}
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ const (
 	// idleLimit is how long an upgrade that has ended may have the lock: the notification of its end is
 	// waited for.
 	idleLimit = 10 * time.Minute
+	// waitLimit is how long another upgrade may wait for such a lock: the operator breaks it whenever it
+	// reconciles the other one, which it does every five minutes.
+	waitLimit = 5*time.Minute + 20*time.Second
 	// deletionLimit is how long the deletion of an upgrade may take while the operator runs.
 	deletionLimit = 25 * time.Minute
 )
@@ -46,6 +49,8 @@ type checker struct {
 	// idleSince is since when, with an undisturbed operator, the holder of the lock has ended or does not
 	// exist; zero means that it is in progress, or that the lock is free.
 	idleSince time.Time
+	// waitingSince is since when another upgrade waits for such a lock; zero means that none does.
+	waitingSince time.Time
 
 	// heldAt is when control plane and pools were last at a version, by version; commencedAt is when
 	// the control plane began to move to the version where it is.
@@ -117,6 +122,7 @@ func (c *checker) alive() []*simulation.Process {
 // observe checks one change.
 func (c *checker) observe(change simulation.Change) {
 	c.h.report.Writes++
+	c.waiter(change.Time)
 	switch object := change.Object().(type) {
 	case *configv1.ClusterVersion:
 		c.clusterVersion(change, object)

@@ -82,6 +82,8 @@ type hooks struct {
 	requested, commenced, failed func()
 	// started comes when the first step of an upgrade begins.
 	started func(*v1alpha1.UpgradeConfig)
+	// ended comes when an upgrade ends.
+	ended func(client.ObjectKey)
 	// atRequest comes a second after the request: long before the cluster version operator accepts it.
 	atRequest func()
 	// locked comes between the acquisition of the lock and the next write of the operator, which then

@@ -4,8 +4,11 @@
 package histories
 
 import (
+	"slices"
 	"strings"
 	"time"
+
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
 // idleHolder checks that an upgrade that has ended does not keep the lock.
@@ -21,6 +24,47 @@ func (c *checker) idleHolder(now time.Time) {
 		c.h.violate("lock: %s has the lock since %s, and has ended or does not exist", *c.lease.Spec.HolderIdentity, c.idleSince.UTC().Format(time.TimeOnly))
 		c.idleSince = now
 	}
+}
+
+// waiter checks that no upgrade waits whose time has come while the lock is held by one that has ended.
+// It is called before a change is applied, since that may be the release of the lock.
+func (c *checker) waiter(now time.Time) {
+	waits := c.waitingUpgrade(now)
+	if waits == "" || !c.isIdleHolder() {
+		c.waitingSince = time.Time{}
+		return
+	}
+	if c.waitingSince.IsZero() || !c.calm(now) {
+		c.waitingSince = now
+	}
+	if now.Sub(c.waitingSince) > waitLimit {
+		c.h.violate("lock: %s waits since %s for %s, which has ended or does not exist", waits, c.waitingSince.UTC().Format(time.TimeOnly), *c.lease.Spec.HolderIdentity)
+		c.waitingSince = now
+	}
+}
+
+// waitingUpgrade returns an upgrade whose window is open and which may start; empty means none.
+func (c *checker) waitingUpgrade(now time.Time) string {
+	if !c.heldSince.IsZero() {
+		return ""
+	}
+	for _, key := range keys() {
+		cfg := c.configs[key]
+		if cfg == nil || cfg.DeletionTimestamp != nil || c.tampered[cfg.UID] || cfg.Spec.Paused != nil && *cfg.Spec.Paused || cfg.Spec.Type == "Unknown" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, cfg.Spec.UpgradeAt)
+		if err != nil || now.Before(at) || !now.Before(at.Add(window)) {
+			continue
+		}
+		started := slices.ContainsFunc(cfg.Status.History, func(r record.Record) bool {
+			return r.UpgradeAt != nil && r.UpgradeAt.Time.Equal(at.Truncate(time.Second)) && (r.StartTime != nil || r.CompleteTime != nil)
+		})
+		if !started && !inProgress(cfg) {
+			return key.String()
+		}
+	}
+	return ""
 }
 
 // isIdleHolder reports whether the holder of the lock has ended or does not exist.

@@ -26,6 +26,10 @@ func (c *checker) status(change simulation.Change, key client.ObjectKey, before,
 		c.h.once.started = nil
 		c.h.world.After(0, func() { do(after) })
 	}
+	if do := c.h.once.ended; do != nil && now.CompleteTime != nil && was.CompleteTime == nil && now.StartTime != nil && !c.h.calm {
+		c.h.once.ended = nil
+		c.h.world.After(0, func() { do(key) })
+	}
 	if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && !c.held(now.Version, change.Time) {
 		c.h.violate("outcome: %s is Upgraded to %s, but the cluster is not: control plane %s, pools %s", key, now.Version, newest(c.version), c.describePools())
 	}
