@@ -246,7 +246,7 @@ func (d *dump) addObject(name string, fields map[string]any) {
 	for _, item := range items {
 		fields, ok := item.(map[string]any)
 		if !ok {
-			d.problem(name, of, "is broken: an item is no object")
+			d.problem(name, of, "is broken: an item is not an object")
 			continue
 		}
 		if fields["kind"] == nil && of != "" {

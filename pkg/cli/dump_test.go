@@ -122,7 +122,7 @@ func TestDump_missing_data_is_an_error(t *testing.T) {
 		"empty file of a must-gather":  {map[string]string{"core/nodes/a.yaml": node("a"), "core/nodes/b.yaml": ""}, defaultDumpLimits, "core/nodes/b.yaml is empty"},
 		"node without a name":          {map[string]string{"a.yaml": node("a") + "---\napiVersion: v1\nkind: Node\n"}, defaultDumpLimits, "without a name"},
 		"items are no list":            {map[string]string{"a.yaml": node("a"), "b.yaml": "apiVersion: v1\nkind: NodeList\nitems: {}\n"}, defaultDumpLimits, "no list"},
-		"item is no object":            {map[string]string{"a.yaml": node("a"), "b.yaml": "apiVersion: v1\nkind: NodeList\nitems: [1]\n"}, defaultDumpLimits, "no object"},
+		"item is not an object":        {map[string]string{"a.yaml": node("a"), "b.yaml": "apiVersion: v1\nkind: NodeList\nitems: [1]\n"}, defaultDumpLimits, "not an object"},
 		"file is too large":            {map[string]string{"a.yaml": node("a"), "b.yaml": node("b") + strings.Repeat("# x\n", 30)}, small, "b.yaml is larger"},
 		"too many files":               {map[string]string{"a.yaml": node("a"), "b.yaml": node("b"), "c.yaml": node("c")}, few, "too large"},
 	}

@@ -17,9 +17,10 @@ import (
 )
 
 var alertsInformer = Informer{
-	Name: NameAlerts,
-	Doc:  "Reports alerts that began to fire during the update, and those about PodDisruptionBudgets.",
-	Find: findAlerts,
+	Name:     NameAlerts,
+	Doc:      "Reports alerts that began to fire during the update, and those about PodDisruptionBudgets.",
+	Requires: []Source{SourceClusterVersion, SourceAlerts},
+	Find:     findAlerts,
 }
 
 // budgetAlertPrefix is the prefix of the names of the alerts about PodDisruptionBudgets.

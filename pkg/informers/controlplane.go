@@ -17,9 +17,10 @@ import (
 )
 
 var controlPlaneInformer = Informer{
-	Name: NameControlPlane,
-	Doc:  "Reports how the update of the control plane goes, and which ClusterOperators are unavailable or degraded.",
-	Find: findControlPlane,
+	Name:     NameControlPlane,
+	Doc:      "Reports how the update of the control plane goes, and which ClusterOperators are unavailable or degraded.",
+	Requires: []Source{SourceClusterVersion, SourceOperators},
+	Find:     findControlPlane,
 }
 
 // After these times an operator that is unavailable or degraded is a warning, and an error.

@@ -146,6 +146,9 @@ type Informer struct {
 	Name string
 	// Doc is one sentence about what the informer finds.
 	Doc string
+	// Requires lists the sources that the informer cannot do without. Without any of them, its findings
+	// confirm and resolve nothing but themselves.
+	Requires []Source
 	// Find returns the findings. It is pure, and a source that is missing yields no finding.
 	Find func(Facts) []checks.Finding
 }
@@ -157,6 +160,12 @@ const (
 	NameAlerts       = "builtin-alerts"
 	NameUpgrades     = "builtin-upgrades"
 )
+
+// StatusKinds are the kinds of the objects that findings about an update in progress involve, by the
+// optional source. While a source is missing, these findings are neither confirmed nor resolved.
+var StatusKinds = map[Source]string{
+	SourcePDBs: "PodDisruptionBudget", SourcePods: "Pod", SourceUpgradeConfigs: "UpgradeConfig", SourceUpgradeJobs: "UpgradeJob",
+}
 
 // All returns the informers about the update that is in progress.
 func All() []Informer {

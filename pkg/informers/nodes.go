@@ -18,9 +18,10 @@ import (
 )
 
 var nodesInformer = Informer{
-	Name: NameNodes,
-	Doc:  "Reports which nodes are being updated, what holds their drains, and which nodes and pools are not well.",
-	Find: findNodes,
+	Name:     NameNodes,
+	Doc:      "Reports which nodes are being updated, what holds their drains, and which nodes and pools are not well.",
+	Requires: []Source{SourceClusterVersion, SourceNodes, SourcePools, SourceConfigs},
+	Find:     findNodes,
 }
 
 // After these times a condition of a node is a warning.

@@ -25,6 +25,15 @@ import (
 // NameReadiness is the name of the built-in informer about updates that may be started.
 const NameReadiness = "builtin-readiness"
 
+// ReadinessKinds are the kinds of the objects that findings before an update involve, by source. While
+// a source is missing, these findings are neither confirmed nor resolved.
+var ReadinessKinds = map[Source]string{
+	SourceOperators: "ClusterOperator", SourceNodes: "Node", SourcePools: "MachineConfigPool",
+	SourcePDBs: "PodDisruptionBudget", SourceAlerts: "Alert", SourceAPIRequests: "APIRequestCount",
+	SourceAdminGates: "ConfigMap", SourceEtcd: "Etcd", SourceOptionalOperators: "ClusterServiceVersion",
+	SourceLock: "Lease",
+}
+
 const (
 	// minCertificateLife is how long the certificates of a pool must be valid.
 	minCertificateLife = 7 * 24 * time.Hour

@@ -131,7 +131,7 @@ func merged(old client.Object, changes map[string]any) (client.Object, error) {
 	mergeInto(content, changes)
 	result, ok := reflect.New(reflect.TypeOf(old).Elem()).Interface().(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no object", old)
+		return nil, fmt.Errorf("%T is not an object", old)
 	}
 	return result, runtime.DefaultUnstructuredConverter.FromUnstructured(content, result)
 }

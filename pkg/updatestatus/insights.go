@@ -21,24 +21,6 @@ import (
 // maxInformers bounds the informers whose insights are shown, apart from the built-in ones.
 const maxInformers = 64
 
-// reads are the sources that a built-in informer cannot do without. Without any of them, its findings
-// confirm and resolve nothing but themselves.
-var reads = map[string][]informers.Source{
-	informers.NameControlPlane: {informers.SourceClusterVersion, informers.SourceOperators},
-	informers.NameNodes:        {informers.SourceClusterVersion, informers.SourceNodes, informers.SourcePools, informers.SourceConfigs},
-	informers.NameAlerts:       {informers.SourceClusterVersion, informers.SourceAlerts},
-	informers.NameUpgrades:     {},
-}
-
-// kinds are the kinds of objects of the optional sources. If one is missing, findings that involve its
-// kind are neither confirmed nor resolved.
-var kinds = map[informers.Source]string{
-	informers.SourcePDBs:           "PodDisruptionBudget",
-	informers.SourcePods:           "Pod",
-	informers.SourceUpgradeConfigs: "UpgradeConfig",
-	informers.SourceUpgradeJobs:    "UpgradeJob",
-}
-
 // applyBuiltIn applies the answers of the built-in informers.
 func applyBuiltIn(state insight.State, facts informers.Facts) {
 	var answers []insight.Answer
@@ -46,11 +28,10 @@ func applyBuiltIn(state insight.State, facts informers.Facts) {
 	for _, informer := range informers.All() {
 		answer := insight.Answer{Informer: informer.Name, Result: insight.Success, At: facts.Now, Live: true}
 		for _, source := range slices.Sorted(maps.Keys(facts.Missing)) {
-			required, known := reads[informer.Name]
-			if !known || slices.Contains(required, source) {
+			if slices.Contains(informer.Requires, source) {
 				answer.Result = insight.Failure
 			}
-			if kind := kinds[source]; kind != "" {
+			if kind := informers.StatusKinds[source]; kind != "" {
 				answer.Unread = append(answer.Unread, kind)
 			}
 		}

@@ -237,7 +237,7 @@ func (w *world) change(object client.Object, do func(client.Object)) {
 	do(object)
 	status, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		w.t.Fatalf("%T is no object", object)
+		w.t.Fatalf("%T is not an object", object)
 	}
 	must(w.t, w.client.Update(w.t.Context(), object))
 	switch status.(type) {

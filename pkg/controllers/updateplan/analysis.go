@@ -146,15 +146,6 @@ func (p *pass) report(all []v1beta1.InformerInsights, facts informers.Facts) {
 	status.ControlPlane, status.WorkerPools, status.RecentlyResolved = sized.ControlPlane, sized.WorkerPools, sized.RecentlyResolved
 }
 
-// kindsOf are the kinds of the objects that findings about a source involve. While a source cannot be
-// read, these findings are neither confirmed nor resolved.
-var kindsOf = map[informers.Source]string{
-	informers.SourceOperators: "ClusterOperator", informers.SourceNodes: "Node", informers.SourcePools: "MachineConfigPool",
-	informers.SourcePDBs: "PodDisruptionBudget", informers.SourceAlerts: "Alert", informers.SourceAPIRequests: "APIRequestCount",
-	informers.SourceAdminGates: "ConfigMap", informers.SourceEtcd: "Etcd", informers.SourceOptionalOperators: "ClusterServiceVersion",
-	informers.SourceLock: "Lease",
-}
-
 // capacityUIDs is the prefix of the uids of findings about the requests of pods. They involve pools, as
 // others do.
 const capacityUIDs = "capacity/"
@@ -167,9 +158,9 @@ func (p *pass) readiness(facts informers.Facts) insight.Answer {
 		answer.Result = insight.Failure
 	}
 	plan := p.state.round.facts
-	for _, source := range slices.Sorted(maps.Keys(kindsOf)) {
+	for _, source := range slices.Sorted(maps.Keys(informers.ReadinessKinds)) {
 		if !facts.Has(source) || !plan.Has(source) {
-			answer.Unread = append(answer.Unread, kindsOf[source])
+			answer.Unread = append(answer.Unread, informers.ReadinessKinds[source])
 		}
 	}
 	if !plan.Has(informers.SourcePodRequests) {

@@ -118,7 +118,7 @@ func TestHooks(t *testing.T) {
 			hooks: []*v1beta1.UpgradeJobHook{aborting(newHook("a", `{"template":{"spec":{"containers":[{"name":"a"}]}}}`, v1beta1.EventStart))},
 			steps: map[string]string{"UpgradeCommenced": ""},
 		},
-		"template that is no object": {
+		"template that is not an object": {
 			hooks: []*v1beta1.UpgradeJobHook{newHook("a", `{"template":{"spec":[]}}`, v1beta1.EventStart)},
 			steps: map[string]string{
 				"StartHooksDone": "Done: 0 hooks completed, 1 failed and ignored: a (InvalidTemplate: spec.template.spec.template.spec is not an object) [Start/a Failed]",

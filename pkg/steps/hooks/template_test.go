@@ -72,7 +72,7 @@ func TestTemplate(t *testing.T) {
 		"ServiceAccount of the operator":           {pod: `{"serviceAccountName":"managed-upgrade-operator"}`, reason: ReasonServiceAccountNotAllowed},
 		"both names, the old one is not allowed":   {pod: `{"serviceAccountName":"notifier","serviceAccount":"admin"}`, reason: ReasonServiceAccountNotAllowed},
 		"projected token without a ServiceAccount": {pod: `{"volumes":[{"name":"t","projected":{"sources":[{"configMap":{}},{"serviceAccountToken":{"path":"t"}}]}}]}`, reason: ReasonServiceAccountNotAllowed},
-		"pod that is no object":                    {pod: `[]`, reason: ReasonInvalidTemplate},
+		"pod that is not an object":                {pod: `[]`, reason: ReasonInvalidTemplate},
 		"pod that is null":                         {pod: `null`, reason: ReasonInvalidTemplate},
 	} {
 		t.Run(name, func(t *testing.T) {
