@@ -4,6 +4,8 @@
 package checks
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -106,6 +108,53 @@ func (f Finding) UID() string {
 		parts = append(parts, r.Kind+"/"+r.String())
 	}
 	return strings.Join(parts, "/")
+}
+
+// maxUID bounds the UID of a finding of a plan, in bytes.
+const maxUID = 253
+
+// NewUID returns the UID of a finding of a plan: its parts, with a hash in place of the end if it is too
+// long.
+func NewUID(parts ...string) string {
+	id := strings.Join(parts, "/")
+	if len(id) <= maxUID {
+		return id
+	}
+	hash := sha256.Sum256([]byte(id))
+	suffix := "-" + hex.EncodeToString(hash[:16])
+	return text.Cut(id, maxUID-len(suffix)) + suffix
+}
+
+// PlanUID returns the UID with which an UpdatePlan reports the finding, by what is wrong and with which
+// object. Health gates and plans report the same: what an administrator has accepted in a plan is
+// recognized by it. Empty means that plans report no such finding.
+func (f Finding) PlanUID() string {
+	switch {
+	case f.Key == keyClusterVersion:
+		return NewUID("version", f.Reason)
+	case len(f.Resources) == 0:
+		return ""
+	}
+	of := f.Resources[0]
+	switch of.Kind {
+	case "ClusterOperator":
+		return NewUID("operator", of.Name, f.Reason)
+	case "MachineConfigPool":
+		return NewUID("pool", of.Name, f.Reason)
+	case "Node":
+		return NewUID("node", of.Name, f.Reason)
+	case "Alert":
+		return NewUID("alert", of.Namespace, of.Name)
+	case "PodDisruptionBudget":
+		if len(f.Resources) > 1 { // a plan does not compare budgets
+			return ""
+		}
+		if f.Reason == ReasonPDBBlocksEviction {
+			return NewUID("pdb", of.Namespace, of.Name)
+		}
+		return NewUID("pdb", of.Namespace, of.Name, f.Reason)
+	}
+	return ""
 }
 
 // item returns the object and its details, for a message that lists several findings.

@@ -44,6 +44,9 @@ func findPDBs(ctx context.Context, in Input) ([]Finding, error) {
 	return append(found, overlapping...), err
 }
 
+// ReasonPDBBlocksEviction is the reason of a finding about a budget that allows no disruption.
+const ReasonPDBBlocksEviction = "PDBBlocksEviction"
+
 // PDBs returns the budgets that allow no disruption, that cannot be computed, or that are not observed
 // yet.
 func PDBs(pdbs []clusterstate.PDB) []Finding {
@@ -57,7 +60,7 @@ func PDBs(pdbs []clusterstate.PDB) []Finding {
 			f.Description = pdb.SyncError
 			failing = append(failing, f)
 		case pdb.BlocksEviction:
-			blocking = append(blocking, pdbFinding("PDBBlocksEviction", "PodDisruptionBudgets that allow no disruption", pdb))
+			blocking = append(blocking, pdbFinding(ReasonPDBBlocksEviction, "PodDisruptionBudgets that allow no disruption", pdb))
 		}
 	}
 	return append(append(blocking, failing...), unobserved...)

@@ -51,6 +51,10 @@ type Runner struct {
 	Reader, Live client.Reader
 	Sources      *Sources
 	Options      Options
+	// Accepted returns the UIDs, see Finding.PlanUID, of the findings whose risk an administrator has
+	// accepted for this update. Such a finding is noted and does not block. It is called only if
+	// something blocks. Nil means that nothing is accepted.
+	Accepted func(context.Context) map[string]bool
 	// Ahead means that the result opens no gate, so that results of limited queries suffice
 	// although they are outdated.
 	Ahead bool
@@ -61,6 +65,7 @@ func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 	var report Report
 	var errs []error
 	retry := &retryTimer{}
+	accepted := acceptances{runner: &r}
 	for _, check := range enabled(r.Options) {
 		in := Input{
 			Reader: r.Reader, Live: r.Live, Sources: r.Sources, Options: r.Options,
@@ -70,6 +75,7 @@ func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 		for i := range found {
 			found[i].Informer = check.Name
 		}
+		accepted.apply(ctx, found)
 		r.Sources.observe(check.Name, err == nil && !anyBlocks(found), observeAt)
 		if report.Findings == nil {
 			report.Findings = found
@@ -85,6 +91,28 @@ func (r Runner) Run(ctx context.Context, observeAt time.Time) Report {
 		report.RetryAfter = retry.after
 	}
 	return report
+}
+
+// acceptances are the findings that are accepted in one run.
+type acceptances struct {
+	runner *Runner
+	uids   map[string]bool
+	known  bool
+}
+
+// apply lowers the level of the findings that are accepted, so that they do not block.
+func (a *acceptances) apply(ctx context.Context, found []Finding) {
+	if a.runner.Accepted == nil || !anyBlocks(found) {
+		return
+	}
+	if !a.known {
+		a.uids, a.known = a.runner.Accepted(ctx), true
+	}
+	for i := range found {
+		if uid := found[i].PlanUID(); found[i].Level.Blocks() && uid != "" && a.uids[uid] {
+			found[i].Level, found[i].Summary = LevelInfo, "accepted in the UpdatePlan: "+found[i].Summary
+		}
+	}
 }
 
 // Confirm returns a report of the API server itself: what a cache reports to be wrong may be

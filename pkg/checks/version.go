@@ -25,10 +25,18 @@ const keyClusterVersion = "ClusterVersion/version"
 // findVersion reads the condition Failing: a ClusterVersion has no condition Degraded.
 func findVersion(ctx context.Context, in Input) ([]Finding, error) {
 	version, err := clusterstate.GetClusterVersion(ctx, in.Reader)
-	if err != nil || !version.Failing.IsTrue() {
+	if err != nil {
 		return nil, err
+	}
+	return Version(version), nil
+}
+
+// Version returns whether the cluster version operator is failing.
+func Version(version clusterstate.Version) []Finding {
+	if !version.Failing.IsTrue() {
+		return nil
 	}
 	f := newFinding("ClusterVersionFailing", "the cluster version operator is failing")
 	f.Key, f.Description = keyClusterVersion, version.Failing.MessageOrReason()
-	return []Finding{f}, nil
+	return []Finding{f}
 }

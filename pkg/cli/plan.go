@@ -57,7 +57,7 @@ func (p *Program) analyzedPlan(ctx context.Context, cluster *Cluster, o planRequ
 			return nil, err
 		}
 	}
-	token := plan.Annotations[updatev1beta1.RefreshAnnotation]
+	token := updateplan.RefreshToken(plan)
 	return p.awaitPlan(ctx, cluster, key, o.wait, func(plan *updatev1beta1.UpdatePlan) bool {
 		return plan.Status.LastRefresh == token && isComplete(plan)
 	})
@@ -67,7 +67,7 @@ func (p *Program) analyzedPlan(ctx context.Context, cluster *Cluster, o planRequ
 // are to update themselves. One that is in progress is waited for.
 func (p *Program) needsAnalysis(plan *updatev1beta1.UpdatePlan, o planRequest) bool {
 	at := plan.Status.LastAnalysisTime
-	inProgress := plan.Status.FromRelease == "" || plan.Status.LastRefresh != plan.Annotations[updatev1beta1.RefreshAnnotation]
+	inProgress := !updateplan.HasBegun(plan)
 	return o.refreshInformers || !inProgress && isComplete(plan) && (at == nil || p.Clock.Now().Sub(at.Time) >= min(o.maxAge, updateplan.MaxAge))
 }
 
@@ -117,14 +117,6 @@ func isComplete(plan *updatev1beta1.UpdatePlan) bool {
 	return meta.IsStatusConditionTrue(plan.Status.Conditions, updatev1beta1.ConditionComplete)
 }
 
-// judgedInsights returns the insights of a plan that need acceptance. Its conditions decide whether the
-// update may be started.
-func judgedInsights(plan *updatev1beta1.UpdatePlan, now time.Time) []updateplan.Judged {
-	stale := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionAcceptanceStale)
-	undated := stale != nil && stale.Reason == updatev1beta1.ReasonFromReleaseChanged && stale.ObservedGeneration == plan.Generation
-	return updateplan.Judge(plan.Spec.AcceptedInsights, updateplan.Insights(&plan.Status), updateplan.Scope{Now: now, IgnoreUndated: undated})
-}
-
 // acceptInsights accepts insights of a plan, each given by its uid or uuid, as the current user. It
 // waits until the plan reflects that.
 func (p *Program) acceptInsights(ctx context.Context, cluster *Cluster, plan *updatev1beta1.UpdatePlan, ids []string, reason string) (*updatev1beta1.UpdatePlan, error) {
@@ -135,7 +127,7 @@ func (p *Program) acceptInsights(ctx context.Context, cluster *Cluster, plan *up
 		return nil, err
 	}
 	for _, id := range ids {
-		found, err := findInsight(judgedInsights(plan, now), id)
+		found, err := findInsight(updateplan.JudgePlan(plan, now), id)
 		if err != nil {
 			return nil, fmt.Errorf("--accept: %w; \"%s pre-checks --version %s\" lists the risks", err, p.name, plan.Spec.TargetRelease)
 		}

@@ -32,7 +32,7 @@ type planScreen struct {
 
 // render returns the text of a plan with a verdict.
 func (s *planScreen) render(code ExitCode) string {
-	judged := judgedInsights(s.plan, s.now)
+	judged := updateplan.JudgePlan(s.plan, s.now)
 	rest := updateplan.Unaccepted(judged)
 	from := cmp.Or(text.Excerpt(s.plan.Status.FromRelease), "an unknown release")
 	s.headline(planHeadline[code], fmt.Sprintf("%s to %s. %s", from, s.plan.Spec.TargetRelease, s.summary(code, len(judged), len(rest))))
@@ -157,7 +157,7 @@ func (s *planScreen) do(code ExitCode, rest []updateplan.Judged) {
 		s.command(fmt.Sprintf("%s start --to %s", s.name, target))
 	case len(rest) > 0 && s.source == "":
 		s.text("Do", "Fix these, or accept them, for example the first one:")
-		s.command(fmt.Sprintf("%s pre-checks --version %s --accept %s --reason WHY", s.name, target, acceptID(judgedInsights(s.plan, s.now), rest[0])))
+		s.command(fmt.Sprintf("%s pre-checks --version %s --accept %s --reason WHY", s.name, target, acceptID(updateplan.JudgePlan(s.plan, s.now), rest[0])))
 	case len(rest) > 0:
 		s.text("Do", "Fix these before the update.")
 	case code == ExitUnknown && s.source == "":

@@ -167,7 +167,7 @@ func planVerdict(plan *updatev1beta1.UpdatePlan, now time.Time) ExitCode {
 	switch {
 	case updateplan.IsStartable(plan, now):
 		return ExitDone
-	case len(updateplan.Unaccepted(judgedInsights(plan, now))) > 0:
+	case len(updateplan.Unaccepted(updateplan.JudgePlan(plan, now))) > 0:
 		return ExitActionRequired
 	case !isComplete(plan):
 		return ExitUnknown

@@ -78,7 +78,16 @@ type Scale struct {
 // PreChecks configures the checks that run ahead of an upgrade.
 type PreChecks struct {
 	LeadTime Duration `json:"leadTime"`
+	Mode     string   `json:"mode"`
 }
+
+// The modes of PreChecks.
+const (
+	// PreChecksIgnore upgrades without an UpdatePlan.
+	PreChecksIgnore = "Ignore"
+	// PreChecksRequire upgrades only while the UpdatePlan of the version is startable.
+	PreChecksRequire = "Require"
+)
 
 // Alerts configures the query for firing alerts, and which of them block an upgrade.
 type Alerts struct {
@@ -186,6 +195,7 @@ func (c *Config) Settings() []Setting {
 		{"cancellation.timeout", "How long the deletion of an UpgradeConfig or UpgradeJob waits for its cleanup.", DurationSetting{&c.Cancellation.Timeout, 10 * time.Minute, time.Second, day}},
 		{"scale.timeout", "How long an upgrade waits for the extra nodes of spec.capacityReservation before it continues without them, and a cleanup for their removal. Must be shorter than upgradeWindow. The default is reduced to half of upgradeWindow if that is shorter.", DurationSetting{&c.Scale.Timeout, 15 * time.Minute, time.Second, day}},
 		{"preChecks.leadTime", "How long before upgradeAt to run pre-checks and report blockers. 0s disables pre-checks.", DurationSetting{&c.PreChecks.LeadTime, 2 * time.Hour, 0, 7 * day}},
+		{"preChecks.mode", "Whether an upgrade waits until each risk that the UpdatePlan of its version reports is accepted. Require needs the Update Status Controller, see deploy/update-status.", EnumSetting{&c.PreChecks.Mode, PreChecksIgnore, []string{PreChecksIgnore, PreChecksRequire}}},
 		{"alerts.url", "URL of the Prometheus API that is queried for firing alerts. Empty disables the check of alerts.", StringSetting{&c.Alerts.URL, "https://thanos-querier.openshift-monitoring.svc:9091", maxURLLen}},
 		{"alerts.caFile", caFileDoc, StringSetting{&c.Alerts.CAFile, "/etc/service-ca/service-ca.crt", maxPathLen}},
 		{"alerts.tokenFile", tokenFileDoc, StringSetting{&c.Alerts.TokenFile, "/var/run/secrets/kubernetes.io/serviceaccount/token", maxPathLen}},

@@ -135,6 +135,32 @@ func (l StringListSetting) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
+// EnumSetting is one of given names.
+type EnumSetting struct {
+	Value   *string
+	Default string
+	Allowed []string
+}
+
+// DefaultText returns the default.
+func (e EnumSetting) DefaultText() string { return e.Default }
+
+// Range returns the names.
+func (e EnumSetting) Range() string { return "one of " + strings.Join(e.Allowed, ", ") }
+
+func (e EnumSetting) reset() { *e.Value = e.Default }
+
+func (EnumSetting) clear() {}
+
+func (EnumSetting) complete() {}
+
+func (e EnumSetting) validate(path *field.Path) field.ErrorList {
+	if !slices.Contains(e.Allowed, *e.Value) {
+		return field.ErrorList{field.NotSupported(path, strict.Sanitize(*e.Value), e.Allowed)}
+	}
+	return nil
+}
+
 // EnumListSetting is a list of given names. The default is the empty list.
 type EnumListSetting struct {
 	Value   *[]string

@@ -5,8 +5,6 @@ package informers
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,8 +37,6 @@ const (
 	minCertificateLife = 7 * 24 * time.Hour
 	// minorOfKubernetes is the difference between the minor versions of Kubernetes 1 and of OpenShift 4.
 	minorOfKubernetes = 13
-	// maxID bounds the UID of a finding, in bytes.
-	maxID = 253
 )
 
 // readiness is what the checks before an update work with.
@@ -57,7 +53,7 @@ type readiness struct {
 // could be read: what could not is a finding of unreadable.
 var readinessChecks = []func(readiness) []checks.Finding{
 	readiness.risks, readiness.offer, readiness.otherUpdate, readiness.upgradeable, readiness.adminAcks, readiness.removedAPIs,
-	readiness.disruptionBudgets, readiness.capacity, readiness.operators, readiness.pools, readiness.nodes,
+	readiness.disruptionBudgets, readiness.capacity, readiness.version, readiness.operators, readiness.pools, readiness.nodes,
 	readiness.alerts, readiness.etcd, readiness.certificates, readiness.optionalOperators, readiness.lock,
 	readiness.unreadable,
 }
@@ -77,17 +73,6 @@ func Readiness(facts Facts, plan PlanFacts, target string) []checks.Finding {
 	return found
 }
 
-// newID returns the UID of a finding: its parts, with a hash in place of the end if it is too long.
-func newID(parts ...string) string {
-	id := strings.Join(parts, "/")
-	if len(id) <= maxID {
-		return id
-	}
-	hash := sha256.Sum256([]byte(id))
-	suffix := "-" + hex.EncodeToString(hash[:16])
-	return text.Cut(id, maxID-len(suffix)) + suffix
-}
-
 // about returns a finding about the control plane.
 func about(level checks.Level, kind checks.Type, reason, id, summary string) checks.Finding {
 	return checks.Finding{ID: id, Scope: checks.ScopeControlPlane, Level: level, Type: kind, Reason: reason, Summary: summary}
@@ -97,7 +82,7 @@ func about(level checks.Level, kind checks.Type, reason, id, summary string) che
 func (r readiness) risks() []checks.Finding {
 	var found []checks.Finding
 	for _, risk := range r.Version.AvailableUpdate(clusterstate.Target{Version: r.target}).Risks {
-		f := about(checks.LevelWarning, checks.TypeUnknown, "KnownRisk", newID("risk", risk.Name), "the update has the known risk "+text.Excerpt(risk.Name))
+		f := about(checks.LevelWarning, checks.TypeUnknown, "KnownRisk", checks.NewUID("risk", risk.Name), "the update has the known risk "+text.Excerpt(risk.Name))
 		f.Description, f.Remedy = text.Reason(risk.Message), "Read about the risk, and accept it or select another release."
 		if strings.HasPrefix(risk.URL, "https://") {
 			f.Reference = risk.URL
@@ -145,7 +130,7 @@ func (r readiness) otherUpdate() []checks.Finding {
 	if !updating || r.isRunning() {
 		return nil
 	}
-	f := about(checks.LevelError, checks.TypeUpdateStalled, "UpdateInProgress", newID("in-progress", text.Excerpt(release.Version)), "an update to "+release.String()+" is in progress")
+	f := about(checks.LevelError, checks.TypeUpdateStalled, "UpdateInProgress", checks.NewUID("in-progress", text.Excerpt(release.Version)), "an update to "+release.String()+" is in progress")
 	f.Description = r.Version.Progressing.MessageOrReason()
 	f.Remedy = "Wait until that update is complete."
 	return []checks.Finding{f}
@@ -158,7 +143,7 @@ func (r readiness) upgradeable() []checks.Finding {
 	if !r.crossesMinor || c.Status == "" || c.IsTrue() {
 		return nil
 	}
-	f := about(checks.LevelError, checks.TypeUpdateStalled, "NotUpgradeable", newID("upgradeable", cmp.Or(text.Excerpt(c.Reason), "Unknown")),
+	f := about(checks.LevelError, checks.TypeUpdateStalled, "NotUpgradeable", checks.NewUID("upgradeable", cmp.Or(text.Excerpt(c.Reason), "Unknown")),
 		"the cluster is not ready for another minor version")
 	f.Description, f.Since = c.MessageOrReason(), c.Since
 	return []checks.Finding{f}
@@ -171,7 +156,7 @@ func (r readiness) adminAcks() []checks.Finding {
 		if !r.crossesMinor || gate.Acked || !gate.Applies(r.Version.Installed) {
 			continue
 		}
-		f := about(checks.LevelError, checks.TypeUpdateStalled, "AdminAckRequired", newID("admin-ack", gate.Name), "an acknowledgment is required: "+text.Excerpt(gate.Name))
+		f := about(checks.LevelError, checks.TypeUpdateStalled, "AdminAckRequired", checks.NewUID("admin-ack", gate.Name), "an acknowledgment is required: "+text.Excerpt(gate.Name))
 		f.Resources = []checks.Resource{{Kind: "ConfigMap", Namespace: "openshift-config", Name: "admin-acks"}}
 		f.Description = gate.Description
 		f.Remedy = fmt.Sprintf(`Follow the description, then acknowledge it: oc -n openshift-config patch configmap admin-acks --type=merge --patch '{"data":{%q:"true"}}'`, gate.Name)
@@ -187,7 +172,7 @@ func (r readiness) removedAPIs() []checks.Finding {
 		if api.Requests <= 0 || !removedBy(api.RemovedIn, r.target) {
 			continue
 		}
-		f := about(checks.LevelError, checks.TypeApplicationOutage, "RemovedAPIInUse", newID("removed-api", api.Resource), "clients use an API that the release removes: "+text.Excerpt(api.Resource))
+		f := about(checks.LevelError, checks.TypeApplicationOutage, "RemovedAPIInUse", checks.NewUID("removed-api", api.Resource), "clients use an API that the release removes: "+text.Excerpt(api.Resource))
 		f.Resources = []checks.Resource{{Group: "apiserver.openshift.io", Kind: "APIRequestCount", Name: api.Resource}}
 		f.Description = fmt.Sprintf("it is removed in Kubernetes %s and was used in the last 24 hours", api.RemovedIn)
 		if len(api.Users) > 0 {
@@ -214,14 +199,10 @@ func removedBy(kubernetes, target string) bool {
 func (r readiness) disruptionBudgets() []checks.Finding {
 	found := checks.PDBs(r.PDBs)
 	for i := range found {
-		budget := found[i].Resources[0]
-		parts := []string{"pdb", budget.Namespace, budget.Name}
-		if found[i].Reason != "PDBBlocksEviction" {
-			parts = append(parts, found[i].Reason)
-		} else {
+		if found[i].Reason == checks.ReasonPDBBlocksEviction {
 			found[i].Remedy = "Add a replica, or change the budget so that it allows a disruption."
 		}
-		found[i].ID, found[i].Level = newID(parts...), checks.LevelWarning
+		found[i].ID, found[i].Level = found[i].PlanUID(), checks.LevelWarning
 	}
 	return found
 }
@@ -250,12 +231,21 @@ func (r readiness) capacity() []checks.Finding {
 		}
 		load.Unavailable = pool.Slots(len(load.Nodes))
 		for _, f := range checks.Capacity(*load) {
-			f.ID = newID("capacity", pool.Name)
+			f.ID = checks.NewUID("capacity", pool.Name)
 			if f.Reason == checks.ReasonCapacityUnknown {
-				f.ID = newID("unreadable", f.ID)
+				f.ID = checks.NewUID("unreadable", f.ID)
 			}
 			found = append(found, f)
 		}
+	}
+	return found
+}
+
+// version returns whether the cluster version operator is failing.
+func (r readiness) version() []checks.Finding {
+	found := checks.Version(r.Version)
+	for i := range found {
+		found[i].ID = found[i].PlanUID()
 	}
 	return found
 }
@@ -264,7 +254,7 @@ func (r readiness) capacity() []checks.Finding {
 func (r readiness) operators() []checks.Finding {
 	found, err := checks.Operators(r.Operators, checks.Options{})
 	for i := range found {
-		found[i].ID = newID("operator", found[i].Resources[0].Name, found[i].Reason)
+		found[i].ID = found[i].PlanUID()
 	}
 	if err != nil {
 		f := about(checks.LevelWarning, checks.TypeUnknown, "OperatorStateUnknown", "unreadable/operator", "cluster operators do not report their state")
@@ -279,7 +269,7 @@ func (r readiness) operators() []checks.Finding {
 func (r readiness) pools() []checks.Finding {
 	found := checks.Pools(r.Pools, checks.Options{IgnoreDelayedPools: true}, r.Now)
 	for i := range found {
-		found[i].ID = newID("pool", found[i].Resources[0].Name, found[i].Reason)
+		found[i].ID = found[i].PlanUID()
 	}
 	return found
 }
@@ -293,7 +283,7 @@ func (r readiness) nodes() []checks.Finding {
 		return nil
 	}
 	for i := range found {
-		found[i].ID = newID("node", found[i].Resources[0].Name, found[i].Reason)
+		found[i].ID = found[i].PlanUID()
 	}
 	return found
 }
@@ -308,8 +298,9 @@ func (r readiness) alerts() []checks.Finding {
 		if !alert.Firing || !known || strings.HasPrefix(alert.Name, checks.OwnAlerts) {
 			continue
 		}
-		f := about(level, checks.TypeUnknown, "AlertFiring", newID("alert", alert.Namespace, alert.Name), text.Excerpt(alert.Severity)+" alert "+text.Excerpt(alert.Name)+" is firing")
+		f := about(level, checks.TypeUnknown, "AlertFiring", "", text.Excerpt(alert.Severity)+" alert "+text.Excerpt(alert.Name)+" is firing")
 		f.Resources = []checks.Resource{{Group: "monitoring.coreos.com", Kind: "Alert", Namespace: text.Excerpt(alert.Namespace), Name: cmp.Or(text.Excerpt(alert.Name), "unnamed")}}
+		f.ID = f.PlanUID()
 		f.Since, f.Description = alert.Since, text.Sanitize(cmp.Or(alert.Annotations["summary"], alert.Annotations["message"]), text.MaxReason)
 		f.Remedy = "Resolve the cause of the alert before the update."
 		if before, again := byID[f.ID]; again && (before.Level > f.Level || before.Level == f.Level && !before.Since.After(f.Since)) {
@@ -331,7 +322,7 @@ func (r readiness) etcd() []checks.Finding {
 		if !c.Unhealthy() {
 			continue
 		}
-		f := about(checks.LevelError, checks.TypeClusterAvailability, "EtcdUnhealthy", newID("etcd", text.Excerpt(c.Type)), "etcd is not healthy: "+text.Excerpt(c.Type))
+		f := about(checks.LevelError, checks.TypeClusterAvailability, "EtcdUnhealthy", checks.NewUID("etcd", text.Excerpt(c.Type)), "etcd is not healthy: "+text.Excerpt(c.Type))
 		if c.Type == clusterstate.EtcdMembersAvailable {
 			f.Level = checks.LevelCritical
 		}
@@ -358,7 +349,7 @@ func (r readiness) certificates() []checks.Finding {
 			if earliest[bundle].Sub(r.Now) >= minCertificateLife {
 				continue
 			}
-			f := about(checks.LevelError, checks.TypeClusterAvailability, "CertificateExpires", newID("cert", pool.Name, bundle), "a certificate of machine config pool "+pool.Name+" expires soon")
+			f := about(checks.LevelError, checks.TypeClusterAvailability, "CertificateExpires", checks.NewUID("cert", pool.Name, bundle), "a certificate of machine config pool "+pool.Name+" expires soon")
 			f.Scope = checks.ScopeWorkerPool
 			f.Resources = []checks.Resource{{Group: mcfgv1.GroupName, Kind: "MachineConfigPool", Name: pool.Name}}
 			f.Description = fmt.Sprintf("bundle %s expires at %s", text.Excerpt(bundle), earliest[bundle].UTC().Format(time.RFC3339))
@@ -374,11 +365,11 @@ func (r readiness) certificates() []checks.Finding {
 func (r readiness) optionalOperators() []checks.Finding {
 	var found []checks.Finding
 	for _, csv := range r.OptionalOperators {
-		f := about(checks.LevelWarning, checks.TypeUnknown, "OptionalOperatorNotReady", newID("csv", csv.Namespace, csv.Name), "an optional operator is not ready: "+csv.Name)
+		f := about(checks.LevelWarning, checks.TypeUnknown, "OptionalOperatorNotReady", checks.NewUID("csv", csv.Namespace, csv.Name), "an optional operator is not ready: "+csv.Name)
 		f.Resources = []checks.Resource{{Group: "operators.coreos.com", Kind: "ClusterServiceVersion", Namespace: csv.Namespace, Name: csv.Name}}
 		switch {
 		case !supports(csv.MaxVersion, r.target):
-			f.Level, f.Reason, f.ID = checks.LevelError, "OptionalOperatorUnsupported", newID("csv", csv.Namespace, csv.Name, "unsupported")
+			f.Level, f.Reason, f.ID = checks.LevelError, "OptionalOperatorUnsupported", checks.NewUID("csv", csv.Namespace, csv.Name, "unsupported")
 			f.Summary = "an optional operator does not support the release: " + csv.Name
 			f.Description = "the last minor version that it supports is " + csv.MaxVersion
 			f.Remedy = "Update the operator before the cluster."
@@ -413,7 +404,7 @@ func (r readiness) lock() []checks.Finding {
 	if r.Holder == (lock.Holder{}) {
 		return nil
 	}
-	f := about(checks.LevelWarning, checks.TypeUpdateStalled, "UpgradeInProgress", newID("lock", r.Holder.String()), "the upgrade lock is held by "+text.Excerpt(r.Holder.String()))
+	f := about(checks.LevelWarning, checks.TypeUpdateStalled, "UpgradeInProgress", checks.NewUID("lock", r.Holder.String()), "the upgrade lock is held by "+text.Excerpt(r.Holder.String()))
 	f.Remedy = "Wait until that upgrade has ended, or cancel it."
 	if r.HolderTarget == r.target {
 		f.Level, f.Remedy = checks.LevelInfo, ""
@@ -436,7 +427,7 @@ func (r readiness) unreadable() []checks.Finding {
 		if !is || source == SourceAdminGates && !r.crossesMinor {
 			continue
 		}
-		f := about(checks.LevelWarning, checks.TypeUnknown, "Unreadable", newID("unreadable", strings.ReplaceAll(string(source), " ", "-")), "not checked, because it could not be read: "+string(source))
+		f := about(checks.LevelWarning, checks.TypeUnknown, "Unreadable", checks.NewUID("unreadable", strings.ReplaceAll(string(source), " ", "-")), "not checked, because it could not be read: "+string(source))
 		if source.required() {
 			f.Level = checks.LevelError
 		}

@@ -26,7 +26,7 @@ import (
 // release that was: what this process knows may not have been written.
 func (p *pass) begin() {
 	status, last := &p.plan.Status, p.state.round
-	begun := &round{fromRelease: p.current, token: p.token(), generation: p.plan.Generation}
+	begun := &round{fromRelease: p.current, token: updateplan.RefreshToken(p.plan), generation: p.plan.Generation}
 	begun.releaseChanged = status.FromRelease != "" && status.FromRelease != p.current
 	if status.FromRelease == "" || status.LastRefresh != begun.token {
 		begun.requestedAt = p.now

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,17 +90,10 @@ func (p *pass) isDue() bool {
 	case p.current == "":
 		return false
 	case r != nil:
-		return r.fromRelease != p.current || r.token != p.token()
+		return r.fromRelease != p.current || r.token != updateplan.RefreshToken(p.plan)
 	}
-	return status.FromRelease != p.current || status.LastRefresh != p.token() || p.isFollowed() ||
+	return status.FromRelease != p.current || status.LastRefresh != updateplan.RefreshToken(p.plan) || p.isFollowed() ||
 		!meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionComplete)
-}
-
-// token returns the token of the annotation that requests an analysis, as the status holds it.
-func (p *pass) token() string {
-	const maxToken = 64
-	token := p.plan.Annotations[v1beta1.RefreshAnnotation]
-	return strings.ToValidUTF8(token[:min(len(token), maxToken)], "") // the end may be within a character
 }
 
 // isFollowed reports whether the analysis is in progress, or recent.

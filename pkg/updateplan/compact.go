@@ -1,0 +1,120 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updateplan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// The bounds of a compact plan: a plan that exceeds them accepts less.
+const (
+	maxCompactAccepted = 32
+	maxCompactText     = 256 // in bytes
+)
+
+// Compact reduces a plan to what upgrades read of it, for caches: the conditions and counts, the most
+// severe insight that is not accepted, and the accepted insights of one informer, each with the acceptance
+// that counts. A plan accepts nothing that it did not accept before.
+func Compact(plan *v1beta1.UpdatePlan, informer string) {
+	// Whether the time of an acceptance lies in the future is decided when it is used.
+	scope := Scope{Now: time.Unix(1<<40, 0), IgnoreUndated: isForOtherRelease(plan)}
+	all := Insights(&plan.Status)
+	judged := Judge(plan.Spec.AcceptedInsights, all, scope)
+	var kept []v1beta1.InformerInsights
+	var entries []v1beta1.AcceptedInsight
+	for _, j := range judged {
+		if j.Verdict != VerdictAccepted || j.Informer != informer || len(kept) == maxCompactAccepted || isOtherwiseUnaccepted(judged, &j) {
+			continue
+		}
+		kept = append(kept, compactInsight(&j.Reported))
+		entries = append(entries, compactEntry(plan.Spec.AcceptedInsights, &j, isUnique(all, &j), scope))
+	}
+	if rest := Unaccepted(judged); len(rest) > 0 {
+		kept = append(kept, compactInsight(&rest[0].Reported))
+	}
+	status := &plan.Status
+	plan.Spec = v1beta1.UpdatePlanSpec{TargetRelease: bounded(plan.Spec.TargetRelease), AcceptedInsights: entries}
+	plan.Status = v1beta1.UpdatePlanStatus{
+		Conditions: compactConditions(status.Conditions), ObservedGeneration: status.ObservedGeneration,
+		ControlPlane: &v1beta1.ControlPlaneStatus{Section: v1beta1.Section{UpdateInformers: kept}},
+		FromRelease:  bounded(status.FromRelease), LastAnalysisTime: status.LastAnalysisTime, LastRefresh: bounded(status.LastRefresh), Counts: status.Counts,
+	}
+}
+
+// isOtherwiseUnaccepted reports whether another insight with the uid of an accepted one is not accepted.
+func isOtherwiseUnaccepted(judged []Judged, of *Judged) bool {
+	for i := range judged {
+		if judged[i].Informer == of.Informer && judged[i].Insight.UID == of.Insight.UID && judged[i].Verdict != VerdictAccepted {
+			return true
+		}
+	}
+	return false
+}
+
+// isUnique reports whether no other insight has the informer and the uid.
+func isUnique(all []Reported, of *Judged) bool {
+	n := 0
+	for i := range all {
+		if all[i].Informer == of.Informer && all[i].Insight.UID == of.Insight.UID {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// bounded returns a text, or nothing if it is longer than the API allows: a part of it could be the
+// name of something else.
+func bounded(value string) string {
+	if len(value) > maxCompactText {
+		return ""
+	}
+	return value
+}
+
+func compactInsight(of *Reported) v1beta1.InformerInsights {
+	insight := v1beta1.Insight{UID: bounded(of.Insight.UID), UUID: bounded(of.Insight.UUID), FirstObservedTime: of.Insight.FirstObservedTime}
+	insight.Impact.Level = of.Insight.Impact.Level
+	if len(insight.Impact.Level) > maxCompactText {
+		insight.Impact.Level = v1beta1.LevelCritical
+	}
+	return v1beta1.InformerInsights{Name: bounded(of.Informer), Insights: []v1beta1.Insight{insight}}
+}
+
+// compactEntry returns the acceptance of an insight that counts, for that insight alone.
+func compactEntry(entries []v1beta1.AcceptedInsight, of *Judged, unique bool, scope Scope) v1beta1.AcceptedInsight {
+	entry := v1beta1.AcceptedInsight{UpdateInformer: bounded(of.Informer), UID: bounded(of.Insight.UID), UUID: bounded(of.Insight.UUID), Accepted: true}
+	first := true
+	for i := range entries {
+		e := &entries[i]
+		if !matches(e, &of.Reported) || verdictOf(e, &of.Reported, unique, scope) != VerdictAccepted {
+			continue
+		}
+		if first || e.AcceptedTime.Before(entry.AcceptedTime) {
+			entry.AcceptedTime, entry.Reason = e.AcceptedTime, text.Truncate(e.Reason, 1)
+		}
+		first = false
+	}
+	return entry
+}
+
+// compactConditions returns the conditions that the rules read.
+func compactConditions(all []metav1.Condition) []metav1.Condition {
+	var kept []metav1.Condition
+	seen := map[string]bool{}
+	for _, c := range all {
+		switch c.Type {
+		case v1beta1.ConditionComplete, v1beta1.ConditionStartable, v1beta1.ConditionAcceptanceStale:
+			if !seen[c.Type] {
+				c.Reason, c.Message, seen[c.Type] = bounded(c.Reason), text.Truncate(c.Message, maxMessage), true
+				kept = append(kept, c)
+			}
+		}
+	}
+	return kept
+}
