@@ -69,8 +69,8 @@ type Step struct {
 	Undo UpgradeStep
 	// KeepAlive is renewed while the step waits, also while it is held.
 	KeepAlive []KeepAlive
-	// PreCheck is read-only: it reports what the step would wait for if the upgrade began now. Nil
-	// means that this cannot be determined ahead of time.
+	// PreCheck reports what the step would wait for if the upgrade began now. It changes nothing of the
+	// cluster; it may request an analysis. Nil means that this cannot be determined ahead of time.
 	PreCheck UpgradeStep
 	// Reached is read-only: it reports whether what the step is named for holds already, for this
 	// target. It decides where Do may no longer be called. Nil means that it does not hold.

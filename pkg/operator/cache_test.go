@@ -18,9 +18,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
@@ -174,7 +176,8 @@ func TestCachedObjects_keep_what_marks_upgrades(t *testing.T) {
 	for _, kind := range kinds(t, manager.Options{Namespace: "upgrades"}) {
 		object := kind.Object.DeepCopyObject().(client.Object)
 		switch object.(type) {
-		case *policyv1.PodDisruptionBudget, *v1beta1.UpgradeJobHook, *batchv1.Job: // they have no such marks
+		case *policyv1.PodDisruptionBudget, *v1beta1.UpgradeJobHook, *batchv1.Job, *updatev1beta1.UpdatePlan,
+			*metav1.PartialObjectMetadata: // they have no such marks
 			continue
 		}
 		if kind.Transform == nil {

@@ -21,6 +21,7 @@ func (a ARO) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 		Steps: []engine.Step{
 			s.StartedNotificationSent(),
 			s.VersionPinned(),
+			s.PreChecksAccepted(),
 			s.PreHealthCheck(),
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),

@@ -10,6 +10,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/prechecks"
 )
 
 // lockStep is the step of a Job that acquires the lock of the cluster.
@@ -40,6 +41,7 @@ func (j Job) Runbook(job *v1beta1.UpgradeJob, record history.Record, acquire eng
 			s.StartHooksDone(),
 			s.VersionStillAvailable(),
 			s.ClusterUpgradeable(),
+			s.PreChecksAccepted(),
 			s.PreHealthCheck(),
 			s.PoolsPaused(),
 			s.UpgradeStartHooksDone(),
@@ -78,5 +80,6 @@ func skipReasons() []string {
 	return []string{
 		maintenance.ReasonSuspended, maintenance.ReasonRescheduled, engine.ReasonAlreadyAtVersion,
 		reasonExpired, controlplane.ReasonUpgradeWithdrawn, reasonClusterUnhealthy, reasonInvalidPools,
+		prechecks.ReasonNotAccepted,
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/health"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/prechecks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/window"
 )
 
@@ -43,6 +44,8 @@ type jobSteps struct {
 	delays       []pools.Delay
 	delayProblem string
 
+	plan prechecks.Plan
+
 	notSuspended, available, upgradeable, healthy, notSuperseded engine.UpgradeStep
 }
 
@@ -64,7 +67,8 @@ func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobStep
 	}
 	s.available = controlplane.FailUnlessAvailable(t.Client, t.Live, s.pinned)
 	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
-	s.healthy = health.WaitUntilHealthy(t.jobHealthChecks(job.Spec.Config.PreUpgradeHealthChecks), reasonClusterUnhealthy)
+	s.plan = t.updatePlan(s.target)
+	s.healthy = health.WaitUntilHealthy(s.preHealthChecks(), reasonClusterUnhealthy)
 	s.notSuperseded = controlplane.NotSuperseded(t.Client, t.Live, s.target)
 	return s
 }
@@ -182,15 +186,31 @@ func (s jobSteps) ClusterUpgradeable() engine.Step {
 	}
 }
 
+// PreChecksAccepted waits for a person. If the window closes meanwhile, the upgrade is skipped.
+func (s jobSteps) PreChecksAccepted() engine.Step {
+	step := preChecksAccepted(s.plan)
+	step.Gates = []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}, {Name: "VersionStillAvailable", Check: s.available}}
+	return step
+}
+
+// preHealthChecks are the checks of preUpgradeHealthChecks. What is accepted in the UpdatePlan does not
+// block.
+func (s jobSteps) preHealthChecks() checks.Runner {
+	runner := s.jobHealthChecks(s.job.Spec.Config.PreUpgradeHealthChecks)
+	runner.Accepted = s.plan.Accepted
+	return runner
+}
+
 // PreHealthCheck checks whether the cluster is healthy.
 func (s jobSteps) PreHealthCheck() engine.Step {
-	checks := s.jobHealthChecks(s.job.Spec.Config.PreUpgradeHealthChecks)
 	return engine.Step{
 		Name:     "PreHealthCheck",
 		Doc:      "Waits until the checks of preUpgradeHealthChecks pass. The upgrade is skipped if they do not within their timeout.",
 		Gates:    []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}},
 		Do:       s.healthy,
-		PreCheck: health.PreCheckHealth(checks, reasonClusterUnhealthy),
+		PreCheck: health.PreCheckHealth(s.preHealthChecks(), reasonClusterUnhealthy),
+
+		KeepAlive: []engine.KeepAlive{keepAnalyzed(s.plan)},
 	}
 }
 
@@ -205,12 +225,13 @@ func (s jobSteps) UpgradeCommenced() engine.Step {
 			{Name: "NotSuspended", Check: s.notSuspended},
 			{Name: "VersionStillAvailable", Check: s.available},
 			{Name: "ClusterUpgradeable", Check: s.upgradeable},
+			{Name: "PreChecksAccepted", Check: s.plan.CheckAccepted()},
 			{Name: "ClusterHealthy", Check: s.healthy},
 			{Name: "AddedPoolsPaused", Check: s.delayed(stepPoolsPaused).PauseAdded()},
 		},
 		Do:         controlplane.RequestUpdate(s.Client, s.target, s.pinned.Decision, controlplane.NotBusy, controlplane.MinorUpdateAllowed),
 		Undo:       controlplane.WithdrawRequest(s.Client, s.target),
-		KeepAlive:  []engine.KeepAlive{{Name: "Request", Renew: controlplane.WithdrawOutdatedRequest(s.Client, s.target)}},
+		KeepAlive:  []engine.KeepAlive{keepAnalyzed(s.plan), {Name: "Request", Renew: controlplane.WithdrawOutdatedRequest(s.Client, s.target)}},
 		Reached:    s.isCommenced,
 		Commits:    true,
 		Milestone:  engine.MilestoneCommenced,

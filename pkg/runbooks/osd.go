@@ -20,6 +20,7 @@ func (o OSD) Runbook(cfg *v1alpha1.UpgradeConfig) engine.Runbook {
 			s.StartedNotificationSent(),
 			s.VersionPinned(),
 			s.ClusterUpgradeable(),
+			s.PreChecksAccepted(),
 			s.PreHealthCheck(),
 			s.ExternalDependenciesAvailable(),
 			s.ScaleUpExtraNodes(),

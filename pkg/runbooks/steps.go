@@ -10,6 +10,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/externaldeps"
@@ -17,6 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/postupgrade"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/prechecks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/silence"
 )
 
@@ -32,6 +34,8 @@ type stepSet struct {
 
 	channel engine.KeepAlive // of the steps between VersionPinned and the commit
 
+	plan prechecks.Plan
+
 	controlPlane, workers silence.Window
 }
 
@@ -41,7 +45,8 @@ func newStepSet(t Deps, cfg *v1alpha1.UpgradeConfig) stepSet {
 	s.channel = engine.KeepAlive{Name: "Channel", Renew: controlplane.KeepChannel(t.Client, s.target, s.attempt.channels)}
 	s.noOtherUpdate = controlplane.NoOtherUpdate(t.Client, s.target)
 	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
-	s.healthy = health.WaitUntilHealthy(t.healthChecks(), "ClusterUnhealthy")
+	s.plan = t.updatePlan(s.target)
+	s.healthy = health.WaitUntilHealthy(s.preHealthChecks(), "ClusterUnhealthy")
 	s.notSuperseded = controlplane.NotSuperseded(t.Client, t.Live, s.target)
 
 	m := t.Config.Maintenance
@@ -56,7 +61,29 @@ func (t Deps) silenceSettings() silence.Settings {
 	return silence.Settings{Lease: t.Config.Maintenance.Lease.Duration, Timeout: t.Config.Maintenance.Timeout.Duration}
 }
 
-// healthChecks are the checks before an upgrade.
+// updatePlan is the UpdatePlan of a version, which an upgrade needs by the configuration.
+func (t Deps) updatePlan(target clusterstate.Target) prechecks.Plan {
+	plan := prechecks.Plan{Client: t.Client, Target: target, Required: t.Config.PreChecks.Mode == config.PreChecksRequire}
+	if t.Sources != nil {
+		plan.Clock = t.Sources.Clock
+	}
+	return plan
+}
+
+// keepAnalyzed requests the analysis of a plan while the steps behind PreChecksAccepted wait that depend
+// on it.
+func keepAnalyzed(plan prechecks.Plan) engine.KeepAlive {
+	return engine.KeepAlive{Name: "Analysis", Renew: plan.KeepAnalyzed()}
+}
+
+// preHealthChecks are the checks before an upgrade. What is accepted in its UpdatePlan does not block.
+func (s stepSet) preHealthChecks() checks.Runner {
+	runner := s.healthChecks()
+	runner.Accepted = s.plan.Accepted
+	return runner
+}
+
+// healthChecks are the checks of an upgrade.
 func (t Deps) healthChecks() checks.Runner {
 	alerts, health := t.Config.Alerts, t.Config.HealthCheck
 	return checks.Runner{Reader: t.Client, Live: t.Live, Sources: t.Sources, Options: checks.Options{
@@ -132,14 +159,32 @@ func (s stepSet) ClusterUpgradeable() engine.Step {
 	}
 }
 
+// PreChecksAccepted waits for a person. If the window closes meanwhile, that is why the upgrade failed.
+func (s stepSet) PreChecksAccepted() engine.Step {
+	step := preChecksAccepted(s.plan)
+	step.KeepAlive = []engine.KeepAlive{s.channel}
+	return step
+}
+
+// preChecksAccepted is the step of every runbook.
+func preChecksAccepted(plan prechecks.Plan) engine.Step {
+	return engine.Step{
+		Name:       "PreChecksAccepted",
+		Doc:        "Waits until each risk that the UpdatePlan of the version reports is accepted, if preChecks.mode is Require. The plan is analyzed again if its analysis is older than 30 minutes.",
+		Do:         plan.WaitUntilAccepted(),
+		PreCheck:   plan.PreCheck(),
+		FailReason: prechecks.ReasonNotAccepted,
+	}
+}
+
 // PreHealthCheck checks whether the cluster is healthy.
 func (s stepSet) PreHealthCheck() engine.Step {
 	return engine.Step{
 		Name:      "PreHealthCheck",
 		Doc:       "Waits until operators, machine config pools, and nodes are healthy, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
 		Do:        s.healthy,
-		PreCheck:  health.PreCheckHealth(s.healthChecks(), "ClusterUnhealthy"),
-		KeepAlive: []engine.KeepAlive{s.channel},
+		PreCheck:  health.PreCheckHealth(s.preHealthChecks(), "ClusterUnhealthy"),
+		KeepAlive: []engine.KeepAlive{s.channel, keepAnalyzed(s.plan)},
 	}
 }
 
@@ -189,6 +234,7 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 		Gates: []engine.Gate{
 			{Name: "UpdateAvailable", Check: s.updateAvailable},
 			noOtherUpdate,
+			{Name: "PreChecksAccepted", Check: s.plan.CheckAccepted()},
 			{Name: "ExternalDependenciesAvailable", Check: externaldeps.WaitUntilAvailable(s.Dependencies)},
 			{Name: "ClusterHealthy", Check: s.healthy},
 		},
@@ -197,6 +243,7 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 		KeepAlive: []engine.KeepAlive{
 			{Name: "ControlPlaneSilence", Renew: s.controlPlane.KeepAlive()},
 			s.channel,
+			keepAnalyzed(s.plan),
 			{Name: "Request", Renew: controlplane.WithdrawOutdatedRequest(s.Client, s.target)},
 		},
 		Reached:    controlplane.IsCommenced(s.Client, s.Live, s.target),

@@ -25,6 +25,7 @@ func alsoThroughTheBinary() []string {
 	return []string{
 		"healthy-z", "superseded", "operator-restarts", "capacity-reserved", "status-wiped", "deleted-before-commit",
 		"post-upgrade-procedures", "release-refused", "scheduled-maintenance", "maintenance-both-groups", "maintenance-operator-killed",
+		"pre-checks-required",
 	}
 }
 

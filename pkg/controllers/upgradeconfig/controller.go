@@ -89,7 +89,7 @@ func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*v1alpha1.UpgradeConfig]{Kind: kind{r}}
 	c := r.lifecycle.Controller(lifecycle.Declaration{
 		Name: "upgradeconfig", AddToScheme: append(facts.AddToScheme(), v1alpha1.AddToScheme),
-		Objects: r.Kind(), Facts: append(facts.Watches(), r.Watches...),
+		Objects: r.Kind(), Facts: append(append(facts.Watches(), facts.RequiredPlans()), r.Watches...),
 		LockNamespaces: []string{r.Namespace}, ConfigChanged: r.ConfigChanged,
 	})
 	bind := c.Bind

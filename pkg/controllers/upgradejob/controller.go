@@ -102,7 +102,7 @@ func (r *Reconciler) Kind() manager.Kind { return facts.UpgradeJobs(r.WatchNames
 // Controller declares the controller. The runbook of the upgrader must be one that Validate accepts.
 func (r *Reconciler) Controller() manager.Controller {
 	r.lifecycle = &lifecycle.Reconciler[*v1beta1.UpgradeJob]{Kind: kind{r}}
-	reads := append(r.withPoolRequests(facts.Watches()), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces))
+	reads := append(r.withPoolRequests(facts.Watches()), facts.UpgradeConfigs(r.WatchNamespaces), facts.UpgradeSuspensionWindows(r.WatchNamespaces), facts.RequiredPlans())
 	c := r.lifecycle.Controller(lifecycle.Declaration{
 		Name: "upgradejob", AddToScheme: append(facts.AddToScheme(), v1beta1.AddToScheme),
 		Objects: r.Kind(), Facts: append(reads, r.Watches...),

@@ -38,6 +38,9 @@ type Scenario struct {
 	Objects []map[string]any `json:"objects,omitempty"`
 	// Operator configures the operator.
 	Operator Operator `json:"operator"`
+	// UpdateStatus installs the Update Status Controller, which analyzes UpdatePlans, and starts it before
+	// the operator.
+	UpdateStatus bool `json:"updateStatus,omitempty"`
 	// UpgradeConfigs are objects of upgrade.managed.openshift.io, created in this order when the
 	// operator is ready. They default to one with the highest release, unless there is Maintenance.
 	UpgradeConfigs []UpgradeConfig `json:"upgradeConfigs,omitempty"`

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/monitoring"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
@@ -49,6 +50,8 @@ type World struct {
 
 	repository string
 	informers  informers
+	// status is the Update Status Controller; nil means that it is not installed.
+	status *controlplane.Process
 }
 
 // New starts a cluster and prepares the operator. The context bounds the start alone; Stop ends
@@ -72,6 +75,11 @@ func (w *World) prepare(ctx context.Context, story *scenario.Scenario, repositor
 	}
 	if err := w.Cluster.Deploy(ctx, repository); err != nil {
 		return err
+	}
+	if story.UpdateStatus {
+		if err := w.startStatusController(ctx); err != nil {
+			return fmt.Errorf("starting the Update Status Controller: %w", err)
+		}
 	}
 	text, err := scenario.ConfigFile(story.Operator.Config, w.addresses())
 	if err != nil {
@@ -116,6 +124,9 @@ func (w *World) Stop() error {
 	var err error
 	if w.Operator != nil {
 		err = w.Operator.Stop()
+	}
+	if w.status != nil {
+		err = errors.Join(err, w.status.Stop(statusGrace))
 	}
 	return errors.Join(err, w.informers.stop(), w.Cluster.Stop())
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/statuscontroller"
 )
 
 // ErrBinary is returned for a scenario, or an action, that needs the operator's program.
@@ -54,12 +55,14 @@ type World struct {
 	simulation *simulation.World
 	program    *simulation.Program
 	operator   *simulation.Process // nil means that it does not run
-	receiver   receiver
-	handlers   map[schema.GroupVersionKind][]scenario.Handler
-	observing  bool
-	notifying  bool // handlers are being called because of a change
-	changes    int  // number of stored changes
-	stops      []func()
+	// statusController is the Update Status Controller; nil means that it is not installed.
+	statusController *simulation.Process
+	receiver         receiver
+	handlers         map[schema.GroupVersionKind][]scenario.Handler
+	observing        bool
+	notifying        bool // handlers are being called because of a change
+	changes          int  // number of stored changes
+	stops            []func()
 }
 
 // New installs a cluster and prepares the operator.
@@ -93,7 +96,25 @@ func New(story *scenario.Scenario) (*World, error) {
 		}
 	}
 	w.program = w.newProgram(settings)
+	if story.UpdateStatus {
+		if w.statusController, err = w.simulation.Start(newStatusController()); err != nil {
+			return nil, fmt.Errorf("starting the Update Status Controller: %w", err)
+		}
+	}
 	return w, nil
+}
+
+// newStatusController returns the Update Status Controller as a program of the simulation, without a
+// Prometheus.
+func newStatusController() *simulation.Program {
+	return &simulation.Program{
+		Name: statuscontroller.Component, Latency: 5 * time.Millisecond,
+		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+			o := statuscontroller.Options{ServiceAccount: statuscontroller.Component}
+			o.Namespace = devcluster.OperatorNamespace
+			return statuscontroller.NewControllers(o, manager.Clients{Client: env.Client, Live: env.Live}, env.Clock, nil)
+		},
+	}
 }
 
 // newProgram returns the operator as a program of the simulation: all its controllers with the
@@ -121,6 +142,9 @@ func (w *World) Stop() {
 	}
 	w.stops = nil
 	w.kill()
+	if w.statusController != nil {
+		w.statusController.Kill()
+	}
 }
 
 // Objects returns a client of the simulated API server.

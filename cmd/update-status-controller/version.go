@@ -1,0 +1,20 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "runtime/debug"
+
+// version is set by the linker, see boilerplate/build.mk.
+var version string
+
+// programVersion returns the version that was built, or the one that Go recorded.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}

@@ -1,0 +1,280 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prechecks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
+)
+
+// ReasonNotAccepted is the reason of a step that waits until an administrator accepts risks.
+const ReasonNotAccepted = "PreChecksNotAccepted"
+
+// refreshAfter is the age of an analysis at which another one is requested.
+const refreshAfter = 30 * time.Minute
+
+// Plan is the UpdatePlan of the version of an upgrade.
+type Plan struct {
+	// Client reads plans from the cache and writes to the API server.
+	Client client.Client
+	// Clock is the time at which acceptances are judged outside of a pass; nil means that none counts.
+	Clock  clock.PassiveClock
+	Target clusterstate.Target
+	// Required reports whether the upgrade needs the plan. Otherwise, every step skips.
+	Required bool
+}
+
+// notRequired is the result of every step of an upgrade that needs no plan.
+func notRequired() engine.Result {
+	return engine.Skip("NotConfigured", "preChecks.mode is Ignore: the upgrade needs no UpdatePlan")
+}
+
+// WaitUntilAccepted waits until an analysis that is not older than 30 minutes allows the update, and
+// each risk is accepted. It creates the plan, and requests another analysis when the last one is older.
+func (p Plan) WaitUntilAccepted() engine.UpgradeStep {
+	return p.step(func(ctx context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+		if requested, err := p.request(ctx, run.Now, plan); err != nil || !requested.IsZero() {
+			return requested, err
+		}
+		return p.decide(plan, run.Now), nil
+	})
+}
+
+// CheckAccepted is WaitUntilAccepted for a gate: it requests nothing.
+func (p Plan) CheckAccepted() engine.UpgradeStep {
+	return p.step(func(_ context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+		if plan == nil {
+			return engine.Wait("AnalysisRequested", "UpdatePlan %s does not exist", p.name()), nil
+		}
+		return p.decide(plan, run.Now), nil
+	})
+}
+
+// KeepAnalyzed requests the analysis that CheckAccepted waits for, while the step may act.
+func (p Plan) KeepAnalyzed() engine.UpgradeStep {
+	return p.step(func(ctx context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+		if run.Blocked {
+			return engine.Done(""), nil
+		}
+		return p.request(ctx, run.Now, plan)
+	})
+}
+
+// uidNotOffered is the UID of the finding that the version is not offered. An upgrade may set another
+// channel before it waits for the acceptance.
+const uidNotOffered = "not-offered"
+
+// PreCheck is WaitUntilAccepted ahead of time: it creates the plan, so that risks can be accepted before
+// the upgrade starts, but it never requests another analysis.
+func (p Plan) PreCheck() engine.UpgradeStep {
+	return p.step(func(ctx context.Context, run engine.Run, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+		if plan == nil {
+			return p.create(ctx, run.Now)
+		}
+		rest := unaccepted(plan)
+		switch analyzed := plan.Status.LastAnalysisTime; {
+		case !updateplan.IsAnalyzed(plan) || analyzed == nil:
+			return p.decide(plan, run.Now), nil
+		case rest == 1 && isNotOffered(plan, run.Now):
+			return engine.Skip("OfferUnknown", "UpdatePlan %s: only the offer of the release is missing, which another step awaits", plan.Name), nil
+		case rest == 0 && !updateplan.IsRecent(analyzed.Time, run.Now):
+			return engine.Skip("AnalysisOutdated", "UpdatePlan %s: each risk was accepted at %s; the update is analyzed again when the upgrade starts",
+				plan.Name, formatTime(analyzed.Time)), nil
+		case rest > 0:
+			return engine.Wait(ReasonNotAccepted, "%s", p.notAccepted(plan, run.Now)), nil
+		}
+		return p.decide(plan, run.Now), nil
+	})
+}
+
+// unaccepted returns how many risks of a plan are not accepted.
+func unaccepted(plan *v1beta1.UpdatePlan) int {
+	if plan.Status.Counts == nil {
+		return 0
+	}
+	return int(plan.Status.Counts.Unaccepted)
+}
+
+// isNotOffered reports whether the most severe risk that is not accepted is that the version is not
+// offered.
+func isNotOffered(plan *v1beta1.UpdatePlan, now time.Time) bool {
+	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
+	return len(rest) > 0 && rest[0].Informer == informers.NameReadiness && rest[0].Insight.UID == uidNotOffered
+}
+
+// Accepted returns the UIDs of the findings of the built-in checks that are accepted for this update.
+// What cannot be read is not accepted.
+func (p Plan) Accepted(ctx context.Context) map[string]bool {
+	if !p.Required || p.Clock == nil {
+		return nil
+	}
+	plan, err := p.get(ctx)
+	if err != nil || plan == nil {
+		return nil
+	}
+	version, err := clusterstate.GetClusterVersion(ctx, p.Client)
+	if err != nil {
+		return nil
+	}
+	return updateplan.AcceptedUIDs(plan, informers.NameReadiness, version.Current.Version, p.Clock.Now())
+}
+
+func (p Plan) name() string { return updateplan.Name(p.Target.Version) }
+
+// step returns a step about the plan, which is nil if it does not exist. It skips if nothing is left to
+// decide.
+func (p Plan) step(do func(context.Context, engine.Run, *v1beta1.UpdatePlan) (engine.Result, error)) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		if !p.Required {
+			return notRequired(), nil
+		}
+		version, err := clusterstate.GetClusterVersion(ctx, p.Client)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		if version.Current.Matches(p.Target) {
+			return engine.Skip("UpdateHasBegun", "the cluster is at %s or being updated to it: nothing is left to accept", p.Target.Version), nil
+		}
+		plan, err := p.get(ctx)
+		switch {
+		case meta.IsNoMatchError(err):
+			return engine.Wait("UpdateStatusControllerMissing",
+				"preChecks.mode is Require, and the API server does not serve UpdatePlans: install the Update Status Controller from deploy/update-status"), nil
+		case err != nil:
+			return engine.Result{}, err
+		case plan != nil && plan.DeletionTimestamp != nil:
+			return engine.Wait("AnalysisRequested", "UpdatePlan %s is being deleted", plan.Name), nil
+		case plan != nil && plan.Status.FromRelease != "" && plan.Status.FromRelease != version.Current.Version:
+			return engine.Wait("AnalysisInProgress", "UpdatePlan %s is about an update from %s, and the cluster is at %s: %s",
+				plan.Name, text.Excerpt(plan.Status.FromRelease), text.Excerpt(version.Current.Version), isControllerRunning), nil
+		}
+		return do(ctx, run, plan)
+	}
+}
+
+// get returns the plan; nil means that it does not exist.
+func (p Plan) get(ctx context.Context) (*v1beta1.UpdatePlan, error) {
+	plan := &v1beta1.UpdatePlan{}
+	switch err := p.Client.Get(ctx, client.ObjectKey{Name: p.name()}, plan); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("getting UpdatePlan %s: %w", p.name(), err)
+	}
+	return plan, nil
+}
+
+// request requests an analysis unless the last one is recent or in progress. The zero Result means that
+// none was necessary.
+func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePlan) (engine.Result, error) {
+	if plan == nil {
+		return p.create(ctx, now)
+	}
+	analyzed := plan.Status.LastAnalysisTime
+	if updateplan.Validate(plan) != nil || !updateplan.IsAnalyzed(plan) || analyzed == nil {
+		return engine.Result{}, nil
+	}
+	if age := now.Sub(analyzed.Time); updateplan.IsRecent(analyzed.Time, now) && age < refreshAfter {
+		return engine.Result{}, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": plan.ResourceVersion, "annotations": map[string]string{v1beta1.RefreshAnnotation: token(now)},
+	}})
+	if err != nil {
+		return engine.Result{}, fmt.Errorf("encoding a request for an analysis: %w", err)
+	}
+	err = p.Client.Patch(ctx, plan.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err): // the cache is behind
+		return engine.WaitFor(time.Second, "AnalysisRequested", "UpdatePlan %s has changed", plan.Name), nil
+	case err != nil:
+		return engine.Result{}, fmt.Errorf("requesting an analysis of UpdatePlan %s: %w", plan.Name, err)
+	}
+	return engine.Wait("AnalysisRequested", "requested another analysis of UpdatePlan %s: the last one is of %s", plan.Name, formatTime(analyzed.Time)), nil
+}
+
+// create creates the plan, which requests its analysis.
+func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) {
+	plan := &v1beta1.UpdatePlan{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name(), Annotations: map[string]string{v1beta1.RefreshAnnotation: token(now)}},
+		Spec:       v1beta1.UpdatePlanSpec{TargetRelease: p.Target.Version},
+	}
+	if err := p.Client.Create(ctx, plan); err != nil && !apierrors.IsAlreadyExists(err) { // the cache may be behind
+		return engine.Result{}, fmt.Errorf("creating UpdatePlan %s: %w", plan.Name, err)
+	}
+	return engine.Wait("AnalysisRequested", "created UpdatePlan %s", plan.Name), nil
+}
+
+// token returns the token of a request for an analysis.
+func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
+
+// isControllerRunning is what to find out if an analysis does not begin.
+const isControllerRunning = "if that does not change, find out whether the Update Status Controller is running"
+
+// decide returns whether the plan allows the update now.
+func (p Plan) decide(plan *v1beta1.UpdatePlan, now time.Time) engine.Result {
+	if err := updateplan.Validate(plan); err != nil {
+		return engine.Wait("InvalidPlan", "UpdatePlan %s: %v; delete it: oc delete updateplan %s", plan.Name, err, plan.Name)
+	}
+	startable := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable)
+	switch {
+	case !updateplan.HasBegun(plan):
+		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s has not begun: %s", plan.Name, isControllerRunning)
+	case startable == nil || startable.ObservedGeneration != plan.Generation:
+		return engine.Wait("AnalysisInProgress", "the status of UpdatePlan %s does not reflect its spec yet: %s", plan.Name, isControllerRunning)
+	case startable.Status != metav1.ConditionTrue && startable.Reason == v1beta1.ReasonUnacceptedInsights:
+		return engine.Wait(ReasonNotAccepted, "%s", p.notAccepted(plan, now))
+	case startable.Status != metav1.ConditionTrue:
+		return engine.Wait("PlanNotStartable", "UpdatePlan %s: %s", plan.Name, text.Sanitize(startable.Message, maxMessage))
+	case !updateplan.IsStartable(plan, now):
+		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s is too old: %s", plan.Name, isControllerRunning)
+	}
+	return engine.Done("%s", accepted(plan))
+}
+
+// accepted returns the message about a plan that allows the update.
+func accepted(plan *v1beta1.UpdatePlan) string {
+	message := fmt.Sprintf("UpdatePlan %s, analyzed at %s: ", plan.Name, formatTime(plan.Status.LastAnalysisTime.Time))
+	if counts := plan.Status.Counts; counts != nil && counts.Total > 0 {
+		return message + fmt.Sprintf("%d of %d risks are accepted", counts.Accepted, counts.Total)
+	}
+	return message + "it reports no risk"
+}
+
+// maxMessage bounds what a message repeats of a condition, in bytes.
+const maxMessage = 512
+
+// notAccepted returns the message about risks that are not accepted: what they are, and how to accept
+// them.
+func (p Plan) notAccepted(plan *v1beta1.UpdatePlan, now time.Time) string {
+	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
+	message := "UpdatePlan " + plan.Name + " reports risks that are not accepted"
+	if c := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable); c != nil && c.Reason == v1beta1.ReasonUnacceptedInsights {
+		message = "UpdatePlan " + plan.Name + ": " + text.Sanitize(c.Message, maxMessage)
+	}
+	id := "UID"
+	if len(rest) > 0 {
+		id = rest[0].Insight.UUID // unlike a uid, it needs no quotes and is never ambiguous
+	}
+	return fmt.Sprintf("%s. Fix them, or list them with: oc update pre-checks --version %s, and accept each, the first one with: "+
+		"oc update pre-checks --version %s --accept %s --reason TEXT", message, p.Target.Version, p.Target.Version, id)
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
