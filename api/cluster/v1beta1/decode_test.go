@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 )
 
@@ -165,13 +165,13 @@ func (g generator) object(name string, schema *apiextensionsv1.JSONSchemaProps) 
 	return object
 }
 
-var groupVersions = map[string]string{"ManagedClustersUpgrade": v1beta1.GroupVersion.String(), "ClusterUpgradeRun": fleetv1alpha1.GroupVersion.String()}
+var groupVersions = map[string]string{"ManagedClustersUpgrade": fleetv1beta1.GroupVersion.String(), "ClusterUpgradeRun": fleetv1alpha1.GroupVersion.String()}
 
 // decoder returns a decoder of both kinds that accepts known fields only.
 func decoder(tb testing.TB) runtime.Decoder {
 	tb.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, fleetv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			tb.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func convert(t *testing.T, value reflect.Value) {
 			}
 		}
 	default:
-		if text, ok := v.Interface().(v1beta1.Duration); ok && text != "" {
+		if text, ok := v.Interface().(fleetv1beta1.Duration); ok && text != "" {
 			if d, err := time.ParseDuration(string(text)); err != nil || d <= 0 || d > 168*time.Hour {
 				t.Errorf("the schema accepts the duration %q: %v, %v", text, d, err)
 			}

@@ -271,6 +271,33 @@ func TestKustomizationsIncludeTheDefinitionsOfHubsOnly(t *testing.T) {
 	}
 }
 
+func TestKustomizationOfTheHubIncludesEachManifest(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Dir(definitionsFolder)
+	data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, entry := range entries {
+		if entry.Name() != "kustomization.yaml" {
+			want = append(want, entry.Name())
+		}
+	}
+	slices.Sort(kustomization.Resources)
+	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
 // The sample is what the proposal prints, the status with its misspelled names included: its objects
 // decode without loss.
 func TestSampleDecodesWithoutLoss(t *testing.T) {

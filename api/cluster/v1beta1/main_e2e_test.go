@@ -9,8 +9,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
+	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
@@ -22,13 +24,19 @@ func TestMain(m *testing.M) {
 	os.Exit(server.Main(context.Background(), m, install))
 }
 
-// install applies the definitions as a user does, with kubectl on the client's side.
+// install applies all manifests of the hub as a user does, with kubectl on the client's side.
 func install(ctx context.Context) error {
-	if printed, err := server.Kubectl(ctx, "apply", "--server-side=false", "--kustomize", definitionsFolder).CombinedOutput(); err != nil {
-		return fmt.Errorf("applying the definitions: %w: %s", err, printed)
-	}
-	objects, err := manifests.Read(os.DirFS(definitionsFolder))
+	objects, err := manifests.Read(openshift.Files) // a ServiceMonitor is among the manifests
 	if err != nil {
+		return err
+	}
+	if err := manifests.Apply(ctx, server, objects); err != nil {
+		return err
+	}
+	if printed, err := server.Kubectl(ctx, "apply", "--server-side=false", "--namespace=managed-upgrade-operator", "--kustomize", filepath.Dir(definitionsFolder)).CombinedOutput(); err != nil {
+		return fmt.Errorf("applying the manifests of the hub: %w: %s", err, printed)
+	}
+	if objects, err = manifests.Read(os.DirFS(definitionsFolder)); err != nil {
 		return err
 	}
 	return manifests.Apply(ctx, server, objects)

@@ -6,7 +6,7 @@ package v1alpha1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
@@ -71,7 +71,7 @@ type ClusterUpgradeRunSpec struct {
 	// upgraded and actions run.
 	//
 	// +optional
-	ClusterVersion *v1beta1.ClusterVersionSpec `json:"clusterVersion,omitempty"`
+	ClusterVersion *fleetv1beta1.ClusterVersionSpec `json:"clusterVersion,omitempty"`
 
 	// canary reports whether the cluster is a canary.
 	//
@@ -129,37 +129,37 @@ type Timeouts struct {
 	// clusterUpgrade is how long the upgrade of the platform may take.
 	//
 	// +optional
-	ClusterUpgrade v1beta1.Duration `json:"clusterUpgrade,omitempty"`
+	ClusterUpgrade fleetv1beta1.Duration `json:"clusterUpgrade,omitempty"`
 
 	// operatorsUpgrade is how long the upgrade of the operators may take.
 	//
 	// +optional
-	OperatorsUpgrade v1beta1.Duration `json:"operatorsUpgrade,omitempty"`
+	OperatorsUpgrade fleetv1beta1.Duration `json:"operatorsUpgrade,omitempty"`
 
 	// apply is how long the agent may take to apply the upgrade.
 	//
 	// +optional
-	Apply v1beta1.Duration `json:"apply,omitempty"`
+	Apply fleetv1beta1.Duration `json:"apply,omitempty"`
 
 	// action is how long an action may take.
 	//
 	// +optional
-	Action v1beta1.Duration `json:"action,omitempty"`
+	Action fleetv1beta1.Duration `json:"action,omitempty"`
 
 	// failing is how long the cluster version operator may report Failing.
 	//
 	// +optional
-	Failing v1beta1.Duration `json:"failing,omitempty"`
+	Failing fleetv1beta1.Duration `json:"failing,omitempty"`
 
 	// stall is how long the cluster may make no progress before it is reported as stalled.
 	//
 	// +optional
-	Stall v1beta1.Duration `json:"stall,omitempty"`
+	Stall fleetv1beta1.Duration `json:"stall,omitempty"`
 
 	// soak is how long the upgraded cluster is observed before it is complete. Absent means not at all.
 	//
 	// +optional
-	Soak v1beta1.Duration `json:"soak,omitempty"`
+	Soak fleetv1beta1.Duration `json:"soak,omitempty"`
 }
 
 // Outcome is the end of an attempt that was decided at admission.

@@ -4,7 +4,7 @@
 package v1alpha1
 
 import (
-	"github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 )
 
@@ -12,7 +12,7 @@ import (
 const Finalizer = "upgrade.managed.openshift.io/upgrade-in-progress"
 
 // UpgradeLabel on a ClusterUpgradeRun is the UID of its ManagedClustersUpgrade.
-const UpgradeLabel = v1beta1.UpgradeLabel
+const UpgradeLabel = fleetv1beta1.UpgradeLabel
 
 // StateField is the field by which ClusterUpgradeRuns can be selected.
 const StateField = "status.state"
