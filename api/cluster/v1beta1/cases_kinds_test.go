@@ -98,22 +98,24 @@ func operatorCases() map[string]testCase {
 	const operators = "spec.ocpOperators"
 	operator := func(name, home string) any { return map[string]any{"name": name, "namespace": home} }
 	return map[string]testCase{
-		"all operators":                  {edits: []edit{{operators + ".approveAllUpgrades", true}}},
-		"no operators":                   {edits: []edit{{operators, map[string]any{}}}},
-		"only excluded operators":        {edits: []edit{{operators, map[string]any{"approveAllUpgrades": true, "exclude": []any{operator("a", "b")}}}}},
-		"operator in both":               {edits: []edit{{operators + ".exclude", []any{operator("x", "openshift-operators"), operator("openshift-gitops-operator", "openshift-operators")}}}, want: []string{"spec.ocpOperators: " + inBoth}},
-		"same name, other namespace":     {edits: []edit{{operators + ".exclude", []any{operator("openshift-gitops-operator", "gitops")}}}},
-		"same namespace, other name":     {edits: []edit{{operators + ".exclude", []any{operator("other", "openshift-operators")}}}},
-		"operator twice":                 {edits: []edit{{operators + ".include", []any{operator("a", "b"), operator("a", "b")}}}, want: []string{`spec.ocpOperators.include[1]: Duplicate value: {"name":"a","namespace":"b"}`}},
-		"operator without a namespace":   {edits: []edit{{operators + ".include", named("a")}}, want: []string{"spec.ocpOperators.include[0].namespace: Required value"}},
-		"operator, empty name":           {edits: []edit{{operators + ".include", []any{operator("", "b")}}}, want: []string{"spec.ocpOperators.include[0].name: should be at least 1 chars long", "spec.ocpOperators.include[0].name: " + invalidOperator}},
-		"operator, empty namespace":      {edits: []edit{{operators + ".exclude", []any{operator("a", "")}}}, want: []string{"spec.ocpOperators.exclude[0].namespace: should be at least 1 chars long", "spec.ocpOperators.exclude[0].namespace: " + invalidOperators}},
-		"operator, list in the name":     {edits: []edit{{operators + ".include", []any{operator("a,b c", "b")}}}, want: []string{"spec.ocpOperators.include[0].name: " + invalidOperator}},
-		"operator, list in namespace":    {edits: []edit{{operators + ".include", []any{operator("a", "b c,d")}}}, want: []string{"spec.ocpOperators.include[0].namespace: " + invalidOperators}},
-		"100 operators in each":          {edits: []edit{{operators + ".include", many(100, func(i int) any { return operator(fmt.Sprint("i", i), "b") })}, {operators + ".exclude", many(100, func(i int) any { return operator(fmt.Sprint("e", i), "b") })}}},
-		"101 operators":                  {edits: []edit{{operators + ".include", many(101, func(i int) any { return operator(fmt.Sprint("i", i), "b") })}}, want: []string{"spec.ocpOperators.include: must have at most 100 items"}},
-		"approveAllUpgrades as printed":  {edits: []edit{{operators + ".approveAllUpgrades", "false/true"}}, want: []string{"spec.ocpOperators.approveAllUpgrades: must be of type boolean"}},
-		"approveAllUpgrades and include": {edits: []edit{{operators + ".approveAllUpgrades", true}, {operators + ".exclude", nil}}},
+		"all operators":                       {edits: []edit{{operators + ".approveAllUpgrades", true}}},
+		"no operators":                        {edits: []edit{{operators, map[string]any{}}}},
+		"only excluded operators":             {edits: []edit{{operators, map[string]any{"approveAllUpgrades": true, "exclude": []any{operator("a", "b")}}}}},
+		"operator in both":                    {edits: []edit{{operators + ".exclude", []any{operator("x", "openshift-operators"), operator("openshift-gitops-operator", "openshift-operators")}}}, want: []string{"spec.ocpOperators: " + inBoth}},
+		"same name, other namespace":          {edits: []edit{{operators + ".exclude", []any{operator("openshift-gitops-operator", "gitops")}}}},
+		"same namespace, other name":          {edits: []edit{{operators + ".exclude", []any{operator("other", "openshift-operators")}}}},
+		"operator twice":                      {edits: []edit{{operators + ".include", []any{operator("a", "b"), operator("a", "b")}}}, want: []string{`spec.ocpOperators.include[1]: Duplicate value: {"name":"a","namespace":"b"}`}},
+		"operator without a namespace":        {edits: []edit{{operators + ".include", named("a")}}, want: []string{"spec.ocpOperators.include[0].namespace: Required value"}},
+		"operator, empty name":                {edits: []edit{{operators + ".include", []any{operator("", "b")}}}, want: []string{"spec.ocpOperators.include[0].name: should be at least 1 chars long", "spec.ocpOperators.include[0].name: " + invalidOperator}},
+		"operator, empty namespace":           {edits: []edit{{operators + ".exclude", []any{operator("a", "")}}}, want: []string{"spec.ocpOperators.exclude[0].namespace: should be at least 1 chars long", "spec.ocpOperators.exclude[0].namespace: " + invalidOperators}},
+		"operator, list in the name":          {edits: []edit{{operators + ".include", []any{operator("a,b c", "b")}}}, want: []string{"spec.ocpOperators.include[0].name: " + invalidOperator}},
+		"operator, list in namespace":         {edits: []edit{{operators + ".include", []any{operator("a", "b c,d")}}}, want: []string{"spec.ocpOperators.include[0].namespace: " + invalidOperators}},
+		"excluded operator, list in the name": {edits: []edit{{operators + ".exclude", []any{operator("a,b c", "b")}}}, want: []string{"spec.ocpOperators.exclude[0].name: " + invalidOperator}},
+		"excluded operator, namespace":        {edits: []edit{{operators + ".exclude", []any{operator("a", "b c,d")}}}, want: []string{"spec.ocpOperators.exclude[0].namespace: " + invalidOperators}},
+		"100 operators in each":               {edits: []edit{{operators + ".include", many(100, func(i int) any { return operator(fmt.Sprint("i", i), "b") })}, {operators + ".exclude", many(100, func(i int) any { return operator(fmt.Sprint("e", i), "b") })}}},
+		"101 operators":                       {edits: []edit{{operators + ".include", many(101, func(i int) any { return operator(fmt.Sprint("i", i), "b") })}}, want: []string{"spec.ocpOperators.include: must have at most 100 items"}},
+		"approveAllUpgrades as printed":       {edits: []edit{{operators + ".approveAllUpgrades", "false/true"}}, want: []string{"spec.ocpOperators.approveAllUpgrades: must be of type boolean"}},
+		"approveAllUpgrades and include":      {edits: []edit{{operators + ".approveAllUpgrades", true}, {operators + ".exclude", nil}}},
 	}
 }
 
@@ -148,6 +150,10 @@ func strategyCases() map[string]testCase {
 		"window, long duration": {
 			edits: []edit{{strategy + ".windows", []any{map[string]any{"cron": "0 22 * * 2", "duration": "169h"}}}},
 			want:  []string{strategy + ".windows[0].duration: " + durationRange},
+		},
+		"window, invalid duration": {
+			edits: []edit{{strategy + ".windows", []any{map[string]any{"cron": "0 22 * * 2", "duration": "4"}}}},
+			want:  []string{strategy + ".windows[0].duration: " + invalidDuration},
 		},
 		"window without a cron expression": {
 			edits: []edit{{strategy + ".windows", []any{map[string]any{"duration": "4h"}}}},
@@ -217,6 +223,8 @@ func actionCases() map[string]testCase {
 	} {
 		table[name] = testCase{edits: edits, want: []string{work + ": " + manifestCount}}
 	}
+	const after = "spec.postUpgradeAction.manifestWork"
+	table["no manifests afterward"] = testCase{edits: []edit{{after + ".workload", nil}}, want: []string{after + ": " + manifestCount}}
 	return table
 }
 
@@ -255,7 +263,7 @@ func runCases() map[string]testCase {
 	outcome := func(state string) any {
 		return map[string]any{"state": state, "reason": "AlreadyAtTarget", "message": "4.12.0 is installed"}
 	}
-	return map[string]testCase{
+	table := map[string]testCase{
 		"sample":            {},
 		"no release":        {edits: []edit{{"spec.clusterVersion", nil}}},
 		"no group":          {edits: []edit{{"spec.group", nil}, {"spec.canary", nil}, {"spec.timeouts", nil}}},
@@ -269,7 +277,17 @@ func runCases() map[string]testCase {
 		"no attempt":        {edits: []edit{{"spec.attempt", nil}}, want: []string{"spec.attempt: Required value"}},
 		"no admission time": {edits: []edit{{"spec.admissionTime", nil}}, want: []string{"spec.admissionTime: Required value"}},
 		"lower-case time":   {edits: []edit{{"spec.admissionTime", "2022-06-02t15:20:08z"}}, want: []string{"spec.admissionTime: should match"}},
-		"invalid timeout":   {edits: []edit{{"spec.timeouts.soak", "0s"}}, want: []string{"spec.timeouts.soak: " + durationRange}},
 		"group 0":           {edits: []edit{{"spec.group", int64(0)}}, want: []string{"spec.group: should be greater than or equal to 1"}},
 	}
+	for _, field := range []string{"clusterUpgrade", "operatorsUpgrade", "apply", "action", "failing", "stall", "soak"} {
+		path := "spec.timeouts." + field
+		table["timeout 0s "+field] = testCase{edits: []edit{{path, "0s"}}, want: []string{path + ": " + durationRange}}
+		table["timeout 2 "+field] = testCase{edits: []edit{{path, "2"}}, want: []string{path + ": " + invalidDuration}}
+	}
+	const release = "spec.clusterVersion"
+	for field, message := range map[string]string{"version": invalidVersion, "channel": invalidChannel, "upstream": invalidUpstream, "image": invalidImage} {
+		table["invalid "+field] = testCase{edits: []edit{{release + "." + field, "no such thing"}}, want: []string{release + "." + field + ": " + message}}
+	}
+	table["empty release"] = testCase{edits: []edit{{release, map[string]any{"channel": "stable-4.12"}}}, want: []string{release + ": " + versionOrImage}}
+	return table
 }

@@ -125,6 +125,8 @@ func TestSelect(t *testing.T) {
 	deleting.DeletionTimestamp, deleting.Finalizers = &now, []string{"a/b"}
 	claimed := cluster("eu1")
 	claimed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "local-cluster", Value: "true"}}
+	otherClaim := cluster("eu1")
+	otherClaim.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "fips", Value: "true"}, {Name: "local-cluster", Value: "false"}}
 	clusters := []client.Object{cluster("eu1"), cluster("eu2", "region=eu"), cluster("eu3", "name=paris"), cluster("us1", "region=us"), cluster("us2"), cluster("dev1")}
 	euDecisions := []client.Object{eu, decision(eu, 1, "late", "eu1"), decision(eu, 0, "early", "eu3"), decision(eu, 0, "early", "eu2")}
 	euMembers := []selection.Member{{Name: "eu2", Group: 0, GroupName: "early"}, {Name: "eu3", Group: 0, GroupName: "early"}, {Name: "eu1", Group: 1, GroupName: "late"}}
@@ -227,6 +229,7 @@ func TestSelect(t *testing.T) {
 		},
 		"the hub by label":         {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(cluster("eu2", "local-cluster=true")), want: selection.Selection{Members: mark(asHub, "eu2")}},
 		"the hub by claim":         {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(claimed), want: selection.Selection{Members: mark(asHub, "eu1")}},
+		"another cluster by claim": {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(otherClaim), want: selection.Selection{Members: euMembers}},
 		"another cluster by label": {mcu: upgrade("eu"), objects: euDecisions, clusters: replace(cluster("eu2", "local-cluster=false")), want: selection.Selection{Members: euMembers}},
 	} {
 		t.Run(name, func(t *testing.T) {
