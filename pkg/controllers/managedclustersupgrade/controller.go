@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,8 +22,8 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
 const (
@@ -44,46 +45,27 @@ const (
 // HoldAnnotation on a ManagedCluster holds its admission; its value is the reason.
 const HoldAnnotation = "upgrade.managed.openshift.io/hold"
 
-// Cluster is a selected managed cluster.
-type Cluster struct {
-	// Name is the name of the ManagedCluster.
-	Name string
-	// Group is the index of its decision group over all placements, from 0.
-	Group int
-	// GroupName is the name of the group; empty means that it has none.
-	GroupName string
-	// Canary and Hub report whether the cluster is a canary, and whether it is the hub itself.
-	Canary, Hub bool
-}
-
-// Selection is the result of selecting clusters.
-type Selection struct {
-	// Clusters are the selected clusters.
-	Clusters []Cluster
-	// Unstable describes why the selection may be incomplete; empty means that it is consistent.
-	Unstable string
-	// Problem is why clusters are missing; its zero value means that none are.
-	Problem rollout.Stop
-}
+// selector selects the clusters of an upgrade by reading from the cache.
+type selector func(context.Context, client.Reader, *fleetv1beta1.ManagedClustersUpgrade, selection.Options) (selection.Selection, error)
 
 // Reconciler reconciles ManagedClustersUpgrades.
 type Reconciler struct {
 	// Clock provides the time.
 	Clock clock.PassiveClock
-	// Select selects the clusters of an upgrade by reading from the cache.
-	Select func(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade) (Selection, error)
-	// SelectionKinds are the kinds that Select reads, beside ManagedClusters. A change of any of their
-	// objects causes a pass over all upgrades.
-	SelectionKinds []manager.Kind
+	// Selection configures which Placements are used.
+	Selection selection.Options
 
-	client   client.Client
-	live     client.Reader
-	memories map[types.NamespacedName]*memory
+	selectMembers selector
+	client        client.Client
+	live          client.Reader
+	memories      map[types.NamespacedName]*memory
 }
 
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions,verbs=list;watch
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;create;patch;delete
 
 // Controller declares the controller.
@@ -92,19 +74,20 @@ func (r *Reconciler) Controller() manager.Controller {
 		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.dependentRequests},
 		{Object: &fleetv1alpha1.ClusterUpgradeRun{}, Requests: upgradeRequests},
 		{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Requests: r.allRequests},
-	}
-	for _, kind := range r.SelectionKinds {
-		kind.Requests = r.allRequests
-		reads = append(reads, kind)
+		{Object: &ocmv1beta1.Placement{}, Requests: r.allRequests},
+		{Object: &ocmv1beta1.PlacementDecision{}, Requests: r.allRequests},
 	}
 	return manager.Controller{
 		Name: "managedclustersupgrade",
 		AddToScheme: []func(*runtime.Scheme) error{
-			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install,
+			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install,
 		},
 		Reads: reads,
 		Bind: func(clients manager.Clients) error {
 			r.client, r.live, r.memories = clients.Client, clients.Live, map[types.NamespacedName]*memory{}
+			if r.selectMembers == nil {
+				r.selectMembers = selection.Select
+			}
 			return nil
 		},
 		Reconciler: r,

@@ -11,6 +11,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
@@ -25,7 +26,7 @@ type memory struct {
 	replaced string    // the resource version that the last write replaced
 	until    time.Time // until when the cache may hold that version
 
-	selected   []Cluster            // the last consistent selection
+	selected   []selection.Member   // the last consistent selection
 	deselected map[string]time.Time // since when consistent selections lack a member
 	written    map[string]*written  // runs that the cache may not hold yet, by cluster
 	refused    map[string]refusal   // clusters whose run could not be written

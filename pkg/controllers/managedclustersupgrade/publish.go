@@ -17,6 +17,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
 // recordStart records that clusters begin before the first one does: much of the spec cannot change
@@ -40,7 +41,7 @@ func (s *scope) publish(ctx context.Context) error {
 		}
 	}
 	next := status.Compute(status.Fleet{
-		Upgrade: s.upgrade, Members: s.members, Decision: s.decision, Problem: s.selection.Problem, Now: s.now,
+		Upgrade: s.upgrade, Members: s.members, Decision: s.decision, Problem: rollout.Stop{Reason: s.selection.Reason, Message: s.selection.Message}, Now: s.now,
 	})
 	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
 		return nil

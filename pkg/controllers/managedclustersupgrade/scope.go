@@ -16,6 +16,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
@@ -36,7 +37,7 @@ type scope struct {
 	upgrade *fleetv1beta1.ManagedClustersUpgrade // as it is cached, or as this pass wrote it
 	now     time.Time
 
-	selection Selection
+	selection selection.Selection
 	clusters  map[string]*clusterv1.ManagedCluster        // all of them
 	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
 	members   []status.Member
@@ -59,6 +60,9 @@ func (s *scope) wakeAt(at time.Time) {
 // reconcile makes the pass: it reads, decides, admits, and publishes.
 func (s *scope) reconcile(ctx context.Context) error {
 	if _, err := s.ensureFinalizer(ctx); err != nil {
+		return err
+	}
+	if err := selection.EnsurePlacement(ctx, s.client, s.upgrade); err != nil {
 		return err
 	}
 	if err := s.read(ctx); err != nil {
@@ -98,11 +102,11 @@ func (s *scope) read(ctx context.Context) error {
 	if err := s.readRuns(ctx); err != nil {
 		return err
 	}
-	selection, err := s.Select(ctx, s.client, s.upgrade)
+	selected, err := s.selectMembers(ctx, s.client, s.upgrade, s.Selection)
 	if err != nil {
 		return fmt.Errorf("selecting the clusters of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
 	}
-	s.selection = selection
+	s.selection = selected
 	s.observeSelection()
 	return nil
 }
@@ -162,12 +166,12 @@ func (s *scope) observeSelection() {
 	m := s.memory
 	if s.selection.Unstable != "" {
 		if m.selected != nil {
-			s.selection.Clusters = m.selected
+			s.selection.Members = m.selected
 		}
 		return
 	}
-	selected := make(map[string]bool, len(s.selection.Clusters))
-	for _, c := range s.selection.Clusters {
+	selected := make(map[string]bool, len(s.selection.Members))
+	for _, c := range s.selection.Members {
 		selected[c.Name] = true
 		delete(m.deselected, c.Name)
 	}
@@ -182,18 +186,18 @@ func (s *scope) observeSelection() {
 	for name := range s.runs {
 		deselect(name)
 	}
-	m.selected = s.selection.Clusters
+	m.selected = s.selection.Members
 	if m.selected == nil {
-		m.selected = []Cluster{}
+		m.selected = []selection.Member{}
 	}
 }
 
 // listMembers lists the members: what is selected, what has a run, and what is to be removed.
 func (s *scope) listMembers() {
 	attempt := s.attempt()
-	s.members = make([]status.Member, 0, len(s.selection.Clusters))
-	listed := make(map[string]bool, len(s.selection.Clusters))
-	for _, c := range s.selection.Clusters {
+	s.members = make([]status.Member, 0, len(s.selection.Members))
+	listed := make(map[string]bool, len(s.selection.Members))
+	for _, c := range s.selection.Members {
 		listed[c.Name] = true
 		member := status.Member{GroupName: c.GroupName, Member: rollout.Member{
 			Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub, State: rollout.NotStarted,

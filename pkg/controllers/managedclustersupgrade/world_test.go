@@ -24,6 +24,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -47,6 +48,7 @@ type world struct {
 	plan       simulation.Plan // of the writes; nil serves all
 	requests   []string        // of the hub to the API server
 	unstable   string
+	placements bool           // clusters are selected by Placements, not by their label
 	fails      map[string]int // how often the upgrade of a cluster fails
 	slow       map[string]bool
 	detachable bool           // runs and clusters may disappear
@@ -80,7 +82,7 @@ func newWorld(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 
 func (w *world) upgrade(name string, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleetv1beta1.ManagedClustersUpgrade {
 	u := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: stores.Namespace, Name: name}}
-	u.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{}
+	u.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
 	u.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: "4.20.6"}
 	for _, edit := range edits {
 		edit(u)
@@ -118,7 +120,10 @@ func (w *world) start() {
 }
 
 func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
-	r := &Reconciler{Clock: env.Clock, Select: w.selectClusters}
+	r := &Reconciler{Clock: env.Clock}
+	if !w.placements {
+		r.selectMembers = w.selectClusters
+	}
 	c := r.Controller()
 	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		w.reconciles++
@@ -128,26 +133,26 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 }
 
 // selectClusters selects the clusters with the label selected, in groups by the label group.
-func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade) (Selection, error) {
+func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade, _ selection.Options) (selection.Selection, error) {
 	var list clusterv1.ManagedClusterList
 	if err := cache.List(ctx, &list); err != nil {
-		return Selection{}, err
+		return selection.Selection{}, err
 	}
-	selection := Selection{Unstable: w.unstable}
+	selected := selection.Selection{Unstable: w.unstable}
 	for i := range list.Items {
 		labels := list.Items[i].Labels
 		if labels["selected"] == "" {
 			continue
 		}
-		selection.Clusters = append(selection.Clusters, Cluster{
+		selected.Members = append(selected.Members, selection.Member{
 			Name: list.Items[i].Name, Group: len(labels["group"]),
 			Canary: upgrade.Spec.UpgradeStrategy.CanaryClusters != nil && labels["canary"] != "",
 		})
 	}
-	if w.unstable != "" && len(selection.Clusters) > 0 {
-		selection.Clusters = selection.Clusters[1:]
+	if w.unstable != "" && len(selected.Members) > 0 {
+		selected.Members = selected.Members[1:]
 	}
-	return selection, nil
+	return selected, nil
 }
 
 func (w *world) decide(r simulation.Request) simulation.Fault {

@@ -1,0 +1,67 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+)
+
+// decideClusters writes the decisions of the Placement of the upgrade, as its controller does.
+func (w *world) decideClusters(count int32, clusters ...string) {
+	w.t.Helper()
+	var placement ocmv1beta1.Placement
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: stores.Namespace, Name: selection.PlacementName(w.get())}, &placement))
+	decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: stores.Namespace, Name: placement.Name + "-decision-1", Labels: map[string]string{ocmv1beta1.PlacementLabel: placement.Name},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
+	}}
+	for _, name := range clusters {
+		decision.Status.Decisions = append(decision.Status.Decisions, ocmv1beta1.ClusterDecision{ClusterName: name})
+	}
+	_ = w.client.Delete(w.t.Context(), decision)
+	w.must(w.Add(decision))
+	placement.Status.NumberOfSelectedClusters = count
+	placement.Status.Conditions = []metav1.Condition{{
+		Type: ocmv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled", LastTransitionTime: metav1.NewTime(w.Now()),
+	}}
+	w.must(w.client.Status().Update(w.t.Context(), &placement))
+}
+
+func TestPlacement_selects_the_clusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.Placement, u.Spec.ClusterSelector = nil, &fleetv1beta1.ClusterSelector{}
+	})
+	w.placements = true
+	w.process.Kill()
+	w.start()
+	for _, name := range []string{"a", "b", "c"} {
+		w.addCluster(name)
+	}
+	w.runFor(time.Minute)
+	if w.reason() != rollout.ReasonSelectionUnstable {
+		t.Errorf("before the decisions: %s", w.describe())
+	}
+	w.decideClusters(2, "a")
+	w.runFor(time.Minute)
+	if w.reason() != rollout.ReasonSelectionUnstable || len(w.order) > 0 {
+		t.Errorf("with one of two decisions: %s, admitted %v", w.describe(), w.order)
+	}
+	w.decideClusters(2, "a", "b")
+	w.runFor(hours)
+	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	if n := w.count("create Placement"); n != 1 {
+		t.Errorf("%d Placements were created", n)
+	}
+}
