@@ -107,7 +107,9 @@ func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
 				if isDryRun(opts) {
 					return nil
 				}
-				return w.as(actor, func() error { return api.Apply(ctx, config, opts...) })
+				return w.as(actor, func() error {
+					return w.applying(config, func() error { return api.Apply(ctx, config, opts...) })
+				})
 			})
 		},
 		SubResourceCreate: func(ctx context.Context, api client.Client, sub string, obj, body client.Object, opts ...client.SubResourceCreateOption) error {

@@ -294,6 +294,9 @@ func (s *store) Apply(gvr schema.GroupVersionResource, applied runtime.Object, n
 		return err
 	}
 	force := options[0].Force != nil && *options[0].Force
+	if s.world.applied != nil && s.world.applied.GetName() == config.GetName() {
+		applied = s.world.applied.DeepCopy()
+	}
 	merged, err := manager.Apply(live, applied, options[0].FieldManager, force)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,6 +68,9 @@ type World struct {
 	actor     string
 	// fieldManager is the field manager of the request that is being served; empty means the actor.
 	fieldManager string
+	// applied is the configuration that is being applied, with the fields that it names and no others;
+	// nil means that none is.
+	applied *unstructured.Unstructured
 	burst        int
 	turn         int // the process whose turn it is
 	err          error
@@ -358,6 +362,18 @@ func (w *World) advance() bool {
 		t.fire()
 	}
 	return true
+}
+
+// applying serves a request that applies a configuration. The fake client decodes it into the type of
+// its kind, where a field that it does not name is an empty one.
+func (w *World) applying(config runtime.ApplyConfiguration, do func() error) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return fmt.Errorf("applying %T: %w", config, err)
+	}
+	w.applied = &unstructured.Unstructured{Object: content}
+	defer func() { w.applied = nil }()
+	return do()
 }
 
 // managing serves a request with the field manager that its client names.
