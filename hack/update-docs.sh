@@ -17,6 +17,18 @@ reference scheduled-maintenance.md managedupgrade
 reference update-status.md config
 reference fleets.md cluster
 reference fleet-runs.md fleet
+
+# The page shows the records of UpgradeJobs as hack/crds completes their schema: they are keyed by attempt, may have no
+# version, and have two more phases.
+page=docs/reference/scheduled-maintenance.md
+completed=$(sed \
+  -e '/^| `phase` _\[Phase\]/s/Enum: \[New Pending Upgrading Upgraded Failed Unknown\]/Enum: [New Pending Upgrading Upgraded Failed Unknown Paused Skipped]/' \
+  -e '/^| `version` _string_ | version is the version to which the upgrade leads/s/Required: /Optional: /' \
+  -e '/^| `attempt` _integer_ | attempt is the number of the attempt at this version, from 1/s/Optional: /Required: /' "$page")
+for text in "Unknown Paused Skipped]" "MinLength: 1 <br />Optional: \{\}" "Minimum: 1 <br />Required: \{\}"; do
+  [[ $completed == *"$text"* ]] || { echo "$0: $page has another text than is replaced: $text" >&2; exit 1; }
+done
+printf '%s\n' "$completed" >"$page"
 if [[ -d hack/docs ]]; then
   go run ./hack/docs
 fi
