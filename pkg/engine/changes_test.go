@@ -385,3 +385,44 @@ func TestClassify(t *testing.T) {
 		}
 	}
 }
+
+// A step whose Do may no longer be called can return its items as they are.
+func TestItems_of_a_step_at_its_deadline(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the cache cannot be read")
+	ended := []history.StepItem{{Name: "hook", Status: "Succeeded"}}
+	for name, tc := range map[string]struct {
+		change func(*script)
+		reason string
+	}{
+		"deadline": {func(*script) {}, "TimedOut"},
+		"reached":  {func(s *script) { s.reached["First"] = func() (bool, error) { return true, nil } }, "Done"},
+		"deletion": {func(s *script) { s.Cancel = "deleted" }, "Cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit")
+			s.Steps[0].FailAfter = time.Hour
+			fails := true
+			s.Steps[0].Items = func(context.Context) ([]history.StepItem, error) {
+				if fails {
+					return nil, broken
+				}
+				return ended, nil
+			}
+			s.setResult("First", engine.Wait("HooksRunning", "a while").WithItems(history.StepItem{Name: "hook", Status: "Running"}))
+			w.mustPass()
+			tc.change(s)
+			w.runUntil(func() bool { return w.clock.Now().After(noon.Add(61 * time.Minute)) })
+			if c := condition(w.store.load(), "First"); c.CompleteTime != nil {
+				t.Errorf("it has ended although its items are unknown: %+v", c)
+			}
+			fails = false
+			w.runUntil(func() bool { return w.clock.Now().After(noon.Add(2 * time.Hour)) })
+			c := condition(w.store.load(), "First")
+			if diff := cmp.Diff(ended, c.Items); diff != "" || c.Reason != tc.reason {
+				t.Errorf("reason %s, items (-want +got):\n%s", c.Reason, diff)
+			}
+		})
+	}
+}
