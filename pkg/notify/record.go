@@ -5,6 +5,7 @@ package notify
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,8 +41,9 @@ var announced = map[engine.Milestone]string{
 	engine.MilestoneSkipped:   corev1.EventTypeWarning,
 }
 
-// reasonNoHooks is the reason of a step that is recorded and not published: no hook runs on its event.
-const reasonNoHooks = "NoHooks"
+// unpublished are the reasons of steps that are skipped, recorded, and not published: no hook runs on
+// their event, or they concern no machine config pool.
+var unpublished = []string{"NoHooks", "NoDelayedPools"}
 
 // stepClasses are the classes that are published, with the type of their Event.
 var stepClasses = map[engine.Class]string{
@@ -68,7 +70,7 @@ func FromRecord(ref corev1.ObjectReference, record history.Record) []StepNotific
 			continue
 		}
 		class := engine.Classify(c)
-		if class == engine.ClassSkipped && c.Reason == reasonNoHooks {
+		if class == engine.ClassSkipped && slices.Contains(unpublished, c.Reason) {
 			continue
 		}
 		n := StepNotification{
