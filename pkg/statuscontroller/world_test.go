@@ -25,7 +25,7 @@ const home = "managed-upgrade-operator"
 // world is a scripted cluster on which the Update Status Controller runs, in virtual time.
 type world struct {
 	*simulation.World
-	t       *testing.T
+	t       testing.TB
 	client  client.Client
 	script  *openshift.Script
 	program simulation.Program
@@ -36,7 +36,7 @@ type world struct {
 	events   []string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	definitions, err := simulation.Definitions(os.DirFS("../../deploy/update-status/crds"))
 	must(t, err)
@@ -124,7 +124,7 @@ func (w *world) update() {
 	must(w.t, w.client.Update(w.t.Context(), version))
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

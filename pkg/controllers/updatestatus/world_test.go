@@ -88,11 +88,20 @@ func (w *world) observe(change simulation.Change) {
 	}
 	patch, err := client.MergeFrom(before).Data(after)
 	must(w.t, err)
-	object := after.DeepCopy()
-	object.ManagedFields = nil
-	whole, err := json.Marshal(object)
-	must(w.t, err)
-	w.writes = append(w.writes, write{w.Now(), len(patch), len(whole), *after.Status.DeepCopy()})
+	w.writes = append(w.writes, write{w.Now(), len(patch), sizeOf(w.t, after), *after.Status.DeepCopy()})
+}
+
+// sizeOf returns the size of an object without its managed fields.
+func sizeOf(tb testing.TB, object client.Object) int {
+	tb.Helper()
+	object, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		tb.Fatalf("%T is no object", object)
+	}
+	object.SetManagedFields(nil)
+	encoded, err := json.Marshal(object)
+	must(tb, err)
+	return len(encoded)
 }
 
 // controllers returns the controllers of one life.
@@ -216,7 +225,7 @@ func (w *world) takeEvents() []string {
 	return events
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
