@@ -141,10 +141,18 @@ func (o *optionalKinds) observe(ctx context.Context, obj any, served bool) {
 	if !ok {
 		return
 	}
+	for _, notify := range o.change(ctx, definition.GetName(), served) {
+		notify(served) // without the lock: it may read a kind
+	}
+}
+
+// change starts or stops the watches of the kinds of a CustomResourceDefinition, and returns their observers.
+func (o *optionalKinds) change(ctx context.Context, definition string, served bool) []func(served bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	var observers []func(served bool)
 	for _, kind := range o.kinds {
-		if kind.definition != definition.GetName() || kind.served == served {
+		if kind.definition != definition || kind.served == served {
 			continue
 		}
 		kind.served = served
@@ -154,10 +162,9 @@ func (o *optionalKinds) observe(ctx context.Context, obj any, served bool) {
 		} else if err := o.cache.RemoveInformer(ctx, kind.Object); err != nil {
 			o.log.Error(err, "ending the watch of an optional kind", "kind", kind.gvk.String())
 		}
-		for _, observe := range kind.observers {
-			observe(served)
-		}
+		observers = append(observers, kind.observers...)
 	}
+	return observers
 }
 
 // startKind starts the watch of a kind, also if no controller is notified of its changes.

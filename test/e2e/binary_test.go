@@ -170,7 +170,7 @@ func startReplica(t *testing.T, kubeconfig string, flags ...string) *replica {
 }
 
 // startProgram starts a program as startReplica starts the operator.
-func startProgram(t *testing.T, path, kubeconfig string, flags ...string) *replica {
+func startProgram(t testing.TB, path, kubeconfig string, flags ...string) *replica {
 	t.Helper()
 	r := &replica{log: filepath.Join(t.TempDir(), "operator.log"), probes: freeAddress(t), metric: freeAddress(t)}
 	process, err := controlplane.StartProcess(controlplane.Command{
@@ -195,7 +195,7 @@ func startProgram(t *testing.T, path, kubeconfig string, flags ...string) *repli
 	return r
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	port, err := controlplane.FreePort()
 	if err != nil {
@@ -204,7 +204,7 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-func (r *replica) readLog(t *testing.T) string {
+func (r *replica) readLog(t testing.TB) string {
 	t.Helper()
 	return readFile(t, r.log)
 }
@@ -246,7 +246,7 @@ func (r *replica) scrape(t *testing.T, token string) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-func waitUntil(t *testing.T, what string, is func(context.Context) bool) {
+func waitUntil(t testing.TB, what string, is func(context.Context) bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 45*time.Second, true, func(ctx context.Context) (bool, error) {
 		return is(ctx), nil
@@ -257,7 +257,7 @@ func waitUntil(t *testing.T, what string, is func(context.Context) bool) {
 }
 
 // account writes a kubeconfig with the permissions of a ServiceAccount.
-func (s *server) account(t *testing.T, name string) (kubeconfig, token string) {
+func (s *server) account(t testing.TB, name string) (kubeconfig, token string) {
 	t.Helper()
 	access, err := s.ServiceAccountConfig(t.Context(), home, name)
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *server) account(t *testing.T, name string) (kubeconfig, token string) {
 
 // openshift creates the kinds of OpenShift that the manifests of the operator refer to, except
 // some, and the namespace of its monitoring.
-func (s *server) openshift(t *testing.T, without ...string) {
+func (s *server) openshift(t testing.TB, without ...string) {
 	t.Helper()
 	objects, err := manifests.Read(crds.Files)
 	if err != nil {
@@ -437,7 +437,7 @@ func (r *replica) checkCertificateReload(t *testing.T, folder string) {
 
 // forbidden returns the requests of a ServiceAccount that were rejected for lack of a permission,
 // from the audit log.
-func (s *server) forbidden(t *testing.T, account string) []string {
+func (s *server) forbidden(t testing.TB, account string) []string {
 	t.Helper()
 	var found []string
 	for line := range strings.Lines(readFile(t, s.AuditLog())) {

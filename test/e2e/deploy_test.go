@@ -49,7 +49,7 @@ type server struct {
 	kubeconfig string
 }
 
-func startServer(t *testing.T) *server {
+func startServer(t testing.TB) *server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -93,7 +93,7 @@ func (s *server) kubectl(t *testing.T, args ...string) string {
 }
 
 // apply applies objects strictly.
-func (s *server) apply(t *testing.T, objects []*unstructured.Unstructured) {
+func (s *server) apply(t testing.TB, objects []*unstructured.Unstructured) {
 	t.Helper()
 	if err := manifests.Apply(t.Context(), s.client, objects); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func kustomized(t *testing.T) []*unstructured.Unstructured {
 	return kustomizedFrom(t, deployFolder)
 }
 
-func kustomizedFrom(t *testing.T, folder string) []*unstructured.Unstructured {
+func kustomizedFrom(t testing.TB, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	bin, err := controlplane.FindBinDir()
 	if err != nil {
@@ -138,7 +138,7 @@ func read(t *testing.T, folder string) []*unstructured.Unstructured {
 	return objects
 }
 
-func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []T {
+func pick[T any](t testing.TB, objects []*unstructured.Unstructured, kind string) []T {
 	t.Helper()
 	var picked []T
 	for _, object := range objects {
@@ -273,7 +273,7 @@ func operatorPod(t *testing.T, name string) *corev1.Pod {
 	return pod
 }
 
-func readFile(t *testing.T, file string) string {
+func readFile(t testing.TB, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {

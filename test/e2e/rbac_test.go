@@ -113,7 +113,7 @@ func grantedPermissions(t *testing.T) map[permission]bool {
 }
 
 // permissionsIn returns what the Roles in files of the deploy folder grant.
-func permissionsIn(t *testing.T, files ...string) map[permission]bool {
+func permissionsIn(t testing.TB, files ...string) map[permission]bool {
 	t.Helper()
 	var objects []*unstructured.Unstructured
 	for _, file := range files {

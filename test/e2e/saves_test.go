@@ -42,28 +42,40 @@ type saves struct {
 
 func startSaves(t *testing.T, cluster *devcluster.Cluster) *saves {
 	t.Helper()
-	transport, err := rest.TransportFor(rest.AnonymousClientConfig(cluster.RESTConfig()))
+	s := &saves{t: t, proxy: proxyOf(t, cluster.RESTConfig())}
+	s.access = serveProxy(t, s)
+	return s
+}
+
+// proxyOf returns a proxy of an API server. It trusts the server, and forwards the credentials of its clients.
+func proxyOf(t *testing.T, server *rest.Config) *httputil.ReverseProxy {
+	t.Helper()
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(server))
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := url.Parse(cluster.RESTConfig().Host)
+	target, err := url.Parse(server.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &saves{t: t, proxy: &httputil.ReverseProxy{
+	return &httputil.ReverseProxy{
 		Transport: transport,
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		// A request of a killed operator ends with an error.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	}}
-	server := httptest.NewUnstartedServer(s)
+	}
+}
+
+// serveProxy serves a handler over TLS, and returns how clients connect to it.
+func serveProxy(t *testing.T, handler http.Handler) *rest.Config {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of connections that end when the operator is killed
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	vouches := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	s.access = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: vouches}}
-	return s
+	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: vouches}}
 }
 
 // ServeHTTP forwards a request and its response.

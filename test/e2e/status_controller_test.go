@@ -70,12 +70,12 @@ var unusedByStatusController = map[string]string{
 // statusWorld is an API server on which the Update Status Controller runs with its deployed permissions.
 type statusWorld struct {
 	*server
-	t      *testing.T
+	t      testing.TB
 	typed  client.Client
 	binary *replica
 }
 
-func newStatusWorld(t *testing.T, without ...string) *statusWorld {
+func newStatusWorld(t testing.TB, without ...string) *statusWorld {
 	t.Helper()
 	w := &statusWorld{server: startServer(t), t: t}
 	w.openshift(t, without...)
@@ -96,11 +96,17 @@ func newStatusWorld(t *testing.T, without ...string) *statusWorld {
 func (w *statusWorld) start() {
 	w.t.Helper()
 	kubeconfig, _ := w.account(w.t, statusController)
+	w.startWith(kubeconfig)
+	waitUntil(w.t, "the controller is ready", func(ctx context.Context) bool { return w.binary.probe(ctx, "/readyz") == http.StatusOK })
+}
+
+// startWith starts the program with the access of a kubeconfig.
+func (w *statusWorld) startWith(kubeconfig string, flags ...string) {
+	w.t.Helper()
 	bin, err := controlplane.FindBinDir()
 	mustSucceed(w.t, err)
 	mustSucceed(w.t, controlplane.RequirePrograms(bin, statusController))
-	w.binary = startProgram(w.t, filepath.Join(bin, statusController), kubeconfig)
-	waitUntil(w.t, "the controller is ready", func(ctx context.Context) bool { return w.binary.probe(ctx, "/readyz") == http.StatusOK })
+	w.binary = startProgram(w.t, filepath.Join(bin, statusController), kubeconfig, flags...)
 }
 
 // status returns the published status; it is empty if there is none.
@@ -271,7 +277,7 @@ func (w *statusWorld) answer(rw http.ResponseWriter, r *http.Request) {
 }
 
 // serviceCertificate returns a certificate of a name, and the authority that signs it.
-func serviceCertificate(t *testing.T, name string) (tls.Certificate, []byte) {
+func serviceCertificate(t testing.TB, name string) (tls.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	mustSucceed(t, err)
@@ -312,7 +318,7 @@ func TestStatusController_refuses_definitions_of_others(t *testing.T) {
 	})
 }
 
-func mustSucceed(t *testing.T, err error) {
+func mustSucceed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,60 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// TestOptionalKind_that_is_removed has a controller read the kind to find out what to reconcile once the
+// kind is not served any more.
+func TestOptionalKind_that_is_removed(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var kinds *optionalKinds
+	read := make(chan error, 1)
+	kind := Kind{Object: &corev1.Node{}, Optional: true, Requests: func(context.Context, client.Object) []reconcile.Request {
+		read <- kinds.check(t.Context(), &corev1.Node{})
+		return nil
+	}}
+	kinds, err := newOptionalKinds(scheme, []Kind{kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds.cache, kinds.log = &informertest.FakeInformers{Scheme: scheme}, logr.Discard()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	if err := (&optionalWatch{kinds: kinds, kind: kind}).Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: kinds.kinds[0].definition}}
+	go func() {
+		kinds.observe(t.Context(), definition, true)
+		kinds.observe(t.Context(), definition, false)
+	}()
+	select {
+	case err := <-read:
+		if !meta.IsNoMatchError(err) {
+			t.Errorf("a read of a kind that is not served returns %v", err)
+		}
+	case <-clock.RealClock{}.After(20 * time.Second):
+		t.Fatal("the read does not end")
+	}
+}

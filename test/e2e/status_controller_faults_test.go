@@ -1,0 +1,272 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/updatehooks/v1alpha"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/informer"
+)
+
+// TestStatusController_faults has optional kinds come and go while the program runs, and then kills it
+// at each write, and the leader of two replicas.
+func TestStatusController_faults(t *testing.T) {
+	t.Parallel()
+	w := newStatusWorld(t)
+	w.createOperator()
+	w.createVersion()
+	w.followOptionalKinds()
+	w.killAtWrites()
+}
+
+// optionalDefinition returns the definition of an optional kind that serves one version.
+func optionalDefinition(group, version, kind, plural string) *unstructured.Unstructured {
+	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": group, "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": plural},
+		"versions": []any{map[string]any{
+			"name": version, "served": true, "storage": true,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{
+				"type": "object", "properties": map[string]any{"spec": anything, "status": anything},
+			}},
+		}},
+	}}}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName(plural + "." + group)
+	return definition
+}
+
+// hasPool reports whether a status has a section of a kind of pool.
+func hasPool(status updatev1beta1.UpdateStatusStatus, group, kind string) bool {
+	return slices.ContainsFunc(status.WorkerPools, func(p updatev1beta1.WorkerPoolStatus) bool {
+		return p.Kind == kind && strings.HasPrefix(p.APIVersion, group+"/")
+	})
+}
+
+// followOptionalKinds installs each optional kind, uninstalls it, and at last installs another version of
+// one. The program is not restarted, and continues to report what changes.
+func (w *statusWorld) followOptionalKinds() {
+	w.t.Helper()
+	w.start()
+	w.waitFor("the UpdateStatus is filled", func(s updatev1beta1.UpdateStatusStatus) bool { return s.Assessment != nil })
+	kinds := []struct{ group, kind, plural string }{
+		{"cluster.x-k8s.io", "MachineSet", "machinesets"},
+		{"cluster.x-k8s.io", "MachineDeployment", "machinedeployments"},
+		{"hypershift.openshift.io", "NodePool", "nodepools"},
+	}
+	for _, k := range kinds {
+		definition := optionalDefinition(k.group, "v1beta1", k.kind, k.plural)
+		w.apply(w.t, []*unstructured.Unstructured{definition.DeepCopy()})
+		pool := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versionManagement": map[string]any{"pausedUntil": "true"}}}}
+		pool.SetAPIVersion(k.group + "/v1beta1")
+		pool.SetKind(k.kind)
+		pool.SetNamespace("openshift-machine-api")
+		pool.SetName("pool")
+		waitUntil(w.t, "the API server accepts a "+k.kind, func(ctx context.Context) bool { return w.client.Create(ctx, pool.DeepCopy()) == nil })
+		w.waitFor(k.kind+" of "+k.group+" is shown", func(s updatev1beta1.UpdateStatusStatus) bool { return hasPool(s, k.group, k.kind) })
+		mustSucceed(w.t, w.client.Delete(w.t.Context(), definition))
+		w.waitFor(k.kind+" of "+k.group+" is shown no longer", func(s updatev1beta1.UpdateStatusStatus) bool { return !hasPool(s, k.group, k.kind) })
+	}
+	// A newer cluster API may serve other versions only.
+	newer := optionalDefinition("cluster.x-k8s.io", "v1beta9", "MachineSet", "machinesets")
+	w.apply(w.t, []*unstructured.Unstructured{newer.DeepCopy()})
+	before := w.operators()
+	mustSucceed(w.t, w.typed.Create(w.t.Context(), &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "dns"}}))
+	w.waitFor("another operator is counted", func(s updatev1beta1.UpdateStatusStatus) bool {
+		return s.ControlPlane != nil && s.ControlPlane.Progress != nil && s.ControlPlane.Progress.Total == before+1
+	})
+	if !w.binary.process.Running() {
+		w.t.Error("the program has ended")
+	}
+	mustSucceed(w.t, w.binary.process.Stop(20*time.Second))
+	mustSucceed(w.t, w.client.Delete(w.t.Context(), newer)) // a start waits half a minute for its cache
+}
+
+// operators returns the number of operators in the published status.
+func (w *statusWorld) operators() int32 {
+	if plane := w.status(w.t.Context()).ControlPlane; plane != nil && plane.Progress != nil {
+		return plane.Progress.Total
+	}
+	return 0
+}
+
+// statusWrites is a proxy that the program connects through. It kills the program at writes of the
+// UpdateStatus.
+type statusWrites struct {
+	proxy *httputil.ReverseProxy
+
+	mu       sync.Mutex
+	process  *controlplane.Process // nil means that the program is not killed
+	before   bool                  // it is killed before the write, else after it
+	kills    int
+	statuses []updatev1beta1.UpdateStatusStatus // as the API server has stored them
+}
+
+// ServeHTTP forwards a request and its response.
+func (s *statusWrites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/updatestatuses/") {
+		s.proxy.ServeHTTP(w, r)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil && s.before {
+		s.kill()
+	}
+	answer := httptest.NewRecorder()
+	r.Header.Del("Accept-Encoding")
+	s.proxy.ServeHTTP(answer, r)
+	var stored updatev1beta1.UpdateStatus
+	if answer.Code == http.StatusOK && json.Unmarshal(answer.Body.Bytes(), &stored) == nil {
+		s.statuses = append(s.statuses, stored.Status)
+	}
+	if s.process != nil {
+		s.kill()
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// kill kills the program, and ends its pending request.
+func (s *statusWrites) kill() {
+	_ = s.process.Kill()
+	s.process, s.before = nil, !s.before
+	s.kills++
+	panic(http.ErrAbortHandler)
+}
+
+// target has the next write kill a process.
+func (s *statusWrites) target(process *controlplane.Process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = process
+}
+
+func (s *statusWrites) killed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kills
+}
+
+// killAtWrites kills the program before and after writes, while an informer reports other insights, and
+// then the leader of two replicas.
+func (w *statusWorld) killAtWrites() {
+	t, ok := w.t.(*testing.T)
+	if !ok {
+		w.t.Fatal("this is no benchmark")
+	}
+	shop, err := informer.Start(t.Context(), w.client, "shop", "shop")
+	mustSucceed(t, err)
+	t.Cleanup(func() { _ = shop.Stop() })
+	writes := &statusWrites{proxy: proxyOf(t, w.RESTConfig())}
+	access, err := w.ServiceAccountConfig(t.Context(), home, statusController)
+	mustSucceed(t, err)
+	through := serveProxy(t, writes)
+	through.BearerToken = access.BearerToken
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	mustSucceed(t, controlplane.WriteKubeconfig(kubeconfig, through))
+
+	var uids []string
+	report := func(uid string) {
+		uids = append(uids, uid)
+		var all []v1alpha.Insight
+		for _, uid := range uids {
+			all = append(all, v1alpha.Insight{
+				UID: uid, Scope: updatev1beta1.InsightScope{Type: updatev1beta1.ScopeControlPlane},
+				Impact: updatev1beta1.InsightImpact{Level: updatev1beta1.LevelWarning, Summary: "Summary of " + uid},
+			})
+		}
+		shop.Behave(informer.Behavior{Insights: all})
+	}
+	shown := func(uid string) func(updatev1beta1.UpdateStatusStatus) bool {
+		return func(s updatev1beta1.UpdateStatusStatus) bool { _, found := observations(s)[uid]; return found }
+	}
+	for _, uid := range []string{"one", "two", "three", "four"} {
+		report(uid)
+		w.startWith(kubeconfig, "--leader-elect=false")
+		kills := writes.killed()
+		writes.target(w.binary.process)
+		waitUntil(t, "the program is killed while "+uid+" is reported", func(context.Context) bool { return writes.killed() > kills })
+	}
+	w.startWith(kubeconfig, "--leader-elect=false")
+	w.waitFor("the last insight is shown", shown("four"))
+	mustSucceed(t, w.binary.process.Kill())
+
+	w.startWith(kubeconfig)
+	leader := w.binary
+	w.waitFor("the leader confirms the status", current(time.Now()))
+	w.startWith(kubeconfig)
+	mustSucceed(t, leader.process.Kill())
+	report("five")
+	w.waitFor("the other replica takes over", shown("five"))
+	writes.check(t)
+}
+
+// current returns whether a status was confirmed after a time.
+func current(since time.Time) func(updatev1beta1.UpdateStatusStatus) bool {
+	return func(s updatev1beta1.UpdateStatusStatus) bool { return s.ObservedTime != nil && s.ObservedTime.After(since) }
+}
+
+// observations returns when each insight of the informer was first observed.
+func observations(status updatev1beta1.UpdateStatusStatus) map[string]time.Time {
+	first := map[string]time.Time{}
+	if status.ControlPlane == nil {
+		return first
+	}
+	for _, of := range status.ControlPlane.UpdateInformers {
+		for i := range of.Insights {
+			if of.Name == "shop" {
+				first[of.Insights[i].UID] = of.Insights[i].FirstObservedTime.Time
+			}
+		}
+	}
+	return first
+}
+
+// check compares each stored status with the one before.
+func (s *statusWrites) check(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.statuses {
+		if resolved := s.statuses[n].RecentlyResolved; len(resolved) > 0 {
+			t.Errorf("status %d reports as resolved: %+v", n, resolved)
+		}
+		if n == 0 {
+			continue
+		}
+		after := observations(s.statuses[n])
+		for uid, first := range observations(s.statuses[n-1]) {
+			if again, still := after[uid]; !still || !again.Equal(first) {
+				t.Errorf("status %d: insight %s was first observed at %s, and then at %s", n, uid, first, again)
+			}
+		}
+	}
+	if len(s.statuses) < 5 {
+		t.Errorf("%d writes were observed", len(s.statuses))
+	}
+}
