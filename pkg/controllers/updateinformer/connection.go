@@ -4,6 +4,7 @@
 package updateinformer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,13 +36,17 @@ type target struct {
 type connection struct {
 	target target
 	client *httpclient.Client
+	// token is that of the latest request.
+	token string
 	// post holds the handlers that rejected GET since the last discovery.
 	post map[string]bool
 }
 
 // connect returns a connection. It sends no request.
 func connect(t target, token func(ctx context.Context, audience string) (string, error)) (*connection, error) {
-	client, err := httpclient.New(httpclient.Options{
+	c := &connection{target: t, post: map[string]bool{}}
+	var err error
+	c.client, err = httpclient.New(httpclient.Options{
 		URL: fmt.Sprintf("https://%s:%d", t.serverName, t.port), DialAddress: t.address, ServerName: t.serverName, CA: []byte(t.ca),
 		DialTimeout: dialTimeout, Timeout: maxCallTimeout, MaxBodyBytes: v1alpha.MaxAnswerBytes,
 		Token: func(ctx context.Context) (string, error) {
@@ -49,13 +54,14 @@ func connect(t target, token func(ctx context.Context, audience string) (string,
 			if err != nil {
 				return "", &tokenError{err}
 			}
+			c.token = value
 			return value, nil
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the address of the informer: %w", err)
 	}
-	return &connection{target: t, client: client, post: map[string]bool{}}, nil
+	return c, nil
 }
 
 // tokenError is a failure to get a token, which is no failure of the informer.
@@ -131,7 +137,16 @@ func (c *connection) send(ctx context.Context, method, path string, body []byte,
 	if err != nil {
 		return nil, &requestError{err}
 	}
-	return response, nil
+	return c.redact(response), nil
+}
+
+// redact replaces the token of the request in a response: what an informer repeats of the request is
+// published, and more people may read that than the token.
+func (c *connection) redact(response []byte) []byte {
+	if c.token == "" {
+		return response
+	}
+	return bytes.ReplaceAll(response, []byte(c.token), []byte("[redacted]"))
 }
 
 // requestError is a request that was not answered, or not with success.
