@@ -228,7 +228,9 @@ func (w *statusWorld) killAtWrites() {
 
 // current returns whether a status was confirmed after a time.
 func current(since time.Time) func(updatev1beta1.UpdateStatusStatus) bool {
-	return func(s updatev1beta1.UpdateStatusStatus) bool { return s.ObservedTime != nil && s.ObservedTime.After(since) }
+	return func(s updatev1beta1.UpdateStatusStatus) bool {
+		return s.ObservedTime != nil && s.ObservedTime.After(since)
+	}
 }
 
 // observations returns when each insight of the informer was first observed.
