@@ -26,6 +26,9 @@ type Input struct {
 	Sources []v1beta1.Source
 	// Resumes are when the sections resume that wait, by pool; the zero reference is the control plane.
 	Resumes map[v1beta1.ResourceReference]time.Time
+	// ControllerNamespace is the namespace of the Update Status Controller, for commands; empty means the
+	// default.
+	ControllerNamespace string
 	// Now is the time of the verdict.
 	Now time.Time
 }

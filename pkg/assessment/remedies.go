@@ -4,6 +4,7 @@
 package assessment
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,7 +17,7 @@ import (
 )
 
 const (
-	// controllerNamespace is the namespace of the Update Status Controller.
+	// controllerNamespace is the default namespace of the Update Status Controller.
 	controllerNamespace = "managed-upgrade-operator"
 	// maxCommands bounds the commands of a remedy: one for each object.
 	maxCommands = 8
@@ -79,7 +80,7 @@ var readCommands = map[string]string{
 func (c *cluster) adviseUnknown() *v1beta1.Remedy {
 	for _, s := range c.sources {
 		if s.Name == v1beta1.SourceStatusController && !s.Current {
-			return &v1beta1.Remedy{Type: diagnoses, Text: "Start with the controller:", Commands: []string{"oc -n " + controllerNamespace + " get pods"}}
+			return &v1beta1.Remedy{Type: diagnoses, Text: "Start with the controller:", Commands: []string{"oc -n " + cmp.Or(c.in.ControllerNamespace, controllerNamespace) + " get pods"}}
 		}
 	}
 	for _, s := range c.sources {

@@ -39,6 +39,7 @@ func (c *Cluster) readStatus(ctx context.Context, namespace string, previous *up
 	if p.object != nil && p.stale == nil {
 		return snapshot{p.object, origin{published: true, installed: true, controllerSeen: p.seen}, now}, nil
 	}
+	p.namespace = namespace
 	return c.assess(ctx, p.since(previous), now), nil
 }
 
@@ -66,7 +67,7 @@ func (c *Cluster) dumpedStatus(ctx context.Context) publication {
 // assess computes the status by the same functions as the Update Status Controller.
 func (c *Cluster) assess(ctx context.Context, p publication, now time.Time) snapshot {
 	readers := informers.Readers{Reader: c, Live: c, Clock: fixedClock(now), Prometheus: c.Prometheus}
-	in := updatestatus.Input{Facts: informers.Gather(ctx, readers)}
+	in := updatestatus.Input{Facts: informers.Gather(ctx, readers), ControllerNamespace: p.namespace}
 	object := &updatev1beta1.UpdateStatus{ObjectMeta: metav1.ObjectMeta{Name: updatev1beta1.UpdateStatusName}}
 	if p.object != nil {
 		object.ObjectMeta = *p.object.ObjectMeta.DeepCopy()

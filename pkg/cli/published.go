@@ -45,6 +45,8 @@ type publication struct {
 	seen time.Time
 	// stale is why the object is not the current state of the cluster; nil means that it is.
 	stale *updatev1beta1.Source
+	// namespace is that of the Update Status Controller; empty means the default.
+	namespace string
 }
 
 // published reads the UpdateStatus, and finds out whether it is current. It makes three requests at

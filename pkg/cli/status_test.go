@@ -436,3 +436,23 @@ func TestStatus_waits_for_informers(t *testing.T) {
 		})
 	}
 }
+
+// The command that is printed about the controller names the namespace that the user gave.
+func TestStatus_names_the_namespace_of_the_controller(t *testing.T) {
+	t.Parallel()
+	cluster := newFakeCluster(t)
+	cluster.err = func(kind string) error {
+		if kind == "Node" {
+			return unavailable()
+		}
+		return nil
+	}
+	s, err := cluster.readStatus(t.Context(), "upgrades", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"oc -n upgrades get pods"}
+	if remedy := s.object.Status.Assessment.Remedy; remedy == nil || !cmp.Equal(want, remedy.Commands) {
+		t.Errorf("remedy %+v, want %q", remedy, want)
+	}
+}

@@ -31,6 +31,9 @@ type Input struct {
 	// Sources are those of the assessment that are not among the facts: the Update Status Controller
 	// and the enabled informers.
 	Sources []v1beta1.Source
+	// ControllerNamespace is the namespace of the Update Status Controller, for commands; empty means the
+	// default.
+	ControllerNamespace string
 }
 
 // Compute returns the status. It keeps the times at which conditions of the previous status changed and
@@ -71,7 +74,7 @@ func Compute(in Input) v1beta1.UpdateStatusStatus {
 
 // assess judges the status before it is shortened.
 func (c *computation) assess(status v1beta1.UpdateStatusStatus) v1beta1.Assessment {
-	in := assessment.Input{Facts: c.Facts, Previous: c.Previous.Assessment, Sources: c.Sources, Resumes: c.resumes, Now: c.now}
+	in := assessment.Input{Facts: c.Facts, Previous: c.Previous.Assessment, Sources: c.Sources, Resumes: c.resumes, ControllerNamespace: c.ControllerNamespace, Now: c.now}
 	if observed := c.Previous.ObservedTime; observed != nil {
 		in.PreviousTime = observed.Time
 	}
