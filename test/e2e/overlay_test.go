@@ -53,25 +53,55 @@ func references(t *testing.T, objects []*unstructured.Unstructured, namespace st
 
 func TestInstall_into_another_namespace(t *testing.T) {
 	t.Parallel()
-	base, overlay := kustomized(t), kustomizedFrom(t, "testdata/overlay")
+	for name, tc := range map[string]struct {
+		base    []string
+		overlay string
+		kinds   []string // that name the namespace
+		stay    []string // namespaces in which permissions stay
+	}{
+		"operator": {
+			[]string{deployFolder}, "testdata/overlay",
+			[]string{"Namespace", "ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding", "PrometheusRule", "ServiceMonitor", "ValidatingAdmissionPolicy"},
+			[]string{"openshift-machine-api", "openshift-monitoring"},
+		},
+		"Update Status Controller": {
+			[]string{deployFolder + "/update-status", deployFolder + "/update-status/start-gate"}, "testdata/overlay-update-status",
+			[]string{"Namespace", "ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding", "PrometheusRule", "ServiceMonitor", "ValidatingAdmissionPolicy", "NetworkPolicy", "ConfigMap"},
+			[]string{"default", "openshift-config", "openshift-config-managed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var base []*unstructured.Unstructured
+			for _, folder := range tc.base {
+				base = append(base, kustomizedFrom(t, folder)...)
+			}
+			checkOverlay(t, base, kustomizedFrom(t, tc.overlay), tc.kinds, tc.stay)
+		})
+	}
+}
+
+// checkOverlay compares the references to the namespace in the manifests with those to the other namespace in an
+// overlay.
+func checkOverlay(t *testing.T, base, overlay []*unstructured.Unstructured, kinds, stay []string) {
+	t.Helper()
 	if len(overlay) != len(base) {
 		t.Errorf("the overlay has %d objects, want %d", len(overlay), len(base))
 	}
-	want := references(t, base, home)
-	for _, kind := range []string{"Namespace", "ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding", "PrometheusRule", "ServiceMonitor", "ValidatingAdmissionPolicy"} {
+	for _, kind := range kinds {
 		if !slices.ContainsFunc(base, func(o *unstructured.Unstructured) bool {
 			return o.GetKind() == kind && len(references(t, []*unstructured.Unstructured{o}, home)) > 0
 		}) {
 			t.Errorf("no %s names the namespace: this test does not recognize it", kind)
 		}
 	}
-	if diff := cmp.Diff(want, references(t, overlay, "upgrades")); diff != "" {
+	if diff := cmp.Diff(references(t, base, home), references(t, overlay, "upgrades")); diff != "" {
 		t.Errorf("references to the namespace (-deploy +overlay):\n%s", diff)
 	}
 	if left := references(t, overlay, home); len(left) > 0 {
 		t.Errorf("references to the default namespace are left: %v", left)
 	}
-	for _, namespace := range []string{"openshift-machine-api", "openshift-monitoring"} {
+	for _, namespace := range stay {
 		if !slices.ContainsFunc(overlay, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == namespace }) {
 			t.Errorf("no permissions are left in %s", namespace)
 		}
