@@ -270,14 +270,14 @@ func createMaintenanceObjects(tb testing.TB, user client.Client, configs, hooks,
 	ended := metav1.NewTime(time.Now().Add(-24 * time.Hour).Truncate(time.Second))
 	for i := range jobs {
 		owner := owners[i%configs]
-		start := time.Now().Add(-time.Duration(i+48) * time.Hour).UTC()
+		start := metav1.NewTime(time.Now().Add(-time.Duration(i+48) * time.Hour).UTC().Truncate(time.Second))
 		job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{
 			Namespace: devcluster.OperatorNamespace, Name: fmt.Sprintf("job-%03d", i), Labels: map[string]string{v1beta1.ConfigLabel: string(owner.UID)},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
 		}}
-		job.Spec.StartAfter, job.Spec.StartBefore = v1beta1.Timestamp(start.Format(time.RFC3339)), v1beta1.Timestamp(start.Add(time.Hour).Format(time.RFC3339))
+		job.Spec.StartAfter, job.Spec.StartBefore = v1beta1.Timestamp(start.Format(time.RFC3339)), v1beta1.Timestamp(start.Add(time.Hour).UTC().Format(time.RFC3339))
 		create(job)
-		job.Status.History = []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &ended, StartTime: &ended, CompleteTime: &ended}}
+		job.Status.History = []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &start, StartTime: &start, CompleteTime: &ended}}
 		if err := user.Status().Update(tb.Context(), job); err != nil {
 			tb.Fatal(err)
 		}
