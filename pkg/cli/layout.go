@@ -88,7 +88,7 @@ func wrap(text string, width int) []string {
 	for word := range strings.FieldsSeq(text) {
 		for {
 			gap := min(used, 1)
-			need := columns(word)
+			need := columnsUpTo(word, width)
 			last := len(lines) - 1
 			if used+gap+need <= width {
 				lines[last] += blank(gap) + word
@@ -118,6 +118,16 @@ func splitAt(word string, width int) (head, rest string) {
 		head, rest, used, state = head+cluster, after, used+w, next
 	}
 	return head, rest
+}
+
+// columnsUpTo returns the width of a text, or more than the limit if it is wider, without reading all of
+// a long text.
+func columnsUpTo(text string, limit int) int {
+	head, rest := splitAt(text, limit)
+	if rest != "" {
+		return limit + 1
+	}
+	return columns(head)
 }
 
 // columns returns the width of a text.

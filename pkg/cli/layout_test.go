@@ -38,6 +38,7 @@ func TestWrap(t *testing.T) {
 
 func FuzzWrap(f *testing.F) {
 	f.Add("ノード worker-1 \u202e is draining", 7)
+	f.Add("0000"+strings.Repeat("\xc9", 1<<14)+" 00000", -67) // seconds, if each line reads the rest of the word
 	f.Fuzz(func(t *testing.T, text string, width int) {
 		width = 2 + min(max(width, 0), 200)
 		lines := wrap(text, width)
