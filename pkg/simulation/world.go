@@ -71,9 +71,9 @@ type World struct {
 	// applied is the configuration that is being applied, with the fields that it names and no others;
 	// nil means that none is.
 	applied *unstructured.Unstructured
-	burst        int
-	turn         int // the process whose turn it is
-	err          error
+	burst   int
+	turn    int // the process whose turn it is
+	err     error
 }
 
 // defaultMapper returns the mapper of NewScheme's kinds. Unlike schemes, mappers never change.
