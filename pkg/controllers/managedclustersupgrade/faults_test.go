@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -117,8 +118,29 @@ func TestConcurrency_counts_runs_that_the_cache_lacks(t *testing.T) {
 	if diff := cmp.Diff([]string{"c0000"}, w.order); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
+	if n := w.count("list ClusterUpgradeRun"); n > 0 {
+		t.Errorf("the API server was read %d times", n)
+	}
 	w.runFor(hours)
 	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+}
+
+// Runs change seven times a second.
+func TestStatus_is_written_once_a_second(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 20, concurrency(20))
+	w.runFor(10 * time.Second)
+	w.published = nil
+	for i, run := range w.runs() {
+		w.After(time.Duration(i)*150*time.Millisecond, func() { w.setState(&run, fleetv1alpha1.StatePartialUpgrade, "Upgrading") })
+	}
+	w.runFor(20 * time.Second)
+	w.expect("20/0/20/0/0/0", rollout.ReasonFinished)
+	for i := range len(w.published) - 1 {
+		if gap := w.published[i+1].Sub(w.published[i]); gap < publishInterval {
+			t.Errorf("a status after %s", gap)
+		}
+	}
 }
 
 // The request is not served, and the API server does not say so.

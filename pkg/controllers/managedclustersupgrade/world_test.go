@@ -150,7 +150,7 @@ func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade
 		})
 	}
 	if w.unstable != "" && len(selected.Members) > 0 {
-		selected.Members = selected.Members[1:]
+		selected.Members = selected.Members[:len(selected.Members)-1]
 	}
 	return selected, nil
 }
@@ -185,6 +185,9 @@ func (w *world) observeAdmission(run *fleetv1alpha1.ClusterUpgradeRun) {
 		w.Fail(fmt.Errorf("%s was admitted %d times", key, w.admissions[key]))
 	}
 	w.order = append(w.order, run.Namespace)
+	if ref := run.Spec.ManagedClustersUpgrade; ref.Name == stores.Name && ref.Namespace == stores.Namespace && w.get().Status.StartTime == nil {
+		w.Fail(fmt.Errorf("%s was admitted before the start was recorded", run.Namespace))
+	}
 	if run.Spec.Outcome != nil {
 		w.After(time.Minute, func() { w.setState(run, run.Spec.Outcome.State, run.Spec.Outcome.Reason) })
 		return
