@@ -24,20 +24,8 @@ import (
 // crds returns the definitions of a folder by kind.
 func crds(tb testing.TB, folder string) map[string]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*_*.yaml"))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, crd); err != nil {
-			tb.Fatal(err)
-		}
+	for _, crd := range devtest.Definitions(tb, folder) {
 		all[crd.Spec.Group+"/"+crd.Spec.Names.Kind] = crd
 	}
 	return all

@@ -14,7 +14,6 @@ import (
 
 	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
 // server serves the kinds of this package and their runs.
@@ -26,18 +25,11 @@ func TestMain(m *testing.M) {
 
 // install applies all manifests of the hub as a user does, with kubectl on the client's side.
 func install(ctx context.Context) error {
-	objects, err := manifests.Read(openshift.Files) // a ServiceMonitor is among the manifests
-	if err != nil {
-		return err
-	}
-	if err := manifests.Apply(ctx, server, objects); err != nil {
+	if err := server.Install(ctx, openshift.Files); err != nil { // a ServiceMonitor is among the manifests
 		return err
 	}
 	if printed, err := server.Kubectl(ctx, "apply", "--server-side=false", "--namespace=managed-upgrade-operator", "--kustomize", filepath.Dir(definitionsFolder)).CombinedOutput(); err != nil {
 		return fmt.Errorf("applying the manifests of the hub: %w: %s", err, printed)
 	}
-	if objects, err = manifests.Read(os.DirFS(definitionsFolder)); err != nil {
-		return err
-	}
-	return manifests.Apply(ctx, server, objects)
+	return server.Install(ctx, os.DirFS(definitionsFolder))
 }

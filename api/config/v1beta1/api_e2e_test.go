@@ -7,20 +7,16 @@ package v1beta1_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	openshift "github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/crds"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
 // server serves the kinds of this package and those of OpenShift in the same group.
@@ -32,27 +28,13 @@ func TestMain(m *testing.M) {
 
 // install applies the definitions of this package as a user does, with kubectl on the client's side.
 func install(ctx context.Context) error {
-	objects, err := manifests.Read(openshift.Files)
-	if err != nil {
+	if err := server.Install(ctx, openshift.Files); err != nil {
 		return err
 	}
-	if err := manifests.Apply(ctx, server, objects); err != nil {
+	if err := server.InstallAsUser(ctx, definitionsFolder); err != nil {
 		return err
 	}
-	if printed, err := server.Kubectl(ctx, "apply", "--server-side=false", "--kustomize", definitionsFolder).CombinedOutput(); err != nil {
-		return fmt.Errorf("applying the definitions: %w: %s", err, printed)
-	}
-	added, err := manifests.Read(os.DirFS(definitionsFolder))
-	if err != nil {
-		return err
-	}
-	if err := manifests.Apply(ctx, server, added); err != nil {
-		return err
-	}
-	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		printed, err := server.Kubectl(ctx, "api-resources", "--categories=update", "--output=name", "--cached=false").Output()
-		return err == nil && len(strings.Fields(string(printed))) == len(samples), nil
-	})
+	return server.AwaitKinds(ctx, len(samples), "--categories=update")
 }
 
 func TestAPIServerValidatesSpecs(t *testing.T) {

@@ -25,20 +25,8 @@ import (
 // crds returns the definitions by kind.
 func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(definitionsFolder, "*_*.yaml"))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, crd); err != nil {
-			tb.Fatal(err)
-		}
+	for _, crd := range devtest.Definitions(tb, definitionsFolder) {
 		all[crd.Spec.Names.Kind] = crd
 	}
 	if len(all) != len(samples) {

@@ -23,21 +23,11 @@ import (
 // crds returns the definitions by kind.
 func crds(tb testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(definitionsFolder, "managedupgrade.*_*.yaml"))
-	if err != nil {
-		tb.Fatal(err)
-	}
 	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			tb.Fatal(err)
+	for _, crd := range devtest.Definitions(tb, definitionsFolder) {
+		if crd.Spec.Group == "managedupgrade.appuio.io" {
+			all[crd.Spec.Names.Kind] = crd
 		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(data, crd); err != nil {
-			tb.Fatal(err)
-		}
-		all[crd.Spec.Names.Kind] = crd
 	}
 	if len(all) != len(samples) {
 		tb.Fatalf("%d definitions, want %d", len(all), len(samples))

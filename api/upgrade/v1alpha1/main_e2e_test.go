@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
 )
 
 const namespace = "upgrades"
@@ -24,9 +23,5 @@ func TestMain(m *testing.M) {
 }
 
 func install(ctx context.Context) error {
-	objects, err := manifests.Read(os.DirFS("../../../deploy/crds"))
-	if err != nil {
-		return err
-	}
-	return manifests.Apply(ctx, server, objects)
+	return server.Install(ctx, os.DirFS("../../../deploy/crds"))
 }

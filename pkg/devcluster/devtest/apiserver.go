@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
@@ -23,6 +25,9 @@ import (
 
 // installTimeout bounds the start of an API server and the installation of kinds.
 const installTimeout = 3 * time.Minute
+
+// discoveryInterval is the time between two attempts to discover kinds.
+const discoveryInterval = 100 * time.Millisecond
 
 // APIServer is a real API server for the tests of API kinds. No controller runs.
 type APIServer struct {
@@ -75,6 +80,32 @@ func (s *APIServer) run(ctx context.Context, m *testing.M, install func(context.
 		return 0, fmt.Errorf("installing the kinds: %w", err)
 	}
 	return m.Run(), nil
+}
+
+// Install applies the objects of the YAML files.
+func (s *APIServer) Install(ctx context.Context, files fs.FS) error {
+	objects, err := manifests.Read(files)
+	if err != nil {
+		return err
+	}
+	return manifests.Apply(ctx, s, objects)
+}
+
+// InstallAsUser applies the kustomization of a folder as a user does, with kubectl on the client's
+// side, and then its files on the server's side.
+func (s *APIServer) InstallAsUser(ctx context.Context, folder string) error {
+	if printed, err := s.Kubectl(ctx, "apply", "--server-side=false", "--kustomize", folder).CombinedOutput(); err != nil {
+		return fmt.Errorf("applying %s: %w: %s", folder, err, printed)
+	}
+	return s.Install(ctx, os.DirFS(folder))
+}
+
+// AwaitKinds waits until kubectl discovers as many kinds that a flag of api-resources selects.
+func (s *APIServer) AwaitKinds(ctx context.Context, kinds int, selector string) error {
+	return wait.PollUntilContextCancel(ctx, discoveryInterval, true, func(ctx context.Context) (bool, error) {
+		printed, err := s.Kubectl(ctx, "api-resources", selector, "--output=name", "--cached=false").Output()
+		return err == nil && len(strings.Fields(string(printed))) == kinds, nil
+	})
 }
 
 // Kubectl returns a command that runs kubectl as a user does, with a cache of its own.
