@@ -13,7 +13,7 @@ E2E_PACKAGES = $(shell printf '%s\n' $(E2E_FILES) | xargs -r -n1 dirname | sort 
 E2E_TESTS = $(shell grep -ohE '^func (Test|Example|Fuzz)\w+' $(E2E_FILES) | cut -d' ' -f2 | sort -u | paste -sd'|')
 
 .PHONY: test
-test: unit histories e2e ## Run all tests: unit tests, random histories, API rules, scenarios.
+test: long histories e2e ## Run all tests: unit tests with all repetitions, random histories, API rules, scenarios.
 
 .PHONY: histories
 histories: ## Run random histories of upgrades with fixed seeds, and those that have found defects.
@@ -28,10 +28,14 @@ soak: ## Run random histories of upgrades with fresh seeds for SOAK, such as SOA
 	go test ./pkg/simulation/histories -count 1 -run TestSoak -soak $(SOAK) -histories $(SOAK_HISTORIES) -from $(SOAK_FROM) -timeout 0 -v
 
 .PHONY: unit
-unit: ## Run the unit tests. TEST_FLAGS='-run Name -v' goes to go test.
-	go test $(TEST_FLAGS) ./...
-	cd docs/examples/custom-upgrader && go test $(TEST_FLAGS) ./...
-	cd docs/examples/update-informer && go test $(TEST_FLAGS) ./...
+unit: REPETITIONS := -short
+unit: long ## Run the unit tests with few repetitions of virtual time. TEST_FLAGS='-run Name -v' goes to go test.
+
+.PHONY: long
+long: ## Run the unit tests with all repetitions of virtual time: each fault of each write, a year of upgrades.
+	go test $(REPETITIONS) $(TEST_FLAGS) ./...
+	cd docs/examples/custom-upgrader && go test $(REPETITIONS) $(TEST_FLAGS) ./...
+	cd docs/examples/update-informer && go test $(REPETITIONS) $(TEST_FLAGS) ./...
 
 .PHONY: race
 race: ## Run the unit tests under the race detector, which needs gcc, with few repetitions of virtual time.
