@@ -4,8 +4,6 @@
 package manager
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -81,9 +79,4 @@ type Kind struct {
 type Channel struct {
 	Events   <-chan event.GenericEvent
 	Requests handler.MapFunc
-}
-
-// Self requests the reconcile of the changed object itself.
-func Self(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }

@@ -148,18 +148,7 @@ func (r *Reconciler) reconcileDrain(ctx context.Context, node *corev1.Node) (tim
 
 // mapToDrainingNodes returns requests for the nodes that a change of an upgrade may affect.
 func (r *Reconciler) mapToDrainingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
-	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the nodes")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range nodes.Items {
-		if isRelevant(&nodes.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&nodes.Items[i])})
-		}
-	}
-	return requests
+	return manager.Requests(ctx, r.Client, &corev1.NodeList{}, isRelevant)
 }
 
 // drainChangedPredicate selects the changes of a node that affect its drain.

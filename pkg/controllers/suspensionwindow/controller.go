@@ -118,16 +118,7 @@ func attemptChanged(e event.UpdateEvent) bool {
 
 // namespaceRequests requests a reconcile of all windows in the namespace of an object.
 func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) []reconcile.Request {
-	var windows v1beta1.UpgradeSuspensionWindowList
-	if err := r.client.List(ctx, &windows, client.InNamespace(obj.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the UpgradeSuspensionWindows that a change concerns")
-		return nil
-	}
-	requests := make([]reconcile.Request, len(windows.Items))
-	for i := range windows.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&windows.Items[i])
-	}
-	return requests
+	return manager.Requests[*v1beta1.UpgradeSuspensionWindow](ctx, r.client, &v1beta1.UpgradeSuspensionWindowList{}, nil, client.InNamespace(obj.GetNamespace()))
 }
 
 // Reconcile makes one pass over one window.

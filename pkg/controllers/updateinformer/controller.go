@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -102,31 +101,16 @@ func (r *Reconciler) Controller() manager.Controller {
 
 // mapToAll returns requests for all informers.
 func (r *Reconciler) mapToAll(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.mapTo(ctx, func(*v1beta1.UpdateInformer) bool { return true })
+	return manager.Requests[*v1beta1.UpdateInformer](ctx, r.Client, &v1beta1.UpdateInformerList{}, nil)
 }
 
 // mapService returns requests for the informers behind a Service.
 func (r *Reconciler) mapService(ctx context.Context, service client.Object) []reconcile.Request {
 	all := client.ObjectKeyFromObject(service) == apiServerService
-	return r.mapTo(ctx, func(informer *v1beta1.UpdateInformer) bool {
+	return manager.Requests(ctx, r.Client, &v1beta1.UpdateInformerList{}, func(informer *v1beta1.UpdateInformer) bool {
 		ref := informer.Spec.ClientConfig.Service
 		return all || ref.Namespace == service.GetNamespace() && ref.Name == service.GetName()
 	})
-}
-
-func (r *Reconciler) mapTo(ctx context.Context, matches func(*v1beta1.UpdateInformer) bool) []reconcile.Request {
-	var list v1beta1.UpdateInformerList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the UpdateInformers")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if matches(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
 }
 
 // demandChangedPredicate passes changes of the UpdateStatus that change how often informers are queried.

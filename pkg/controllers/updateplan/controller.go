@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -182,30 +181,15 @@ func (r *Reconciler) requestsOfPlan(ctx context.Context, plan client.Object) []r
 
 // requestsOfAll requests the reconcile of all plans.
 func (r *Reconciler) requestsOfAll(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.requests(ctx, func(string) bool { return true })
+	return manager.Requests[*v1beta1.UpdatePlan](ctx, r.Client, &v1beta1.UpdatePlanList{}, nil)
 }
 
 // requestsOfFollowed requests the reconcile of the plans that are followed.
 func (r *Reconciler) requestsOfFollowed(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.requests(ctx, func(name string) bool {
-		s := r.peek(name)
+	return manager.Requests(ctx, r.Client, &v1beta1.UpdatePlanList{}, func(plan *v1beta1.UpdatePlan) bool {
+		s := r.peek(plan.Name)
 		return s == nil || !s.insights.IsZero()
 	})
-}
-
-func (r *Reconciler) requests(ctx context.Context, include func(name string) bool) []reconcile.Request {
-	var plans v1beta1.UpdatePlanList
-	if err := r.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the UpdatePlans that a change concerns")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range plans.Items {
-		if include(plans.Items[i].Name) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&plans.Items[i])})
-		}
-	}
-	return requests
 }
 
 // peek returns what is known of a plan; nil means nothing.
