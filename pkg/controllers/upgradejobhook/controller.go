@@ -19,7 +19,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -92,16 +91,7 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 
 // all returns a request for each hook: each may be allowed another ServiceAccount.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	var list v1beta1.UpgradeJobHookList
-	if err := r.Client.List(ctx, &list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the UpgradeJobHooks that a changed configuration may concern")
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+	return manager.Requests[*v1beta1.UpgradeJobHook](ctx, r.Client, &v1beta1.UpgradeJobHookList{}, nil)
 }
 
 // forbiddenRetry is the time after which a hook whose Job must not be created is validated again.

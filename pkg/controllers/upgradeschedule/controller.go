@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -127,25 +126,12 @@ func ownerRequests(_ context.Context, job client.Object) []reconcile.Request {
 
 // namespaceRequests requests a reconcile of all UpgradeConfigs in the namespace of an object.
 func (r *Reconciler) namespaceRequests(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.requests(ctx, client.InNamespace(obj.GetNamespace()))
+	return manager.Requests[*v1beta1.UpgradeConfig](ctx, r.client, &v1beta1.UpgradeConfigList{}, nil, client.InNamespace(obj.GetNamespace()))
 }
 
 // allRequests requests a reconcile of all UpgradeConfigs.
 func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.requests(ctx)
-}
-
-func (r *Reconciler) requests(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	var configs v1beta1.UpgradeConfigList
-	if err := r.client.List(ctx, &configs, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the UpgradeConfigs that a change concerns")
-		return nil
-	}
-	requests := make([]reconcile.Request, len(configs.Items))
-	for i := range configs.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&configs.Items[i])
-	}
-	return requests
+	return manager.Requests[*v1beta1.UpgradeConfig](ctx, r.client, &v1beta1.UpgradeConfigList{}, nil)
 }
 
 // errBehind means that the cache is behind the API server.
