@@ -118,7 +118,7 @@ func TestConcurrency_counts_runs_that_the_cache_lacks(t *testing.T) {
 	if diff := cmp.Diff([]string{"c0000"}, w.order); diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
-	if n := w.count("list ClusterUpgradeRun"); n > 0 {
+	if n := w.count("list ClusterUpgradeRunList"); n > 0 {
 		t.Errorf("the API server was read %d times", n)
 	}
 	w.runFor(hours)
