@@ -146,6 +146,7 @@ func Example() {
 	// 12:10 VersionPinned
 	// 12:10 the operator crashes
 	// 12:11 ClusterUpgradeable
+	// 12:11 PreChecksAccepted
 	// 12:11 PreHealthCheck
 	// 12:11 NoChangeFreeze
 	// 12:31 ExternalDependenciesAvailable
