@@ -8,7 +8,7 @@ COPY api api
 COPY cmd/operator cmd/operator
 COPY cmd/update-status-controller cmd/update-status-controller
 COPY pkg pkg
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o / ./cmd/operator ./cmd/update-status-controller
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=${VERSION}" -o / ./cmd/operator ./cmd/update-status-controller
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

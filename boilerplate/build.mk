@@ -13,7 +13,7 @@ KEEP ?=
 .PHONY: build
 build: ## Build our programs into bin/.
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -ldflags '-X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=$(VERSION)' -o bin/ ./cmd/...
 
 .PHONY: demo
 demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a simulated cluster and print each step. SCENARIO=file runs another scenario, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 keeps the cluster up.

@@ -16,7 +16,7 @@ for platform in $(sed -n 's/.*sha256: SHA256_//p' "$manifest"); do
   os=${platform%_*} folder=$(mktemp -d)
   extension=
   [[ $os != windows ]] || extension=.exe
-  CGO_ENABLED=0 GOOS=$os GOARCH=${platform#*_} go build -trimpath -ldflags "-X main.version=$version" -o "$folder/kubectl-update$extension" ./cmd/kubectl-update
+  CGO_ENABLED=0 GOOS=$os GOARCH=${platform#*_} go build -trimpath -ldflags "-X github.com/managed-upgrade/managed-upgrade-operator/pkg/manager.version=$version" -o "$folder/kubectl-update$extension" ./cmd/kubectl-update
   cp LICENSE "$folder"
   archive=dist/kubectl-update_$platform.tar.gz
   tar --create --gzip --file "$archive" --directory "$folder" LICENSE "kubectl-update$extension"

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/cli"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 func main() {
@@ -23,7 +24,7 @@ func main() {
 		Program: os.Args[0],
 		Invoker: os.Getenv("_"),
 		Args:    os.Args[1:],
-		Version: programVersion(),
+		Version: manager.Version(),
 		NoColor: os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
 		Clock:   clock.RealClock{},
 		Streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},

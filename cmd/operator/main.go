@@ -12,12 +12,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
 )
 
 func main() {
-	if err := operator.Command(programVersion(), upgraders).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	if err := operator.Command(manager.Version(), upgraders).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
 	}

@@ -12,11 +12,12 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/statuscontroller"
 )
 
 func main() {
-	if err := statuscontroller.Command(programVersion()).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	if err := statuscontroller.Command(manager.Version()).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "update-status-controller:", strings.ReplaceAll(err.Error(), "\n", "; "))
 		os.Exit(1)
 	}

@@ -31,16 +31,9 @@ func (d Delayed) Pause() engine.UpgradeStep {
 		if len(d.Entries) == 0 {
 			return engine.Skip(reasonNoPools, "no machine config pool is to be delayed"), nil
 		}
-		problem, err := d.Validate(ctx)
-		switch {
-		case err != nil:
-			return engine.Result{}, err
-		case problem != "":
-			return engine.Fail(ReasonInvalidPools, "%s", problem), nil
-		}
-		selected, err := d.selectedPools(ctx)
-		if err != nil {
-			return engine.Result{}, err
+		selected, result, err := d.validPools(ctx)
+		if err != nil || !result.IsZero() {
+			return result, err
 		}
 		if users := names(selected, func(p delayedPool) bool { return p.Paused && !p.Delayed() }); len(users) > 0 {
 			return engine.Wait(reasonPoolPaused, "machine config pools paused: %s; set spec.paused of the MachineConfigPool to false, so that the upgrade can delay it", text.JoinNames(users)), nil
@@ -54,16 +47,9 @@ func (d Delayed) Pause() engine.UpgradeStep {
 // it may have been released already. Neither is one that a user has unpaused.
 func (d Delayed) PauseAdded() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
-		problem, err := d.Validate(ctx)
-		switch {
-		case err != nil:
-			return engine.Result{}, err
-		case problem != "":
-			return engine.Fail(ReasonInvalidPools, "%s", problem), nil
-		}
-		selected, err := d.selectedPools(ctx)
-		if err != nil {
-			return engine.Result{}, err
+		selected, result, err := d.validPools(ctx)
+		if err != nil || !result.IsZero() {
+			return result, err
 		}
 		added := slices.DeleteFunc(selected, func(p delayedPool) bool {
 			return p.Paused || p.ours || !run.Now.Before(d.mark(p.selected).ReleaseAfter)
@@ -73,6 +59,20 @@ func (d Delayed) PauseAdded() engine.UpgradeStep {
 		}
 		return d.pauseAll(ctx, added)
 	}
+}
+
+// validPools returns the pools that the entries select. If an entry is invalid, it returns the failure
+// of the step instead.
+func (d Delayed) validPools(ctx context.Context) ([]delayedPool, engine.Result, error) {
+	problem, err := d.Validate(ctx)
+	switch {
+	case err != nil:
+		return nil, engine.Result{}, err
+	case problem != "":
+		return nil, engine.Fail(ReasonInvalidPools, "%s", problem), nil
+	}
+	selected, err := d.selectedPools(ctx)
+	return selected, engine.Result{}, err
 }
 
 func (d Delayed) pauseAll(ctx context.Context, selected []delayedPool) (engine.Result, error) {

@@ -1,15 +1,15 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manager
 
 import "runtime/debug"
 
 // version is set by the linker, see boilerplate/build.mk.
 var version string
 
-// programVersion returns the version that was built, or the one that Go recorded.
-func programVersion() string {
+// Version returns the version of the program: the one that was built, or the one that Go recorded.
+func Version() string {
 	if version != "" {
 		return version
 	}
