@@ -98,7 +98,7 @@ func (pc *planCluster) analyze(ctx context.Context, c client.WithWatch, object c
 }
 
 func (pc *planCluster) settle(plan *updatev1beta1.UpdatePlan) {
-	updateplan.Arrange(&plan.Status, []updatev1beta1.InformerInsights{{Name: informers.NameReadiness, Insights: pc.insights}}, func(string) string { return "" })
+	updateplan.Arrange(&plan.Status, []updatev1beta1.InformerInsights{{Name: informers.NameReadiness, Insights: pc.insights}}, func(string) string { return "" }, now)
 	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: now, Current: "4.20.6"})
 }
 

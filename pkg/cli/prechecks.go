@@ -138,7 +138,7 @@ func (c *Cluster) localPlan(ctx context.Context, release string) *updatev1beta1.
 			}
 		}
 		return ""
-	})
+	}, facts.Now)
 	plan.Status.FromRelease = facts.Version.Current.Version
 	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: facts.Now, Current: facts.Version.Current.Version, Waiting: []string{updatev1beta1.SourceStatusController}})
 	return plan

@@ -77,3 +77,39 @@ func About(informer, reason string, level v1beta1.Level, summary, description st
 		Impact: v1beta1.InsightImpact{Level: level, Type: "Unknown", Reason: reason, Summary: summary, Description: description},
 	}, at)
 }
+
+// NotShown returns the summary of the insight that so many insights of an informer are not shown.
+func NotShown(informer string, count int) string {
+	return fmt.Sprintf("%d insights of informer %s are not shown.", count, informer)
+}
+
+// AddOwn adds an insight of the controller to those of the control plane. It keeps the times at which the
+// insight was published before; nil means that nothing was.
+func AddOwn(to []v1beta1.InformerInsights, made v1beta1.Insight, published *v1beta1.ControlPlaneStatus) []v1beta1.InformerInsights {
+	made.FirstObservedTime = made.AcquisitionTime
+	if before := own(published, made.UUID); before != nil {
+		made.FirstObservedTime, made.AcquisitionTime = before.FirstObservedTime, before.AcquisitionTime
+	}
+	for i := range to {
+		if to[i].Name == v1beta1.StatusControllerInformer {
+			to[i].Insights = append(to[i].Insights, made)
+			return to
+		}
+	}
+	return append(to, v1beta1.InformerInsights{Name: v1beta1.StatusControllerInformer, Insights: []v1beta1.Insight{made}})
+}
+
+// own returns an insight of the controller in the published control plane; nil means none.
+func own(published *v1beta1.ControlPlaneStatus, uuid string) *v1beta1.Insight {
+	if published == nil {
+		return nil
+	}
+	for _, of := range published.UpdateInformers {
+		for i := range of.Insights {
+			if of.Name == v1beta1.StatusControllerInformer && of.Insights[i].UUID == uuid {
+				return &of.Insights[i]
+			}
+		}
+	}
+	return nil
+}

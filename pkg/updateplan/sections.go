@@ -5,7 +5,9 @@ package updateplan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
@@ -23,9 +25,10 @@ const (
 
 // Arrange sets the sections of a status: an insight is part of the pools that it names, or else of those
 // of its nodes, or else of the control plane. PoolOf returns the pool of a node; an empty name means
-// none.
-func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, poolOf func(node string) string) {
-	control := &v1beta1.ControlPlaneStatus{}
+// none. The limits keep the most severe insights; one with the reason Truncated counts those of an
+// informer that no section shows.
+func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, poolOf func(node string) string, now time.Time) {
+	control, published := &v1beta1.ControlPlaneStatus{}, status.ControlPlane
 	byPool := map[v1beta1.ResourceReference]*v1beta1.WorkerPoolStatus{}
 	for i := range all {
 		for _, of := range all[i].Insights {
@@ -47,6 +50,23 @@ func Arrange(status *v1beta1.UpdatePlanStatus, all []v1beta1.InformerInsights, p
 	slices.SortFunc(status.WorkerPools, func(a, b v1beta1.WorkerPoolStatus) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion))
 	})
+	shown := countByInformer(Insights(status))
+	reported := countByInformer(Flatten(all))
+	for _, name := range slices.Sorted(maps.Keys(reported)) {
+		if dropped := reported[name] - shown[name]; dropped > 0 {
+			made := insight.About(name, v1beta1.ReasonTruncated, v1beta1.LevelInfo, insight.NotShown(name, dropped), "", now)
+			control.UpdateInformers = insight.AddOwn(control.UpdateInformers, made, published)
+		}
+	}
+}
+
+// countByInformer returns the number of insights by informer.
+func countByInformer(all []Reported) map[string]int {
+	counts := map[string]int{}
+	for i := range all {
+		counts[all[i].Informer]++
+	}
+	return counts
 }
 
 // sectionsOf returns the sections of pools, which it adds within the limit.

@@ -6,6 +6,7 @@ package updateplan_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,7 +40,7 @@ func TestArrange(t *testing.T) {
 		all[1].Insights = append(all[1].Insights, about(fmt.Sprintf("many-%d", i), workers, []v1beta1.ResourceReference{pool("MachineConfigPool", fmt.Sprintf("many-%02d", i))}))
 	}
 	var status v1beta1.UpdatePlanStatus
-	updateplan.Arrange(&status, all, func(name string) string { return map[string]string{"w": "worker", "m": "master"}[name] })
+	updateplan.Arrange(&status, all, func(name string) string { return map[string]string{"w": "worker", "m": "master"}[name] }, noon)
 	got := map[string][]string{}
 	add := func(section string, of []v1beta1.InformerInsights) {
 		for i := range of {
@@ -63,5 +64,60 @@ func TestArrange(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a/control", "a/nowhere", "a/no-pool"}, got[""][:3]); diff != "" {
 		t.Errorf("control plane (-want +got):\n%s", diff)
+	}
+}
+
+// What the limits drop is counted, by the controller, and the count keeps the times at which it was
+// published. It needs no acceptance.
+func TestArrange_counts_what_it_drops(t *testing.T) {
+	t.Parallel()
+	pool := func(name string) v1beta1.ResourceReference {
+		return v1beta1.ResourceReference{APIVersion: "machineconfiguration.openshift.io/v1", Kind: "MachineConfigPool", Name: name}
+	}
+	// many returns insights about the pools, or else the control plane.
+	many := func(count int, pools ...v1beta1.ResourceReference) (all []v1beta1.Insight) {
+		scope := v1beta1.InsightScope{Type: v1beta1.ScopeControlPlane}
+		if len(pools) > 0 {
+			scope = v1beta1.InsightScope{Type: v1beta1.ScopeWorkerPool, WorkerPool: pools}
+		}
+		for i := range count {
+			of := insight(fmt.Sprintf("u%d", i), fmt.Sprintf("%s-%d", scope.Type, i), v1beta1.LevelWarning)
+			of.Scope = scope
+			all = append(all, of)
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		all  []v1beta1.Insight
+		want []string
+	}{
+		"as many as are kept":        {many(64), nil},
+		"one more":                   {many(65), []string{"1 insights of informer a are not shown."}},
+		"of two pools, each once":    {many(300, pool("x"), pool("y")), []string{"44 insights of informer a are not shown."}},
+		"control plane and one pool": {append(many(70), many(257, pool("x"))...), []string{"7 insights of informer a are not shown."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var status v1beta1.UpdatePlanStatus
+			for _, now := range []time.Duration{0, time.Hour} { // the second time, it was published
+				updateplan.Arrange(&status, []v1beta1.InformerInsights{{Name: "a", Insights: tc.all}}, func(string) string { return "" }, noon.Add(now))
+			}
+			var got []string
+			for _, of := range updateplan.Insights(&status) {
+				if of.Informer != v1beta1.StatusControllerInformer {
+					continue
+				}
+				got = append(got, of.Insight.Impact.Summary)
+				if of.Insight.Impact.Reason != v1beta1.ReasonTruncated || updateplan.NeedsAcceptance(of.Insight.Impact.Level) {
+					t.Errorf("impact: %+v", of.Insight.Impact)
+				}
+				if !of.Insight.FirstObservedTime.Time.Equal(noon) || !of.Insight.AcquisitionTime.Time.Equal(noon) {
+					t.Errorf("observed at %s, acquired at %s", of.Insight.FirstObservedTime, of.Insight.AcquisitionTime)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("not shown (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"math"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
@@ -74,7 +72,7 @@ func (c *computation) addInsights() {
 		c.truncated("informers", fmt.Sprintf("The insights of %d informers beyond the limit of %d are not shown.", others, maxInformers))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.dropped)) {
-		c.truncated(name, fmt.Sprintf("%d insights of informer %s are not shown.", c.dropped[name], name))
+		c.truncated(name, insight.NotShown(name, c.dropped[name]))
 	}
 	if poolsDropped > 0 {
 		c.truncated("pools", fmt.Sprintf("%d pools beyond the limit of %d are not shown.", poolsDropped, maxPools))
@@ -153,35 +151,5 @@ func (c *computation) inConfigPool(node string) bool {
 // truncated adds an insight about what is not shown.
 func (c *computation) truncated(name, summary string) {
 	made := insight.About(name, v1beta1.ReasonTruncated, v1beta1.LevelInfo, summary, "", c.now)
-	c.controlPlane.UpdateInformers = addTruncated(c.controlPlane.UpdateInformers, made, c.Previous)
-}
-
-// addTruncated adds an insight of the controller to those of a section. It keeps its first observation.
-func addTruncated(to []v1beta1.InformerInsights, made v1beta1.Insight, previous v1beta1.UpdateStatusStatus) []v1beta1.InformerInsights {
-	made.FirstObservedTime = made.AcquisitionTime
-	if before := ownInsight(previous, made.UUID); before != nil {
-		made.FirstObservedTime, made.AcquisitionTime = before.FirstObservedTime, metav1.NewTime(before.AcquisitionTime.Time)
-	}
-	for i := range to {
-		if to[i].Name == v1beta1.StatusControllerInformer {
-			to[i].Insights = append(to[i].Insights, made)
-			return to
-		}
-	}
-	return append(to, v1beta1.InformerInsights{Name: v1beta1.StatusControllerInformer, Insights: []v1beta1.Insight{made}})
-}
-
-// ownInsight returns an insight of the controller in a published status; nil means none.
-func ownInsight(status v1beta1.UpdateStatusStatus, uuid string) *v1beta1.Insight {
-	if status.ControlPlane == nil {
-		return nil
-	}
-	for _, of := range status.ControlPlane.UpdateInformers {
-		for i := range of.Insights {
-			if of.Name == v1beta1.StatusControllerInformer && of.Insights[i].UUID == uuid {
-				return &of.Insights[i]
-			}
-		}
-	}
-	return nil
+	c.controlPlane.UpdateInformers = insight.AddOwn(c.controlPlane.UpdateInformers, made, c.Previous.ControlPlane)
 }

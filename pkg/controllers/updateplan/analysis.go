@@ -138,7 +138,7 @@ func (p *pass) report(all []v1beta1.InformerInsights, facts informers.Facts) {
 	for _, node := range facts.Nodes.All() {
 		pools[node.Name] = clusterstate.PoolOf(facts.Pools, node)
 	}
-	updateplan.Arrange(status, all, func(node string) string { return pools[node] })
+	updateplan.Arrange(status, all, func(node string) string { return pools[node] }, p.now)
 	sized := v1beta1.UpdateStatusStatus{
 		ControlPlane: status.ControlPlane, WorkerPools: status.WorkerPools, RecentlyResolved: p.state.insights.RecentlyResolved(), ObservedTime: status.LastAnalysisTime,
 	}
