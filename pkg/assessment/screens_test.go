@@ -297,3 +297,40 @@ func unknownCluster() *fixture {
 func count(s v1beta1.SectionAssessment) string {
 	return itoa(s.Updated) + " of " + itoa(s.Total) + " " + s.Unit
 }
+
+// The next update is the one that starts first: an upgrade that exists, or the next start of a schedule.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	scheduled := func(in time.Duration) []informers.Schedule {
+		return []informers.Schedule{{
+			Resource:   checks.Resource{Group: "managedupgrade.appuio.io", Kind: "UpgradeConfig", Namespace: "ops", Name: "nightly"},
+			APIVersion: "managedupgrade.appuio.io/v1beta1", Start: now.Add(in), To: "4.20.7",
+		}}
+	}
+	next := func(in time.Duration, apiVersion, name, release string) *v1beta1.ScheduledTime {
+		return &v1beta1.ScheduledTime{Time: at(now.Add(in)), Release: release, By: &v1beta1.ResourceReference{
+			APIVersion: apiVersion, Kind: "UpgradeConfig", Namespace: "ops", Name: name,
+		}}
+	}
+	upgrade := next(141*time.Hour, "upgrade.managed.openshift.io/v1alpha1", "weekly", "4.20.8")
+	for name, tc := range map[string]struct {
+		cluster   func() *fixture
+		schedules []informers.Schedule
+		want      *v1beta1.ScheduledTime
+	}{
+		"upgrade":                           {idleCluster, nil, upgrade},
+		"schedule that starts before it":    {idleCluster, scheduled(time.Hour), next(time.Hour, "managedupgrade.appuio.io/v1beta1", "nightly", "4.20.7")},
+		"upgrade at the time of a schedule": {idleCluster, scheduled(141 * time.Hour), upgrade},
+		"schedule that is past":             {idleCluster, scheduled(0), upgrade},
+		"update in progress":                {progressingCluster, scheduled(time.Hour), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := tc.cluster()
+			f.facts.Schedules = tc.schedules
+			if diff := cmp.Diff(tc.want, printedOf(f.assess()).Next, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

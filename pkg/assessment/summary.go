@@ -14,6 +14,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
@@ -207,9 +208,12 @@ func (c *cluster) resumedBy(s *section) *v1beta1.ResourceReference {
 }
 
 func upgradeRef(u *informers.Upgrade) *v1beta1.ResourceReference {
+	return boundedRef(u.APIVersion, u.Resource)
+}
+
+func boundedRef(apiVersion string, of checks.Resource) *v1beta1.ResourceReference {
 	return &v1beta1.ResourceReference{
-		APIVersion: bounded(u.APIVersion, 317), Kind: bounded(u.Resource.Kind, 63),
-		Namespace: bounded(u.Resource.Namespace, 63), Name: bounded(u.Resource.Name, maxName),
+		APIVersion: bounded(apiVersion, 317), Kind: bounded(of.Kind, 63), Namespace: bounded(of.Namespace, 63), Name: bounded(of.Name, maxName),
 	}
 }
 
@@ -229,6 +233,12 @@ func (c *cluster) next(state v1beta1.AssessmentState) *v1beta1.ScheduledTime {
 			continue
 		}
 		next = &v1beta1.ScheduledTime{Time: published(at), Release: bounded(u.To, maxRelease), By: upgradeRef(u)}
+	}
+	for i := range c.in.Facts.Schedules {
+		s := &c.in.Facts.Schedules[i]
+		if s.Start.After(c.now) && (next == nil || s.Start.Before(next.Time.Time)) { // its UpgradeJob, if it exists, shows more
+			next = &v1beta1.ScheduledTime{Time: published(s.Start), Release: bounded(s.To, maxRelease), By: boundedRef(s.APIVersion, s.Resource)}
+		}
 	}
 	return next
 }

@@ -30,6 +30,7 @@ const (
 	SourceAlerts             Source = "alerts"
 	SourceUpgradeConfigs     Source = "UpgradeConfigs"
 	SourceUpgradeJobs        Source = "UpgradeJobs"
+	SourceSchedules          Source = "schedules of upgrades"
 	SourceMachineSets        Source = "MachineSets"
 	SourceClusterMachineSets Source = "MachineSets of Cluster API"
 	SourceMachineDeployments Source = "MachineDeployments"
@@ -87,6 +88,9 @@ type Facts struct {
 	Alerts []clusterstate.Alert
 	// Upgrades are the UpgradeConfigs and UpgradeJobs, sorted by kind, namespace, and name.
 	Upgrades []Upgrade
+	// Schedules are the next starts of the UpgradeConfigs that create UpgradeJobs, sorted by namespace
+	// and name. They are read only while no update is in progress.
+	Schedules []Schedule
 	// Missing are the sources that could not be read. An optional kind that is not installed is not
 	// missing.
 	Missing map[Source]Missing

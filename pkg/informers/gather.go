@@ -71,6 +71,7 @@ func Gather(ctx context.Context, r Readers) Facts {
 	g.facts = g.facts.share()
 	g.readMachineConfigImage(ctx)
 	g.readDrains(ctx)
+	g.readSchedules(ctx)
 	g.readAlerts(ctx)
 	return g.facts
 }

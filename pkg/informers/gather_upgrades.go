@@ -46,6 +46,48 @@ func (g *gathering) readUpgrades(ctx context.Context) {
 	})
 }
 
+// readSchedules reads the UpgradeConfigs that create UpgradeJobs. While an update is in progress, they are
+// not needed: an UpgradeJob shows what follows from them.
+func (g *gathering) readSchedules(ctx context.Context) {
+	if g.facts.Updating() {
+		return
+	}
+	g.read(SourceSchedules, func() error {
+		var list v1beta1.UpgradeConfigList
+		if err := g.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if schedule, found := g.facts.scheduleOf(&list.Items[i]); found {
+				g.facts.Schedules = append(g.facts.Schedules, schedule)
+			}
+		}
+		slices.SortFunc(g.facts.Schedules, func(a, b Schedule) int {
+			return cmp.Or(cmp.Compare(a.Resource.Namespace, b.Resource.Namespace), cmp.Compare(a.Resource.Name, b.Resource.Name))
+		})
+		return nil
+	})
+}
+
+// scheduleOf returns the next start of an UpgradeConfig that creates UpgradeJobs, and whether there is
+// one.
+func (f Facts) scheduleOf(config *v1beta1.UpgradeConfig) (Schedule, bool) {
+	if config.DeletionTimestamp != nil || maintenance.IsSuspended(config) {
+		return Schedule{}, false
+	}
+	for _, next := range config.Status.NextPossibleSchedules { // the earliest first
+		if next.SuspendedBy != "" || !next.Time.After(f.Now) {
+			continue
+		}
+		return Schedule{
+			Resource:   checks.Resource{Group: v1beta1.GroupVersion.Group, Kind: "UpgradeConfig", Namespace: config.Namespace, Name: config.Name},
+			APIVersion: v1beta1.GroupVersion.String(), Start: next.Time.Time,
+			To: f.Version.NewestUpdate(config.Spec.UpdatePolicy == v1beta1.UpdatePolicyPatchOnly).Release.Version,
+		}, true
+	}
+	return Schedule{}, false
+}
+
 // upgradeOfConfig returns the facts of an UpgradeConfig. Its record is that of the desired version.
 func upgradeOfConfig(config *v1alpha1.UpgradeConfig) Upgrade {
 	spec, status := &config.Spec, &config.Status

@@ -43,6 +43,17 @@ type Upgrade struct {
 	PDBTimeout time.Duration
 }
 
+// Schedule holds the facts of an UpgradeConfig that creates UpgradeJobs.
+type Schedule struct {
+	Resource   checks.Resource
+	APIVersion string
+	// Start is the next start that nothing suspends.
+	Start time.Time
+	// To is the version that would be installed if the upgrade started now; empty means that no update
+	// is available, or that the available updates are unknown.
+	To string
+}
+
 // UpgradePool is the state of a pool that an UpgradeJob delays.
 type UpgradePool struct {
 	Name, State  string

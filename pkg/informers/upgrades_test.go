@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
@@ -182,5 +183,59 @@ func TestGather_reads_upgrades_in_one_shape(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("upgrades (-want +got):\n%s", diff)
+	}
+}
+
+// The next start of a schedule is that which nothing suspends. The version is what would be installed now.
+func TestGather_reads_schedules(t *testing.T) {
+	t.Parallel()
+	const minor = "4.21.0"
+	start := func(in time.Duration, suspendedBy string) v1beta1.NextPossibleSchedule {
+		return v1beta1.NextPossibleSchedule{Time: metav1.NewTime(now.Add(in)), SuspendedBy: suspendedBy}
+	}
+	found := func(in time.Duration, to string) []informers.Schedule {
+		return []informers.Schedule{{
+			Resource:   checks.Resource{Group: "managedupgrade.appuio.io", Kind: "UpgradeConfig", Namespace: "ops", Name: "weekly"},
+			APIVersion: "managedupgrade.appuio.io/v1beta1", Start: now.Add(in), To: to,
+		}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1beta1.UpgradeConfig)
+		begin  func(*cluster) // what happens to the cluster; nil means nothing
+		want   []informers.Schedule
+	}{
+		"next start":     {func(*v1beta1.UpgradeConfig) {}, nil, found(time.Hour, minor)},
+		"patch versions": {func(u *v1beta1.UpgradeConfig) { u.Spec.UpdatePolicy = v1beta1.UpdatePolicyPatchOnly }, nil, found(time.Hour, later)},
+		"start that is past": {func(u *v1beta1.UpgradeConfig) {
+			u.Status.NextPossibleSchedules[0] = start(0, "")
+		}, nil, found(48*time.Hour, minor)},
+		"start that is suspended": {func(u *v1beta1.UpgradeConfig) {
+			u.Status.NextPossibleSchedules[0] = start(time.Hour, "UpgradeSuspensionWindow holidays")
+		}, nil, found(48*time.Hour, minor)},
+		"suspended":           {func(u *v1beta1.UpgradeConfig) { u.Spec.Schedule.Suspend = new(true) }, nil, nil},
+		"never":               {func(u *v1beta1.UpgradeConfig) { u.Status.NextPossibleSchedules = nil }, nil, nil},
+		"no update available": {func(*v1beta1.UpgradeConfig) {}, func(c *cluster) { c.version.Status.AvailableUpdates = nil }, found(time.Hour, "")},
+		"update in progress":  {func(*v1beta1.UpgradeConfig) {}, func(c *cluster) { c.version.Status.History[0].State = configv1.PartialUpdate }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster()
+			c.complete()
+			updateAll(c)
+			c.version.Spec.Channel = "stable"
+			c.version.Status.AvailableUpdates = []configv1.Release{{Version: later, Image: "image"}, {Version: minor, Image: "another"}}
+			config := &v1beta1.UpgradeConfig{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "weekly"},
+				Status:     v1beta1.UpgradeConfigStatus{NextPossibleSchedules: []v1beta1.NextPossibleSchedule{start(time.Hour, ""), start(48*time.Hour, "")}},
+			}
+			tc.change(config)
+			if tc.begin != nil {
+				tc.begin(c)
+			}
+			c.others = append(c.others, config)
+			if diff := cmp.Diff(tc.want, c.facts(t).Schedules); diff != "" {
+				t.Errorf("schedules (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -44,6 +44,7 @@ func Updates() []manager.Kind {
 		},
 		{Object: &v1alpha1.UpgradeConfig{}, AddToScheme: v1alpha1.AddToScheme, Optional: true, Transform: stripUpgrade},
 		{Object: &v1beta1.UpgradeJob{}, AddToScheme: v1beta1.AddToScheme, Optional: true, Transform: StripMaintenance},
+		{Object: &v1beta1.UpgradeConfig{}, AddToScheme: v1beta1.AddToScheme, Optional: true, Transform: StripMaintenance},
 	}
 	for _, gvk := range []schema.GroupVersionKind{
 		{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"},

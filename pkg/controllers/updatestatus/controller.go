@@ -91,7 +91,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinesets;machinedeployments,verbs=list;watch
 // +kubebuilder:rbac:groups=hypershift.openshift.io,resources=nodepools,verbs=list;watch
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=upgradeconfigs,verbs=list;watch
-// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradejobs,verbs=list;watch
+// +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs;upgradejobs,verbs=list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
