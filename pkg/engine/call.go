@@ -84,6 +84,10 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	}
 	first := step.Undo != nil && p.record.RequestTime == nil
 	if first {
+		if rest := p.engine.untilRequest(); rest > 0 {
+			last := lastAnswer(*c)
+			return Result{after: rest, reason: last.Reason, message: last.Message}, nil
+		}
 		now := p.now()
 		p.record.RequestTime, p.urgent = &now, true
 		if p.saveErr = p.persist(ctx); p.saveErr != nil {
@@ -95,6 +99,15 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 		p.record.RequestTime = nil
 	}
 	return result, err
+}
+
+// untilRequest returns how long the committing step must not make a request; 0 means that it may.
+func (e *Engine) untilRequest() time.Duration {
+	since := e.Clock.Now().Sub(e.UnrequestedAt)
+	if e.UnrequestedAt.IsZero() || since < 0 { // a clock that has jumped back
+		return 0
+	}
+	return max(minRetry-since, 0)
 }
 
 // observe returns the answer of Observe or of the first gate that does not pass; the zero Result

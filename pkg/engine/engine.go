@@ -45,6 +45,10 @@ type Engine struct {
 	// SavedAt is when this process saved the record last; zero means that it did not. A heartbeat
 	// is not saved again within a minute: two processes whose clocks differ would save it in turns.
 	SavedAt time.Time
+	// UnrequestedAt is when this process saved last that a request of the committing step was withdrawn
+	// or had no effect; zero means that it did not. The step makes no other request within a second:
+	// the save itself is a reason for the next pass, and the cache may not show yet what was in the way.
+	UnrequestedAt time.Time
 }
 
 // Constraints are the arguments of a pass that are not part of the table. They affect the steps up

@@ -75,6 +75,7 @@ func TestHold_withdraws_the_request_and_makes_it_again(t *testing.T) {
 	}
 
 	s.Hold = ""
+	w.advance(w.clock.Now().Add(time.Second))
 	w.mustPass()
 	if !*isRequested || w.store.load().RequestTime == nil || condition(w.store.load(), "Commit").Reason != "Requested" {
 		t.Errorf("the hold is lifted: requested %t, %q", *isRequested, lines(w.store.load()))
@@ -313,9 +314,45 @@ func TestKeepAlive_that_withdraws_the_request(t *testing.T) {
 		t.Errorf("withdrawn, and the record holds a request at %s", got)
 	}
 	outdated = false
+	w.advance(w.clock.Now().Add(time.Second))
 	w.mustPass()
 	if w.store.load().RequestTime == nil || !*isRequested {
 		t.Error("it is not requested again")
+	}
+}
+
+// Each save is a reason for the next pass, which comes long before the second for which the step
+// waits.
+func TestRequest_without_effect_is_repeated_once_a_second(t *testing.T) {
+	t.Parallel()
+	w, s, isRequested := requested(t)
+	calls, conflict := 0, true
+	var requestedAt time.Time
+	s.setDo("Commit", func(engine.Run) (engine.Result, error) {
+		calls++
+		if conflict {
+			return engine.WaitFor(time.Second, "Retrying", "conflict").WithoutEffect(), nil
+		}
+		*isRequested, requestedAt = true, w.clock.Now()
+		return engine.Wait("Requested", "requested"), nil
+	})
+	w.mustPass()
+	saves := w.store.saves
+	for range 600 { // in three seconds
+		w.advance(w.clock.Now().Add(5 * time.Millisecond))
+		w.mustPass()
+		if c := condition(w.store.load(), "Commit"); c.Reason != "Retrying" || c.Message != "conflict" || w.store.load().RequestTime != nil {
+			t.Fatalf("at %s: %+v", w.clock.Now(), c)
+		}
+	}
+	if calls != 4 || w.store.saves-saves != 6 {
+		t.Errorf("%d calls and %d saves in three seconds of conflicts, want 4 and 6", calls, w.store.saves-saves)
+	}
+
+	conflict = false
+	w.runUntil(func() bool { return *isRequested })
+	if got, want := requestedAt.Sub(noon), 4*time.Second; got != want {
+		t.Errorf("requested after %s, want %s", got, want)
 	}
 }
 

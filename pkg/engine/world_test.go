@@ -45,6 +45,8 @@ type world struct {
 
 	// savedAt is when this process saved the record last; zero means that it did not.
 	savedAt time.Time
+	// unrequestedAt is when this process saved last that a request was withdrawn or had no effect.
+	unrequestedAt time.Time
 
 	events      []event               // scheduled
 	calls       []string              // the steps that were called, in order
@@ -101,7 +103,10 @@ func (w *world) pass() (next time.Time, err error) {
 	}()
 	w.passes++
 	w.store.refused = false
-	e := &engine.Engine{Clock: w.clock, Save: w.store.save, OnTransition: func(t engine.Transition) { w.transitions = append(w.transitions, t) }, SavedAt: w.savedAt}
+	e := &engine.Engine{
+		Clock: w.clock, Save: w.save, OnTransition: func(t engine.Transition) { w.transitions = append(w.transitions, t) },
+		SavedAt: w.savedAt, UnrequestedAt: w.unrequestedAt,
+	}
 	now, record := w.clock.Now(), w.store.load()
 	returned, next, err := e.Pass(w.t.Context(), w.instrument(w.book()), record, w.constraints())
 	if err != nil {
@@ -117,6 +122,14 @@ func (w *world) pass() (next time.Time, err error) {
 		w.t.Errorf("a record of %d conditions was returned, %d are kept", got, want)
 	}
 	return next, nil
+}
+
+// save stores a record, and notes when it holds no request any more.
+func (w *world) save(ctx context.Context, record history.Record) error {
+	if w.store.load().RequestTime != nil && record.RequestTime == nil {
+		w.unrequestedAt = w.clock.Now()
+	}
+	return w.store.save(ctx, record)
 }
 
 // run drives the upgrade until a pass reports that it is finished. It retries errors as a work

@@ -51,6 +51,8 @@ type fakeCluster struct {
 	installed   bool                        // the version, by another client
 	refuse      bool                        // the version is not offered
 	pausedUntil time.Time                   // pools
+	conflicts   int                         // calls that have no effect
+	inConflict  bool                        // whether the next one has none
 }
 
 // commence begins an upgrade unless it has begun.
@@ -89,6 +91,10 @@ func (c *fakeCluster) book(name string) engine.Runbook {
 				},
 				Undo: func(context.Context, engine.Run) (engine.Result, error) { return engine.Done("undone"), nil },
 				Do: func(_ context.Context, run engine.Run) (engine.Result, error) {
+					if c.inConflict {
+						c.conflicts++
+						return engine.WaitFor(time.Second, "Retrying", "conflict").WithoutEffect(), nil
+					}
 					if c.now().Sub(run.Since) < time.Minute {
 						return engine.WaitFor(time.Second, "Requested", "requested"), nil
 					}

@@ -250,6 +250,26 @@ func TestWaitForTheRequestedTimeIsQuiet(t *testing.T) {
 	}
 }
 
+// The Lease and the status are written before and after a request. Each of these writes causes a
+// pass, but the next request is made a second later.
+func TestRequestWithoutEffectIsRepeatedOnceASecond(t *testing.T) {
+	t.Parallel()
+	w := newJobWorld(t)
+	w.create(job("a"))
+	w.cluster.inConflict = true
+	w.runTo(startAfter.Add(10 * time.Second))
+	w.requests, w.cluster.conflicts = nil, 0
+	w.runFor(30 * time.Second)
+	if n := w.cluster.conflicts; n < 28 || n > 31 || len(w.requests) > 6*n {
+		t.Errorf("%d conflicts and %d requests to the API server in 30 s", n, len(w.requests))
+	}
+	w.cluster.inConflict = false
+	w.runTo(startAfter.Add(time.Hour))
+	if r := w.record("a"); r.Phase != history.PhaseUpgraded {
+		t.Errorf("in the end: phase %s, %s", r.Phase, r.Message)
+	}
+}
+
 func TestForgedRecordDoesNotStartBeforeItsTime(t *testing.T) {
 	t.Parallel()
 	w := newJobWorld(t)

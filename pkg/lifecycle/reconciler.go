@@ -49,6 +49,7 @@ type Reconciler[T client.Object] struct {
 	rejected    cache[rejection]
 	shown       cache[shownStatus]
 	saved       cache[time.Time] // when the engine's record was last saved
+	unrequested cache[time.Time] // when a request was last withdrawn or had no effect
 	republished cache[time.Time] // when publishing a result was last tried in vain
 	uids        cache[types.UID] // of the objects about which something may have been published
 	claims      cache[claim]     // what the API server has answered about the Lease
@@ -95,6 +96,7 @@ func (r *Reconciler[T]) forget(ctx context.Context, key client.ObjectKey) error 
 	r.rejected.delete(key)
 	r.shown.delete(key)
 	r.saved.delete(key)
+	r.unrequested.delete(key)
 	r.republished.delete(key)
 	r.claims.delete(key)
 	r.noteUID(key, "")

@@ -251,7 +251,11 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 			return s.finish(ctx)
 		}
 	}
-	e := &engine.Engine{Clock: s.Clock, Save: s.save, OnTransition: s.onTransition, SavedAt: s.saved.get(client.ObjectKeyFromObject(s.obj))}
+	key := client.ObjectKeyFromObject(s.obj)
+	e := &engine.Engine{
+		Clock: s.Clock, Save: s.save, OnTransition: s.onTransition,
+		SavedAt: s.saved.get(key), UnrequestedAt: s.unrequested.get(key),
+	}
 	record, next, err := e.Pass(ctx, s.plan.Book, start, s.constraints())
 	if s.record.Finished() { // the status was rejected
 		return s.finish(ctx)
@@ -319,6 +323,9 @@ var errStatusRejected = errors.New("the API server rejects the status")
 func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 	record = s.observePreceding(ctx, record)
 	if (record.RequestTime == nil) != (s.record.RequestTime == nil) {
+		if record.RequestTime == nil {
+			s.unrequested.set(client.ObjectKeyFromObject(s.obj), s.Clock.Now())
+		}
 		if err := s.noteRequest(ctx, record.RequestTime != nil); err != nil {
 			return err
 		}

@@ -227,6 +227,7 @@ func (s jobSteps) UpgradeCommenced() engine.Step {
 			{Name: "ClusterUpgradeable", Check: s.upgradeable},
 			{Name: "PreChecksAccepted", Check: s.plan.CheckAccepted()},
 			{Name: "ClusterHealthy", Check: s.healthy},
+			{Name: "NotRequestedByOther", Check: controlplane.NotRequestedByOther(s.Client, s.target)},
 			{Name: "AddedPoolsPaused", Check: s.delayed(stepPoolsPaused).PauseAdded()},
 		},
 		Do:         controlplane.RequestUpdate(s.Client, s.target, s.pinned.Decision, controlplane.NotBusy, controlplane.MinorUpdateAllowed),

@@ -207,6 +207,30 @@ func TestPending_shows_what_is_in_the_way(t *testing.T) {
 	}
 }
 
+// A request of another client for the same version is not the upgrade of an UpgradeJob. Waiting for it
+// writes nothing but the heartbeat.
+func TestRequestOfAnotherClient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cluster.Unresponsive = true
+	w.create(newJob())
+	w.cluster.ChangeVersion(func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = &configv1.Update{Version: desired} })
+	w.until(startAfter.Add(10 * time.Minute))
+	w.requests = nil
+	w.until(startAfter.Add(30 * time.Minute))
+	if len(w.requests) > 4 {
+		t.Errorf("%d requests in 20 minutes: %q", len(w.requests), w.requests[:min(len(w.requests), 10)])
+	}
+	if c := w.record().Conditions[len(w.record().Conditions)-1]; c.Type != "UpgradeCommenced" || c.Reason != "AnotherUpdateInProgress" {
+		t.Errorf("the step is %s, %s: %s", c.Type, c.Reason, c.Message)
+	}
+	w.untilEnded()
+	want := outcome{phase: history.PhaseSkipped, reason: "Expired", step: "UpgradeCommenced"}
+	if got := w.outcome(); got != want {
+		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
+	}
+}
+
 // The figures of a slot without hooks: at most two writes of the status per step and 15 others.
 func TestWrites(t *testing.T) {
 	t.Parallel()

@@ -171,6 +171,41 @@ func TestNoOtherUpdate_messages(t *testing.T) {
 	}, withReader(controlplane.NoOtherUpdate))
 }
 
+func TestNotRequestedByOther(t *testing.T) {
+	t.Parallel()
+	none := stepResult{Outcome: "done", Reason: "Done", Message: "no other client has requested 4.4.6"}
+	runCases(t, map[string]testCase{
+		"no request":                    {version: at(), want: none},
+		"request of another version":    {version: at(desired("4.4.7")), want: none},
+		"the target is being installed": {version: at(desired("4.4.6"), updating("4.4.6")), want: none},
+		"request of the target": {
+			version: at(desired("4.4.6")),
+			want: stepResult{
+				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
+				Message: "another client has requested 4.4.6 in spec.desiredUpdate of the ClusterVersion, and it is not installed yet",
+			},
+		},
+		"request of the target, which is refused": {
+			version: at(desired("4.4.6"), unobserved, condition("ReleaseAccepted", "False", "RetrievePayload", `version="4.4.6" is not signed`)),
+			want: stepResult{
+				Outcome: "waiting", Reason: "AnotherUpdateInProgress",
+				Message: `another client has requested 4.4.6 in spec.desiredUpdate of the ClusterVersion, and the cluster version operator refuses it: version="4.4.6" is not signed`,
+			},
+		},
+	}, withReader(controlplane.NotRequestedByOther))
+}
+
+// TestNotRequestedByOther_own_request checks that a request of this attempt is not that of another
+// client.
+func TestNotRequestedByOther_own_request(t *testing.T) {
+	t.Parallel()
+	r := testCluster(t, nil, at(desired("4.4.6")))
+	result, err := controlplane.NotRequestedByOther(r, target)(t.Context(), engine.Run{Requested: true})
+	if err != nil || !result.Passed() {
+		t.Errorf("%s: %s, %v; want that it passes", result.Reason(), result.Message(), err)
+	}
+}
+
 // TestNoOtherUpdate_malformed_installed_version checks that the message blames the ClusterVersion.
 func TestNoOtherUpdate_malformed_installed_version(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,8 @@
 package controlplane
 
 import (
+	"context"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
@@ -14,6 +16,24 @@ import (
 // NoOtherUpdate waits until no other update is in the way of the target, see NotBusy.
 func NoOtherUpdate(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
 	return decide(r, target, NotBusy)
+}
+
+// NotRequestedByOther waits while another client has requested the target itself: an upgrade that does
+// not adopt that update must not make the same request. It passes if this attempt has made it.
+func NotRequestedByOther(r client.Reader, target clusterstate.Target) engine.UpgradeStep {
+	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		version, err := clusterstate.GetClusterVersion(ctx, r)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case run.Requested || version.Current.Matches(target) || !version.IsRequested(target):
+			return engine.Done("no other client has requested %s", target.Version), nil
+		}
+		if message, rejected := version.RejectionMessage(target); rejected {
+			return engine.Wait("AnotherUpdateInProgress", "another client has requested %s in spec.desiredUpdate of the ClusterVersion, and the cluster version operator refuses it: %s", target.Version, message), nil
+		}
+		return engine.Wait("AnotherUpdateInProgress", "another client has requested %s in spec.desiredUpdate of the ClusterVersion, and it is not installed yet", target.Version), nil
+	}
 }
 
 // NotBusy passes if no other update is being installed or requested, and if the installed version is
