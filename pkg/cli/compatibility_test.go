@@ -69,7 +69,7 @@ func TestStatus_with_newer_definitions(t *testing.T) {
 			t.Parallel()
 			s := newSimulated(t, devcluster.Spec{})
 			if after > 0 {
-				s.update(t, "4.20.6", after)
+				s.update(t, after)
 			}
 			dir := s.dump(t)
 			want := s.replay(t, dir)

@@ -69,7 +69,7 @@ func TestRemedies_complete_the_update(t *testing.T) {
 			t.Parallel()
 			s := newSimulated(t, tc.spec)
 			tc.create(t, s)
-			s.update(t, "4.20.6", 3*time.Hour)
+			s.update(t, 3*time.Hour)
 			for range 3 { // a screen has the remedy of one cause
 				stuck := runStatus(t, s.connect(), statusOptions{}, "")
 				if stuck.code == ExitDone {

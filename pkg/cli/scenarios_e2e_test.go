@@ -53,24 +53,24 @@ func TestScreens_of_scenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := &counters{complete: map[updatev1beta1.AssessmentState]int{}, missing: map[updatev1beta1.AssessmentState]int{}}
-	t.Run("scenario", func(t *testing.T) {
-		for _, name := range names {
-			t.Run(strings.TrimSuffix(name, ".yaml"), func(t *testing.T) {
-				t.Parallel()
-				watchScenario(t, name, counted)
-			})
+	t.Cleanup(func() { // the scenarios have ended
+		t.Logf("screens: %v; without a required source: %v; %d objects in causes", counted.complete, counted.missing, counted.objects)
+		for _, state := range []updatev1beta1.AssessmentState{
+			updatev1beta1.StateIdle, updatev1beta1.StateProgressing, updatev1beta1.StateWaiting, updatev1beta1.StateStuck,
+		} {
+			if counted.complete[state] == 0 {
+				t.Errorf("no screen of state %s", state)
+			}
+		}
+		if counted.objects == 0 {
+			t.Error("no cause has an object")
 		}
 	})
-	t.Logf("screens: %v; without a required source: %v; %d objects in causes", counted.complete, counted.missing, counted.objects)
-	for _, state := range []updatev1beta1.AssessmentState{
-		updatev1beta1.StateIdle, updatev1beta1.StateProgressing, updatev1beta1.StateWaiting, updatev1beta1.StateStuck,
-	} {
-		if counted.complete[state] == 0 {
-			t.Errorf("no screen of state %s", state)
-		}
-	}
-	if counted.objects == 0 {
-		t.Error("no cause has an object")
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(name, ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			watchScenario(t, name, counted)
+		})
 	}
 }
 

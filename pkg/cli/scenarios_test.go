@@ -89,7 +89,7 @@ func TestStatus_of_simulated_updates(t *testing.T) {
 				}
 			}
 			if test.after > 0 {
-				s.update(t, "4.20.6", test.after)
+				s.update(t, test.after)
 			}
 			got := runStatus(t, s.connect(), statusOptions{}, "")
 			if got.code != test.code {

@@ -51,11 +51,11 @@ func newSimulated(t *testing.T, spec devcluster.Spec) simulated {
 	return simulated{cluster, w}
 }
 
-// update requests a release and runs the cluster for a time.
-func (s simulated) update(t *testing.T, release string, d time.Duration) {
+// update requests 4.20.6 and runs the cluster for a time.
+func (s simulated) update(t *testing.T, d time.Duration) {
 	t.Helper()
 	version := s.Version()
-	patch := []byte(`{"spec":{"desiredUpdate":{"version":"` + release + `"}}}`)
+	patch := []byte(`{"spec":{"desiredUpdate":{"version":"4.20.6"}}}`)
 	if err := s.Client.Patch(t.Context(), version, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 			t.Parallel()
 			s := newSimulated(t, devcluster.Spec{})
 			if after > 0 {
-				s.update(t, "4.20.6", after)
+				s.update(t, after)
 			}
 			live, want := computed(t, s.connect())
 			d, err := readDump(s.dump(t), newScheme(), defaultDumpLimits)

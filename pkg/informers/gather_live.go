@@ -70,35 +70,47 @@ func (g *gathering) readBudgetPods(ctx context.Context, drains []Drain) {
 	if !g.facts.Has(SourcePods) || !g.facts.Has(SourcePDBs) {
 		return
 	}
-	budgets := map[string][]*clusterstate.PDB{} // by namespace
-	var namespaces []string
-	for _, drain := range drains {
-		drain = g.facts.Drains[drain.Node]
-		for i := range drain.Pods {
-			pod := &drain.Pods[i]
-			if !g.facts.isLong(drain) || pod.Hold(checks.DrainDeadlines{}).Reason != checks.HeldByPDB || budgets[pod.Namespace] != nil {
-				continue
-			}
-			for j := range g.facts.PDBs {
-				if b := &g.facts.PDBs[j]; b.Namespace == pod.Namespace {
-					budgets[pod.Namespace] = append(budgets[pod.Namespace], b)
-				}
-			}
-			namespaces = append(namespaces, pod.Namespace)
-		}
-	}
 	g.facts.BudgetPods = map[string][]clusterstate.Pod{}
-	for _, namespace := range namespaces {
+	for _, namespace := range g.namespacesHeldByBudgets(drains) {
 		if g.lists >= maxLists {
 			return
 		}
 		g.lists++
-		pods, err := g.Memory.podsIn(ctx, g.Readers, namespace, budgets[namespace])
+		pods, err := g.Memory.podsIn(ctx, g.Readers, namespace, g.budgetsIn(namespace))
 		if err != nil {
 			return // what holds the drain is known without them
 		}
 		g.facts.BudgetPods[namespace] = pods
 	}
+}
+
+// namespacesHeldByBudgets returns the namespaces of the pods that hold a long drain because of a budget, in
+// the order of the drains.
+func (g *gathering) namespacesHeldByBudgets(drains []Drain) []string {
+	var namespaces []string
+	for _, drain := range drains {
+		drain = g.facts.Drains[drain.Node]
+		if !g.facts.isLong(drain) {
+			continue
+		}
+		for i := range drain.Pods {
+			pod := &drain.Pods[i]
+			if pod.Hold(checks.DrainDeadlines{}).Reason == checks.HeldByPDB && !slices.Contains(namespaces, pod.Namespace) {
+				namespaces = append(namespaces, pod.Namespace)
+			}
+		}
+	}
+	return namespaces
+}
+
+func (g *gathering) budgetsIn(namespace string) []*clusterstate.PDB {
+	var budgets []*clusterstate.PDB
+	for i := range g.facts.PDBs {
+		if b := &g.facts.PDBs[i]; b.Namespace == namespace {
+			budgets = append(budgets, b)
+		}
+	}
+	return budgets
 }
 
 // readAlerts reads the alerts while an update is in progress.

@@ -30,8 +30,8 @@ func TestOptionalKind_that_is_removed(t *testing.T) {
 	}
 	var kinds *optionalKinds
 	read := make(chan error, 1)
-	kind := Kind{Object: &corev1.Node{}, Optional: true, Requests: func(context.Context, client.Object) []reconcile.Request {
-		read <- kinds.check(t.Context(), &corev1.Node{})
+	kind := Kind{Object: &corev1.Node{}, Optional: true, Requests: func(ctx context.Context, _ client.Object) []reconcile.Request {
+		read <- kinds.check(ctx, &corev1.Node{})
 		return nil
 	}}
 	kinds, err := newOptionalKinds(scheme, []Kind{kind})

@@ -130,6 +130,7 @@ func (m *model) holdsSlot(c rollout.Member) bool {
 		return c.CleaningUp || !m.soaked(c)
 	case rollout.Failed:
 		return c.CleaningUp
+	case rollout.Initialized, rollout.PartialUpgrade:
 	}
 	return true
 }

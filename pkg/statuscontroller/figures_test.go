@@ -118,6 +118,7 @@ func (w *world) measure(requests *atomic.Int64) figures {
 
 // idle measures a cluster on which no update is pending.
 func idle(tb testing.TB) figures {
+	tb.Helper()
 	w := newWorld(tb)
 	requests := w.registerInformers(quietInformers)
 	w.start()
@@ -130,6 +131,7 @@ func idle(tb testing.TB) figures {
 
 // active measures an update that makes no progress.
 func active(tb testing.TB) figures {
+	tb.Helper()
 	w := newWorld(tb)
 	requests := w.registerInformers(quietInformers)
 	w.start()
@@ -140,6 +142,7 @@ func active(tb testing.TB) figures {
 
 // dormant measures five plans that were analyzed longer than an hour ago.
 func dormant(tb testing.TB) figures {
+	tb.Helper()
 	w := newWorld(tb)
 	requests := w.registerInformers(quietInformers)
 	w.script.Offer("4.4.6", "4.4.7", "4.4.8", "4.4.9", "4.4.10")

@@ -36,20 +36,20 @@ type world struct {
 	events   []string
 }
 
-func newWorld(t testing.TB) *world {
-	t.Helper()
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
 	definitions, err := simulation.Definitions(os.DirFS("../../deploy/update-status/crds"))
-	must(t, err)
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: t}
+	must(tb, err)
+	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: tb}
 	w.client = w.Client("user")
 	w.script, err = openshift.NewScript(w.World, "4.4.5", "fast-4.4", "4.4.6")
-	must(t, err)
+	must(tb, err)
 	w.script.ChangeVersion(func(version *configv1.ClusterVersion) {
 		installed := metav1.NewTime(simulation.Start.Add(-24 * time.Hour))
 		version.Status.History[0].StartedTime, version.Status.History[0].CompletionTime = installed, &installed
 	})
 	w.script.AssignNodes("4.4.5")
-	must(t, w.Add(&corev1.ServiceAccount{ObjectMeta: objectMeta(home, "update-status-controller")}))
+	must(tb, w.Add(&corev1.ServiceAccount{ObjectMeta: objectMeta(home, "update-status-controller")}))
 	w.Observe(func(change simulation.Change) {
 		if event, ok := change.New.(*corev1.Event); ok {
 			w.events = append(w.events, event.Type+" "+event.Reason+" "+event.InvolvedObject.Kind+"/"+event.InvolvedObject.Name)
@@ -124,9 +124,9 @@ func (w *world) update() {
 	must(w.t, w.client.Update(w.t.Context(), version))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

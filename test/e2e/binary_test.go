@@ -170,9 +170,9 @@ func startReplica(t *testing.T, kubeconfig string, flags ...string) *replica {
 }
 
 // startProgram starts a program as startReplica starts the operator.
-func startProgram(t testing.TB, path, kubeconfig string, flags ...string) *replica {
-	t.Helper()
-	r := &replica{log: filepath.Join(t.TempDir(), "operator.log"), probes: freeAddress(t), metric: freeAddress(t)}
+func startProgram(tb testing.TB, path, kubeconfig string, flags ...string) *replica {
+	tb.Helper()
+	r := &replica{log: filepath.Join(tb.TempDir(), "operator.log"), probes: freeAddress(tb), metric: freeAddress(tb)}
 	process, err := controlplane.StartProcess(controlplane.Command{
 		Path: path,
 		Args: append([]string{
@@ -181,32 +181,32 @@ func startProgram(t testing.TB, path, kubeconfig string, flags ...string) *repli
 		Log: r.log,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.process = process
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := process.Stop(20 * time.Second); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
-		if t.Failed() {
-			t.Logf("the operator's log:\n%s", r.readLog(t))
+		if tb.Failed() {
+			tb.Logf("the operator's log:\n%s", r.readLog(tb))
 		}
 	})
 	return r
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
 	port, err := controlplane.FreePort()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-func (r *replica) readLog(t testing.TB) string {
-	t.Helper()
-	return readFile(t, r.log)
+func (r *replica) readLog(tb testing.TB) string {
+	tb.Helper()
+	return readFile(tb, r.log)
 }
 
 // probe returns the status code of a probe; 0 means no response.
@@ -246,42 +246,42 @@ func (r *replica) scrape(t *testing.T, token string) (status int, body string) {
 	return response.StatusCode, string(content)
 }
 
-func waitUntil(t testing.TB, what string, is func(context.Context) bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 45*time.Second, true, func(ctx context.Context) (bool, error) {
+func waitUntil(tb testing.TB, what string, is func(context.Context) bool) {
+	tb.Helper()
+	err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, 45*time.Second, true, func(ctx context.Context) (bool, error) {
 		return is(ctx), nil
 	})
 	if err != nil {
-		t.Fatalf("waiting until %s: %v", what, err)
+		tb.Fatalf("waiting until %s: %v", what, err)
 	}
 }
 
 // account writes a kubeconfig with the permissions of a ServiceAccount.
-func (s *server) account(t testing.TB, name string) (kubeconfig, token string) {
-	t.Helper()
-	access, err := s.ServiceAccountConfig(t.Context(), home, name)
+func (s *server) account(tb testing.TB, name string) (kubeconfig, token string) {
+	tb.Helper()
+	access, err := s.ServiceAccountConfig(tb.Context(), home, name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	kubeconfig = filepath.Join(t.TempDir(), name+".kubeconfig")
+	kubeconfig = filepath.Join(tb.TempDir(), name+".kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, access); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return kubeconfig, access.BearerToken
 }
 
 // openshift creates the kinds of OpenShift that the manifests of the operator refer to, except
 // some, and the namespace of its monitoring.
-func (s *server) openshift(t testing.TB, without ...string) {
-	t.Helper()
+func (s *server) openshift(tb testing.TB, without ...string) {
+	tb.Helper()
 	objects, err := manifests.Read(crds.Files)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return slices.Contains(without, o.GetName()) })
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
 	namespace.SetName("openshift-monitoring")
-	s.apply(t, append(objects, namespace))
+	s.apply(tb, append(objects, namespace))
 }
 
 func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
@@ -437,10 +437,10 @@ func (r *replica) checkCertificateReload(t *testing.T, folder string) {
 
 // forbidden returns the requests of a ServiceAccount that were rejected for lack of a permission,
 // from the audit log.
-func (s *server) forbidden(t testing.TB, account string) []string {
-	t.Helper()
+func (s *server) forbidden(tb testing.TB, account string) []string {
+	tb.Helper()
 	var found []string
-	for line := range strings.Lines(readFile(t, s.AuditLog())) {
+	for line := range strings.Lines(readFile(tb, s.AuditLog())) {
 		var event struct {
 			Verb           string `json:"verb"`
 			RequestURI     string `json:"requestURI"`

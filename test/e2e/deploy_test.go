@@ -49,33 +49,33 @@ type server struct {
 	kubeconfig string
 }
 
-func startServer(t testing.TB) *server {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+func startServer(tb testing.TB) *server {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
-	running, err := controlplane.Start(ctx, controlplane.Options{Dir: stateFolder(t), WithoutControllerManager: true})
+	running, err := controlplane.Start(ctx, controlplane.Options{Dir: stateFolder(tb), WithoutControllerManager: true})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
-		readAuditLog(t, running.AuditLog())
+	tb.Cleanup(func() {
+		readAuditLog(tb, running.AuditLog())
 		if err := running.Stop(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	s := &server{ControlPlane: running, kubeconfig: filepath.Join(running.Dir(), "kubeconfig")}
 	if err := running.Kubeconfig(s.kubeconfig); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	access := running.RESTConfig()
 	access.WarningHandlerWithContext = rest.NoWarnings{}
 	if s.client, err = client.New(access, client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.client = client.WithFieldValidation(s.client, "Strict")
 	for _, name := range []string{"openshift-machine-api", "openshift-monitoring"} { // namespaces in which the operator has permissions
-		if err := s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			t.Fatal(err)
+		if err := s.client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			tb.Fatal(err)
 		}
 	}
 	return s
@@ -93,10 +93,10 @@ func (s *server) kubectl(t *testing.T, args ...string) string {
 }
 
 // apply applies objects strictly.
-func (s *server) apply(t testing.TB, objects []*unstructured.Unstructured) {
-	t.Helper()
-	if err := manifests.Apply(t.Context(), s.client, objects); err != nil {
-		t.Fatal(err)
+func (s *server) apply(tb testing.TB, objects []*unstructured.Unstructured) {
+	tb.Helper()
+	if err := manifests.Apply(tb.Context(), s.client, objects); err != nil {
+		tb.Fatal(err)
 	}
 }
 
@@ -106,22 +106,22 @@ func kustomized(t *testing.T) []*unstructured.Unstructured {
 	return kustomizedFrom(t, deployFolder)
 }
 
-func kustomizedFrom(t testing.TB, folder string) []*unstructured.Unstructured {
-	t.Helper()
+func kustomizedFrom(tb testing.TB, folder string) []*unstructured.Unstructured {
+	tb.Helper()
 	bin, err := controlplane.FindBinDir()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var errOut strings.Builder
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl"), "kustomize", folder)
+	cmd := exec.CommandContext(tb.Context(), filepath.Join(bin, "kubectl"), "kustomize", folder)
 	cmd.Stderr = &errOut
 	built, err := cmd.Output()
 	if err != nil || errOut.Len() > 0 {
-		t.Fatalf("kubectl kustomize: %v\n%s", err, errOut.String())
+		tb.Fatalf("kubectl kustomize: %v\n%s", err, errOut.String())
 	}
 	objects, err := manifests.Decode(built)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return objects
 }
@@ -138,8 +138,8 @@ func read(t *testing.T, folder string) []*unstructured.Unstructured {
 	return objects
 }
 
-func pick[T any](t testing.TB, objects []*unstructured.Unstructured, kind string) []T {
-	t.Helper()
+func pick[T any](tb testing.TB, objects []*unstructured.Unstructured, kind string) []T {
+	tb.Helper()
 	var picked []T
 	for _, object := range objects {
 		if object.GetKind() != kind {
@@ -147,7 +147,7 @@ func pick[T any](t testing.TB, objects []*unstructured.Unstructured, kind string
 		}
 		var one T
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &one); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		picked = append(picked, one)
 	}
@@ -273,11 +273,11 @@ func operatorPod(t *testing.T, name string) *corev1.Pod {
 	return pod
 }
 
-func readFile(t testing.TB, file string) string {
-	t.Helper()
+func readFile(tb testing.TB, file string) string {
+	tb.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(content)
 }

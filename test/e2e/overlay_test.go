@@ -60,12 +60,14 @@ func TestInstall_into_another_namespace(t *testing.T) {
 		stay    []string // namespaces in which permissions stay
 	}{
 		"operator": {
-			[]string{deployFolder}, "testdata/overlay",
+			[]string{deployFolder},
+			"testdata/overlay",
 			[]string{"Namespace", "ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding", "PrometheusRule", "ServiceMonitor", "ValidatingAdmissionPolicy"},
 			[]string{"openshift-machine-api", "openshift-monitoring"},
 		},
 		"Update Status Controller": {
-			[]string{deployFolder + "/update-status", deployFolder + "/update-status/start-gate"}, "testdata/overlay-update-status",
+			[]string{deployFolder + "/update-status", deployFolder + "/update-status/start-gate"},
+			"testdata/overlay-update-status",
 			[]string{"Namespace", "ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding", "PrometheusRule", "ServiceMonitor", "ValidatingAdmissionPolicy", "NetworkPolicy", "ConfigMap"},
 			[]string{"default", "openshift-config", "openshift-config-managed"},
 		},

@@ -113,13 +113,13 @@ func grantedPermissions(t *testing.T) map[permission]bool {
 }
 
 // permissionsIn returns what the Roles in files of the deploy folder grant.
-func permissionsIn(t testing.TB, files ...string) map[permission]bool {
-	t.Helper()
+func permissionsIn(tb testing.TB, files ...string) map[permission]bool {
+	tb.Helper()
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
-		decoded, err := manifests.Decode([]byte(readFile(t, filepath.Join(deployFolder, file))))
+		decoded, err := manifests.Decode([]byte(readFile(tb, filepath.Join(deployFolder, file))))
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		objects = append(objects, decoded...)
 	}
@@ -137,10 +137,10 @@ func permissionsIn(t testing.TB, files ...string) map[permission]bool {
 			}
 		}
 	}
-	for _, role := range pick[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+	for _, role := range pick[rbacv1.ClusterRole](tb, objects, "ClusterRole") {
 		add("", role.Rules)
 	}
-	for _, role := range pick[rbacv1.Role](t, objects, "Role") {
+	for _, role := range pick[rbacv1.Role](tb, objects, "Role") {
 		add(role.Namespace, role.Rules)
 	}
 	return granted

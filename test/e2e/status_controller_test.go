@@ -75,21 +75,21 @@ type statusWorld struct {
 	binary *replica
 }
 
-func newStatusWorld(t testing.TB, without ...string) *statusWorld {
-	t.Helper()
-	w := &statusWorld{server: startServer(t), t: t}
-	w.openshift(t, without...)
+func newStatusWorld(tb testing.TB, without ...string) *statusWorld {
+	tb.Helper()
+	w := &statusWorld{server: startServer(tb), t: tb}
+	w.openshift(tb, without...)
 	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
-		mustSucceed(t, w.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		mustSucceed(tb, w.client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	w.apply(t, kustomizedFrom(t, deployFolder+"/update-status"))
+	w.apply(tb, kustomizedFrom(tb, deployFolder+"/update-status"))
 	scheme := runtime.NewScheme()
-	mustSucceed(t, clientgoscheme.AddToScheme(scheme))
-	mustSucceed(t, updatev1beta1.AddToScheme(scheme))
-	mustSucceed(t, configv1.Install(scheme))
+	mustSucceed(tb, clientgoscheme.AddToScheme(scheme))
+	mustSucceed(tb, updatev1beta1.AddToScheme(scheme))
+	mustSucceed(tb, configv1.Install(scheme))
 	var err error
 	w.typed, err = client.New(w.RESTConfig(), client.Options{Scheme: scheme})
-	mustSucceed(t, err)
+	mustSucceed(tb, err)
 	return w
 }
 
@@ -277,16 +277,16 @@ func (w *statusWorld) answer(rw http.ResponseWriter, r *http.Request) {
 }
 
 // serviceCertificate returns a certificate of a name, and the authority that signs it.
-func serviceCertificate(t testing.TB, name string) (tls.Certificate, []byte) {
-	t.Helper()
+func serviceCertificate(tb testing.TB, name string) (tls.Certificate, []byte) {
+	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	mustSucceed(t, err)
+	mustSucceed(tb, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	mustSucceed(t, err)
+	mustSucceed(tb, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -318,9 +318,9 @@ func TestStatusController_refuses_definitions_of_others(t *testing.T) {
 	})
 }
 
-func mustSucceed(t testing.TB, err error) {
-	t.Helper()
+func mustSucceed(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -42,7 +42,7 @@ type ManagedClustersUpgrade struct {
 	// spec is the requested upgrade of the fleet.
 	//
 	// +required
-	Spec ManagedClustersUpgradeSpec `json:"spec,omitzero"`
+	Spec ManagedClustersUpgradeSpec `json:"spec,omitzero"` //nolint:kubeapilinter // Its rules ask for members.
 
 	// status is what the hub observed and did.
 	//
@@ -77,7 +77,7 @@ type ManagedClustersUpgradeSpec struct {
 	// are upgraded and actions run.
 	//
 	// +optional
-	ClusterVersion *ClusterVersionSpec `json:"clusterVersion,omitempty"`
+	ClusterVersion *ClusterVersionSpec `json:"clusterVersion,omitempty"` //nolint:kubeapilinter // Its rules ask for a version or an image.
 
 	// ocpOperators are the operators whose upgrades are approved on each cluster after the upgrade of
 	// its platform. Only Subscriptions with manual approval are concerned.
@@ -89,18 +89,18 @@ type ManagedClustersUpgradeSpec struct {
 	//
 	// +optional
 	// +default={"rolloutType": "Progressive"}
-	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitzero"`
+	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitzero"` //nolint:kubeapilinter // The default of the schema fills it.
 
 	// preUpgradeAction must be available on a cluster before its upgrade is requested.
 	//
 	// +optional
-	PreUpgradeAction *UpgradeAction `json:"preUpgradeAction,omitempty"`
+	PreUpgradeAction *UpgradeAction `json:"preUpgradeAction,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// postUpgradeAction is applied to a cluster after its upgrade. A cluster on which it is degraded
 	// has failed.
 	//
 	// +optional
-	PostUpgradeAction *UpgradeAction `json:"postUpgradeAction,omitempty"`
+	PostUpgradeAction *UpgradeAction `json:"postUpgradeAction,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// paused stops the admission of clusters and holds what is not delivered. It defaults to false.
 	//
@@ -148,7 +148,7 @@ type ManagedClustersUpgradeSpec struct {
 	// Upgrade Operator of the cluster upgrades it.
 	//
 	// +optional
-	UpgradeConfig *UpgradeConfigTemplate `json:"upgradeConfig,omitempty"`
+	UpgradeConfig *UpgradeConfigTemplate `json:"upgradeConfig,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
 
 // PlacementReference names a Placement.
@@ -166,7 +166,7 @@ type PlacementReference struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace,omitempty"`
+	Namespace string `json:"namespace,omitempty"` //nolint:kubeapilinter // Empty means the own namespace.
 }
 
 // ClusterSelector selects managed clusters by their cluster sets and labels. All of it must match.
@@ -198,7 +198,7 @@ type ClusterVersionSpec struct {
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$')",message="must be the name of a channel, for example stable-4.20"
-	Channel string `json:"channel,omitempty"`
+	Channel string `json:"channel,omitempty"` //nolint:kubeapilinter // The printed manifest has empty texts.
 
 	// version is the release to upgrade to, for example 4.20.6.
 	//
@@ -206,7 +206,7 @@ type ClusterVersionSpec struct {
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-((0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)([.](0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?([+][0-9a-zA-Z-]+([.][0-9a-zA-Z-]+)*)?$')",message="must be a semantic version without a leading v, for example 4.20.6"
-	Version string `json:"version,omitempty"`
+	Version string `json:"version,omitempty"` //nolint:kubeapilinter // The printed manifest has empty texts.
 
 	// upstream is the URL of the update service. Empty means that the one of each cluster stays.
 	//
@@ -214,7 +214,7 @@ type ClusterVersionSpec struct {
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^https?://[^/ ]+')",message="must be a URL, for example https://api.openshift.com/api/upgrades_info/v1/graph"
-	Upstream string `json:"upstream,omitempty"`
+	Upstream string `json:"upstream,omitempty"` //nolint:kubeapilinter // The printed manifest has empty texts.
 
 	// image is the pull spec of the release by digest. With version, the release must have this
 	// digest.
@@ -223,7 +223,7 @@ type ClusterVersionSpec struct {
 	// +kubebuilder:validation:MinLength=0
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[^@ ]+@sha256:[0-9a-f]{64}$')",message="must be a pull spec by digest, for example quay.io/openshift-release-dev/ocp-release@sha256: and 64 hexadecimal digits"
-	Image string `json:"image,omitempty"`
+	Image string `json:"image,omitempty"` //nolint:kubeapilinter // The printed manifest has empty texts.
 }
 
 // OCPOperators selects operators of the Operator Lifecycle Manager by their Subscriptions.
@@ -300,7 +300,7 @@ type UpgradeStrategy struct {
 	// that fails stops the rollout.
 	//
 	// +optional
-	CanaryClusters *CanaryClusters `json:"canaryClusters,omitempty"`
+	CanaryClusters *CanaryClusters `json:"canaryClusters,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 
 	// clusterUpgradeTimeout is how long the upgrade of the platform of one cluster may take. It
 	// defaults to 2h.
@@ -397,7 +397,7 @@ type CanaryClusters struct {
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty: it would make every cluster a canary; set matchLabels or matchExpressions, or remove canaryClusters"
-	ClusterSelector LabelSelector `json:"clusterSelector,omitzero"`
+	ClusterSelector LabelSelector `json:"clusterSelector,omitzero"` //nolint:kubeapilinter // A rule rejects the empty selector.
 }
 
 // AdmissionWindow is a recurring time at which clusters are admitted.
@@ -453,7 +453,7 @@ type UpgradeAction struct {
 	// have succeeded, its conditionRules report Complete, and its other objects exist.
 	//
 	// +required
-	ManifestWork workv1.ManifestWorkSpec `json:"manifestWork,omitzero"`
+	ManifestWork workv1.ManifestWorkSpec `json:"manifestWork,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 }
 
 // Dependency is a ManagedClustersUpgrade that must be complete first.

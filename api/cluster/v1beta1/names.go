@@ -75,8 +75,11 @@ const (
 	ReasonMaxFailuresExceeded = "MaxFailuresExceeded"
 	ReasonRecordsLost         = "RecordsLost"
 	ReasonFinished            = "Finished"
+)
 
-	// Nothing is admitted for these reasons, whatever the state of the clusters.
+// The reasons of the condition Admitting for which nothing is admitted, whatever the state of the
+// clusters.
+const (
 	ReasonPaused               = "Paused"
 	ReasonCancelled            = "Cancelled"
 	ReasonDryRun               = "DryRun"

@@ -65,7 +65,7 @@ type ClusterUpgradeRunSpec struct {
 	// history.
 	//
 	// +required
-	AdmissionTime metav1.Time `json:"admissionTime,omitzero"`
+	AdmissionTime metav1.Time `json:"admissionTime,omitzero"` //nolint:kubeapilinter // omitempty has no effect on a struct.
 
 	// clusterVersion is the release to which the cluster is upgraded. Without it, only operators are
 	// upgraded and actions run.
@@ -89,13 +89,13 @@ type ClusterUpgradeRunSpec struct {
 	// UpgradeStrategy.
 	//
 	// +optional
-	Timeouts Timeouts `json:"timeouts,omitzero"`
+	Timeouts Timeouts `json:"timeouts,omitzero"` //nolint:kubeapilinter // The hub fills it.
 
 	// outcome is the end of the attempt if the hub decided it at admission: nothing is delivered to the
 	// cluster.
 	//
 	// +optional
-	Outcome *Outcome `json:"outcome,omitempty"`
+	Outcome *Outcome `json:"outcome,omitempty"` //nolint:kubeapilinter // A pointer shows that it may be absent.
 }
 
 // UpgradeReference names a ManagedClustersUpgrade.

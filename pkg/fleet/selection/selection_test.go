@@ -6,6 +6,7 @@ package selection_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func decision(p *ocmv1beta1.Placement, index int, group string, clusters ...stri
 	sequence++
 	d := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.Namespace, Name: fmt.Sprint(p.Name, "-decision-", sequence),
-		Labels:          map[string]string{ocmv1beta1.PlacementLabel: p.Name, ocmv1beta1.DecisionGroupIndexLabel: fmt.Sprint(index)},
+		Labels:          map[string]string{ocmv1beta1.PlacementLabel: p.Name, ocmv1beta1.DecisionGroupIndexLabel: strconv.Itoa(index)},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p, schema.GroupVersionKind{Group: ocmv1beta1.GroupName, Version: "v1beta1", Kind: "Placement"})},
 	}}
 	if group != "" {
@@ -286,8 +287,10 @@ func TestPlacement(t *testing.T) {
 	mcu.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{ClusterSets: []string{"dev"}, LabelSelector: fleetv1beta1.LabelSelector{
 		MatchLabels: map[string]string{"region": "eu", "name": `d"1`},
 		MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: []string{"dev1", "dev2"}}, {Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"dev3"}},
-			{Key: "name", Operator: metav1.LabelSelectorOpExists}, {Key: "name", Operator: metav1.LabelSelectorOpDoesNotExist},
+			{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: []string{"dev1", "dev2"}},
+			{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"dev3"}},
+			{Key: "name", Operator: metav1.LabelSelectorOpExists},
+			{Key: "name", Operator: metav1.LabelSelectorOpDoesNotExist},
 			{Key: "tier", Operator: metav1.LabelSelectorOpExists},
 		},
 	}}

@@ -5,6 +5,7 @@ package status_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -438,7 +439,7 @@ func check(s fleetv1beta1.ManagedClustersUpgradeStatus) error {
 	case sum.Total != s.ClustersSummery.Total:
 		return fmt.Errorf("groups and canaries have %d clusters of %d", sum.Total, s.ClustersSummery.Total)
 	case isTrue("Complete") && isTrue("Failed"):
-		return fmt.Errorf("both Complete and Failed")
+		return errors.New("both Complete and Failed")
 	case isTrue("Complete") != (s.CompletionTime != nil):
 		return fmt.Errorf("completion time %s", s.CompletionTime)
 	case len(s.Groups) > fleetv1beta1.MaxGroups || len(s.Causes) > fleetv1beta1.MaxCauses:

@@ -188,7 +188,7 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePl
 		return p.create(ctx, now)
 	}
 	analyzed := plan.Status.LastAnalysisTime
-	if updateplan.Validate(plan) != nil || !updateplan.IsAnalyzed(plan) || analyzed == nil {
+	if !isValid(plan) || !updateplan.IsAnalyzed(plan) || analyzed == nil {
 		return engine.Result{}, nil
 	}
 	if age := now.Sub(analyzed.Time); updateplan.IsRecent(analyzed.Time, now) && age < refreshAfter {
@@ -278,3 +278,5 @@ func (p Plan) notAccepted(plan *v1beta1.UpdatePlan, now time.Time) string {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func isValid(plan *v1beta1.UpdatePlan) bool { return updateplan.Validate(plan) == nil }
