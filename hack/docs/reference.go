@@ -123,8 +123,8 @@ func metricsPage() (string, error) {
 	page.WriteString("# Metrics\n\nServed over HTTPS at `/metrics`, to clients that may `get` that path. `kind` is the kind and the\n" +
 		"group of the object that requests the upgrade. The series of an object end when it is deleted. A\n" +
 		"timestamp is in seconds since 1970. The [alerts](../alerts) use the metrics. Those that start with\n" +
-		"`managed_upgrade_status_` and `managed_upgrade_informer_` are of the Update Status Controller, the\n" +
-		"other ones of the operator.\n\n" +
+		"`managed_upgrade_status_`, `managed_upgrade_plan_`, and `managed_upgrade_informer_` are of the Update\n" +
+		"Status Controller, the other ones of the operator.\n\n" +
 		"| metric | type | labels | description |\n| --- | --- | --- | --- |\n")
 	for _, family := range families {
 		var labels []string
@@ -149,6 +149,7 @@ func addStatusMetrics(registry *prometheus.Registry) error {
 		return err
 	}
 	statusMetrics.SetStatus(updatev1beta1.UpdateStatusStatus{Assessment: &updatev1beta1.Assessment{}}, time.Unix(0, 0))
+	statusMetrics.SetPlans([]metrics.Plan{{Analyzed: time.Unix(0, 0)}})
 	statusMetrics.ObserveInformerRequest("", "", "")
 	statusMetrics.SetInformerReachable("", false)
 	return nil

@@ -11,7 +11,7 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 )
 
-// UpdateStatus are the metrics about the UpdateStatus and the update informers. Only the leader of the
+// UpdateStatus are the metrics about the UpdateStatus, the UpdatePlans, and the update informers. Only the leader of the
 // Update Status Controller has series.
 type UpdateStatus struct {
 	state          *prometheus.GaugeVec
@@ -23,6 +23,21 @@ type UpdateStatus struct {
 	writtenBytes   prometheus.Counter
 	informer       *prometheus.GaugeVec
 	requests       *prometheus.CounterVec
+	planStartable  *prometheus.GaugeVec
+	planInsights   *prometheus.GaugeVec
+	planAnalysis   *prometheus.GaugeVec
+}
+
+// Plan is the state of an UpdatePlan.
+type Plan struct {
+	// Release is the target.
+	Release string
+	// Startable reports whether the update may be started now.
+	Startable bool
+	// Accepted and Unaccepted count the insights that need acceptance.
+	Accepted, Unaccepted int32
+	// Analyzed is when the last analysis was complete; zero means that none was.
+	Analyzed time.Time
 }
 
 // NewUpdateStatus creates the metrics and registers them.
@@ -53,12 +68,42 @@ func NewUpdateStatus(registry prometheus.Registerer) (*UpdateStatus, error) {
 			Help: "Number of requests to an update informer, by handler (discovery, status, plan) and outcome: Success, Failure, Wait, Invalid, Rejected, or Unreachable.",
 		}, []string{"informer", "handler", "outcome"}),
 	}
-	for _, c := range []prometheus.Collector{m.state, m.actionRequired, m.insights, m.truncated, m.lastPass, m.writes, m.writtenBytes, m.informer, m.requests} {
+	m.addPlans()
+	for _, c := range []prometheus.Collector{
+		m.state, m.actionRequired, m.insights, m.truncated, m.lastPass, m.writes, m.writtenBytes, m.informer, m.requests,
+		m.planStartable, m.planInsights, m.planAnalysis,
+	} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// addPlans creates the metrics about UpdatePlans.
+func (m *UpdateStatus) addPlans() {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "managed_upgrade_plan_" + name, Help: help}, labels)
+	}
+	m.planStartable = gauge("startable", "1 if the UpdatePlan of the release allows the update now, 0 otherwise. There is no series without an UpdatePlan.", "release")
+	m.planInsights = gauge("insights", "Number of insights of the UpdatePlan of the release that need acceptance, by whether they are accepted.", "release", "accepted")
+	m.planAnalysis = gauge("last_analysis_timestamp_seconds", "Time at which the last analysis of the update to the release was complete. There is no series if none was.", "release")
+}
+
+// SetPlans replaces the state of the UpdatePlans.
+func (m *UpdateStatus) SetPlans(plans []Plan) {
+	m.planStartable.Reset()
+	m.planInsights.Reset()
+	m.planAnalysis.Reset()
+	for _, p := range plans {
+		release := label(p.Release)
+		m.planStartable.WithLabelValues(release).Set(boolToFloat(p.Startable))
+		m.planInsights.WithLabelValues(release, "true").Set(float64(p.Accepted))
+		m.planInsights.WithLabelValues(release, "false").Set(float64(p.Unaccepted))
+		if !p.Analyzed.IsZero() {
+			m.planAnalysis.WithLabelValues(release).Set(seconds(p.Analyzed))
+		}
+	}
 }
 
 // SetStatus replaces the state of the UpdateStatus.

@@ -81,3 +81,33 @@ managed_upgrade_status_written_bytes_total 120
 		t.Error(err)
 	}
 }
+
+// Each call replaces all series: those of a plan that was deleted end.
+func TestUpdateStatus_of_plans(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m, err := metrics.NewUpdateStatus(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.SetPlans([]metrics.Plan{{Release: "4.20.7", Startable: true, Accepted: 5, Analyzed: time.Unix(1, 0)}, {Release: "4.20.8", Startable: true, Analyzed: time.Unix(2, 0)}})
+	m.SetPlans([]metrics.Plan{{Release: "4.20.8", Accepted: 2, Unaccepted: 1, Analyzed: time.Unix(60, 0)}, {Release: "4.20.9", Startable: true}})
+	want := `
+# HELP managed_upgrade_plan_insights Number of insights of the UpdatePlan of the release that need acceptance, by whether they are accepted.
+# TYPE managed_upgrade_plan_insights gauge
+managed_upgrade_plan_insights{accepted="false",release="4.20.8"} 1
+managed_upgrade_plan_insights{accepted="false",release="4.20.9"} 0
+managed_upgrade_plan_insights{accepted="true",release="4.20.8"} 2
+managed_upgrade_plan_insights{accepted="true",release="4.20.9"} 0
+# HELP managed_upgrade_plan_last_analysis_timestamp_seconds Time at which the last analysis of the update to the release was complete. There is no series if none was.
+# TYPE managed_upgrade_plan_last_analysis_timestamp_seconds gauge
+managed_upgrade_plan_last_analysis_timestamp_seconds{release="4.20.8"} 60
+# HELP managed_upgrade_plan_startable 1 if the UpdatePlan of the release allows the update now, 0 otherwise. There is no series without an UpdatePlan.
+# TYPE managed_upgrade_plan_startable gauge
+managed_upgrade_plan_startable{release="4.20.8"} 0
+managed_upgrade_plan_startable{release="4.20.9"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "managed_upgrade_plan_startable", "managed_upgrade_plan_insights", "managed_upgrade_plan_last_analysis_timestamp_seconds"); err != nil {
+		t.Error(err)
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updatestatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -158,4 +159,5 @@ func BenchmarkPass(b *testing.B) {
 type sizes struct{ size *int }
 
 func (sizes) SetStatus(v1beta1.UpdateStatusStatus, time.Time) {}
+func (sizes) SetPlans([]metrics.Plan)                         {}
 func (s sizes) ObserveStatusWrite(bytes int)                  { *s.size = bytes }

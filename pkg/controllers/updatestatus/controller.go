@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
@@ -48,6 +50,8 @@ type EventPublisher interface {
 type Metrics interface {
 	// SetStatus replaces the state of the UpdateStatus.
 	SetStatus(status v1beta1.UpdateStatusStatus, at time.Time)
+	// SetPlans replaces the state of the UpdatePlans.
+	SetPlans(plans []metrics.Plan)
 	// ObserveStatusWrite counts a write of so many bytes.
 	ObserveStatusWrite(bytes int)
 }
@@ -226,7 +230,30 @@ func (r *Reconciler) startable(ctx context.Context, gathered informers.Facts) ([
 	if err := r.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the UpdatePlans: %w", err)
 	}
-	return updateplan.StartableReleases(plans.Items, gathered.Version.Current.Version, gathered.Now), nil
+	startable := updateplan.StartableReleases(plans.Items, gathered.Version.Current.Version, gathered.Now)
+	r.Metrics.SetPlans(observedPlans(plans.Items, startable))
+	return startable, nil
+}
+
+// observedPlans returns the plans as metrics show them. An invalid plan is about no release.
+func observedPlans(plans []v1beta1.UpdatePlan, startable []v1beta1.StartableRelease) []metrics.Plan {
+	var observed []metrics.Plan
+	for i := range plans {
+		plan := &plans[i]
+		if updateplan.Validate(plan) != nil {
+			continue
+		}
+		release := plan.Spec.TargetRelease
+		o := metrics.Plan{Release: release, Startable: slices.ContainsFunc(startable, func(s v1beta1.StartableRelease) bool { return s.Version == release })}
+		if counts := plan.Status.Counts; counts != nil {
+			o.Accepted, o.Unaccepted = counts.Accepted, counts.Unaccepted
+		}
+		if at := plan.Status.LastAnalysisTime; at != nil {
+			o.Analyzed = at.Time
+		}
+		observed = append(observed, o)
+	}
+	return observed
 }
 
 // untilWithdrawal returns the time until the first startable release is to be withdrawn; no release means

@@ -20,6 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/updatestatus"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
@@ -123,6 +124,7 @@ func (w *world) Publish(_ context.Context, _ client.Object, eventType, reason, m
 type ignored struct{}
 
 func (ignored) SetStatus(v1beta1.UpdateStatusStatus, time.Time) {}
+func (ignored) SetPlans([]metrics.Plan)                         {}
 func (ignored) ObserveStatusWrite(int)                          {}
 
 func (w *world) start() {
