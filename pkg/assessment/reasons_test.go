@@ -28,6 +28,15 @@ var update = flag.Bool("update", false, "write the tables of docs/concepts/updat
 // camelCase matches words that look like a reason.
 var camelCase = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
 
+// planReason matches words that look like a reason of a plan, also one with an abbreviation.
+var planReason = regexp.MustCompile(`^(PDB|[A-Z][a-z]+)s?([A-Z][a-z]+|API)+$|^(Current|Unreadable)$`)
+
+// noPlanReason are the words in the checks of plans that look like a reason and are none.
+var noPlanReason = []string{
+	"APIRequestCount", "AcceptanceStale", "AlertPending", "ClusterOperator", "ClusterServiceVersion", "ConfigMap", "ExclusionUnused",
+	"MachineConfigPool", "ManagedUpgrade", "PodDisruptionBudget",
+}
+
 // noReason are the words in the built-in informers that look like a reason and are none.
 var noReason = []string{
 	"ClusterOperator", "ClusterOperators", "ClusterVersion", "MachineConfigPool", "PodDisruptionBudget", "PreCheck", "ReleaseAccepted",
@@ -46,18 +55,11 @@ func TestReasons_of_informers_are_in_the_table(t *testing.T) {
 	}
 	found := map[string]bool{}
 	for _, name := range []string{"alerts", "controlplane", "nodes", "upgrades"} {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "informers", name+".go"), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
-				if word, err := strconv.Unquote(literal.Value); err == nil && camelCase.MatchString(word) && !slices.Contains(noReason, word) {
-					found[word] = true
-				}
+		for _, word := range stringsIn(t, filepath.Join("..", "informers", name+".go")) {
+			if camelCase.MatchString(word) && !slices.Contains(noReason, word) {
+				found[word] = true
 			}
-			return true
-		})
+		}
 	}
 	if len(found) < 30 {
 		t.Errorf("only %d reasons in the source of the informers: is it read?", len(found))
@@ -75,6 +77,25 @@ func TestReasons_of_informers_are_in_the_table(t *testing.T) {
 			t.Errorf("the Update Status Controller sets %s, which has no line in the table of reasons", reason)
 		}
 	}
+}
+
+// stringsIn returns the string literals of a Go file.
+func stringsIn(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
+			if word, err := strconv.Unquote(literal.Value); err == nil {
+				words = append(words, word)
+			}
+		}
+		return true
+	})
+	return words
 }
 
 // TestRows_are_complete checks what a line must have.
@@ -137,4 +158,38 @@ func reasonTable() string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// TestTroubleshooting_lists_every_reason_of_plans compares the page with the checks before an update and
+// with the conditions of plans: it has each of their reasons, and no other one.
+func TestTroubleshooting_lists_every_reason_of_plans(t *testing.T) {
+	t.Parallel()
+	set := []string{
+		v1beta1.ReasonWaitingForInformers, v1beta1.ReasonUnacceptedInsights, v1beta1.ReasonAnalysisTooOld, v1beta1.ReasonInformerMissing,
+		v1beta1.ReasonNotAnUpdate, v1beta1.ReasonFromReleaseChanged, v1beta1.ReasonInsightsChanged,
+	}
+	for _, path := range []string{
+		"updateplan/conditions", "informers/readiness", "checks/pdbs", "checks/capacity", "checks/version", "checks/operators", "checks/pools", "checks/nodes",
+	} {
+		for _, word := range stringsIn(t, filepath.Join("..", filepath.FromSlash(path)+".go")) {
+			if planReason.MatchString(word) && !slices.Contains(noPlanReason, word) {
+				set = append(set, word)
+			}
+		}
+	}
+	slices.Sort(set)
+	page, err := os.ReadFile(troubleshooting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "<!-- begin plan reasons -->\n")
+	table, _, _ := strings.Cut(rest, "<!-- end plan reasons -->\n")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| [A-Z][^|]+ \\|$").FindAllStringSubmatch(table, -1) {
+		listed = append(listed, row[1])
+	}
+	slices.Sort(listed)
+	if diff := cmp.Diff(slices.Compact(set), listed); diff != "" {
+		t.Errorf("reasons (-code +%s):\n%s", troubleshooting, diff)
+	}
 }
