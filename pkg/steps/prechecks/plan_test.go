@@ -156,6 +156,11 @@ func TestPlan_steps(t *testing.T) {
 			name: "was never analyzed", plan: planOf(func(plan *v1beta1.UpdatePlan) { plan.Status = v1beta1.UpdatePlanStatus{} }), after: 2 * time.Hour,
 			step: result{Reason: inProgress}, gate: result{Reason: inProgress}, check: result{Reason: inProgress},
 		}, {
+			name: "is being deleted", plan: planOf(accepted, func(plan *v1beta1.UpdatePlan) {
+				plan.DeletionTimestamp, plan.Finalizers = &metav1.Time{Time: noon}, []string{"example.com/keep"}
+			}),
+			step: result{Reason: requested}, gate: result{Reason: requested}, keepAlive: result{Reason: requested}, check: result{Reason: requested},
+		}, {
 			name: "is about another release of the cluster", plan: planOf(accepted), current: "4.20.4",
 			step: result{Reason: inProgress}, gate: result{Reason: inProgress}, keepAlive: result{Reason: inProgress}, check: result{Reason: inProgress},
 		}, {
@@ -191,6 +196,34 @@ func TestPlan_steps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A plan that is deleted while the step waits is created again, and what was accepted in it is not
+// accepted any more.
+func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
+	t.Parallel()
+	c := simulation.NewFakeClient(t, version(from), planOf(accepted))
+	plan := prechecks.Plan{Client: c, Clock: testingclock.NewFakePassiveClock(noon), Target: clusterstate.Target{Version: target}, Required: true}
+	pass := func() string {
+		t.Helper()
+		got, err := plan.WaitUntilAccepted()(t.Context(), engine.Run{Now: noon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Reason()
+	}
+	reasons := []string{pass()}
+	if err := c.Delete(t.Context(), &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		t.Fatal(err)
+	}
+	reasons = append(reasons, pass(), pass())
+	if diff := cmp.Diff([]string{"Done", "AnalysisRequested", "AnalysisInProgress"}, reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	created := &v1beta1.UpdatePlan{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, created); err != nil || len(created.Spec.AcceptedInsights) > 0 || len(plan.Accepted(t.Context())) > 0 {
+		t.Errorf("accepted: %v, %v; %v", created.Spec.AcceptedInsights, plan.Accepted(t.Context()), err)
 	}
 }
 
