@@ -124,7 +124,7 @@ func actions() []action {
 }
 
 func (h *runner) choose() action {
-	all, sum := actions()[:h.actions], 0
+	all, sum := h.actions, 0
 	for _, a := range all {
 		sum += a.weight
 	}
@@ -397,6 +397,9 @@ func (h *runner) calmDown() {
 	h.pausePool(false)
 	h.cordon(false)
 	h.degrade(false)
+	if h.kind == UpgradeJobs {
+		h.endSuspension()
+	}
 	for _, key := range keys() {
 		edit(h, &v1alpha1.UpgradeConfig{}, key, func(cfg *v1alpha1.UpgradeConfig) { cfg.Spec.Paused = nil })
 		if cfg := h.checker.configs[key]; cfg != nil && cfg.Spec.Type == "Unknown" && inProgress(cfg) { // its status was forged

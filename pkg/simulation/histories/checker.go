@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
@@ -40,7 +41,8 @@ const (
 
 // checker checks each stored change. It knows the objects as the API server has them.
 type checker struct {
-	h *runner
+	h    *runner
+	jobs *jobChecker
 
 	version *configv1.ClusterVersion
 	pools   map[string]*mcfgv1.MachineConfigPool
@@ -87,6 +89,7 @@ func newChecker(h *runner) *checker {
 		pausedAt: map[client.ObjectKey]time.Time{}, deletedAt: map[client.ObjectKey]time.Time{}, tampered: map[types.UID]bool{}, events: map[string]bool{},
 		requestedBy: "administrator",
 	}
+	c.jobs = &jobChecker{checker: c, jobs: map[client.ObjectKey]*v1beta1.UpgradeJob{}, deletedAt: map[types.UID]time.Time{}}
 	var pools mcfgv1.MachineConfigPoolList
 	if err := h.cluster.Client.List(context.Background(), &pools); err != nil {
 		h.violate("setup: %v", err)
@@ -130,6 +133,8 @@ func (c *checker) observe(change simulation.Change) {
 		c.pools[object.Name] = object
 	case *v1alpha1.UpgradeConfig:
 		c.upgradeConfig(change, object)
+	case *v1beta1.UpgradeJob:
+		c.jobs.observe(change, object)
 	case *coordinationv1.Lease:
 		if object.Name == "cluster-upgrade" {
 			c.lease = object
@@ -174,7 +179,7 @@ func (c *checker) upgradeConfig(change simulation.Change, after *v1alpha1.Upgrad
 func (c *checker) noteSpec(change simulation.Change, key client.ObjectKey, cfg *v1alpha1.UpgradeConfig) {
 	if at, err := time.Parse(time.RFC3339, cfg.Spec.UpgradeAt); err == nil {
 		version := cfg.Spec.Desired.Version
-		c.asked[version] = append(c.asked[version], schedule{at: at, seen: change.Time})
+		c.asked[version] = append(c.asked[version], schedule{at: at, until: at.Add(window), seen: change.Time})
 	}
 	paused := cfg.Spec.Paused != nil && *cfg.Spec.Paused
 	if _, was := c.pausedAt[key]; paused && !was {

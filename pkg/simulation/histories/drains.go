@@ -19,6 +19,11 @@ func (c *checker) pod(change simulation.Change, pod *corev1.Pod) {
 			return
 		}
 	}
+	for _, job := range c.jobs.jobs {
+		if jobInProgress(job) {
+			return
+		}
+	}
 	if c.calm(change.Time) {
 		c.h.violate("drain: pod %s is forced, but no upgrade is in progress", pod.Name)
 	}

@@ -13,7 +13,7 @@ import (
 
 // event checks that a notification is sent once and is true.
 func (c *checker) event(change simulation.Change, event *corev1.Event) {
-	if change.Actor != operatorActor || change.Old != nil || event.InvolvedObject.Kind != "UpgradeConfig" {
+	if change.Actor != operatorActor || change.Old != nil || event.InvolvedObject.Kind != "UpgradeConfig" && event.InvolvedObject.Kind != "UpgradeJob" {
 		return
 	}
 	id := event.Namespace + "/" + event.Name

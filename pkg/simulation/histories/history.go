@@ -36,6 +36,7 @@ const (
 // Report is what a history has come to.
 type Report struct {
 	Seed    uint64
+	Kind    Kind
 	Actions int
 	// Writes is the number of stored changes that were checked.
 	Writes int
@@ -50,7 +51,8 @@ type Report struct {
 // runner is a history that is running.
 type runner struct {
 	seed    uint64
-	actions int // how many of the actions there are
+	kind    Kind
+	actions []action // that there are
 	random  *rand.Rand
 	world   *simulation.World
 	cluster *openshift.Cluster
@@ -104,18 +106,23 @@ func (h *runner) soonAfter(hook *func()) {
 	}
 }
 
-// Run runs the history of a seed.
-func Run(seed uint64) Report { return run(seed, len(actions())) }
+// Run runs the history of a seed: of UpgradeConfigs if it is even, else of UpgradeJobs.
+func Run(seed uint64) Report {
+	if seed%2 == 0 {
+		return run(seed, UpgradeConfigs, actions())
+	}
+	return run(seed, UpgradeJobs, jobActions())
+}
 
-// run runs the history of a seed with the first actions only.
-func run(seed uint64, actions int) (report Report) {
-	report.Seed = seed
+// run runs the history of a seed with these actions.
+func run(seed uint64, kind Kind, actions []action) (report Report) {
+	report.Seed, report.Kind = seed, kind
 	defer func() {
 		if r := recover(); r != nil {
 			report.Violations = append(report.Violations, fmt.Sprintf("panic: %v\n%s", r, debug.Stack()))
 		}
 	}()
-	h, err := newRunner(seed, actions, &report)
+	h, err := newRunner(seed, kind, actions, &report)
 	if err != nil {
 		report.Violations = append(report.Violations, "setup: "+err.Error())
 		return report
@@ -124,12 +131,12 @@ func run(seed uint64, actions int) (report Report) {
 	return report
 }
 
-func newRunner(seed uint64, actions int, report *Report) (*runner, error) {
+func newRunner(seed uint64, kind Kind, actions []action, report *Report) (*runner, error) {
 	definitions, err := openshift.Definitions()
 	if err != nil {
 		return nil, err
 	}
-	h := &runner{seed: seed, actions: actions, random: rand.New(rand.NewPCG(seed, 1)), report: report, config: config.Default()} //nolint:gosec // a history, not a secret
+	h := &runner{seed: seed, kind: kind, actions: actions, random: rand.New(rand.NewPCG(seed, 1)), report: report, config: config.Default()} //nolint:gosec // a history, not a secret
 	h.world = simulation.New(simulation.Options{
 		Definitions: definitions,
 		Log:         func(line string) { report.Log = append(report.Log, line) },
@@ -144,6 +151,9 @@ func newRunner(seed uint64, actions int, report *Report) (*runner, error) {
 	h.world.Observe(h.checker.observe)
 	h.receiver.steps = map[string]bool{}
 	h.program = OperatorWithWebhook(h.cluster, h.config, h.newWebhook)
+	if kind == UpgradeJobs {
+		h.program = wholeOperator(h.cluster, h.config, h.newWebhook)
+	}
 	h.program.Plan = h.plan
 	h.program.OnCrash = func() { h.restartAfter(h.upTo(30 * time.Second)) }
 	return h, h.startLeader()
@@ -174,7 +184,11 @@ const (
 
 func (h *runner) run() {
 	h.report.Actions = minActions + h.random.IntN(maxActions-minActions+1)
-	h.act("create an upgrade", h.createUpgrade)
+	if h.kind == UpgradeJobs {
+		h.act("create an UpgradeJob", h.createJob)
+	} else {
+		h.act("create an upgrade", h.createUpgrade)
+	}
 	for range h.report.Actions - 1 {
 		if !h.wait(h.pause()) {
 			return

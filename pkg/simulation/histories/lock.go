@@ -77,5 +77,10 @@ func (c *checker) isIdleHolder() bool {
 			return len(cfg.Status.History) > 0 && cfg.Status.History[0].CompleteTime != nil
 		}
 	}
+	for _, job := range c.jobs.jobs {
+		if strings.HasSuffix(*c.lease.Spec.HolderIdentity, "/"+string(job.UID)) {
+			return !jobInProgress(job)
+		}
+	}
 	return true
 }

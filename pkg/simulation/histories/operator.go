@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
@@ -89,3 +90,33 @@ func controllers(cluster *openshift.Cluster, cfg config.Config, env simulation.E
 	}
 	return []manager.Controller{reconciler.Controller(), keeper.Controller()}, nil
 }
+
+// wholeOperator returns the operator as Run wires it, with all its controllers, and the simulated
+// monitoring.
+func wholeOperator(cluster *openshift.Cluster, cfg config.Config, newWebhook func(simulation.Env) notify.AsyncPublisher) *simulation.Program {
+	upgraders := func(deps runbooks.Deps) map[string]upgradeconfig.ClusterUpgrader {
+		return map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}, "ARO": runbooks.ARO{Deps: deps}}
+	}
+	return &simulation.Program{
+		Name: "operator", Latency: 5 * time.Millisecond,
+		Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+			return operator.NewControllers(
+				manager.Options{Namespace: Namespace}, cfg, manager.Clients{Client: env.Client, Live: env.Live}, virtualClock{now: env.Clock}, upgraders,
+				operator.Externals{Prometheus: cluster.Alerts, Alertmanager: cluster.Alertmanager, Webhook: newWebhook(env)},
+			)
+		},
+	}
+}
+
+// virtualClock is a clock without timers: the simulation has none, and what controllers wait for they
+// return.
+type virtualClock struct {
+	clock.WithTicker
+	now *simulation.Clock
+}
+
+// Now returns the virtual time.
+func (c virtualClock) Now() time.Time { return c.now.Now() }
+
+// Since returns the virtual time since t.
+func (c virtualClock) Since(t time.Time) time.Duration { return c.now.Now().Sub(t) }

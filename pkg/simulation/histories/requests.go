@@ -14,8 +14,9 @@ import (
 
 // schedule is a version and time that an upgrade was requested for.
 type schedule struct {
-	at   time.Time
-	seen time.Time
+	at    time.Time
+	until time.Time
+	seen  time.Time
 }
 
 func (c *checker) clusterVersion(change simulation.Change, after *configv1.ClusterVersion) {
@@ -61,7 +62,7 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	for _, s := range c.asked[version] {
 		for _, p := range c.alive() {
 			at := p.Clock().Now()
-			allowed = allowed || !at.Before(s.at) && at.Before(s.at.Add(window))
+			allowed = allowed || !at.Before(s.at) && at.Before(s.until)
 		}
 	}
 	if !allowed && !c.clockStepped && !c.anyTampered(version) {

@@ -40,6 +40,9 @@ func (c *checker) unrest() string {
 			return fmt.Sprintf("%s is not over: deleted %t, finalizers %v, status %s", key, cfg.DeletionTimestamp != nil, cfg.Finalizers, describe(cfg))
 		}
 	}
+	if unrest := c.jobs.unrest(); unrest != "" {
+		return unrest
+	}
 	if c.lease != nil && c.lease.Spec.HolderIdentity != nil && *c.lease.Spec.HolderIdentity != "" {
 		return fmt.Sprintf("the lock is held by %s", *c.lease.Spec.HolderIdentity)
 	}

@@ -24,7 +24,7 @@ var (
 	count = flag.Uint64("histories", 0, "run the histories of exactly this many fresh seeds, instead of -soak")
 	from  = flag.Uint64("from", 0, "the first seed of -soak and -histories; 0 chooses one")
 	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
-	kinds = flag.Int("actions", 0, "with -seed: use that many actions, as a seed of TestFailedSeeds does; 0 uses all")
+	kinds = flag.Int("actions", 0, "with -seed: use that many actions on UpgradeConfigs, as a seed of TestFailedSeeds does; 0 uses all")
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
 )
 
@@ -95,7 +95,7 @@ func TestFailedSeeds(t *testing.T) {
 	for _, tc := range replayed {
 		t.Run(tc.defect, func(t *testing.T) {
 			t.Parallel()
-			check(t, run(tc.seed, tc.actions))
+			check(t, run(tc.seed, UpgradeConfigs, actions()[:tc.actions]))
 		})
 	}
 }
@@ -119,7 +119,10 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 func TestSoak(t *testing.T) {
 	switch {
 	case *seed != 0:
-		report := run(*seed, cmpint.Or(*kinds, len(actions())))
+		report := Run(*seed)
+		if *kinds > 0 {
+			report = run(*seed, UpgradeConfigs, actions()[:*kinds])
+		}
 		t.Log(strings.Join(report.Log, "\n"))
 		check(t, report)
 	case *count > 0:

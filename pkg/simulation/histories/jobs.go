@@ -1,0 +1,308 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package histories
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	record "github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// Kind is the kind of the upgrades of a history.
+type Kind string
+
+// The kinds of upgrades.
+const (
+	UpgradeConfigs Kind = "UpgradeConfig"
+	UpgradeJobs    Kind = "UpgradeJob"
+)
+
+// jobActions returns the actions of histories of UpgradeJobs: those on UpgradeJobs, hooks, and
+// suspension windows, and those on the cluster and the operator that other histories have, too.
+func jobActions() []action {
+	own := []action{
+		{"create an UpgradeJob", 8, (*runner).createJob},
+		{"delete an UpgradeJob", 3, (*runner).deleteJob},
+		{"edit an UpgradeJob", 1, (*runner).editJob},
+		{"retry an UpgradeJob", 5, func(h *runner) { h.annotateJob(v1beta1.RetryAnnotation) }},
+		{"acknowledge an UpgradeJob", 1, func(h *runner) { h.annotateJob(v1beta1.AcknowledgedAnnotation) }},
+		{"suspend all UpgradeJobs", 2, (*runner).suspendJobs},
+		{"end the suspension", 3, (*runner).endSuspension},
+		{"create a hook", 3, (*runner).createHook},
+		{"delete a hook", 1, (*runner).deleteHook},
+		{"delete the Jobs of hooks", 2, (*runner).deleteHookJobs},
+	}
+	shared := []string{
+		"start the target elsewhere", "start another target", "withdraw the target", "cordon a node", "uncordon the nodes",
+		"pause the worker pool", "resume the worker pool", "degrade an operator", "repair the operators", "an alert fires", "no alert fires",
+		"alerts cannot be queried", "delete the lock", "kill the operator", "two leaders", "step the clock", "requests fail", "a cache lags",
+		"start another target once the upgrade has commenced", "hold all upgrades", "lift the hold", "the receiver of the webhook is down",
+		"the receiver of the webhook is up", "hold all upgrades right after the request",
+	}
+	for _, a := range actions() {
+		if slices.Contains(shared, a.name) {
+			own = append(own, a)
+		}
+	}
+	return own
+}
+
+// jobKeys are the UpgradeJobs that there may be.
+func jobKeys() []client.ObjectKey {
+	return []client.ObjectKey{{Namespace: Namespace, Name: "job"}, {Namespace: Namespace, Name: "next"}}
+}
+
+func (h *runner) anyJob() client.ObjectKey { return jobKeys()[h.random.IntN(len(jobKeys()))] }
+
+// timestamp returns a time as people write it.
+func timestamp(t time.Time) v1beta1.Timestamp { return v1beta1.Timestamp(t.UTC().Format(time.RFC3339)) }
+
+// createJob creates an UpgradeJob that may well succeed.
+func (h *runner) createJob() {
+	key, start := h.anyJob(), h.world.Now().Add(h.upTo(12*time.Minute))
+	job := &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: v1beta1.UpgradeJobSpec{
+			StartAfter: timestamp(start), StartBefore: timestamp(start.Add(20*time.Minute + h.upTo(40*time.Minute))),
+			DesiredVersion: v1beta1.DesiredVersion{Version: []string{"4.20.6", "4.20.7"}[h.random.IntN(2)]},
+			Config:         v1beta1.UpgradeJobConfig{UpgradeTimeout: "4h", ForceDrainAfter: "20m"},
+		},
+	}
+	if h.random.IntN(2) == 0 {
+		worker := v1beta1.MachineConfigPoolSelector{}
+		worker.MatchLabels = map[string]string{"pools.operator.machineconfiguration.openshift.io/worker": ""}
+		job.Spec.Config.MachineConfigPools = []v1beta1.MachineConfigPoolConfig{{
+			MachineConfigPoolSelector: worker, DelayUpgrade: v1beta1.DelayUpgrade{DelayMin: "30m", DelayMax: "2h"},
+		}}
+	}
+	if err := h.cluster.Client.Create(context.Background(), job); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) deleteJob() {
+	key := h.anyJob()
+	job := &v1beta1.UpgradeJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := h.cluster.Client.Delete(context.Background(), job); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+// editJob edits the version, which is immutable.
+func (h *runner) editJob() {
+	edit(h, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.20.9" })
+}
+
+func (h *runner) annotateJob(name string) {
+	token := strconv.Itoa(h.random.IntN(1 << 20))
+	edit(h, &v1beta1.UpgradeJob{}, h.anyJob(), func(job *v1beta1.UpgradeJob) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, name, token) })
+}
+
+func suspension() *v1beta1.UpgradeSuspensionWindow {
+	return &v1beta1.UpgradeSuspensionWindow{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "freeze"}}
+}
+
+func (h *runner) suspendJobs() {
+	now, window := h.world.Now(), suspension()
+	window.Spec.Start, window.Spec.End = timestamp(now.Add(-time.Hour)), timestamp(now.Add(time.Hour))
+	window.Spec.JobSelector = &v1beta1.LabelSelector{}
+	if err := h.cluster.Client.Create(context.Background(), window); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) endSuspension() {
+	if err := h.cluster.Client.Delete(context.Background(), suspension()); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) createHook() {
+	hook := &v1beta1.UpgradeJobHook{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "hook-" + strconv.Itoa(h.random.IntN(2))},
+		Spec: v1beta1.UpgradeJobHookSpec{
+			Events: []v1beta1.HookEvent{[]v1beta1.HookEvent{
+				v1beta1.EventCreate, v1beta1.EventStart, v1beta1.EventUpgradeStart, v1beta1.EventUpgradeComplete,
+				v1beta1.EventMachineConfigPoolUnpause, v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventFinish,
+			}[h.random.IntN(8)], v1beta1.EventSkip},
+			FailurePolicy: []v1beta1.HookFailurePolicy{v1beta1.HookFailureAbort, v1beta1.HookFailureIgnore}[h.random.IntN(2)],
+		},
+	}
+	code := []string{"0", "0", "1"}[h.random.IntN(3)]
+	hook.Spec.Template.Spec = runtime.RawExtension{Raw: []byte(fmt.Sprintf(
+		`{"backoffLimit":0,"template":{"metadata":{"annotations":{"devcluster.openshift.io/exit-code":%q}},"spec":{"containers":[{"name":"hook","image":"hook"}],"restartPolicy":"Never"}}}`, code))}
+	if err := h.cluster.Client.Create(context.Background(), hook); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) deleteHook() {
+	hook := &v1beta1.UpgradeJobHook{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "hook-0"}}
+	if err := h.cluster.Client.Delete(context.Background(), hook); err != nil {
+		h.world.Logf("rejected: %s", firstLine(err))
+	}
+}
+
+func (h *runner) deleteHookJobs() {
+	var jobs batchv1.JobList
+	if err := h.cluster.Client.List(context.Background(), &jobs, client.InNamespace(Namespace)); err != nil {
+		return
+	}
+	for i := range jobs.Items {
+		if err := h.cluster.Client.Delete(context.Background(), &jobs.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			h.world.Logf("rejected: %s", firstLine(err))
+		}
+	}
+}
+
+// jobChecker checks what must hold for UpgradeJobs. It shares the facts about the cluster with the
+// checker of UpgradeConfigs.
+type jobChecker struct {
+	*checker
+
+	jobs      map[client.ObjectKey]*v1beta1.UpgradeJob
+	deletedAt map[types.UID]time.Time
+}
+
+func (c *jobChecker) observe(change simulation.Change, job *v1beta1.UpgradeJob) {
+	key := client.ObjectKeyFromObject(job)
+	before := c.jobs[key]
+	if change.New == nil {
+		delete(c.jobs, key)
+		delete(c.deletedAt, job.UID)
+		return
+	}
+	c.jobs[key] = job
+	if before == nil || before.UID != job.UID {
+		before = &v1beta1.UpgradeJob{}
+	}
+	c.noteWindow(change, before, job)
+	if _, was := c.deletedAt[job.UID]; job.DeletionTimestamp != nil && !was {
+		c.deletedAt[job.UID] = change.Time
+		c.h.report.Deletion = true
+	}
+	if change.Actor == operatorActor && len(job.Status.History) > 0 {
+		c.status(change, key, before, job)
+	}
+}
+
+// noteWindow notes the window of an UpgradeJob, and that of a retry: as long, from when it is requested.
+func (c *jobChecker) noteWindow(change simulation.Change, before, job *v1beta1.UpgradeJob) {
+	start, errStart := time.Parse(time.RFC3339, string(job.Spec.StartAfter))
+	end, errEnd := time.Parse(time.RFC3339, string(job.Spec.StartBefore))
+	if errStart != nil || errEnd != nil {
+		return
+	}
+	version := job.Spec.DesiredVersion.Version
+	if before.UID == "" {
+		c.asked[version] = append(c.asked[version], schedule{at: start, until: end, seen: change.Time})
+	}
+	newest := record.Record{}
+	for _, r := range job.Status.History {
+		if r.Attempt > newest.Attempt {
+			newest = r
+		}
+	}
+	if newest.Attempt > 1 && newest.UpgradeAt != nil {
+		at := newest.UpgradeAt.Time
+		c.asked[version] = append(c.asked[version], schedule{at: at, until: at.Add(end.Sub(start)), seen: change.Time})
+	}
+}
+
+// attemptOf returns the record of an attempt; the zero record if there is none.
+func attemptOf(all []record.Record, attempt int32) record.Record {
+	for _, r := range all {
+		if r.Attempt == attempt {
+			return r
+		}
+	}
+	return record.Record{}
+}
+
+// status checks what the operator writes into a status.
+func (c *jobChecker) status(change simulation.Change, key client.ObjectKey, before, job *v1beta1.UpgradeJob) {
+	for _, now := range job.Status.History {
+		was := attemptOf(before.Status.History, now.Attempt)
+		c.note(now)
+		if now.Phase == record.PhaseUpgraded && was.Phase != record.PhaseUpgraded && !c.held(now.Version, change.Time) {
+			c.h.violate("outcome: %s is Upgraded to %s, but the cluster is not: control plane %s, pools %s", key, now.Version, newest(c.version), c.describePools())
+		}
+		if was.CompleteTime != nil && now.CompleteTime == nil {
+			c.h.violate("record: attempt %d of %s has ended and goes on", now.Attempt, key)
+		}
+		if was.CompleteTime != nil && was.Phase != now.Phase {
+			c.h.violate("record: attempt %d of %s has ended as %s and becomes %s", now.Attempt, key, was.Phase, now.Phase)
+		}
+	}
+}
+
+// jobInProgress reports whether an attempt has not ended.
+func jobInProgress(job *v1beta1.UpgradeJob) bool {
+	return slices.ContainsFunc(job.Status.History, func(r record.Record) bool { return r.CompleteTime == nil })
+}
+
+// unrest returns what of UpgradeJobs has not come to its end.
+func (c *jobChecker) unrest() string {
+	for _, key := range jobKeys() {
+		job := c.jobs[key]
+		if job == nil {
+			continue
+		}
+		if job.DeletionTimestamp != nil || jobInProgress(job) || len(job.Status.History) == 0 || len(job.Finalizers) > 0 {
+			var parts []string
+			for _, r := range job.Status.History {
+				parts = append(parts, fmt.Sprintf("%d %s %s", r.Attempt, r.Phase, r.Message))
+				if n := len(r.Conditions); n > 0 {
+					parts = append(parts, fmt.Sprintf("%s %s: %s", r.Conditions[n-1].Type, r.Conditions[n-1].Reason, r.Conditions[n-1].Message))
+				}
+			}
+			return fmt.Sprintf("%s is not over: deleted %t, finalizers %v, %s", key, job.DeletionTimestamp != nil, job.Finalizers, strings.Join(parts, "; "))
+		}
+	}
+	var jobs batchv1.JobList
+	if err := c.h.cluster.Client.List(context.Background(), &jobs, client.InNamespace(Namespace)); err != nil {
+		return err.Error()
+	}
+	for i := range jobs.Items {
+		if slices.Contains(jobs.Items[i].Finalizers, "managedupgrade.appuio.io/hook-result") {
+			return "Job " + jobs.Items[i].Name + " has the finalizer of the operator"
+		}
+	}
+	return c.pausedPool()
+}
+
+// pausedPool returns a pool that the operator has left paused, unless an outcome says so.
+func (c *jobChecker) pausedPool() string {
+	for _, job := range c.jobs {
+		for _, r := range job.Status.History {
+			if r.Reason == "UnpausingPoolsExpired" || r.Reason == "HookFailed" {
+				return ""
+			}
+		}
+	}
+	var pools mcfgv1.MachineConfigPoolList
+	if err := c.h.cluster.Client.List(context.Background(), &pools); err != nil {
+		return err.Error()
+	}
+	for i := range pools.Items {
+		if mark := pools.Items[i].Annotations["managedupgrade.appuio.io/paused-by"]; pools.Items[i].Spec.Paused && mark != "" {
+			return fmt.Sprintf("pool %s is paused by the operator, marked %s", pools.Items[i].Name, mark)
+		}
+	}
+	return ""
+}
