@@ -6,12 +6,12 @@
 // cluster. After each stored change it checks what must hold. The checks read the objects of the
 // API server alone; they share no code with what they check.
 //
-// Histories of an even seed are about UpgradeConfigs, those of an odd seed about UpgradeJobs with
-// their hooks, delayed pools, and suspension windows. Both have the same cluster, faults, and checks of
-// what the operator requests from the cluster.
+// There are histories of UpgradeConfigs, and of UpgradeJobs with their hooks, delayed pools, and
+// suspension windows. Both have the same cluster, faults, and checks of what the operator requests from
+// the cluster.
 //
-// A seed has one history: the same actions, the same writes, the same log, byte by byte. To replay
+// A seed has one history of a kind: the same actions, the same writes, the same log, byte by byte. To replay
 // one:
 //
-//	go test ./pkg/simulation/histories -run TestSoak -seed=SEED -v
+//	go test ./pkg/simulation/histories -run TestSoak -seed=SEED -kind=UpgradeConfig -v
 package histories

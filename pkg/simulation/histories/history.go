@@ -106,12 +106,12 @@ func (h *runner) soonAfter(hook *func()) {
 	}
 }
 
-// Run runs the history of a seed: of UpgradeConfigs if it is even, else of UpgradeJobs.
-func Run(seed uint64) Report {
-	if seed%2 == 0 {
-		return run(seed, UpgradeConfigs, actions())
+// Run runs the history of a seed of that kind.
+func Run(seed uint64, kind Kind) Report {
+	if kind == UpgradeJobs {
+		return run(seed, kind, jobActions())
 	}
-	return run(seed, UpgradeJobs, jobActions())
+	return run(seed, UpgradeConfigs, actions())
 }
 
 // run runs the history of a seed with these actions.

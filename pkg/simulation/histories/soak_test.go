@@ -25,6 +25,7 @@ var (
 	from  = flag.Uint64("from", 0, "the first seed of -soak and -histories; 0 chooses one")
 	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
 	kinds = flag.Int("actions", 0, "with -seed: use that many actions on UpgradeConfigs, as a seed of TestFailedSeeds does; 0 uses all")
+	kind  = flag.String("kind", string(UpgradeConfigs), "the kind of the upgrades of -soak, -histories, and -seed: UpgradeConfig or UpgradeJob")
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
 )
 
@@ -32,24 +33,29 @@ var (
 // less than 20 s.
 const fixedSeeds = 60
 
-// TestFixedSeeds runs the histories of the same seeds each time: all of them with -fixed, else two.
+// fixedSeedsOfJobs is the number of those of UpgradeJobs.
+const fixedSeedsOfJobs = 12
+
+// TestFixedSeeds runs the histories of the same seeds each time: all of them with -fixed, else few.
 func TestFixedSeeds(t *testing.T) {
 	t.Parallel()
-	last := uint64(2)
+	last := map[Kind]uint64{UpgradeConfigs: 2, UpgradeJobs: 1}
 	if *fixed {
-		last = fixedSeeds
+		last = map[Kind]uint64{UpgradeConfigs: fixedSeeds, UpgradeJobs: fixedSeedsOfJobs}
 	}
-	seeds := make(chan uint64)
-	go func() {
-		defer close(seeds)
-		for s := range last {
-			seeds <- s + 1
+	for _, of := range []Kind{UpgradeConfigs, UpgradeJobs} {
+		seeds := make(chan uint64)
+		go func() {
+			defer close(seeds)
+			for s := range last[of] {
+				seeds <- s + 1
+			}
+		}()
+		reports := runAll(seeds, of)
+		t.Logf("%s: %s", of, summarize(reports, 0))
+		for _, report := range reports {
+			check(t, report)
 		}
-	}()
-	reports := runAll(seeds)
-	t.Log(summarize(reports, 0))
-	for _, report := range reports {
-		check(t, report)
 	}
 }
 
@@ -107,9 +113,10 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 	if testing.Short() {
 		seeds = seeds[:1]
 	}
-	for _, s := range seeds {
-		if diff := cmp.Diff(Run(s).Log, Run(s).Log); diff != "" {
-			t.Errorf("seed %d has two histories:\n%s", s, diff)
+	for i, s := range seeds {
+		of := []Kind{UpgradeConfigs, UpgradeJobs}[(i+1)%2]
+		if diff := cmp.Diff(Run(s, of).Log, Run(s, of).Log); diff != "" {
+			t.Errorf("seed %d of %s has two histories:\n%s", s, of, diff)
 		}
 	}
 }
@@ -119,7 +126,7 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 func TestSoak(t *testing.T) {
 	switch {
 	case *seed != 0:
-		report := Run(*seed)
+		report := Run(*seed, Kind(*kind))
 		if *kinds > 0 {
 			report = run(*seed, UpgradeConfigs, actions()[:*kinds])
 		}
@@ -146,7 +153,7 @@ func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 			seeds <- first + n
 		}
 	}()
-	reports := runAll(seeds)
+	reports := runAll(seeds, Kind(*kind))
 	t.Log(summarize(reports, time.Since(began)))
 	for _, report := range reports {
 		check(t, report)
@@ -154,14 +161,14 @@ func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 }
 
 // runAll runs the histories of the seeds on all processors, and returns the reports by seed.
-func runAll(seeds <-chan uint64) []Report {
+func runAll(seeds <-chan uint64, kind Kind) []Report {
 	var mutex sync.Mutex
 	var reports []Report
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for s := range seeds {
-				report := Run(s)
+				report := Run(s, kind)
 				report.Log = nil
 				mutex.Lock()
 				reports = append(reports, report)
@@ -206,6 +213,6 @@ func processorTime() time.Duration {
 func check(t *testing.T, report Report) {
 	t.Helper()
 	for _, violation := range report.Violations {
-		t.Errorf("seed %d: %s\nreplay: go test ./pkg/simulation/histories -run TestSoak -seed=%d -v", report.Seed, violation, report.Seed)
+		t.Errorf("seed %d: %s\nreplay: go test ./pkg/simulation/histories -run TestSoak -seed=%d -kind=%s -v", report.Seed, violation, report.Seed, report.Kind)
 	}
 }
