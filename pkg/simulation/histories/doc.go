@@ -7,11 +7,11 @@
 // API server alone; they share no code with what they check.
 //
 // There are histories of UpgradeConfigs, and of UpgradeJobs with their hooks, delayed pools, and
-// suspension windows. Both have the same cluster, faults, and checks of what the operator requests from
-// the cluster.
+// suspension windows. Both have the same cluster, faults, and checks of what the operator requests
+// from the cluster.
 //
-// A seed has one history of a kind: the same actions, the same writes, the same log, byte by byte. To replay
-// one:
+// A seed has one history of each kind: the same actions, the same writes, the same log, byte by byte.
+// To replay one:
 //
 //	go test ./pkg/simulation/histories -run TestSoak -seed=SEED -kind=UpgradeConfig -v
 package histories

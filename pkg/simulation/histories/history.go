@@ -106,12 +106,9 @@ func (h *runner) soonAfter(hook *func()) {
 	}
 }
 
-// Run runs the history of a seed of that kind.
+// Run runs the history of a seed with upgrades of that kind.
 func Run(seed uint64, kind Kind) Report {
-	if kind == UpgradeJobs {
-		return run(seed, kind, jobActions())
-	}
-	return run(seed, UpgradeConfigs, actions())
+	return run(seed, kind, actionsOf(kind))
 }
 
 // run runs the history of a seed with these actions.

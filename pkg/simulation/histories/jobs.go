@@ -32,6 +32,15 @@ const (
 	UpgradeJobs    Kind = "UpgradeJob"
 )
 
+// actionsOf returns the actions of histories of that kind. New ones are added at the end, so that the
+// history of a seed with the first ones stays the same.
+func actionsOf(kind Kind) []action {
+	if kind == UpgradeJobs {
+		return jobActions()
+	}
+	return actions()
+}
+
 // jobActions returns the actions of histories of UpgradeJobs: those on UpgradeJobs, hooks, and
 // suspension windows, and those on the cluster and the operator that other histories have, too.
 func jobActions() []action {

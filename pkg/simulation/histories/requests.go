@@ -68,9 +68,19 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	if !allowed && !c.clockStepped && !c.anyTampered(version) {
 		c.h.violate("request: %s is requested outside of every window", version)
 	}
-	if c.calm(now) && c.wholeVersion() == "" {
+	if c.calm(now) && c.moves() {
 		c.h.violate("request: %s is requested while the cluster moves to %s", version, newest(before))
 	}
+}
+
+// moves reports whether an update is in progress that no upgrade may replace. An UpgradeJob waits for
+// the control plane only: pools may be behind it, and delayed ones usually are.
+func (c *checker) moves() bool {
+	if c.h.kind == UpgradeJobs {
+		history := c.version.Status.History
+		return len(history) == 0 || history[0].State != configv1.CompletedUpdate
+	}
+	return c.wholeVersion() == ""
 }
 
 // noteHold notes since when all upgrades are held.

@@ -24,8 +24,8 @@ var (
 	count = flag.Uint64("histories", 0, "run the histories of exactly this many fresh seeds, instead of -soak")
 	from  = flag.Uint64("from", 0, "the first seed of -soak and -histories; 0 chooses one")
 	seed  = flag.Uint64("seed", 0, "run the history of this seed alone and print its log")
-	kinds = flag.Int("actions", 0, "with -seed: use that many actions on UpgradeConfigs, as a seed of TestFailedSeeds does; 0 uses all")
-	kind  = flag.String("kind", string(UpgradeConfigs), "the kind of the upgrades of -soak, -histories, and -seed: UpgradeConfig or UpgradeJob")
+	kinds = flag.Int("actions", 0, "with -seed: use that many actions, as a seed of TestFailedSeeds does; 0 uses all")
+	kind  = flag.String("kind", string(UpgradeConfigs), "the kind of the upgrades of -soak, -histories, and -seed: UpgradeConfig or UpgradeJob; empty means UpgradeConfig for even seeds and UpgradeJob for odd ones")
 	fixed = flag.Bool("fixed", false, "run the histories of the fixed seeds")
 )
 
@@ -51,7 +51,7 @@ func TestFixedSeeds(t *testing.T) {
 				seeds <- s + 1
 			}
 		}()
-		reports := runAll(seeds, of)
+		reports := runAll(seeds, func(uint64) Kind { return of })
 		t.Logf("%s: %s", of, summarize(reports, 0))
 		for _, report := range reports {
 			check(t, report)
@@ -64,6 +64,11 @@ type failedSeed struct {
 	defect  string
 	seed    uint64
 	actions int // the number of actions that there were
+}
+
+// failedSeedsOfJobs are those of UpgradeJobs.
+var failedSeedsOfJobs = []failedSeed{
+	{"the request of another client is requested again without a pause", 2, 34},
 }
 
 var failedSeeds = []failedSeed{
@@ -98,11 +103,13 @@ func TestFailedSeeds(t *testing.T) {
 	if !*fixed {
 		replayed = failedSeeds[:2]
 	}
-	for _, tc := range replayed {
-		t.Run(tc.defect, func(t *testing.T) {
-			t.Parallel()
-			check(t, run(tc.seed, UpgradeConfigs, actions()[:tc.actions]))
-		})
+	for of, seeds := range map[Kind][]failedSeed{UpgradeConfigs: replayed, UpgradeJobs: failedSeedsOfJobs} {
+		for _, tc := range seeds {
+			t.Run(tc.defect, func(t *testing.T) {
+				t.Parallel()
+				check(t, run(tc.seed, of, actionsOf(of)[:tc.actions]))
+			})
+		}
 	}
 }
 
@@ -126,10 +133,9 @@ func TestOneSeedHasOneHistory(t *testing.T) {
 func TestSoak(t *testing.T) {
 	switch {
 	case *seed != 0:
-		report := Run(*seed, Kind(*kind))
-		if *kinds > 0 {
-			report = run(*seed, UpgradeConfigs, actions()[:*kinds])
-		}
+		of := kindOf(*seed)
+		all := actionsOf(of)
+		report := run(*seed, of, all[:cmpint.Or(*kinds, len(all))])
 		t.Log(strings.Join(report.Log, "\n"))
 		check(t, report)
 	case *count > 0:
@@ -153,22 +159,33 @@ func soakFrom(t *testing.T, more func(n uint64, took time.Duration) bool) {
 			seeds <- first + n
 		}
 	}()
-	reports := runAll(seeds, Kind(*kind))
+	reports := runAll(seeds, kindOf)
 	t.Log(summarize(reports, time.Since(began)))
 	for _, report := range reports {
 		check(t, report)
 	}
 }
 
+// kindOf returns the kind of the upgrades of a seed: that of -kind, or by turns.
+func kindOf(seed uint64) Kind {
+	switch {
+	case *kind != "":
+		return Kind(*kind)
+	case seed%2 == 1:
+		return UpgradeJobs
+	}
+	return UpgradeConfigs
+}
+
 // runAll runs the histories of the seeds on all processors, and returns the reports by seed.
-func runAll(seeds <-chan uint64, kind Kind) []Report {
+func runAll(seeds <-chan uint64, kindOf func(seed uint64) Kind) []Report {
 	var mutex sync.Mutex
 	var reports []Report
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for s := range seeds {
-				report := Run(s, kind)
+				report := Run(s, kindOf(s))
 				report.Log = nil
 				mutex.Lock()
 				reports = append(reports, report)
