@@ -30,6 +30,10 @@ const ReasonNotAccepted = "PreChecksNotAccepted"
 // refreshAfter is the age of an analysis at which another one is requested.
 const refreshAfter = 30 * time.Minute
 
+// requestInterval is the least time between two requests for an analysis. If clocks differ, even an
+// analysis that is complete is not recent.
+const requestInterval = 5 * time.Minute
+
 // Plan is the UpdatePlan of the version of an upgrade.
 type Plan struct {
 	// Client reads plans from the cache and writes to the API server.
@@ -95,7 +99,7 @@ func (p Plan) PreCheck() engine.UpgradeStep {
 		case rest == 1 && isNotOffered(plan, run.Now):
 			return engine.Skip("OfferUnknown", "UpdatePlan %s: only the offer of the release is missing, which another step awaits", plan.Name), nil
 		case rest == 0 && !updateplan.IsRecent(analyzed.Time, run.Now):
-			return engine.Skip("AnalysisOutdated", "UpdatePlan %s: each risk was accepted at %s; the update is analyzed again when the upgrade starts",
+			return engine.Skip("AnalysisOutdated", "UpdatePlan %s: analyzed at %s, nothing was unaccepted; the update is analyzed again when the upgrade starts",
 				plan.Name, formatTime(analyzed.Time)), nil
 		case rest > 0:
 			return engine.Wait(ReasonNotAccepted, "%s", p.notAccepted(plan, run.Now)), nil
@@ -163,7 +167,7 @@ func (p Plan) step(do func(context.Context, engine.Run, *v1beta1.UpdatePlan) (en
 			return engine.Wait("AnalysisRequested", "UpdatePlan %s is being deleted", plan.Name), nil
 		case plan != nil && plan.Status.FromRelease != "" && plan.Status.FromRelease != version.Current.Version:
 			return engine.Wait("AnalysisInProgress", "UpdatePlan %s is about an update from %s, and the cluster is at %s: %s",
-				plan.Name, text.Excerpt(plan.Status.FromRelease), text.Excerpt(version.Current.Version), isControllerRunning), nil
+				plan.Name, text.Excerpt(plan.Status.FromRelease), text.Excerpt(version.Current.Version), ifUnchanged), nil
 		}
 		return do(ctx, run, plan)
 	}
@@ -194,6 +198,11 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePl
 	if age := now.Sub(analyzed.Time); updateplan.IsRecent(analyzed.Time, now) && age < refreshAfter {
 		return engine.Result{}, nil
 	}
+	if requested, is := requestTime(plan, now); is {
+		return engine.WaitFor(time.Minute, "ClocksDiffer",
+			"the analysis of UpdatePlan %s that was requested at %s is dated %s: the clocks of the operator and of the Update Status Controller differ by about %s; synchronize the clocks of the nodes",
+			plan.Name, formatTime(requested), formatTime(analyzed.Time), analyzed.Sub(requested).Abs().Round(time.Second)), nil
+	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": plan.ResourceVersion, "annotations": map[string]string{v1beta1.RefreshAnnotation: token(now)},
 	}})
@@ -208,6 +217,13 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePl
 		return engine.Result{}, fmt.Errorf("requesting an analysis of UpdatePlan %s: %w", plan.Name, err)
 	}
 	return engine.Wait("AnalysisRequested", "requested another analysis of UpdatePlan %s: the last one is of %s", plan.Name, formatTime(analyzed.Time)), nil
+}
+
+// requestTime returns the time of the last request for an analysis, and whether another one is too early.
+func requestTime(plan *v1beta1.UpdatePlan, now time.Time) (time.Time, bool) {
+	requested, err := time.Parse(time.RFC3339Nano, plan.Annotations[v1beta1.RefreshAnnotation])
+	age := now.Sub(requested)
+	return requested, err == nil && age > -time.Minute && age < requestInterval
 }
 
 // create creates the plan, which requests its analysis.
@@ -225,8 +241,8 @@ func (p Plan) create(ctx context.Context, now time.Time) (engine.Result, error) 
 // token returns the token of a request for an analysis.
 func token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
-// isControllerRunning is what to find out if an analysis does not begin.
-const isControllerRunning = "if that does not change, find out whether the Update Status Controller is running"
+// ifUnchanged is what an administrator does if an analysis does not begin.
+const ifUnchanged = "if that does not change, find out whether the Update Status Controller is running"
 
 // decide returns whether the plan allows the update now.
 func (p Plan) decide(plan *v1beta1.UpdatePlan, now time.Time) engine.Result {
@@ -236,15 +252,15 @@ func (p Plan) decide(plan *v1beta1.UpdatePlan, now time.Time) engine.Result {
 	startable := meta.FindStatusCondition(plan.Status.Conditions, v1beta1.ConditionStartable)
 	switch {
 	case !updateplan.HasBegun(plan):
-		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s has not begun: %s", plan.Name, isControllerRunning)
+		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s has not begun: %s", plan.Name, ifUnchanged)
 	case startable == nil || startable.ObservedGeneration != plan.Generation:
-		return engine.Wait("AnalysisInProgress", "the status of UpdatePlan %s does not reflect its spec yet: %s", plan.Name, isControllerRunning)
+		return engine.Wait("AnalysisInProgress", "the status of UpdatePlan %s does not reflect its spec yet: %s", plan.Name, ifUnchanged)
 	case startable.Status != metav1.ConditionTrue && startable.Reason == v1beta1.ReasonUnacceptedInsights:
 		return engine.Wait(ReasonNotAccepted, "%s", p.notAccepted(plan, now))
 	case startable.Status != metav1.ConditionTrue:
 		return engine.Wait("PlanNotStartable", "UpdatePlan %s: %s", plan.Name, text.Sanitize(startable.Message, maxMessage))
 	case !updateplan.IsStartable(plan, now):
-		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s is too old: %s", plan.Name, isControllerRunning)
+		return engine.Wait("AnalysisInProgress", "the analysis of UpdatePlan %s is not of the last hour: %s", plan.Name, ifUnchanged)
 	}
 	return engine.Done("%s", accepted(plan))
 }

@@ -227,6 +227,70 @@ func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 	}
 }
 
+// If the clocks differ, each analysis that was requested is dated in the future or is too old. The step
+// does not request another one at once.
+func TestPlan_requests_one_analysis_while_clocks_differ(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ahead     time.Duration // of the clock of the Update Status Controller
+		message   string
+		keepAlive bool
+		later     string
+	}{
+		"analyzed in the future":                {ahead: 2 * time.Hour, message: "differ by about 2h0m5s", later: "AnalysisRequested"},
+		"analyzed in the future, keep-alive":    {ahead: 2 * time.Hour, message: "differ by about 2h0m5s", later: "AnalysisRequested", keepAlive: true},
+		"two minutes ahead":                     {ahead: 2 * time.Minute, message: "differ by about 2m5s", later: "Done"},
+		"analyzed half an hour ago":             {ahead: -31 * time.Minute, message: "differ by about 30m55s", later: "AnalysisRequested"},
+		"analyzed half an hour ago, keep-alive": {ahead: -31 * time.Minute, message: "differ by about 30m55s", later: "AnalysisRequested", keepAlive: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			patches := 0
+			c := interceptor.NewClient(simulation.NewFakeClient(t, version(from), planOf(accepted)), interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+					patches++
+					return c.Patch(ctx, obj, patch, options...)
+				},
+			})
+			plan := prechecks.Plan{Client: c, Target: clusterstate.Target{Version: target}, Required: true}
+			do := plan.WaitUntilAccepted()
+			if tc.keepAlive {
+				do = plan.KeepAnalyzed()
+			}
+			start := noon.Add(24 * time.Hour)
+			step := func(after time.Duration) engine.Result {
+				got, err := do(t.Context(), engine.Run{Now: start.Add(after)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			step(0)
+			analyze(t, c, start.Add(5*time.Second+tc.ahead))
+			if got := step(6 * time.Second); got.Reason() != "ClocksDiffer" || !strings.Contains(got.Message(), tc.message) || patches != 1 {
+				t.Errorf("%d requests; %s: %s", patches, got.Reason(), got.Message())
+			}
+			if got := step(5 * time.Minute); got.Reason() != tc.later {
+				t.Errorf("later: %s: %s", got.Reason(), got.Message())
+			}
+		})
+	}
+}
+
+// analyze completes the analysis that was requested last.
+func analyze(t *testing.T, c client.Client, now time.Time) {
+	t.Helper()
+	plan := &v1beta1.UpdatePlan{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, plan); err != nil {
+		t.Fatal(err)
+	}
+	plan.Status.LastRefresh, plan.Status.LastAnalysisTime = plan.Annotations[v1beta1.RefreshAnnotation], &metav1.Time{Time: now}
+	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: now, Current: from})
+	if err := c.Status().Update(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestPlan_is_not_required(t *testing.T) {
 	t.Parallel()
 	plan := prechecks.Plan{Client: simulation.NewFakeClient(t), Target: clusterstate.Target{Version: target}}
