@@ -4,11 +4,14 @@
 package managedclustersupgrade
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -182,16 +185,66 @@ func TestDependency(t *testing.T) {
 		w.runFor(hours)
 		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
 	})
-	t.Run("cycle", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, 2, on(false, "second"))
-		w.must(w.client.Create(t.Context(), w.upgrade("second", on(false, stores.Name))))
-		w.runFor(time.Hour)
-		w.expect("2/0/0/0/0/2", rollout.ReasonDependencyIncomplete)
-		if message := w.condition(fleetv1beta1.ConditionAdmitting).Message; message != "spec.dependsOn forms a cycle: stores, second, stores" {
-			t.Error(message)
+	for name, test := range map[string]struct {
+		perCluster bool
+		first      string
+		message    string
+	}{
+		"cycle":                {first: "second", message: "spec.dependsOn forms a cycle: stores, second, stores"},
+		"cycle per cluster":    {perCluster: true, first: "second", message: "spec.dependsOn forms a cycle: stores, second, stores"},
+		"dependency on itself": {first: stores.Name, message: "spec.dependsOn forms a cycle: stores, stores"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 2, on(test.perCluster, test.first))
+			w.must(w.client.Create(t.Context(), w.upgrade("second", on(test.perCluster, stores.Name))))
+			w.runFor(time.Hour)
+			w.expect("2/0/0/0/0/2", rollout.ReasonDependencyIncomplete)
+			if message := w.condition(fleetv1beta1.ConditionAdmitting).Message; message != test.message {
+				t.Error(message)
+			}
+		})
+	}
+}
+
+// countingReader counts the reads of objects.
+type countingReader struct {
+	client.Client
+	reads int
+}
+
+func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	c.reads++
+	return c.Client.Get(ctx, key, object, options...)
+}
+
+// Each upgrade of a layer depends on all of the next: the number of paths grows with the power of
+// the layers.
+func TestDependency_reads_each_upgrade_once(t *testing.T) {
+	t.Parallel()
+	const layers, width = 4, 4
+	onLayer := func(layer int) func(*fleetv1beta1.ManagedClustersUpgrade) {
+		return func(u *fleetv1beta1.ManagedClustersUpgrade) {
+			u.Spec.Paused = true
+			for i := range width {
+				if layer < layers {
+					u.Spec.DependsOn = append(u.Spec.DependsOn, fleetv1beta1.Dependency{Name: fmt.Sprintf("layer%d-%d", layer, i)})
+				}
+			}
 		}
-	})
+	}
+	w := newWorld(t, 1, onLayer(0))
+	for layer := range layers {
+		for i := range width {
+			w.must(w.client.Create(t.Context(), w.upgrade(fmt.Sprintf("layer%d-%d", layer, i), onLayer(layer+1))))
+		}
+	}
+	counting := &countingReader{Client: w.client}
+	s := &scope{Reconciler: &Reconciler{client: counting}, upgrade: w.get()}
+	w.must(s.readDependencies(t.Context()))
+	if most := width + layers*width; counting.reads > most { // the direct ones twice
+		t.Errorf("%d reads, want at most %d", counting.reads, most)
+	}
 }
 
 func TestSelection(t *testing.T) {

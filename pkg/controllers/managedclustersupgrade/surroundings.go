@@ -57,16 +57,16 @@ func (s *scope) readDependencies(ctx context.Context) error {
 			if err := s.readPreceding(ctx, other); err != nil {
 				return err
 			}
-			continue
+		default:
+			s.plan.DependencyIncomplete = fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete", dependency.Name)
 		}
-		s.plan.DependencyIncomplete = fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete", dependency.Name)
-		cycle, err := s.cycle(ctx, other, []string{s.upgrade.Name})
-		if err != nil {
-			return err
-		}
-		if cycle != nil {
-			s.plan.DependencyIncomplete = "spec.dependsOn forms a cycle: " + strings.Join(cycle, ", ")
-		}
+	}
+	cycle, err := s.cycle(ctx, s.upgrade, nil, map[string]bool{})
+	if err != nil {
+		return err
+	}
+	if cycle != nil {
+		s.plan.DependencyIncomplete = "spec.dependsOn forms a cycle: " + strings.Join(cycle, ", ")
 	}
 	return nil
 }
@@ -93,27 +93,29 @@ func (s *scope) readPreceding(ctx context.Context, other *fleetv1beta1.ManagedCl
 	return nil
 }
 
-// cycle returns the names of upgrades that depend on each other, from the first one on; nil means
-// that there are none.
-func (s *scope) cycle(ctx context.Context, at *fleetv1beta1.ManagedClustersUpgrade, path []string) ([]string, error) {
+// cycle returns the names of upgrades that depend on each other, from that of the scope back to
+// itself; nil means that there are none. It reads each upgrade that is not visited yet once. An
+// upgrade that is complete waits for none.
+func (s *scope) cycle(ctx context.Context, at *fleetv1beta1.ManagedClustersUpgrade, path []string, visited map[string]bool) ([]string, error) {
 	path = append(slices.Clone(path), at.Name)
 	for i := range at.Spec.DependsOn {
 		name := at.Spec.DependsOn[i].Name
-		if name == path[0] {
+		if name == s.upgrade.Name {
 			return append(path, name), nil
 		}
-		if slices.Contains(path, name) {
-			continue // a cycle of others
+		if visited[name] {
+			continue
 		}
+		visited[name] = true
 		next := &fleetv1beta1.ManagedClustersUpgrade{}
 		err := s.client.Get(ctx, client.ObjectKey{Namespace: s.upgrade.Namespace, Name: name}, next)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || err == nil && isComplete(next) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("getting ManagedClustersUpgrade %s: %w", name, err)
 		}
-		if found, err := s.cycle(ctx, next, path); found != nil || err != nil {
+		if found, err := s.cycle(ctx, next, path, visited); found != nil || err != nil {
 			return found, err
 		}
 	}
