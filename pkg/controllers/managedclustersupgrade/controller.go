@@ -171,11 +171,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else {
 		err = s.reconcile(ctx)
 	}
+	behind := apierrors.IsConflict(err) || errors.Is(err, errBehind)
+	if err != nil && !behind {
+		return reconcile.Result{}, err // the next pass is not deferred, which would reset the backoff
+	}
 	m.decided, m.generation = now, upgrade.Generation
-	if apierrors.IsConflict(err) || errors.Is(err, errBehind) {
+	if behind {
 		return reconcile.Result{RequeueAfter: retryDelay}, nil
 	}
-	return reconcile.Result{RequeueAfter: max(s.wake.Sub(now), time.Millisecond)}, err
+	return reconcile.Result{RequeueAfter: max(s.wake.Sub(now), time.Millisecond)}, nil
 }
 
 // ensureFinalizer adds the finalizer before the first object is created. It reports whether the

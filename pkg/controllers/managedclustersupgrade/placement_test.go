@@ -4,6 +4,7 @@
 package managedclustersupgrade
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
 // decideClusters writes the decisions of the Placement of the upgrade, as its controller does.
@@ -63,5 +65,56 @@ func TestPlacement_selects_the_clusters(t *testing.T) {
 	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
 	if n := w.count("create Placement"); n != 1 {
 		t.Errorf("%d Placements were created", n)
+	}
+}
+
+// newPlacementWorld is a world with clusters that the Placement of a clusterSelector selects.
+func newPlacementWorld(t *testing.T, clusters []string, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *world {
+	t.Helper()
+	owned := func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.Placement, u.Spec.ClusterSelector = nil, &fleetv1beta1.ClusterSelector{}
+	}
+	w := newWorld(t, 0, append([]func(*fleetv1beta1.ManagedClustersUpgrade){owned}, edits...)...)
+	w.placements = true
+	w.process.Kill()
+	w.start()
+	for _, name := range clusters {
+		w.addCluster(name)
+	}
+	return w
+}
+
+func TestPlacement_that_is_rejected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.runFor(time.Minute)
+	started := len(w.order)
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "create" && r.Kind == "Placement" {
+			return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
+		}
+		return simulation.Fault{}
+	}
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.ClusterSelector = &fleetv1beta1.ClusterSelector{} })
+	w.requests = nil
+	w.runFor(10 * time.Minute)
+	if n := w.count("create Placement"); n == 0 || n > 20 {
+		t.Errorf("%d creates in 10 minutes, want 1 to 20", n)
+	}
+	selected := w.condition(fleetv1beta1.ConditionSelected)
+	if w.reason() != rollout.ReasonSelectionUnstable || !strings.Contains(selected.Message, "creating the placement of clusterSelector") {
+		t.Errorf("%s, %+v", w.describe(), selected)
+	}
+	if u := w.get(); u.Status.ObservedGeneration != u.Generation {
+		t.Errorf("the status reflects generation %d of %d", u.Status.ObservedGeneration, u.Generation)
+	}
+	w.runFor(hours)
+	if u := w.get(); len(w.order) != started || u.Status.ClustersSummery.Complete != 1 {
+		t.Errorf("%s, admitted %v", w.describe(), w.order)
+	}
+	w.plan = nil
+	w.runFor(hours)
+	if w.count("create Placement") == 0 || w.reason() != rollout.ReasonFinished {
+		t.Error(w.describe())
 	}
 }

@@ -4,12 +4,14 @@
 package managedclustersupgrade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,10 +64,11 @@ func (s *scope) reconcile(ctx context.Context) error {
 	if _, err := s.ensureFinalizer(ctx); err != nil {
 		return err
 	}
-	if err := selection.EnsurePlacement(ctx, s.client, s.upgrade); err != nil {
-		return err
+	unplaced := selection.EnsurePlacement(ctx, s.client, s.upgrade)
+	if apierrors.IsConflict(unplaced) {
+		return unplaced // the cache is behind
 	}
-	if err := s.read(ctx); err != nil {
+	if err := s.read(ctx, unplaced); err != nil {
 		return err
 	}
 	if err := s.makePlan(ctx); err != nil {
@@ -86,11 +89,12 @@ func (s *scope) reconcile(ctx context.Context) error {
 		}
 	}
 	s.wakeAt(s.decision.Next)
-	return errors.Join(err, s.publish(ctx))
+	return errors.Join(unplaced, err, s.publish(ctx))
 }
 
-// read reads the clusters, the runs, and the selection from the cache.
-func (s *scope) read(ctx context.Context) error {
+// read reads the clusters, the runs, and the selection from the cache. The selection is unstable if
+// the Placement of clusterSelector could not be written; unplaced nil means that it could.
+func (s *scope) read(ctx context.Context, unplaced error) error {
 	var clusters clusterv1.ManagedClusterList
 	if err := s.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the ManagedClusters: %w", err)
@@ -105,6 +109,11 @@ func (s *scope) read(ctx context.Context) error {
 	selected, err := s.selectMembers(ctx, s.client, s.upgrade, s.Selection)
 	if err != nil {
 		return fmt.Errorf("selecting the clusters of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
+	}
+	if unplaced != nil {
+		selected.Unstable = unplaced.Error()
+		selected.Reason = cmp.Or(selected.Reason, fleetv1beta1.ReasonPlacementNotFound)
+		selected.Message = cmp.Or(selected.Message, selected.Unstable)
 	}
 	s.selection = selected
 	s.observeSelection()
