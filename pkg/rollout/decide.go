@@ -78,7 +78,7 @@ type tally struct {
 	// stage is the earliest unfinished stage, and unfinished is whether there is one.
 	stage      stage
 	unfinished bool
-	inStage    int             // unfinished members of that stage that have begun
+	inStage    int             // unfinished members of that stage that have begun or are cleaned up
 	hubInUse   bool            // the hub holds a slot
 	budgets    map[int]*budget // by group if each has its own, otherwise all at 0
 	worst      int             // the group with the least budget left
@@ -192,7 +192,7 @@ func (t *tally) observeStage(plan *Plan, m *Member, now time.Time) {
 		return
 	}
 	switch {
-	case m.State != NotStarted:
+	case m.State != NotStarted || m.CleaningUp:
 		t.inStage++
 	case !m.DeselectedSince.IsZero():
 		t.deselected++
@@ -220,7 +220,7 @@ func (t *tally) admit(plan *Plan, members []Member) {
 	})
 	for i := first; i < len(members) && free > 0 && stageOf(plan, &members[i]) == t.stage; i++ {
 		m := &members[i]
-		if m.State == NotStarted && m.DeselectedSince.IsZero() && m.Hold == "" {
+		if m.State == NotStarted && !m.CleaningUp && m.DeselectedSince.IsZero() && m.Hold == "" {
 			t.decision.Admit = append(t.decision.Admit, m.Name)
 			free--
 		}

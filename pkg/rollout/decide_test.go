@@ -175,6 +175,24 @@ func TestDecide(t *testing.T) {
 			reason:  rollout.ReasonNoFreeSlot,
 		},
 		{
+			name:    "retry waits for the cleanup of the attempt before",
+			plan:    rollout.Plan{MaxConcurrency: number(2), MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", Canary: true, State: n, CleaningUp: true}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+		},
+		{
+			name:    "retry that is cleaned up holds a slot, and no other cluster",
+			plan:    rollout.Plan{MaxConcurrency: number(2), MaxFailures: number(0)},
+			members: members(rollout.Member{Name: "a", State: n, CleaningUp: true}, rollout.Member{Name: "b", State: n}, rollout.Member{Name: "c", State: n}),
+			admit:   []string{"b"},
+		},
+		{
+			name:    "rollout is not finished while the selection is unstable",
+			plan:    rollout.Plan{SelectionUnstable: "1 of 2 decisions"},
+			members: members(rollout.Member{Name: "a", State: c}),
+			reason:  rollout.ReasonSelectionUnstable,
+		},
+		{
 			name:    "slot is held until the soak is over",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: c, SoakedUntil: at(2)}, rollout.Member{Name: "b", State: n}),

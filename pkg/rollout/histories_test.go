@@ -150,7 +150,7 @@ func (h *history) progress(m *rollout.Member) {
 // retry raises the attempt.
 func (h *history) retry() {
 	for i := range h.members {
-		if m := &h.members[i]; m.State == rollout.Failed && !m.CleaningUp {
+		if m := &h.members[i]; m.State == rollout.Failed {
 			m.State, m.Exempt = rollout.NotStarted, false
 			delete(h.begun, m.Name)
 		}

@@ -53,7 +53,7 @@ func (m *model) ordered() []rollout.Member {
 
 // mayBegin applies each rule to the cluster.
 func (m *model) mayBegin(c rollout.Member) bool {
-	if c.State != rollout.NotStarted || !c.DeselectedSince.IsZero() || c.Hold != "" {
+	if c.State != rollout.NotStarted || c.CleaningUp || !c.DeselectedSince.IsZero() || c.Hold != "" {
 		return false
 	}
 	p := m.plan
@@ -124,11 +124,9 @@ func inFlight(c rollout.Member) bool {
 
 func (m *model) holdsSlot(c rollout.Member) bool {
 	switch c.State {
-	case rollout.NotStarted:
-		return false
 	case rollout.Complete:
 		return c.CleaningUp || !m.soaked(c)
-	case rollout.Failed:
+	case rollout.NotStarted, rollout.Failed:
 		return c.CleaningUp
 	case rollout.Initialized, rollout.PartialUpgrade:
 	}

@@ -105,7 +105,8 @@ type Member struct {
 	State State
 	// Deadline is when the current step of a cluster in flight fails; zero means never.
 	Deadline time.Time
-	// CleaningUp reports whether a cluster that is Complete or Failed still holds its slot.
+	// CleaningUp reports whether a cluster that is not in flight still holds its slot. A cluster that is
+	// NotStarted is to be retried, and begins after that.
 	CleaningUp bool
 	// SoakedUntil is the end of the soak of a Complete cluster, which holds its slot until then.
 	SoakedUntil time.Time
@@ -170,7 +171,7 @@ func (m *Member) soaking(now time.Time) bool {
 // holdsSlot reports whether the cluster holds a slot: from admission until cleanup and soak are
 // over.
 func (m *Member) holdsSlot(now time.Time) bool {
-	return m.InFlight() || m.State != NotStarted && m.CleaningUp || m.soaking(now)
+	return m.InFlight() || m.CleaningUp || m.soaking(now)
 }
 
 // finished reports whether the clusters after it need not wait for it.

@@ -29,9 +29,10 @@ func (t *tally) stopped(plan *Plan, now time.Time) Stop {
 	return t.waits(plan)
 }
 
-// ended returns a reason if there is no cluster that has not begun.
+// ended returns a reason if there is no cluster that has not begun. A selection that may be
+// incomplete may lack such a cluster.
 func (t *tally) ended(plan *Plan) Stop {
-	if t.total > 0 && t.pending == 0 && plan.RecordsLost == "" {
+	if t.total > 0 && t.pending == 0 && plan.RecordsLost == "" && plan.SelectionUnstable == "" {
 		return Stop{ReasonFinished, "no cluster is left to begin"}
 	}
 	return Stop{}

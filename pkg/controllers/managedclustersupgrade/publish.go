@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
@@ -41,7 +42,8 @@ func (s *scope) publish(ctx context.Context) error {
 		}
 	}
 	next := status.Compute(status.Fleet{
-		Upgrade: s.upgrade, Members: s.members, Decision: s.decision, Problem: rollout.Stop{Reason: s.selection.Reason, Message: s.selection.Message}, Now: s.now,
+		Upgrade: s.upgrade, Members: s.members, Decision: s.decision, Now: s.now,
+		Unstable: !s.selection.Stable(), Problem: rollout.Stop{Reason: s.selection.Reason, Message: s.selection.Message},
 	})
 	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
 		return nil
@@ -81,6 +83,9 @@ func (s *scope) delete(ctx context.Context) error {
 	if err := s.readRuns(ctx); err != nil {
 		return err
 	}
+	if err := s.readRunsLive(ctx); err != nil {
+		return err
+	}
 	var errs []error
 	for _, run := range s.runs {
 		if run.DeletionTimestamp != nil {
@@ -99,6 +104,25 @@ func (s *scope) delete(ctx context.Context) error {
 	return s.patch(ctx, "removing the finalizer of", func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		controllerutil.RemoveFinalizer(u, fleetv1beta1.Finalizer)
 	})
+}
+
+// readRunsLive reads the runs from the API server, with and without their label, before the
+// finalizer is removed: the cache may lack a run.
+func (s *scope) readRunsLive(ctx context.Context) error {
+	if len(s.runs) > 0 {
+		return nil
+	}
+	var list fleetv1alpha1.ClusterUpgradeRunList
+	if err := s.live.List(ctx, &list); err != nil {
+		return fmt.Errorf("listing the ClusterUpgradeRuns: %w", err)
+	}
+	for i := range list.Items {
+		if s.owns(&list.Items[i]) {
+			s.runs[list.Items[i].Namespace] = &list.Items[i]
+			s.wakeAt(s.now.Add(cacheTimeout))
+		}
+	}
+	return nil
 }
 
 // publishDeleting publishes that no cluster begins any more.

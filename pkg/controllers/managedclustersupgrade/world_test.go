@@ -138,7 +138,10 @@ func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade
 	if err := cache.List(ctx, &list); err != nil {
 		return selection.Selection{}, err
 	}
-	selected := selection.Selection{Unstable: w.unstable}
+	if w.unstable != "" {
+		return selection.Selection{Unstable: w.unstable}, nil
+	}
+	selected := selection.Selection{}
 	for i := range list.Items {
 		labels := list.Items[i].Labels
 		if labels["selected"] == "" {
@@ -148,9 +151,6 @@ func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade
 			Name: list.Items[i].Name, Group: len(labels["group"]),
 			Canary: upgrade.Spec.UpgradeStrategy.CanaryClusters != nil && labels["canary"] != "",
 		})
-	}
-	if w.unstable != "" && len(selected.Members) > 0 {
-		selected.Members = selected.Members[:len(selected.Members)-1]
 	}
 	return selected, nil
 }

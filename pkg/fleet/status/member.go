@@ -30,16 +30,19 @@ type Member struct {
 }
 
 // SetRun adds what the run reports about the given attempt. The caller has set what the selection
-// reports; the mark of a canary and the group of a cluster that is no longer selected are those at
-// its admission.
+// reports. A canary of the attempt remains one. The mark of a canary and the group of a cluster that
+// is no longer selected are those at its admission.
 func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, selected bool) {
 	m.Run, m.Name = run, run.Namespace
-	if !selected {
+	switch {
+	case selected && run.Spec.Attempt >= attempt:
+		m.Canary = m.Canary || run.Spec.Canary
+	case !selected:
 		m.Canary = run.Spec.Canary
 		m.Group = max(0, int(run.Spec.Group)-1)
 	}
 	m.State = stateOf(run, attempt)
-	m.CleaningUp = (m.State == rollout.Complete || m.State == rollout.Failed) && cleansUp(run)
+	m.CleaningUp = !m.InFlight() && cleansUp(run)
 	m.Exempt = m.State == rollout.Failed && run.Spec.Outcome != nil
 	m.LateSuccess = m.State == rollout.Complete && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess && run.Spec.Attempt >= attempt
 	if m.State == rollout.Complete {
@@ -60,7 +63,7 @@ func stateOf(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32) rollout.State 
 	case isCurrent(run) && run.Status.State != "" && run.Status.State != fleetv1alpha1.StateNotStarted:
 		state = rollout.State(run.Status.State)
 	}
-	if state == rollout.Failed && run.Spec.Attempt < attempt && !cleansUp(run) {
+	if state == rollout.Failed && run.Spec.Attempt < attempt {
 		return rollout.NotStarted
 	}
 	return state

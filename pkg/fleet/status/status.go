@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -25,6 +26,8 @@ type Fleet struct {
 	Members []Member
 	// Decision is what rollout.Decide decided about the members.
 	Decision rollout.Decision
+	// Unstable reports whether the selection may lack clusters.
+	Unstable bool
 	// Problem is why the selection lacks clusters; its zero value means that it does not.
 	Problem rollout.Stop
 	// Now is the time.
@@ -206,6 +209,12 @@ func addAction(s *fleetv1beta1.ActionSummary, action *fleetv1alpha1.ActionStatus
 	}
 }
 
+// isComplete reports whether all clusters are complete. A selection that may lack clusters confirms
+// what was published of this generation, and completes nothing.
 func (t *totals) isComplete() bool {
-	return t.clusters.Total > 0 && t.clusters.Complete == t.clusters.Total
+	if t.clusters.Total == 0 || t.clusters.Complete < t.clusters.Total {
+		return false
+	}
+	published := apimeta.FindStatusCondition(t.Upgrade.Status.Conditions, fleetv1beta1.ConditionComplete)
+	return !t.Unstable || published != nil && published.Status == metav1.ConditionTrue && published.ObservedGeneration == t.Upgrade.Generation
 }
