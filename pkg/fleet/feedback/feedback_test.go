@@ -231,6 +231,7 @@ func TestIsObserved(t *testing.T) {
 		"no status":  {is("4"), Value{}, false},
 		"mistyped":   {Value{Quality: Mistyped}, Value{Quality: Mistyped}, false},
 		"spec newer": {is("5"), is("4"), false},
+		"both empty": {Value{}, is(""), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,6 +239,36 @@ func TestIsObserved(t *testing.T) {
 			c := UpgradeConfig{generation: tc.generation, observedGeneration: tc.observed}
 			if v.IsObserved() != tc.want || c.IsObserved() != tc.want {
 				t.Errorf("got %v and %v, want %v", v.IsObserved(), c.IsObserved(), tc.want)
+			}
+		})
+	}
+}
+
+func TestValues_that_identify_something(t *testing.T) {
+	t.Parallel()
+	field := func(value string) workv1.FieldValue { return workv1.FieldValue{Type: workv1.String, String: &value} }
+	for name, tc := range map[string]struct {
+		reported []workv1.FieldValue
+		want     Value
+	}{
+		"missing":    {nil, Value{}},
+		"empty":      {[]workv1.FieldValue{field("")}, Value{}},
+		"known":      {[]workv1.FieldValue{field("4.20.6")}, is("4.20.6")},
+		"longest":    {[]workv1.FieldValue{field(strings.Repeat("4", maxName))}, is(strings.Repeat("4", maxName))},
+		"too long":   {[]workv1.FieldValue{field(strings.Repeat("4", maxName+1))}, Value{Quality: TooLong}},
+		"twice":      {[]workv1.FieldValue{field("4.20.6"), field("4.20.6")}, Value{Quality: Ambiguous}},
+		"number":     {[]workv1.FieldValue{{Type: workv1.Integer, Integer: new(int64(4))}}, Value{Quality: Mistyped}},
+		"no value":   {[]workv1.FieldValue{{Type: workv1.String}}, Value{Quality: Mistyped}},
+		"wrong type": {[]workv1.FieldValue{{Type: "Object", String: new("4.20.6")}}, Value{Quality: Mistyped}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var list []workv1.FeedbackValue
+			for _, value := range tc.reported {
+				list = append(list, workv1.FeedbackValue{Name: "version", Value: value})
+			}
+			if diff := cmp.Diff(tc.want, newValues(list).name("version")); diff != "" {
+				t.Errorf("value (-want +got):\n%s", diff)
 			}
 		})
 	}
