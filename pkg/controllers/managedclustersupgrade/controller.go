@@ -158,7 +158,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting ManagedClustersUpgrade %s: %w", req, err)
 	}
 	now := r.Clock.Now()
-	m := r.memory(upgrade)
+	m := r.memory(upgrade, now)
 	if m.isBehind(upgrade, now) {
 		return reconcile.Result{RequeueAfter: retryDelay}, nil // the watch usually comes first
 	}

@@ -20,6 +20,8 @@ import (
 type memory struct {
 	uid        types.UID
 	generation int64     // of the last pass
+	started    time.Time // of the first pass
+	expected   int       // clusters that the status counted then
 	decided    time.Time // of the last pass
 	published  time.Time // when the status was written last
 
@@ -30,7 +32,8 @@ type memory struct {
 	deselected map[string]time.Time // since when consistent selections lack a member
 	written    map[string]*written  // runs that the cache may not hold yet, by cluster
 	refused    map[string]refusal   // clusters whose run could not be written
-	known      map[string]bool      // clusters that had a run in the last pass
+	begun      map[string]bool      // clusters that the published status counts as begun
+	ignored    map[string]bool      // failed clusters that the published status does not count
 	detached   map[string]bool      // clusters whose run is gone with the cluster since the last status
 	windows    map[windowKey]window // schedules that were parsed: reading a location is expensive
 }
@@ -58,14 +61,17 @@ type window struct {
 }
 
 // memory returns what is known about the upgrade. Another object with the same name has its own.
-func (r *Reconciler) memory(upgrade *fleetv1beta1.ManagedClustersUpgrade) *memory {
+func (r *Reconciler) memory(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) *memory {
 	key := client.ObjectKeyFromObject(upgrade)
 	if m := r.memories[key]; m != nil && m.uid == upgrade.UID {
 		return m
 	}
 	m := &memory{
-		uid: upgrade.UID, deselected: map[string]time.Time{}, written: map[string]*written{}, refused: map[string]refusal{},
-		known: map[string]bool{}, detached: map[string]bool{}, windows: map[windowKey]window{},
+		uid: upgrade.UID, started: now, deselected: map[string]time.Time{}, written: map[string]*written{}, refused: map[string]refusal{},
+		begun: map[string]bool{}, ignored: map[string]bool{}, detached: map[string]bool{}, windows: map[windowKey]window{},
+	}
+	if published := upgrade.Status.ClustersSummery; published != nil {
+		m.expected = int(published.Total)
 	}
 	r.memories[key] = m
 	return m

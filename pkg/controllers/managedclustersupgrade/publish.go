@@ -46,6 +46,7 @@ func (s *scope) publish(ctx context.Context) error {
 		Unstable: !s.selection.Stable(), Problem: rollout.Stop{Reason: s.selection.Reason, Message: s.selection.Message},
 	})
 	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
+		s.noteCounted()
 		return nil
 	}
 	if at := s.memory.published.Add(publishInterval); at.After(s.now) && at.Sub(s.now) <= publishInterval {
@@ -56,8 +57,22 @@ func (s *scope) publish(ctx context.Context) error {
 		return err
 	}
 	s.memory.published = s.now
-	s.memory.detached = map[string]bool{} // no longer counted
+	s.noteCounted()
 	return nil
+}
+
+// noteCounted notes which clusters the published status counts as begun.
+func (s *scope) noteCounted() {
+	m := s.memory
+	m.begun, m.ignored, m.detached = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, name := range s.decision.Ignored {
+		m.ignored[name] = true
+	}
+	for i := range s.members {
+		if name := s.members[i].Name; s.members[i].State != rollout.NotStarted && !m.ignored[name] {
+			m.begun[name] = true
+		}
+	}
 }
 
 // writeStatus writes the status.

@@ -118,3 +118,97 @@ func TestRollout_canary_without_its_label_remains_one(t *testing.T) {
 	w.runFor(2 * time.Hour)
 	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
 }
+
+func TestRestart_confirms_a_selection_that_has_shrunk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.pauseHalfDone()
+	w.process.Kill()
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	for _, name := range []string{"c0001", "c0002"} {
+		w.editCluster(name, func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+	}
+	w.start()
+	w.runFor(50 * time.Second)
+	w.expectCondition(fleetv1beta1.ConditionComplete, metav1.ConditionFalse)
+	if w.reason() != rollout.ReasonSelectionUnstable {
+		t.Error(w.describe())
+	}
+	w.runFor(20 * time.Second)
+	w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+	w.expectCondition(fleetv1beta1.ConditionComplete, metav1.ConditionTrue)
+}
+
+func TestRestart_does_not_count_a_deselected_failure_again(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.fails["c0000"] = 1
+	w.runFor(3 * time.Hour)
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+	w.runFor(time.Hour)
+	w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+	w.published = nil
+	w.restart()
+	w.runFor(5 * time.Minute)
+	w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+	if len(w.published) > 0 {
+		t.Errorf("%d statuses were published", len(w.published))
+	}
+}
+
+func TestRecordsLost_after_a_retry(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		w := newWorld(t, 4, concurrency(2), maxFailures(3))
+		w.detachable = true
+		w.fails["c0000"], w.fails["c0001"] = 5, 5
+		w.runFor(3 * time.Hour)
+		w.expect("4/0/0/2/2/0", rollout.ReasonFinished)
+		w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, true })
+		w.runFor(time.Minute)
+		w.expect("4/0/0/2/0/2", rollout.ReasonPaused)
+		w.must(w.client.Delete(t.Context(), w.run("c0002")))
+		if restart {
+			w.restart()
+		}
+		w.runFor(time.Minute)
+		w.expect("4/0/0/1/0/3", rollout.ReasonRecordsLost)
+	}
+}
+
+func TestRecordsLost_not_by_a_failure_that_no_longer_counts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, concurrency(2), maxFailures(3))
+	w.fails["c0000"], w.fails["c0001"] = 1, 1
+	w.slow["c0001"] = true
+	w.runFor(time.Hour)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, true })
+	w.runFor(10 * time.Hour) // c0001 fails in the attempt before
+	w.expect("4/0/0/1/0/3", rollout.ReasonPaused)
+	w.fails["c0000"] = 5
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	w.runFor(hours)
+	w.expect("4/0/0/3/1/0", rollout.ReasonFinished)
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+	w.runFor(time.Hour)
+	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Labels["selected"] = "yes" })
+	w.runFor(time.Hour)
+	w.expect("4/0/0/3/1/0", rollout.ReasonFinished)
+}
+
+func TestRecordsLost_not_by_a_cluster_that_is_being_deleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, concurrency(2))
+	w.detachable = true
+	w.runFor(time.Hour)
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Finalizers = []string{"example.com/cleanup"} })
+	w.must(w.client.Delete(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c0000"}}))
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+	w.runFor(time.Minute)
+	w.must(w.client.Delete(t.Context(), w.run("c0000")))
+	w.runFor(time.Minute)
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Finalizers = nil })
+	w.runFor(hours)
+	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+}

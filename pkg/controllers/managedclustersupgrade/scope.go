@@ -182,7 +182,15 @@ func (s *scope) observeSelection() {
 	selected := make(map[string]bool, len(s.selection.Members))
 	for _, c := range s.selection.Members {
 		selected[c.Name] = true
-		delete(m.deselected, c.Name)
+	}
+	if m.selected == nil {
+		if s.selection.Unstable = s.shrunk(selected); s.selection.Unstable != "" {
+			return
+		}
+		s.recallIgnored(selected)
+	}
+	for name := range selected {
+		delete(m.deselected, name)
 	}
 	deselect := func(name string) {
 		if _, noted := m.deselected[name]; !noted && !selected[name] {
@@ -198,6 +206,60 @@ func (s *scope) observeSelection() {
 	m.selected = s.selection.Members
 	if m.selected == nil {
 		m.selected = []selection.Member{}
+	}
+}
+
+// shrunk describes by how much the first selection of this process is smaller than the published
+// one; empty means that it is not, or that this is confirmed. The process does not know for how long
+// clusters are deselected.
+func (s *scope) shrunk(selected map[string]bool) string {
+	confirmed := s.memory.started.Add(rollout.RemovalDelay)
+	if !s.now.Before(confirmed) {
+		return ""
+	}
+	found := len(selected)
+	for name, run := range s.runs {
+		state := status.StateOf(run, s.attempt())
+		if !selected[name] && state != rollout.NotStarted && state != rollout.Failed {
+			found++
+		}
+	}
+	if found >= s.memory.expected {
+		return ""
+	}
+	s.wakeAt(confirmed)
+	return fmt.Sprintf("confirming for %s that %d of %d clusters are no longer selected",
+		rollout.RemovalDelay, s.memory.expected-found, s.memory.expected)
+}
+
+// recallIgnored keeps deselected failures ignored that the published status does not count.
+func (s *scope) recallIgnored(selected map[string]bool) {
+	published := &s.upgrade.Status
+	counted := published.ClustersSummery
+	if counted == nil || published.Attempt != s.attempt() || published.ObservedGeneration != s.upgrade.Generation {
+		return
+	}
+	var deselected []string
+	var begun, failed int32
+	for name, run := range s.runs {
+		state := status.StateOf(run, s.attempt())
+		switch {
+		case state == rollout.NotStarted:
+			continue
+		case state == rollout.Failed && !selected[name]:
+			deselected = append(deselected, name)
+			continue
+		case state == rollout.Failed:
+			failed++
+		}
+		begun++
+	}
+	if begun < counted.Total-counted.Pending || failed < counted.Failed {
+		return // the status may count one of them
+	}
+	for _, name := range deselected {
+		s.memory.deselected[name] = s.now.Add(-rollout.RemovalDelay)
+		s.memory.ignored[name] = true
 	}
 }
 
@@ -293,30 +355,50 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	}
 	s.observeDetached()
 	begun := int(published.ClustersSummery.Total - published.ClustersSummery.Pending)
-	if len(s.runs)+len(s.memory.detached) >= begun {
+	exist := len(s.memory.detached)
+	for _, run := range s.runs {
+		if s.isCounted(run) {
+			exist++
+		}
+	}
+	if exist >= begun {
 		return "", nil
 	}
 	runs, err := s.listRuns(ctx, s.live)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case len(runs) > len(s.runs):
+	}
+	live := len(s.memory.detached)
+	for i := range runs {
+		if s.isCounted(&runs[i]) {
+			live++
+		}
+	}
+	if live > exist {
 		return "", errBehind
 	}
 	return fmt.Sprintf("%d clusters had begun, and %d ClusterUpgradeRuns exist: check the clusters, then raise spec.attempt",
-		begun, len(s.runs)+len(s.memory.detached)), nil
+		begun, exist), nil
+}
+
+// isCounted reports whether the published status counts the cluster of a run as begun, or may do so.
+func (s *scope) isCounted(run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	if s.memory.begun[run.Namespace] {
+		return true // the run may have failed since, in an earlier attempt
+	}
+	return !s.memory.ignored[run.Namespace] && status.StateOf(run, s.attempt()) != rollout.NotStarted
 }
 
 // observeDetached notes the clusters whose run has gone with the cluster while this process watched.
+// A cluster that is being deleted goes too.
 func (s *scope) observeDetached() {
-	for name := range s.memory.known {
-		if s.runs[name] == nil && s.clusters[name] == nil {
+	for name := range s.memory.begun {
+		cluster := s.clusters[name]
+		switch {
+		case s.runs[name] != nil:
+			delete(s.memory.detached, name)
+		case cluster == nil || cluster.DeletionTimestamp != nil:
 			s.memory.detached[name] = true
 		}
-	}
-	s.memory.known = make(map[string]bool, len(s.runs))
-	for name := range s.runs {
-		s.memory.known[name] = true
-		delete(s.memory.detached, name)
 	}
 }

@@ -41,7 +41,7 @@ func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, sel
 		m.Canary = run.Spec.Canary
 		m.Group = max(0, int(run.Spec.Group)-1)
 	}
-	m.State = stateOf(run, attempt)
+	m.State = StateOf(run, attempt)
 	m.CleaningUp = !m.InFlight() && cleansUp(run)
 	m.Exempt = m.State == rollout.Failed && run.Spec.Outcome != nil
 	m.LateSuccess = m.State == rollout.Complete && run.Status.Reason == fleetv1alpha1.ReasonLateSuccess && run.Spec.Attempt >= attempt
@@ -53,9 +53,9 @@ func (m *Member) SetRun(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32, sel
 	}
 }
 
-// stateOf returns the state of the cluster in the attempt. A run whose status is behind its spec has
+// StateOf returns the state of the cluster in the attempt. A run whose status is behind its spec has
 // begun, and a failure of an earlier attempt is to be retried.
-func stateOf(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32) rollout.State {
+func StateOf(run *fleetv1alpha1.ClusterUpgradeRun, attempt int32) rollout.State {
 	state := rollout.Initialized
 	switch {
 	case run.Spec.Outcome != nil:
