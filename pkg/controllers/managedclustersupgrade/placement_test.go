@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -42,15 +43,7 @@ func (w *world) decideClusters(count int32, clusters ...string) {
 
 func TestPlacement_selects_the_clusters(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 0, func(u *fleetv1beta1.ManagedClustersUpgrade) {
-		u.Spec.Placement, u.Spec.ClusterSelector = nil, &fleetv1beta1.ClusterSelector{}
-	})
-	w.placements = true
-	w.process.Kill()
-	w.start()
-	for _, name := range []string{"a", "b", "c"} {
-		w.addCluster(name)
-	}
+	w := newPlacementWorld(t, []string{"a", "b", "c"})
 	w.runFor(time.Minute)
 	if w.reason() != rollout.ReasonSelectionUnstable {
 		t.Errorf("before the decisions: %s", w.describe())
@@ -116,5 +109,31 @@ func TestPlacement_that_is_rejected(t *testing.T) {
 	w.runFor(hours)
 	if w.count("create Placement") == 0 || w.reason() != rollout.ReasonFinished {
 		t.Error(w.describe())
+	}
+}
+
+// The decisions of the earlier selector are consistent until the placement controller has read the
+// new one.
+func TestPlacement_after_a_change_of_the_selector(t *testing.T) {
+	t.Parallel()
+	w := newPlacementWorld(t, []string{"a", "b"}, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true }, concurrency(2))
+	w.runFor(time.Minute)
+	w.decideClusters(2, "a", "b")
+	w.runFor(10 * time.Minute)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.Paused = false
+		u.Spec.ClusterSelector.MatchLabels = map[string]string{"name": "a"}
+	})
+	w.runFor(20 * time.Second)
+	w.process.Kill()
+	w.start()
+	w.runFor(20 * time.Second)
+	if w.reason() != rollout.ReasonSelectionUnstable || len(w.order) > 0 {
+		t.Errorf("with the earlier decisions: %s, admitted %v", w.describe(), w.order)
+	}
+	w.decideClusters(1, "a")
+	w.runFor(3 * time.Minute)
+	if diff := cmp.Diff([]string{"a"}, w.order); diff != "" {
+		t.Errorf("%s, admitted (-want +got):\n%s", w.describe(), diff)
 	}
 }

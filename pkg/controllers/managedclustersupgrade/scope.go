@@ -64,7 +64,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 	if _, err := s.ensureFinalizer(ctx); err != nil {
 		return err
 	}
-	unplaced := selection.EnsurePlacement(ctx, s.client, s.upgrade)
+	unplaced := selection.EnsurePlacement(ctx, s.client, s.upgrade, s.now)
 	if apierrors.IsConflict(unplaced) {
 		return unplaced // the cache is behind
 	}
@@ -106,7 +106,9 @@ func (s *scope) read(ctx context.Context, unplaced error) error {
 	if err := s.readRuns(ctx); err != nil {
 		return err
 	}
-	selected, err := s.selectMembers(ctx, s.client, s.upgrade, s.Selection)
+	options := s.Selection
+	options.Now = s.now
+	selected, err := s.selectMembers(ctx, s.client, s.upgrade, options)
 	if err != nil {
 		return fmt.Errorf("selecting the clusters of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
 	}
@@ -115,6 +117,7 @@ func (s *scope) read(ctx context.Context, unplaced error) error {
 		selected.Reason = cmp.Or(selected.Reason, fleetv1beta1.ReasonPlacementNotFound)
 		selected.Message = cmp.Or(selected.Message, selected.Unstable)
 	}
+	s.wakeAt(selected.UnstableUntil)
 	s.selection = selected
 	s.observeSelection()
 	return nil

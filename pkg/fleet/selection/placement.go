@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,10 +71,17 @@ func Placement(mcu *fleetv1beta1.ManagedClustersUpgrade) *ocmv1beta1.Placement {
 	return p
 }
 
+// ChangedAnnotation is when the hub changed the spec of a Placement last. The status of a Placement
+// does not show which spec its decisions reflect.
+const ChangedAnnotation = "upgrade.managed.openshift.io/spec-changed"
+
+// settleTime is how long the decisions of a Placement may reflect its earlier spec.
+const settleTime = time.Minute
+
 // EnsurePlacement creates or changes the Placement of clusterSelector, and deletes it if there is no
 // clusterSelector any more. It reads from the client's cache, and writes only what differs. A Placement
 // of that name with another owner is left alone, and returned as an error.
-func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.ManagedClustersUpgrade) error {
+func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.ManagedClustersUpgrade, now time.Time) error {
 	if !mcu.DeletionTimestamp.IsZero() {
 		return nil // The garbage collector deletes it.
 	}
@@ -104,6 +112,7 @@ func EnsurePlacement(ctx context.Context, c client.Client, mcu *fleetv1beta1.Man
 		sortBy, rateLimit := changed.Spec.SortBy, changed.Spec.ScoreRateLimit
 		changed.Spec = desired.Spec
 		changed.Spec.SortBy, changed.Spec.ScoreRateLimit = sortBy, rateLimit
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, ChangedAnnotation, now.UTC().Format(time.RFC3339Nano))
 		if err := c.Patch(ctx, changed, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})); err != nil {
 			return fmt.Errorf("changing the placement of clusterSelector: %w", err)
 		}

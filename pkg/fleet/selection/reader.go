@@ -6,6 +6,7 @@ package selection
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ import (
 type Options struct {
 	// OwnNamespaceOnly refuses Placements of other namespaces.
 	OwnNamespaceOnly bool
+	// Now is the time.
+	Now time.Time
 }
 
 // Select reads the Placements of a ManagedClustersUpgrade, their decisions, and the managed clusters,
@@ -59,7 +62,32 @@ func Select(ctx context.Context, reader client.Reader, mcu *fleetv1beta1.Managed
 	for i := range list.Items {
 		clusters[list.Items[i].Name] = &list.Items[i]
 	}
-	return Compute(mcu, sources, clusters), nil
+	selected := Compute(mcu, sources, clusters)
+	selected.settle(sources, options.Now)
+	return selected, nil
+}
+
+// settle marks the selection as unstable while decisions may reflect the earlier spec of a Placement
+// that the hub changed.
+func (s *Selection) settle(sources []Source, now time.Time) {
+	for i := range sources {
+		source := &sources[i]
+		if !source.Owned || source.Placement == nil || !s.Stable() {
+			continue
+		}
+		value, changed := source.Placement.Annotations[ChangedAnnotation]
+		if !changed {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, value)
+		switch until := at.Add(settleTime); {
+		case err != nil:
+			s.Unstable = fmt.Sprintf("annotation %s of %s is no time: remove it", ChangedAnnotation, source.title())
+		case now.Before(until):
+			s.Unstable = fmt.Sprintf("the spec of %s has changed: its decisions are used from %s", source.title(), until.Format(time.RFC3339))
+			s.UnstableUntil = until
+		}
+	}
 }
 
 // References returns the Placements that the spec names, each once, with their namespaces.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,8 @@ type Selection struct {
 	// Unstable explains why the decisions are inconsistent, so that clusters may be missing; empty means
 	// that they are consistent.
 	Unstable string
+	// UnstableUntil is when the time alone makes the selection stable; zero means that it does not.
+	UnstableUntil time.Time
 	// Reason and Message explain why no cluster is selected, as the condition Selected does; empty means
 	// that clusters are.
 	Reason, Message string

@@ -373,7 +373,7 @@ func TestEnsurePlacement(t *testing.T) {
 					return c.Delete(ctx, object, options...)
 				},
 			})
-			if err := selection.EnsurePlacement(t.Context(), c, tc.mcu); (err != nil) != tc.fails {
+			if err := selection.EnsurePlacement(t.Context(), c, tc.mcu, time.Now()); (err != nil) != tc.fails {
 				t.Errorf("error %v, want one: %t", err, tc.fails)
 			}
 			var list ocmv1beta1.PlacementList
