@@ -34,8 +34,10 @@ type planScreen struct {
 func (s *planScreen) render(code ExitCode) string {
 	judged := updateplan.JudgePlan(s.plan, s.now)
 	rest := updateplan.Unaccepted(judged)
-	from := cmp.Or(text.Excerpt(s.plan.Status.FromRelease), "an unknown release")
-	s.headline(planHeadline[code], fmt.Sprintf("%s to %s. %s", from, s.plan.Spec.TargetRelease, s.summary(code, len(judged), len(rest))))
+	s.headline(planHeadline[code], fmt.Sprintf("%s. %s", s.update(), s.summary(code, len(judged), len(rest))))
+	if s.startableReason() == updatev1beta1.ReasonNotAnUpdate {
+		rest = nil // nothing is left to accept
+	}
 	label := "Risks"
 	for _, j := range rest {
 		s.risk(label, j, explanation(j.Verdict))
@@ -55,6 +57,16 @@ func (s *planScreen) render(code ExitCode) string {
 	return s.String()
 }
 
+// update returns the releases of the update, or the target alone if the cluster is at it or being updated
+// to it.
+func (s *planScreen) update() string {
+	from, to := cmp.Or(text.Excerpt(s.plan.Status.FromRelease), "an unknown release"), s.plan.Spec.TargetRelease
+	if from == to {
+		return to
+	}
+	return from + " to " + to
+}
+
 // planHeadline are the first words, by verdict.
 var planHeadline = map[ExitCode]string{ExitDone: "READY", ExitActionRequired: "NOT READY", ExitUnknown: "UNKNOWN"}
 
@@ -66,7 +78,7 @@ func (s *planScreen) summary(code ExitCode, total, unaccepted int) string {
 		return "The only risk is accepted; the update may be started."
 	case code == ExitDone:
 		return fmt.Sprintf("All %d risks are accepted; the update may be started.", total)
-	case unaccepted > 0:
+	case unaccepted > 0 && s.startableReason() != updatev1beta1.ReasonNotAnUpdate:
 		return fmt.Sprintf("%d of %s not accepted.", unaccepted, plural(total, "risk is", "risks are"))
 	case startable != nil:
 		return sentence(startable.Message)

@@ -29,6 +29,8 @@ import (
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
@@ -171,6 +173,9 @@ func TestPlanScreens(t *testing.T) {
 		"old": {change: func(p *updatev1beta1.UpdatePlan) {
 			p.Status.LastAnalysisTime = &metav1.Time{Time: now.Add(-2 * time.Hour)}
 		}, code: ExitActionRequired},
+		"being-installed": {insights: []updatev1beta1.Insight{budget}, change: func(p *updatev1beta1.UpdatePlan) {
+			p.Spec.TargetRelease, p.Name, p.Status.FromRelease = "4.20.6", "update-plan-4.20.6", "4.20.6"
+		}, code: ExitActionRequired},
 		"no-update": {change: func(p *updatev1beta1.UpdatePlan) { p.Spec.TargetRelease, p.Name = "4.20.6", "update-plan-4.20.6" }, code: ExitActionRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,6 +187,9 @@ func TestPlanScreens(t *testing.T) {
 				tc.change(plan)
 			}
 			pc.settle(plan)
+			if name == "being-installed" {
+				updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: now, Current: "4.20.6", NotAnUpdate: "the cluster is being updated to 4.20.6"})
+			}
 			if name == "no-update" {
 				updateplan.Settle(plan, nil, updateplan.Analysis{Now: now, Current: "4.20.6", NotAnUpdate: "the cluster is at 4.20.6"})
 			}
@@ -300,6 +308,43 @@ func TestPreChecks_accept(t *testing.T) {
 	}
 }
 
+// An acceptance that is repeated replaces the earlier one, and one that changes nothing is accepted, too.
+func TestPreChecks_accept_twice(t *testing.T) {
+	t.Parallel()
+	pc := newPlanCluster(t, []updatev1beta1.Insight{budget, quorum})
+	entries := func() []string {
+		t.Helper()
+		plan := &updatev1beta1.UpdatePlan{}
+		if err := pc.Get(t.Context(), client.ObjectKey{Name: "update-plan-" + planTarget}, plan); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range plan.Spec.AcceptedInsights {
+			got = append(got, fmt.Sprintf("%s %s %t", e.UID, e.Reason, e.Accepted))
+		}
+		return got
+	}
+	for _, step := range []struct {
+		accept []string
+		reason string
+		code   ExitCode
+		want   []string
+	}{
+		{[]string{budget.UID}, "closed", ExitActionRequired, []string{budget.UID + " closed true"}},
+		{[]string{budget.UID}, "closed", ExitActionRequired, []string{budget.UID + " closed true"}},
+		{[]string{budget.UUID}, "still closed", ExitActionRequired, []string{budget.UID + " still closed true"}},
+		{[]string{quorum.UID, quorum.UID, quorum.UUID}, "restored", ExitDone, []string{budget.UID + " still closed true", quorum.UID + " restored true"}},
+	} {
+		got := pc.preChecks(t, func(o *preChecksOptions) { o.accept, o.reason = step.accept, step.reason })
+		if got.code != step.code {
+			t.Errorf("accepting %v: %+v", step.accept, got)
+		}
+		if diff := cmp.Diff(step.want, entries()); diff != "" {
+			t.Errorf("accepting %v (-want +got):\n%s", step.accept, diff)
+		}
+	}
+}
+
 func TestPreChecks_without_the_controller(t *testing.T) {
 	t.Parallel()
 	silent := newPlanCluster(t, nil)
@@ -329,6 +374,19 @@ func TestPreChecks_without_the_controller(t *testing.T) {
 	}
 }
 
+// lockHolder returns what the built-in checks report of an upgrade to a release that holds the upgrade lock.
+func lockHolder(t *testing.T, release string) updatev1beta1.Insight {
+	t.Helper()
+	facts := informers.PlanFacts{Holder: lock.Holder{Kind: "UpgradeJob", Namespace: "ops", Name: "weekly", UID: "1"}, HolderTarget: release}
+	for _, finding := range informers.Readiness(informers.Facts{Now: now}, facts, planTarget) {
+		if strings.HasPrefix(finding.ID, "lock/") {
+			return insight.FromFinding(informers.NameReadiness, finding, now)
+		}
+	}
+	t.Fatal("nothing is reported")
+	return updatev1beta1.Insight{}
+}
+
 // desired returns spec.desiredUpdate and the annotation of the ClusterVersion.
 func (pc *planCluster) desired(t *testing.T) (*configv1.Update, string) {
 	t.Helper()
@@ -341,6 +399,7 @@ func (pc *planCluster) desired(t *testing.T) (*configv1.Update, string) {
 
 func TestStart(t *testing.T) {
 	t.Parallel()
+	held, ours := lockHolder(t, "4.20.7"), lockHolder(t, planTarget)
 	for name, tc := range map[string]struct {
 		insights []updatev1beta1.Insight
 		change   func(*startOptions)
@@ -350,6 +409,8 @@ func TestStart(t *testing.T) {
 	}{
 		"no risk":          {nil, func(*startOptions) {}, ExitDone, "Requested the update from 4.20.6 to 4.20.8", ""},
 		"risks":            {[]updatev1beta1.Insight{budget}, func(*startOptions) {}, ExitActionRequired, "not started: not accepted: builtin-readiness pdb/shop/api", ""},
+		"lock held":        {[]updatev1beta1.Insight{held}, func(*startOptions) {}, ExitActionRequired, "not started: not accepted: builtin-readiness lock/UpgradeJob ops/weekly; see \"oc update pre-checks --version 4.20.8\"", ""},
+		"lock of its own":  {[]updatev1beta1.Insight{ours}, func(*startOptions) {}, ExitDone, "Requested", ""},
 		"bypassed":         {[]updatev1beta1.Insight{budget}, func(o *startOptions) { o.preChecks = false }, ExitDone, "Requested", planTarget},
 		"not offered":      {nil, func(o *startOptions) { o.release, o.preChecks = "4.20.9", false }, ExitActionRequired, `channel "stable-4.20" does not offer 4.20.9`, ""},
 		"older":            {nil, func(o *startOptions) { o.release, o.preChecks = "4.20.5", false }, ExitActionRequired, "4.20.5 is not later", ""},

@@ -89,23 +89,32 @@ func TestErrors_are_one_line_with_the_next_step(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("a: b: c"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
 		args []string
 		code ExitCode
 		want []string
 	}{
-		"unknown command":          {[]string{"foo"}, ExitUsage, []string{"\"foo\"", "--help"}},
-		"unknown flag":             {[]string{"informers", "--foo"}, ExitUsage, []string{"--foo", "--help"}},
-		"unknown format":           {[]string{"informers", "-o", "foo"}, ExitUsage, []string{"json", "wide"}},
-		"kubeconfig is missing":    {[]string{"informers", "--kubeconfig", "/nowhere"}, ExitFailed, []string{"/nowhere", "--kubeconfig", "oc login"}},
-		"kubeconfig is broken":     {[]string{"informers", "--kubeconfig", broken}, ExitFailed, []string{broken, "--kubeconfig"}},
-		"context is unknown":       {[]string{"informers", "--kubeconfig", kubeconfig, "--context", "foo"}, ExitFailed, []string{"foo", "--kubeconfig"}},
-		"API server is down":       {[]string{"informers", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, ExitFailed, []string{"127.0.0.1:1", "--context"}},
-		"time without a dump":      {[]string{"informers", "--now", "2026-11-22T14:00:00Z"}, ExitUsage, []string{"--replay"}},
-		"time is not a time":       {[]string{"informers", "--replay", ".", "--now", "foo"}, ExitUsage, []string{"2026-11-22T14:00:00Z"}},
-		"dump is missing":          {[]string{"informers", "--replay", "/nowhere"}, ExitFailed, []string{"--replay", "/nowhere"}},
-		"dump has no objects":      {[]string{"informers", "--replay", t.TempDir()}, ExitFailed, []string{"must-gather"}},
-		"dump has no UpdateStatus": {[]string{"informers", "--replay", "testdata/dumps/objects", "--now", "2026-11-22T14:00:00Z"}, ExitFailed, []string{"UpdateInformer"}},
+		"unknown command":                    {[]string{"foo"}, ExitUsage, []string{"\"foo\"", "--help"}},
+		"unknown flag":                       {[]string{"informers", "--foo"}, ExitUsage, []string{"--foo", "--help"}},
+		"unknown format":                     {[]string{"informers", "-o", "foo"}, ExitUsage, []string{"json", "wide"}},
+		"kubeconfig is missing":              {[]string{"informers", "--kubeconfig", "/nowhere"}, ExitFailed, []string{"/nowhere", "--kubeconfig", "oc login"}},
+		"kubeconfig is broken":               {[]string{"informers", "--kubeconfig", broken}, ExitFailed, []string{broken, "--kubeconfig"}},
+		"context is unknown":                 {[]string{"informers", "--kubeconfig", kubeconfig, "--context", "foo"}, ExitFailed, []string{"foo", "--kubeconfig"}},
+		"kubeconfig of a start is missing":   {[]string{"start", "--to", "4.20.8", "--kubeconfig", "/nowhere"}, ExitFailed, []string{"/nowhere", "--kubeconfig", "oc login"}},
+		"kubeconfig of pre-checks is broken": {[]string{"pre-checks", "--version", "4.20.8", "--kubeconfig", broken}, ExitFailed, []string{broken, "--kubeconfig"}},
+		"context of a start is unknown":      {[]string{"start", "--to", "4.20.8", "--pre-checks=false", "--kubeconfig", kubeconfig, "--context", "foo"}, ExitFailed, []string{"foo", "--kubeconfig"}},
+		"API server of a start is down":      {[]string{"start", "--to", "4.20.8", "--pre-checks=false", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, ExitFailed, []string{"127.0.0.1:1", "--context"}},
+		"kubeconfig has no cluster":          {[]string{"start", "--to", "4.20.8", "--kubeconfig", empty}, ExitFailed, []string{"--kubeconfig", "oc login"}},
+		"API server is down":                 {[]string{"informers", "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir()}, ExitFailed, []string{"127.0.0.1:1", "--context"}},
+		"time without a dump":                {[]string{"informers", "--now", "2026-11-22T14:00:00Z"}, ExitUsage, []string{"--replay"}},
+		"time is not a time":                 {[]string{"informers", "--replay", ".", "--now", "foo"}, ExitUsage, []string{"2026-11-22T14:00:00Z"}},
+		"dump is missing":                    {[]string{"informers", "--replay", "/nowhere"}, ExitFailed, []string{"--replay", "/nowhere"}},
+		"dump has no objects":                {[]string{"informers", "--replay", t.TempDir()}, ExitFailed, []string{"must-gather"}},
+		"dump has no UpdateStatus":           {[]string{"informers", "--replay", "testdata/dumps/objects", "--now", "2026-11-22T14:00:00Z"}, ExitFailed, []string{"UpdateInformer"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
