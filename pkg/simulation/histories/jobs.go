@@ -32,8 +32,8 @@ const (
 	UpgradeJobs    Kind = "UpgradeJob"
 )
 
-// actionsOf returns the actions of histories of that kind. New ones are added at the end, so that the
-// history of a seed with the first ones stays the same.
+// actionsOf returns the actions of histories of that kind. New ones are added at the end, so that
+// the history of a seed with the first ones stays the same.
 func actionsOf(kind Kind) []action {
 	if kind == UpgradeJobs {
 		return jobActions()
@@ -153,8 +153,8 @@ func (h *runner) createHook() {
 		},
 	}
 	code := []string{"0", "0", "1"}[h.random.IntN(3)]
-	hook.Spec.Template.Spec = runtime.RawExtension{Raw: []byte(fmt.Sprintf(
-		`{"backoffLimit":0,"template":{"metadata":{"annotations":{"devcluster.openshift.io/exit-code":%q}},"spec":{"containers":[{"name":"hook","image":"hook"}],"restartPolicy":"Never"}}}`, code))}
+	hook.Spec.Template.Spec = runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"backoffLimit":0,"template":{"metadata":{"annotations":{"devcluster.openshift.io/exit-code":%q}},"spec":{"containers":[{"name":"hook","image":"hook"}],"restartPolicy":"Never"}}}`, code)}
 	if err := h.cluster.Client.Create(context.Background(), hook); err != nil {
 		h.world.Logf("rejected: %s", firstLine(err))
 	}
@@ -210,7 +210,8 @@ func (c *jobChecker) observe(change simulation.Change, job *v1beta1.UpgradeJob) 
 	}
 }
 
-// noteWindow notes the window of an UpgradeJob, and that of a retry: as long, from when it is requested.
+// noteWindow notes the window of an UpgradeJob, and that of a retry: it is as long, and begins when
+// the retry is requested.
 func (c *jobChecker) noteWindow(change simulation.Change, before, job *v1beta1.UpgradeJob) {
 	start, errStart := time.Parse(time.RFC3339, string(job.Spec.StartAfter))
 	end, errEnd := time.Parse(time.RFC3339, string(job.Spec.StartBefore))
