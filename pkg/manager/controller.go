@@ -56,8 +56,9 @@ type Kind struct {
 	// a binary starts, and reports that it is not ready, while the API server does not serve the kind.
 	ClusterScoped bool
 	// Optional declares that the API server may not serve the kind, which a CustomResourceDefinition
-	// defines. While it does not, reads of the kind fail with meta.NoKindMatchError. The binary is
-	// ready all the same, and watches the kind as soon as it is served.
+	// defines. While it does not, reads of the kind fail with meta.NoKindMatchError, and with another
+	// error until it is known whether it does. The binary is ready all the same, and watches the kind as
+	// soon as it is served.
 	Optional bool
 	// Namespaces lists the namespaces whose objects are read; empty means all of them.
 	Namespaces []string

@@ -119,12 +119,6 @@ func (o *optionalKinds) Start(ctx context.Context) error {
 
 // synced reports whether it is known if the kind is served, and its cache is synced if so.
 func (o *optionalKinds) synced(ctx context.Context, kind Kind) bool {
-	o.mu.Lock()
-	observed := o.observed
-	o.mu.Unlock()
-	if observed == nil || !observed() {
-		return false
-	}
 	err := o.check(ctx, kind.Object)
 	return err == nil || meta.IsNoMatchError(err)
 }
@@ -221,8 +215,17 @@ func (w *optionalWatch) WaitForSync(ctx context.Context) error {
 	return err
 }
 
+// known reports whether the present CustomResourceDefinitions were observed.
+func (o *optionalKinds) known() bool {
+	o.mu.Lock()
+	observed := o.observed
+	o.mu.Unlock()
+	return observed != nil && observed()
+}
+
 // check returns an error if an object of an optional kind cannot be read from the cache now. A read
-// of a cache that does not sync would not end.
+// of a cache that does not sync would not end. The error is a meta.NoKindMatchError only if it is known
+// that the kind is not served.
 func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, o.scheme)
 	if err != nil {
@@ -231,12 +234,15 @@ func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	if _, ok := obj.(client.ObjectList); ok {
 		gvk.Kind = gvk.Kind[:max(0, len(gvk.Kind)-len("List"))]
 	}
+	known := o.known()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	i := slices.IndexFunc(o.kinds, func(k *optionalKind) bool { return k.gvk == gvk })
 	switch {
 	case i < 0:
 		return nil
+	case !o.kinds[i].served && !known:
+		return fmt.Errorf("not known yet whether %s is served: the watch of CustomResourceDefinitions has not synced", gvk.Kind)
 	case !o.kinds[i].served:
 		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}

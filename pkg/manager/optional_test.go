@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
@@ -39,6 +40,7 @@ func TestOptionalKind_that_is_removed(t *testing.T) {
 		t.Fatal(err)
 	}
 	kinds.cache, kinds.log = &informertest.FakeInformers{Scheme: scheme}, logr.Discard()
+	kinds.observed = func() bool { return true }
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	if err := (&optionalWatch{kinds: kinds, kind: kind}).Start(t.Context(), queue); err != nil {
@@ -56,5 +58,40 @@ func TestOptionalKind_that_is_removed(t *testing.T) {
 		}
 	case <-clock.RealClock{}.After(20 * time.Second):
 		t.Fatal("the read does not end")
+	}
+}
+
+// TestOptionalKind_that_is_not_known_to_be_served reads the kind while its CustomResourceDefinition was not
+// observed: a missing kind is not one that is not known yet.
+func TestOptionalKind_that_is_not_known_to_be_served(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	kind := Kind{Object: &corev1.Node{}, Optional: true}
+	for name, tc := range map[string]struct {
+		observed  toolscache.InformerSynced
+		notServed bool
+	}{
+		"the definitions are not watched":    {nil, false},
+		"their watch has not synced":         {func() bool { return false }, false},
+		"their watch has synced without one": {func() bool { return true }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kinds, err := newOptionalKinds(scheme, []Kind{kind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds.observed = tc.observed
+			err = kinds.client(nil).List(t.Context(), &corev1.NodeList{})
+			if err == nil || meta.IsNoMatchError(err) != tc.notServed {
+				t.Errorf("a read returns %v, want NoKindMatch: %t", err, tc.notServed)
+			}
+			if got := kinds.synced(t.Context(), kind); got != tc.notServed {
+				t.Errorf("synced: %t, want %t", got, tc.notServed)
+			}
+		})
 	}
 }
