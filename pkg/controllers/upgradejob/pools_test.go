@@ -115,19 +115,20 @@ func TestItems_at_the_deadline(t *testing.T) {
 		then   func(*world)
 		want   outcome
 		items  []string
+		events []string // about hooks
 	}{
 		"a hook after the update ended while the operator was down": {
 			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "90m"},
 			then:  down(2*time.Hour, 10*time.Hour),
 			want:  outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
-			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Succeeded"},
+			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Succeeded"}, events: []string{"Normal HookSucceeded"},
 		},
 		"a hook after the update failed while the operator was down": {
 			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureAbort,
 			pod:   map[string]string{kubelet.Duration: "90m", kubelet.ExitCode: "1"},
 			then:  down(2*time.Hour, 10*time.Hour),
 			want:  outcome{phase: history.PhaseFailed, reason: "TimedOut", step: "DelayedPoolsUpdated", commits: 1},
-			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Failed"},
+			items: []string{"DelayedPoolsUpdated MachineConfigPoolUpdated/worker/slow: Failed"}, events: []string{"Warning HookFailed"},
 		},
 		"a hook after the update hangs": {
 			event: v1beta1.EventMachineConfigPoolUpdated, policy: v1beta1.HookFailureIgnore, pod: map[string]string{kubelet.NeverEnds: "true"},
@@ -138,7 +139,7 @@ func TestItems_at_the_deadline(t *testing.T) {
 			event: v1beta1.EventStart, policy: v1beta1.HookFailureAbort, pod: map[string]string{kubelet.Duration: "20m"},
 			then:  down(10*time.Minute, 2*time.Hour),
 			want:  outcome{phase: history.PhaseSkipped, reason: "Expired", step: "StartHooksDone"},
-			items: []string{"StartHooksDone Start/slow: Succeeded"},
+			items: []string{"StartHooksDone Start/slow: Succeeded"}, events: []string{"Normal HookSucceeded"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,6 +156,10 @@ func TestItems_at_the_deadline(t *testing.T) {
 			}
 			if got := w.items(); !slices.Equal(got, tc.items) {
 				t.Errorf("items %q, want %q", got, tc.items)
+			}
+			isOther := func(event string) bool { return !strings.Contains(event, " Hook") }
+			if got := slices.DeleteFunc(w.events(), isOther); !slices.Equal(got, tc.events) {
+				t.Errorf("Events %q, want %q", got, tc.events)
 			}
 			w.expectReleased()
 		})

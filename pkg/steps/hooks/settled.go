@@ -20,7 +20,8 @@ import (
 // Settled reports whether an event has passed for all pools for which it has begun: its hooks have
 // ended, and none has failed with the policy Abort. It is read-only, and reads the cache.
 func (r *Runner) Settled(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) (bool, error) {
-	runs, err := r.begun(ctx, job, record, name)
+	e := &eventRun{Runner: r, job: job, record: record, event: Event{Name: name}}
+	runs, err := e.begun(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -33,12 +34,16 @@ func (r *Runner) Settled(ctx context.Context, job *v1beta1.UpgradeJob, record hi
 }
 
 // Items returns the items of an event, for all pools for which it has begun, as they are now. Those of
-// a pool whose hooks have all ended are the ones that the record holds. It is read-only, and reads the
-// cache.
+// a pool whose hooks have all ended are the ones that the record holds. It reads the cache, and publishes
+// and counts the end of the Jobs that have ended since the event was last called: it is not called again.
 func (r *Runner) Items(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) ([]history.StepItem, error) {
-	runs, err := r.begun(ctx, job, record, name)
+	e := &eventRun{Runner: r, job: job, record: record, event: Event{Name: name}}
+	runs, err := e.begun(ctx)
 	items := make([]history.StepItem, 0, len(runs))
 	for _, run := range runs {
+		if run.job != nil && run.item.Ended() && !e.known(run.item.Name).Ended() {
+			e.report(ctx, run.Name, run.item)
+		}
 		items = append(items, run.item)
 	}
 	return items, err
@@ -46,8 +51,7 @@ func (r *Runner) Items(ctx context.Context, job *v1beta1.UpgradeJob, record hist
 
 // begun returns the hooks of an event as they are now, for all pools for which it has begun and is not
 // recorded as completed.
-func (r *Runner) begun(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, name v1beta1.HookEvent) ([]hookRun, error) {
-	e := &eventRun{Runner: r, job: job, record: record, event: Event{Name: name}}
+func (e *eventRun) begun(ctx context.Context) ([]hookRun, error) {
 	pools, err := e.begunPools(ctx)
 	if err != nil {
 		return nil, err
