@@ -157,6 +157,12 @@ func (f Finding) PlanUID() string {
 	return ""
 }
 
+// IsPlanUID reports whether PlanUID may return a UID.
+func IsPlanUID(uid string) bool {
+	kind, _, _ := strings.Cut(uid, "/")
+	return slices.Contains([]string{"version", "operator", "pool", "node", "alert", "pdb"}, kind)
+}
+
 // item returns the object and its details, for a message that lists several findings.
 func (f *Finding) item() string {
 	details := f.Description

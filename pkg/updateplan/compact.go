@@ -9,18 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // The bounds of a compact plan: a plan that exceeds them accepts less.
 const (
-	maxCompactAccepted = 32
+	maxCompactAccepted = 512 // as many as the spec of a plan accepts
 	maxCompactText     = 256 // in bytes
 )
 
 // Compact reduces a plan to what upgrades read of it, for caches: the conditions and counts, the most
-// severe insight that is not accepted, and the accepted insights of one informer, each with the acceptance
-// that counts. A plan accepts nothing that it did not accept before.
+// severe insight that is not accepted, and the accepted insights of one informer that are findings of
+// checks, each with the acceptance that counts. A plan accepts nothing that it did not accept before.
 func Compact(plan *v1beta1.UpdatePlan, informer string) {
 	// Whether the time of an acceptance lies in the future is decided when it is used.
 	scope := Scope{Now: time.Unix(1<<40, 0), IgnoreUndated: isForOtherRelease(plan)}
@@ -29,7 +30,7 @@ func Compact(plan *v1beta1.UpdatePlan, informer string) {
 	var kept []v1beta1.InformerInsights
 	var entries []v1beta1.AcceptedInsight
 	for _, j := range judged {
-		if j.Verdict != VerdictAccepted || j.Informer != informer || len(kept) == maxCompactAccepted || isOtherwiseUnaccepted(judged, &j) {
+		if j.Verdict != VerdictAccepted || j.Informer != informer || !checks.IsPlanUID(j.Insight.UID) || len(kept) == maxCompactAccepted || isOtherwiseUnaccepted(judged, &j) {
 			continue
 		}
 		kept = append(kept, compactInsight(&j.Reported))

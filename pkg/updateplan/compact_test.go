@@ -21,7 +21,7 @@ import (
 func TestCompact_accepts_the_same(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		ids, minutes := rapid.SampledFrom([]string{"a", "b"}), rapid.IntRange(-3, 90)
+		ids, minutes := rapid.SampledFrom([]string{"node/a", "node/b"}), rapid.IntRange(-3, 90)
 		var insights []v1beta1.Insight
 		for i := range rapid.IntRange(0, 4).Draw(t, "insights") {
 			level := rapid.SampledFrom([]v1beta1.Level{"info", "warning", "critical"}).Draw(t, "level")
@@ -62,21 +62,23 @@ func TestCompact_accepts_the_same(t *testing.T) {
 	})
 }
 
-// A plan of many accepted insights accepts some of them in its cached form, and keeps one that is not
+// A plan of many accepted insights accepts some of them in its cached form, all of them findings of checks, and keeps one that is not
 // accepted: it is the one that a message names.
 func TestCompact_is_bounded(t *testing.T) {
 	t.Parallel()
 	var insights []v1beta1.Insight
 	plan := &v1beta1.UpdatePlan{ObjectMeta: metav1.ObjectMeta{Name: updateplan.Name("4.4.6")}, Spec: v1beta1.UpdatePlanSpec{TargetRelease: "4.4.6"}}
-	for i := range 100 {
-		insights = append(insights, insight(fmt.Sprintf("a%d", i), strconv.Itoa(i), "warning"))
-		plan.Spec.AcceptedInsights = append(plan.Spec.AcceptedInsights, entry(fmt.Sprintf("a%d", i), "", true))
+	for i := range 1200 {
+		uid := fmt.Sprintf("%s/a%d", []string{"api", "node"}[i%2], i)
+		insights = append(insights, insight(uid, strconv.Itoa(i), "warning"))
+		plan.Spec.AcceptedInsights = append(plan.Spec.AcceptedInsights, entry(uid, "", true))
 	}
 	plan.Status = reported(append(insights, insight("w", "w", "warning"), insight("e", "e", "error"))...)
 	plan.Status.FromRelease, plan.Status.LastAnalysisTime = "4.4.5", at(0)
 	updateplan.Compact(plan, "i")
-	if n := len(updateplan.AcceptedUIDs(plan, "i", "4.4.5", noon)); n != 32 {
-		t.Errorf("%d insights are accepted", n)
+	accepted := updateplan.AcceptedUIDs(plan, "i", "4.4.5", noon)
+	if len(accepted) != 512 || accepted["api/a0"] || !accepted["node/a1"] {
+		t.Errorf("%d insights are accepted", len(accepted))
 	}
 	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, noon))
 	if len(rest) != 1 || rest[0].Insight.UID != "e" {
