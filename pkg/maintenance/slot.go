@@ -25,6 +25,14 @@ const (
 // ReasonHookFailed is that of an upgrade that a failed hook aborts, and of the Event about a failed hook.
 const ReasonHookFailed = "HookFailed"
 
+// The reasons of steps that are skipped because they concern nothing.
+const (
+	// ReasonNoHooks is that of a step on whose event no hook runs.
+	ReasonNoHooks = "NoHooks"
+	// ReasonNoDelayedPools is that of a step that concerns no machine config pool.
+	ReasonNoDelayedPools = "NoDelayedPools"
+)
+
 // SuspendField names the field of an UpgradeConfig that suspends its upgrades.
 const SuspendField = "schedule.suspend"
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // StepNotification is what a record holds of one step, as it is published.
@@ -43,7 +44,7 @@ var announced = map[engine.Milestone]string{
 
 // unpublished are the reasons of steps that are skipped, recorded, and not published: no hook runs on
 // their event, or they concern no machine config pool.
-var unpublished = []string{"NoHooks", "NoDelayedPools"}
+var unpublished = []string{maintenance.ReasonNoHooks, maintenance.ReasonNoDelayedPools}
 
 // stepClasses are the classes that are published, with the type of their Event.
 var stepClasses = map[engine.Class]string{

@@ -56,7 +56,7 @@ func (e *eventRun) step(ctx context.Context) (engine.Result, error) {
 	}
 	if len(hooks) == 0 {
 		e.observe(history.StepItem{Name: e.event.key(), Status: statusNoHooks})
-		return engine.Skip("NoHooks", "no hook selects event %s", e.event.key()), nil
+		return engine.Skip(maintenance.ReasonNoHooks, "no hook selects event %s", e.event.key()), nil
 	}
 	for i := range hooks {
 		h := &hooks[i]

@@ -32,7 +32,6 @@ const (
 	reasonReleasing   = "ReleasingPools"
 	reasonUpdating    = "PoolsUpdating"
 	reasonNotObserved = "PoolsNotObserved"
-	reasonNoPools     = "NoDelayedPools"
 	reasonTimedOut    = "TimedOut"
 )
 

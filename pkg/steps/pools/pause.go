@@ -16,6 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -29,7 +30,7 @@ const retryInterval = 5 * time.Second
 func (d Delayed) Pause() engine.UpgradeStep {
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		if len(d.Entries) == 0 {
-			return engine.Skip(reasonNoPools, "no machine config pool is to be delayed"), nil
+			return engine.Skip(maintenance.ReasonNoDelayedPools, "no machine config pool is to be delayed"), nil
 		}
 		selected, result, err := d.validPools(ctx)
 		if err != nil || !result.IsZero() {
@@ -146,7 +147,7 @@ func PauseOnFailure(c client.Writer, live client.Reader, owner Owner, selector *
 	return func(ctx context.Context, run engine.Run) (engine.Result, error) {
 		switch {
 		case selector == nil:
-			return engine.Skip(reasonNoPools, "no machine config pool is to be paused after a failure"), nil
+			return engine.Skip(maintenance.ReasonNoDelayedPools, "no machine config pool is to be paused after a failure"), nil
 		case !run.Committed:
 			return engine.Skip("NotCommenced", "the upgrade had not commenced, so no machine config pool is paused"), nil
 		}

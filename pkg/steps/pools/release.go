@@ -100,7 +100,7 @@ func (d Delayed) recorded(items []history.StepItem) bool {
 // call calls the step of the hooks of a pool and collects what it answers.
 func (p *progress) call(ctx context.Context, run engine.Run, hooks func(string) engine.UpgradeStep, pool string) (engine.Result, error) {
 	if hooks == nil {
-		return engine.Skip("NoHooks", "there are no hooks"), nil
+		return engine.Skip(maintenance.ReasonNoHooks, "there are no hooks"), nil
 	}
 	result, err := hooks(pool)(ctx, run)
 	if err != nil {
