@@ -27,6 +27,7 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,7 @@ var unusedByStatusController = map[string]string{
 	"watch machinedeployments.cluster.x-k8s.io":                                            "the kind is not installed",
 	"watch nodepools.hypershift.openshift.io":                                              "the kind is not installed",
 	"watch upgradeconfigs.upgrade.managed.openshift.io":                                    "the kind is not installed",
+	"watch upgradeconfigs.managedupgrade.appuio.io":                                        "the kind is not installed",
 	"watch upgradejobs.managedupgrade.appuio.io":                                           "the kind is not installed",
 	"delete updateplans.config.openshift.io":                                               "plans are pruned",
 	"patch updateplans.config.openshift.io":                                                "plans are analyzed",
@@ -87,6 +89,7 @@ func newStatusWorld(tb testing.TB, without ...string) *statusWorld {
 	mustSucceed(tb, clientgoscheme.AddToScheme(scheme))
 	mustSucceed(tb, updatev1beta1.AddToScheme(scheme))
 	mustSucceed(tb, configv1.Install(scheme))
+	mustSucceed(tb, mcfgv1.Install(scheme))
 	var err error
 	w.typed, err = client.New(w.RESTConfig(), client.Options{Scheme: scheme})
 	mustSucceed(tb, err)
@@ -144,6 +147,7 @@ func TestStatusController_runs_with_its_deployed_permissions(t *testing.T) {
 	w.createOperator()
 	waitUntil(t, "the pools are missing", func(ctx context.Context) bool { return !w.isCurrent(ctx, "pools") })
 	w.apply(t, []*unstructured.Unstructured{definitionOf(t, poolDefinition)})
+	w.createPool()
 	waitUntil(t, "the pools are read", func(ctx context.Context) bool { return w.isCurrent(ctx, "pools") })
 
 	t.Log("an informer is queried during an update")
@@ -211,6 +215,15 @@ func (w *statusWorld) createOperator() {
 	w.t.Helper()
 	operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "machine-config"}}
 	mustSucceed(w.t, w.typed.Create(w.t.Context(), operator))
+}
+
+// createPool creates a machine config pool as soon as its kind is served: no pools at all are missing
+// data in a cluster that has the machine config operator.
+func (w *statusWorld) createPool() {
+	w.t.Helper()
+	waitUntil(w.t, "a machine config pool is created", func(ctx context.Context) bool {
+		return w.typed.Create(ctx, &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}) == nil
+	})
 }
 
 // createVersion creates a ClusterVersion whose update is in progress.
