@@ -56,7 +56,7 @@ func (r *Reconciler[T]) Controller(d Declaration) manager.Controller {
 		Name: d.Name, AddToScheme: append(slices.Clone(d.AddToScheme), coordinationv1.AddToScheme),
 		Reads: reads, Bind: r.bind, Reconciler: r,
 		RateLimiter: func() workqueue.TypedRateLimiter[reconcile.Request] {
-			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, time.Minute)
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, maxBackoff)
 		},
 	}
 	if d.ConfigChanged != nil {

@@ -26,6 +26,8 @@ import (
 const (
 	minRequeue = time.Second
 	maxRequeue = 5 * time.Minute
+	// maxBackoff is the longest time between two retries.
+	maxBackoff = time.Minute
 )
 
 // Reconciler runs the objects of one kind through their life.

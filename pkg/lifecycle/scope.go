@@ -382,10 +382,13 @@ func (s *scope[T]) finish(ctx context.Context) (time.Time, error) {
 		return time.Time{}, s.release(ctx)
 	case err == nil:
 		return time.Time{}, s.release(ctx)
-	case s.endedWithin(publishTimeout):
+	case s.endedWithin(publishTimeout - maxBackoff):
 		return time.Time{}, err
 	}
 	s.log.Error(err, "publishing the result, will be retried")
+	if s.endedWithin(publishTimeout) { // the backoff could keep the lock for longer
+		return s.record.CompleteTime.Add(publishTimeout), nil
+	}
 	if !pending && s.endedWithin(republishTimeout) {
 		if err := s.recordDelivery(ctx, false); err != nil {
 			return time.Time{}, err

@@ -178,7 +178,7 @@ func fleetRollout(tb testing.TB, clusters, slots int) *world {
 	failures := clusters / 50
 	w := newWorld(tb, clusters, concurrency(int32(slots)), canary, maxFailures(int32(failures)))
 	first := fmt.Sprintf("c%04d", clusters/2)
-	w.editClusterLabel(first, "canary")
+	w.makeCanary(first)
 	for i := range clusters {
 		name := fmt.Sprintf("c%04d", i)
 		w.slow[name] = i%20 == 7

@@ -22,10 +22,10 @@ func (w *world) restart() {
 }
 
 // expectCondition compares the status of a condition.
-func (w *world) expectCondition(name string, want metav1.ConditionStatus) {
+func (w *world) expectComplete(want metav1.ConditionStatus) {
 	w.t.Helper()
-	if c := w.condition(name); c.Status != want {
-		w.t.Errorf("condition %s is %s (%s: %s), want %s; %s", name, c.Status, c.Reason, c.Message, want, w.describe())
+	if c := w.condition(fleetv1beta1.ConditionComplete); c.Status != want {
+		w.t.Errorf("condition Complete is %s (%s: %s), want %s; %s", c.Status, c.Reason, c.Message, want, w.describe())
 	}
 }
 
@@ -46,7 +46,7 @@ func TestRestart_while_the_selection_is_unstable_completes_nothing(t *testing.T)
 	w.unstable = "the Placement does not exist"
 	w.restart()
 	w.runFor(time.Hour)
-	w.expectCondition(fleetv1beta1.ConditionComplete, metav1.ConditionFalse)
+	w.expectComplete(metav1.ConditionFalse)
 	if w.reason() != rollout.ReasonSelectionUnstable || w.get().Status.CompletionTime != nil {
 		t.Errorf("%s, completion time %s", w.describe(), w.get().Status.CompletionTime)
 	}
@@ -55,7 +55,7 @@ func TestRestart_while_the_selection_is_unstable_completes_nothing(t *testing.T)
 	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
 	w.unstable = "the Placement does not exist"
 	w.runFor(time.Minute)
-	w.expectCondition(fleetv1beta1.ConditionComplete, metav1.ConditionTrue)
+	w.expectComplete(metav1.ConditionTrue)
 }
 
 // Neither a failure that is ignored nor one of the attempt before is a lost record.
@@ -85,7 +85,7 @@ func TestDelete_waits_for_a_run_without_its_label(t *testing.T) {
 func TestRetry_while_a_failed_canary_cleans_up(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, canary, maxFailures(0))
-	w.editClusterLabel("c0000", "canary")
+	w.makeCanary("c0000")
 	w.fails["c0000"] = 1
 	w.runFor(30 * time.Minute)
 	run := w.run("c0000")
@@ -106,8 +106,8 @@ func TestRetry_while_a_failed_canary_cleans_up(t *testing.T) {
 func TestRollout_canary_without_its_label_remains_one(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, canary, concurrency(3))
-	w.editClusterLabel("c0000", "canary")
-	w.editClusterLabel("c0001", "canary")
+	w.makeCanary("c0000")
+	w.makeCanary("c0001")
 	w.fails["c0000"] = 1
 	w.runFor(2 * time.Hour)
 	w.expect("3/0/0/1/1/1", rollout.ReasonCanaryFailed)
@@ -130,13 +130,13 @@ func TestRestart_confirms_a_selection_that_has_shrunk(t *testing.T) {
 	}
 	w.start()
 	w.runFor(50 * time.Second)
-	w.expectCondition(fleetv1beta1.ConditionComplete, metav1.ConditionFalse)
+	w.expectComplete(metav1.ConditionFalse)
 	if w.reason() != rollout.ReasonSelectionUnstable {
 		t.Error(w.describe())
 	}
 	w.runFor(20 * time.Second)
 	w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
-	w.expectCondition(fleetv1beta1.ConditionComplete, metav1.ConditionTrue)
+	w.expectComplete(metav1.ConditionTrue)
 }
 
 func TestRestart_does_not_count_a_deselected_failure_again(t *testing.T) {

@@ -358,7 +358,7 @@ func (w *world) inFlight() int {
 	return n
 }
 
-func (w *world) editClusterLabel(name, label string) {
+func (w *world) makeCanary(name string) {
 	w.t.Helper()
-	w.editCluster(name, func(c *clusterv1.ManagedCluster) { c.Labels[label] = "yes" })
+	w.editCluster(name, func(c *clusterv1.ManagedCluster) { c.Labels["canary"] = "yes" })
 }

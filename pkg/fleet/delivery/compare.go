@@ -80,6 +80,7 @@ func KeepsClusterVersion(work *workv1.ManifestWork) bool {
 		return true
 	case workv1.DeletePropagationPolicyTypeSelectivelyOrphan:
 		return option.SelectivelyOrphan != nil && slices.Contains(option.SelectivelyOrphan.OrphaningRules, workv1.OrphaningRule(clusterVersionID))
+	case workv1.DeletePropagationPolicyTypeForeground:
 	}
 	return false
 }

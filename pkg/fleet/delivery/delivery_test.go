@@ -135,7 +135,7 @@ func TestWorks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareGolden(t, name, print(t, work))
+			compareGolden(t, name, printed(t, work))
 			again, err := build()
 			if err != nil {
 				t.Fatal(err)
@@ -147,8 +147,8 @@ func TestWorks(t *testing.T) {
 	}
 }
 
-// print returns a work as YAML, without its empty status.
-func print(t *testing.T, work *workv1.ManifestWork) string {
+// printed returns a work as YAML, without its empty status.
+func printed(t *testing.T, work *workv1.ManifestWork) string {
 	t.Helper()
 	data, err := json.Marshal(work)
 	if err != nil {
@@ -230,7 +230,7 @@ func TestOperatorsWork_approves_nothing_by_mistake(t *testing.T) {
 			work, err := OperatorsWork(testRun(), mcu, hubImage)
 			if tc.want == nil {
 				if err == nil {
-					t.Errorf("got %s", print(t, work))
+					t.Errorf("got %s", printed(t, work))
 				}
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,7 +105,7 @@ func approverJob(name, image string, timeout time.Duration, include, exclude str
 		"name": approver, "image": image, "imagePullPolicy": "IfNotPresent",
 		"command": []string{"/operator", "approve-operators"},
 		"env": []object{
-			{"name": "WAITTIME", "value": fmt.Sprint(int64(timeout.Seconds()))},
+			{"name": "WAITTIME", "value": strconv.FormatInt(int64(timeout.Seconds()), 10)},
 			{"name": "INCLUDELIST", "value": include},
 			{"name": "EXCLUDELIST", "value": exclude},
 		},

@@ -6,6 +6,7 @@ package feedback
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,29 +23,29 @@ type agent struct {
 }
 
 // decode decodes an object, whole numbers as int64.
-func decode(t testing.TB, manifest string) *unstructured.Unstructured {
-	t.Helper()
+func decode(tb testing.TB, manifest string) *unstructured.Unstructured {
+	tb.Helper()
 	data, err := yaml.YAMLToJSON([]byte(manifest))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(data); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return object
 }
 
 // work returns a work of generation 3 with one object, which is applied, available, and reported by the
 // rules.
-func (a agent) work(t testing.TB, manifest string, rules []workv1.FeedbackRule) *workv1.ManifestWork {
-	t.Helper()
-	object := decode(t, manifest)
+func (a agent) work(tb testing.TB, manifest string, rules []workv1.FeedbackRule) *workv1.ManifestWork {
+	tb.Helper()
+	object := decode(tb, manifest)
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-	add(t, work, object, condition(workv1.ManifestApplied, "True", 3), condition(workv1.ManifestAvailable, "True", 0))
-	work.Status.Conditions = []metav1.Condition{condition(workv1.WorkApplied, "True", 3), condition(workv1.WorkAvailable, "True", 3)}
+	add(tb, work, object, condition(workv1.ManifestApplied, 3), condition(workv1.ManifestAvailable, 0))
+	work.Status.Conditions = []metav1.Condition{condition(workv1.WorkApplied, 3), condition(workv1.WorkAvailable, 3)}
 	for _, path := range rules[0].JsonPaths {
-		if value, ok := a.value(t, path, object); ok {
+		if value, ok := a.value(tb, path, object); ok {
 			reported := &work.Status.ResourceStatus.Manifests[0].StatusFeedbacks
 			reported.Values = append(reported.Values, value)
 		}
@@ -53,11 +54,11 @@ func (a agent) work(t testing.TB, manifest string, rules []workv1.FeedbackRule) 
 }
 
 // add adds an object to the spec and to the status of a work.
-func add(t testing.TB, work *workv1.ManifestWork, object *unstructured.Unstructured, conditions ...metav1.Condition) {
-	t.Helper()
+func add(tb testing.TB, work *workv1.ManifestWork, object *unstructured.Unstructured, conditions ...metav1.Condition) {
+	tb.Helper()
 	raw, err := json.Marshal(object)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var m workv1.Manifest
 	m.Raw = raw
@@ -74,23 +75,23 @@ func add(t testing.TB, work *workv1.ManifestWork, object *unstructured.Unstructu
 
 var resources = map[string]string{"Job": "jobs", "ConfigMap": "configmaps", "ClusterVersion": "clusterversions", "UpgradeConfig": "upgradeconfigs"}
 
-func condition(name string, status metav1.ConditionStatus, generation int64) metav1.Condition {
-	return metav1.Condition{Type: name, Status: status, ObservedGeneration: generation, Reason: "Reason", Message: "the message of " + name}
+func condition(name string, generation int64) metav1.Condition {
+	return metav1.Condition{Type: name, Status: metav1.ConditionTrue, ObservedGeneration: generation, Reason: "Reason", Message: "the message of " + name}
 }
 
 // value evaluates a path. Missing keys are no value; with more than one match, the first one counts, or
 // all as JSON.
-func (a agent) value(t testing.TB, path workv1.JsonPath, object *unstructured.Unstructured) (workv1.FeedbackValue, bool) {
-	t.Helper()
+func (a agent) value(tb testing.TB, path workv1.JsonPath, object *unstructured.Unstructured) (workv1.FeedbackValue, bool) {
+	tb.Helper()
 	j := jsonpath.New(path.Name).AllowMissingKeys(true)
 	if err := j.Parse("{" + path.Path + "}"); err != nil {
-		t.Fatalf("path %s: %v", path.Path, err)
+		tb.Fatalf("path %s: %v", path.Path, err)
 	}
 	results, err := j.FindResults(object.Object)
 	if err != nil || len(results) == 0 || len(results[0]) == 0 {
 		return workv1.FeedbackValue{}, false
 	}
-	var found any = results[0][0].Interface()
+	found := results[0][0].Interface()
 	if a.rawJSON && len(results[0]) > 1 {
 		var all []any
 		for _, r := range results[0] {
@@ -149,8 +150,5 @@ status:
 	if len(history) > 0 {
 		manifest += "  history:\n"
 	}
-	for _, e := range history {
-		manifest += e
-	}
-	return manifest
+	return manifest + strings.Join(history, "")
 }

@@ -430,20 +430,20 @@ func TestAction(t *testing.T) {
 		},
 		"degraded": {
 			manifest: configMap, change: func(w *workv1.ManifestWork) {
-				*conditions(w) = append(*conditions(w), condition(workv1.ManifestDegraded, "True", 3))
+				*conditions(w) = append(*conditions(w), condition(workv1.ManifestDegraded, 3))
 			},
 			want: "Degraded", message: "ConfigMap backup is degraded: the message of Degraded",
 		},
 		"was degraded in an older generation": {
 			manifest: configMap, change: func(w *workv1.ManifestWork) {
-				*conditions(w) = append(*conditions(w), condition(workv1.ManifestDegraded, "True", 2))
+				*conditions(w) = append(*conditions(w), condition(workv1.ManifestDegraded, 2))
 			},
 			want: "Available",
 		},
 		"rule is met": {
 			manifest: configMap, change: func(w *workv1.ManifestWork) {
 				w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{completeRule("configmaps", "back*")}
-				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, "True", 3))
+				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, 3))
 			},
 			want: "Available",
 		},
@@ -456,7 +456,7 @@ func TestAction(t *testing.T) {
 		"rule was met in an older generation": {
 			manifest: configMap, change: func(w *workv1.ManifestWork) {
 				w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{completeRule("configmaps", "backup")}
-				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, "True", 2))
+				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, 2))
 			},
 			want: "Progressing", message: "ConfigMap backup does not meet its rule for Complete",
 		},
@@ -472,14 +472,14 @@ func TestAction(t *testing.T) {
 		"Job failed, which completes it for its rule": {
 			manifest: failed, change: func(w *workv1.ManifestWork) {
 				w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{completeRule("jobs", "backup")}
-				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, "True", 3))
+				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, 3))
 			},
 			want: "Degraded", message: "Job backup failed: it took too long",
 		},
 		"Job without feedback, its rule is met": {
 			manifest: succeeded, change: func(w *workv1.ManifestWork) {
 				w.Spec.ManifestConfigs = []workv1.ManifestConfigOption{completeRule("jobs", "backup")}
-				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, "True", 3))
+				*conditions(w) = append(*conditions(w), condition(workv1.ManifestComplete, 3))
 				w.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = nil
 			},
 			want: "Progressing", message: "Job backup is not complete",

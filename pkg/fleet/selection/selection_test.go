@@ -373,7 +373,7 @@ func TestEnsurePlacement(t *testing.T) {
 					return c.Delete(ctx, object, options...)
 				},
 			})
-			if err := selection.EnsurePlacement(t.Context(), c, tc.mcu, time.Now()); (err != nil) != tc.fails {
+			if err := selection.EnsurePlacement(t.Context(), c, tc.mcu, time.Date(2027, time.March, 2, 21, 0, 0, 0, time.UTC)); (err != nil) != tc.fails {
 				t.Errorf("error %v, want one: %t", err, tc.fails)
 			}
 			var list ocmv1beta1.PlacementList
