@@ -34,9 +34,7 @@ func (s jobSteps) delayed(step string) pools.Delayed {
 		BeforeRelease: s.poolHooks(v1beta1.EventMachineConfigPoolUnpause),
 		AfterUpdate:   s.poolHooks(v1beta1.EventMachineConfigPoolUpdated),
 	}
-	for _, pool := range s.job.Status.MachineConfigPools {
-		d.Known = append(d.Known, pool.Name)
-	}
+	d.Known = pools.KnownPools(s.job.Status.MachineConfigPools)
 	d.Recorded = s.recordedItems(step)
 	return d
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,12 +17,14 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
 
 // withHookJobs adds the controllers that release the Jobs of hooks to the operator.
@@ -94,6 +97,34 @@ func TestRelabeledPool(t *testing.T) {
 			}
 			w.expectReleased()
 		})
+	}
+}
+
+// The mark of another UpgradeJob keeps a pool paused that this one does not delay. Once a user unpauses
+// it, the hooks of this UpgradeJob do not run for it.
+func TestForeignPool_that_a_user_unpauses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(hook("after", v1beta1.HookFailureAbort, map[string]string{kubelet.ExitCode: "1"}, v1beta1.EventMachineConfigPoolUpdated))
+	w.create(newJob(func(job *v1beta1.UpgradeJob) { job.Spec.Config.UpgradeTimeout = "12h" }))
+	w.untilStep("UpgradeCompleted")
+	kept := clusterstate.PoolMark{JobUID: "another", Attempt: 1, KeptSince: w.Now().Truncate(time.Second)}
+	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) {
+		pool.Spec.Paused = true
+		pool.Annotations = map[string]string{clusterstate.AnnotationPausedBy: kept.String()}
+	})
+	w.until(startAfter.Add(2 * time.Hour))
+	want := []v1beta1.MachineConfigPoolStatus{{Name: "worker", State: pools.StatePausedOnFailure}}
+	if diff := cmp.Diff(want, w.job().Status.MachineConfigPools); diff != "" {
+		t.Errorf("pools (-want +got):\n%s", diff)
+	}
+	change(w, w.workers(), func(pool *mcfgv1.MachineConfigPool) { pool.Spec.Paused = false })
+	w.untilEnded()
+	if got, want := w.outcome(), (outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1}); got != want {
+		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
+	}
+	if got := w.items(); len(got) > 0 {
+		t.Errorf("items %q, want none", got)
 	}
 }
 

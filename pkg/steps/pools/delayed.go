@@ -65,8 +65,8 @@ type Delayed struct {
 	// stay part of the results: the engine replaces the items of a step with each result, and the hooks
 	// of a pool are not called again once it is released.
 	Recorded []history.StepItem
-	// Known are the names of the pools that the attempt has delayed so far, as its status lists them. A
-	// pool stays one of them although another client changes its labels.
+	// Known are the names of the pools that the attempt has delayed so far, see KnownPools. A pool stays
+	// one of them although another client changes its labels.
 	Known []string
 	// Drains explains what holds the drains of nodes; the zero Drains explains none.
 	Drains checks.Drains

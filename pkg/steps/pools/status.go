@@ -31,6 +31,19 @@ const (
 // maxStatus is the number of pools that the status of an UpgradeJob lists.
 const maxStatus = 64
 
+// KnownPools returns the names of the pools that an attempt delays, as the status of its UpgradeJob
+// lists them. A pool that a mark keeps paused until a user unpauses it is not one of them: the attempt
+// does not release it, and the mark may be that of another UpgradeJob.
+func KnownPools(status []v1beta1.MachineConfigPoolStatus) []string {
+	var known []string
+	for i := range status {
+		if status[i].State != StatePausedOnFailure {
+			known = append(known, status[i].Name)
+		}
+	}
+	return known
+}
+
 // Status returns the state of the pools that the attempt delays or has paused, sorted by name. It is
 // meant for the time from the step of Pause on: before, a pool counts as completed.
 func (d Delayed) Status(ctx context.Context, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
