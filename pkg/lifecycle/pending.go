@@ -109,14 +109,15 @@ func (s *scope[T]) rejectedStatus(reason, message string) *summary {
 	return status
 }
 
-// lockedStatus is that of an attempt that waits for the lock, or that has lost it.
+// lockedStatus is that of an attempt that waits for the lock, or that has lost it. It does not follow
+// from the time: two processes whose clocks differ would overwrite each other's.
 func (s *scope[T]) lockedStatus(holder string) *summary {
 	message := "waiting for the upgrade of " + holder + "; only one runs at a time"
 	status := s.pendingStatus(reasonClusterLocked, message, time.Time{})
 	switch {
 	case s.record.InProgress():
 		status.phase, status.outcome = s.record.Phase, outcome{}
-	case s.now.Before(s.windowEnd()):
+	case !s.upgradeAt.IsZero():
 		status.nextTransition = s.windowEnd()
 		status.progressing.message += " (until " + formatTime(s.windowEnd()) + ")"
 	}

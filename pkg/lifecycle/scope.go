@@ -228,7 +228,11 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 		}
 		if other != nil {
 			status := s.lockedStatus(other.String())
-			return status.nextTransition, s.updateStatus(ctx, s.record, *status)
+			next := status.nextTransition
+			if !next.After(s.now) {
+				next = time.Time{}
+			}
+			return next, s.updateStatus(ctx, s.record, *status)
 		}
 	}
 	if err := s.setFinalizer(ctx, true); err != nil {

@@ -93,6 +93,7 @@ var failedSeeds = []failedSeed{
 	{"two leaders whose clocks differ overwrite each other's answer whether the window is open", 2000082, 51},
 	{"an upgrade that has ended keeps its lock while another one waits", 31, 52},
 	{"an upgrade that has ended keeps its lock for the longest time between two retries", 3705185442, 52},
+	{"two leaders whose clocks differ overwrite each other's end of the window of an upgrade that waits", 799345750, 52},
 	{"the channel that another client has set while the upgrade was held is restored", 4170922763, 51},
 }
 
