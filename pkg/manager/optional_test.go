@@ -5,6 +5,7 @@ package manager
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,10 +17,29 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// lockedInformers are FakeInformers that several goroutines may use.
+type lockedInformers struct {
+	mu sync.Mutex
+	informertest.FakeInformers
+}
+
+func (l *lockedInformers) GetInformer(ctx context.Context, obj client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.FakeInformers.GetInformer(ctx, obj, options...)
+}
+
+func (l *lockedInformers) RemoveInformer(ctx context.Context, obj client.Object) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.FakeInformers.RemoveInformer(ctx, obj)
+}
 
 // TestOptionalKind_that_is_removed has a controller read the kind to find out what to reconcile once the
 // kind is not served any more.
@@ -39,7 +59,7 @@ func TestOptionalKind_that_is_removed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds.cache, kinds.log = &informertest.FakeInformers{Scheme: scheme}, logr.Discard()
+	kinds.cache, kinds.log = &lockedInformers{FakeInformers: informertest.FakeInformers{Scheme: scheme}}, logr.Discard()
 	kinds.observed = func() bool { return true }
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
