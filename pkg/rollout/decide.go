@@ -139,7 +139,7 @@ func (t *tally) counts(plan *Plan, m *Member, now time.Time) bool {
 		return true
 	case plan.SelectionUnstable != "":
 		return true
-	case m.State == NotStarted:
+	case m.State == NotStarted && !m.CleaningUp:
 		t.decision.Removed = append(t.decision.Removed, m.Name)
 	default:
 		t.decision.Ignored = append(t.decision.Ignored, m.Name)

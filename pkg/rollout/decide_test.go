@@ -404,6 +404,18 @@ func TestDecide(t *testing.T) {
 			members: members(rollout.Member{Name: "a", State: f, CleaningUp: true, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
 			reason:  rollout.ReasonNoFreeSlot,
 		},
+		{
+			name:    "deselected cluster of an earlier attempt holds its slot until cleanup is over",
+			plan:    rollout.Plan{},
+			members: members(rollout.Member{Name: "a", State: n, CleaningUp: true, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
+			reason:  rollout.ReasonNoFreeSlot,
+			check: func(t *testing.T, d rollout.Decision) {
+				t.Helper()
+				if diff := cmp.Diff([]string{"a"}, d.Ignored); diff != "" || len(d.Removed) > 0 {
+					t.Errorf("removed %v, ignored (-want +got):\n%s", d.Removed, diff)
+				}
+			},
+		},
 		// Rule 10: what holds admission.
 		{name: "paused", plan: rollout.Plan{Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonPaused},
 		{name: "cancelled", plan: rollout.Plan{Cancelled: true, Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonCancelled},

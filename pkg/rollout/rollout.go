@@ -127,9 +127,11 @@ type Decision struct {
 	Admit []string
 	// TimedOut names the clusters in flight that are past their deadline. They count as failed.
 	TimedOut []string
-	// Removed names the clusters that are no members any more: not begun, and deselected.
+	// Removed names the clusters that are no members any more: not begun, deselected, and not being
+	// cleaned up after an earlier attempt.
 	Removed []string
-	// Ignored names the failed clusters that were deselected. They are not counted any more.
+	// Ignored names the deselected clusters that are not counted any more but keep their records:
+	// failed ones, and those that are being cleaned up.
 	Ignored []string
 	// Stopped is why no further cluster may begin; its zero value means that one may.
 	Stopped Stop
