@@ -74,7 +74,7 @@ func sameObject(a, b client.Object) bool {
 }
 
 func sameCache(a, b Kind) bool {
-	return a.Optional == b.Optional && a.ClusterScoped == b.ClusterScoped && a.Name == b.Name && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Namespaces, b.Namespaces) &&
+	return a.Optional == b.Optional && a.ClusterScoped == b.ClusterScoped && a.Name == b.Name && maps.Equal(a.Labels, b.Labels) && a.HasLabel == b.HasLabel && slices.Equal(a.Namespaces, b.Namespaces) &&
 		reflect.ValueOf(a.Transform).Pointer() == reflect.ValueOf(b.Transform).Pointer()
 }
 
@@ -88,8 +88,8 @@ func CacheOptions(kinds []Kind) cache.Options {
 		if kind.Name != "" {
 			by.Field = fields.OneTermEqualSelector("metadata.name", kind.Name)
 		}
-		if len(kind.Labels) > 0 {
-			by.Label = kind.Labels.AsSelector()
+		if selector := kind.Selector(); selector != nil {
+			by.Label = selector
 		}
 		for _, namespace := range kind.Namespaces {
 			if by.Namespaces == nil {

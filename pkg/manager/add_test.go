@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -47,6 +48,7 @@ func TestKindsOfControllers(t *testing.T) {
 		"in another namespace":    {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Name: "lock"})}, conflict: "*v1.Lease"},
 		"with another name":       {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Namespaces: []string{"upgrades"}})}, conflict: "*v1.Lease"},
 		"with other labels":       {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Namespaces: lease.Namespaces, Name: "lock", Labels: map[string]string{"a": "b"}})}, conflict: "*v1.Lease"},
+		"with another label":      {controllers: []manager.Controller{reads("a", lease), reads("b", manager.Kind{Object: &coordinationv1.Lease{}, Namespaces: lease.Namespaces, Name: "lock", HasLabel: "a"})}, conflict: "*v1.Lease"},
 		"in the same declaration": {controllers: []manager.Controller{reads("a", node, manager.Kind{Object: &corev1.Node{}})}, conflict: "controller a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,5 +143,27 @@ func TestSelfRequestsTheObject(t *testing.T) {
 	got := manager.Self(t.Context(), lease)
 	if len(got) != 1 || got[0].NamespacedName != client.ObjectKeyFromObject(lease) {
 		t.Errorf("requested %v", got)
+	}
+}
+
+func TestKind_selector(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kind manager.Kind
+		want string
+	}{
+		"labels":           {manager.Kind{Labels: map[string]string{"a": "b"}}, "a=b"},
+		"label":            {manager.Kind{HasLabel: "c"}, "c"},
+		"labels and label": {manager.Kind{Labels: map[string]string{"a": "b"}, HasLabel: "c"}, "a=b,c"},
+	} {
+		if got := tc.kind.Selector(); got == nil || got.String() != tc.want {
+			t.Errorf("%s: got %v, want %s", name, got, tc.want)
+		}
+	}
+	if got := (&manager.Kind{}).Selector(); got != nil {
+		t.Errorf("without labels: got %v", got)
+	}
+	if invalid := (&manager.Kind{HasLabel: "not a label"}).Selector(); invalid.Matches(labels.Set{"not a label": ""}) || invalid.Empty() {
+		t.Errorf("invalid label: got %v", invalid)
 	}
 }

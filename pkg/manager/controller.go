@@ -6,6 +6,7 @@ package manager
 import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,6 +67,9 @@ type Kind struct {
 	Name string
 	// Labels are labels that the objects that are read have; empty means any object.
 	Labels labels.Set
+	// HasLabel is the key of a label that the objects that are read have, whatever its value; empty means
+	// any object.
+	HasLabel string
 	// Transform drops what is not read from an object before it is cached; nil drops the managed
 	// fields.
 	Transform toolscache.TransformFunc
@@ -74,6 +78,22 @@ type Kind struct {
 	Requests handler.MapFunc
 	// Predicates select the changes that cause requests. All of them must agree.
 	Predicates []predicate.Predicate
+}
+
+// Selector returns the selector of the labels of the objects that are read; nil means any object.
+// A key that is not a valid label selects none.
+func (k *Kind) Selector() labels.Selector {
+	if len(k.Labels) == 0 && k.HasLabel == "" {
+		return nil
+	}
+	if k.HasLabel == "" {
+		return k.Labels.AsSelector()
+	}
+	exists, err := labels.NewRequirement(k.HasLabel, selection.Exists, nil)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return k.Labels.AsSelector().Add(*exists)
 }
 
 // Channel declares a source of reconcile requests that is not an object of the cluster.

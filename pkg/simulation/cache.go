@@ -105,7 +105,7 @@ func (i *informer) transformed(stored client.Object) client.Object {
 	if i.kind.Name != "" && stored.GetName() != i.kind.Name {
 		return nil
 	}
-	if len(i.kind.Labels) > 0 && !i.kind.Labels.AsSelector().Matches(labels.Set(stored.GetLabels())) {
+	if selector := i.kind.Selector(); selector != nil && !selector.Matches(labels.Set(stored.GetLabels())) {
 		return nil
 	}
 	if len(i.kind.Namespaces) > 0 && !slices.Contains(i.kind.Namespaces, stored.GetNamespace()) {
