@@ -27,6 +27,7 @@ func main() {
 		"docs/reference/cloudevents.md":   cloudEvents,
 		"docs/alerts/README.md":           alerts,
 		"docs/reference/operator.md":      withoutError(flags),
+		"docs/reference/hub.md":           withoutError(hubFlags),
 
 		"docs/reference/update-status-controller.md": withoutError(statusFlags),
 		"docs/reference/kubectl-update.md":           withoutError(cli.Reference),

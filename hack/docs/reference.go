@@ -20,6 +20,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/hub"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify/webhook"
@@ -47,6 +48,10 @@ func flags() string {
 
 func statusFlags() string {
 	return flagTable("Update Status Controller", statuscontroller.Command("").Flags())
+}
+
+func hubFlags() string {
+	return flagTable("Hub", hub.Command("").Flags())
 }
 
 func flagTable(program string, set *pflag.FlagSet) string {

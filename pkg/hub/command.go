@@ -1,0 +1,39 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+// Options are the flags of the hub.
+type Options struct {
+	manager.Options
+
+	// AllowPlacementNamespaces allows upgrades to name Placements of other namespaces.
+	AllowPlacementNamespaces bool
+}
+
+// Command returns the command line of the hub.
+func Command(version string) *cobra.Command {
+	options := Options{Options: manager.Options{Version: version}}
+	cmd := &cobra.Command{
+		Use:           "hub",
+		Short:         "Upgrades the clusters of fleets from a hub of Open Cluster Management.",
+		Version:       version,
+		Args:          manager.NoArgs,
+		SilenceErrors: true, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return Main(cmd.Context(), options, clock.RealClock{})
+		},
+	}
+	flags := cmd.Flags()
+	options.BindShared(flags)
+	flags.BoolVar(&options.AllowPlacementNamespaces, "allow-placement-namespaces", true, "allow a ManagedClustersUpgrade to name Placements of other namespaces, in which its creator may create ManagedClustersUpgrades")
+	cmd.SetFlagErrorFunc(manager.FlagError)
+	return cmd
+}

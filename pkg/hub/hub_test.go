@@ -1,0 +1,86 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+func newTestHub(t *testing.T, o Options) *hub {
+	t.Helper()
+	h, err := newHub(o, clocktesting.NewFakePassiveClock(metav1.Now().Time))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestBinary_kinds_are_declared_consistently(t *testing.T) {
+	t.Parallel()
+	kinds, err := manager.Kinds(newTestHub(t, Options{}).binary().Controllers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds {
+		if _, is := kind.Object.(*clusterv1.ManagedCluster); is && kind.Transform == nil {
+			t.Error("whole ManagedClusters are cached")
+		}
+	}
+}
+
+func TestOptions_placements_of_other_namespaces(t *testing.T) {
+	t.Parallel()
+	for _, allow := range []bool{true, false} {
+		if got := newTestHub(t, Options{AllowPlacementNamespaces: allow}).upgrades.Selection.OwnNamespaceOnly; got == allow {
+			t.Errorf("--allow-placement-namespaces=%t: only the own namespace: %t", allow, got)
+		}
+	}
+}
+
+func TestCommand_help_lists_the_flags(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	command := Command("v1")
+	command.SetOut(&out)
+	command.SetArgs([]string{"--help"})
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--allow-placement-namespaces", "--leader-elect", "--metrics-bind-address", "--health-probe-bind-address"} {
+		if !strings.Contains(out.String(), flag+" ") {
+			t.Errorf("--help lacks %s:\n%s", flag, out.String())
+		}
+	}
+}
+
+func TestTrimCluster_keeps_what_is_read(t *testing.T) {
+	t.Parallel()
+	meta := metav1.ObjectMeta{
+		Name: "c", UID: "u", ResourceVersion: "3", Labels: map[string]string{"canary": "yes"}, Annotations: map[string]string{"a": "b"},
+		DeletionTimestamp: &metav1.Time{},
+	}
+	claims := []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: "4.20.5"}}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: meta}
+	cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+	cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://c"}}
+	cluster.Status.ClusterClaims = claims
+	cluster.Status.Conditions = []metav1.Condition{{Type: "Available"}}
+	got, err := trimCluster(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &clusterv1.ManagedCluster{ObjectMeta: meta, Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
