@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -86,7 +87,7 @@ func makespan(takes []int) int {
 			list[i].State = rollout.Complete
 		}
 		d := rollout.Decide(plan, list, now.Add(time.Duration(step)*time.Minute))
-		if d.Stopped.Reason == rollout.ReasonFinished && d.InUse == 0 {
+		if d.Stopped.Reason == fleetv1beta1.ReasonFinished && d.InUse == 0 {
 			return step
 		}
 		for _, name := range d.Admit {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -53,13 +54,13 @@ func TestDecide(t *testing.T) {
 			name:    "hub waits for all other slots",
 			plan:    rollout.Plan{MaxConcurrency: number(5)},
 			members: members(rollout.Member{Name: "hub", Hub: true, State: n}, rollout.Member{Name: "z", Group: 9, State: p}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "hub waits for a cleanup",
 			plan:    rollout.Plan{MaxConcurrency: number(5)},
 			members: members(rollout.Member{Name: "hub", Hub: true, State: n}, rollout.Member{Name: "z", State: f, CleaningUp: true}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "hub begins when it is alone",
@@ -71,13 +72,13 @@ func TestDecide(t *testing.T) {
 			name:    "nothing begins beside the hub",
 			plan:    rollout.Plan{MaxConcurrency: number(5)},
 			members: members(rollout.Member{Name: "hub", Hub: true, State: p}, rollout.Member{Name: "late", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "hub is no canary",
 			plan:    rollout.Plan{RequireCanaries: true},
 			members: members(rollout.Member{Name: "hub", Hub: true, Canary: true, State: n}, rollout.Member{Name: "z", State: n}),
-			reason:  rollout.ReasonCanaryNotSelected,
+			reason:  fleetv1beta1.ReasonCanaryNotSelected,
 		},
 		{
 			name:    "hub that the canary selector selects is last",
@@ -90,7 +91,7 @@ func TestDecide(t *testing.T) {
 			name:    "canaries that are missing stop everything",
 			plan:    rollout.Plan{RequireCanaries: true},
 			members: members(rollout.Member{Name: "a", State: n}),
-			reason:  rollout.ReasonCanaryNotSelected,
+			reason:  fleetv1beta1.ReasonCanaryNotSelected,
 		},
 		{
 			name:    "canaries obey the concurrency",
@@ -102,13 +103,13 @@ func TestDecide(t *testing.T) {
 			name:    "canaries in flight hold the others",
 			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(9)},
 			members: members(rollout.Member{Name: "z", Canary: true, State: p}, rollout.Member{Name: "a", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "canaries that soak hold the others",
 			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(9)},
 			members: members(rollout.Member{Name: "z", Canary: true, State: c, SoakedUntil: at(30)}, rollout.Member{Name: "a", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 			check:   next(at(30)),
 		},
 		{
@@ -121,13 +122,13 @@ func TestDecide(t *testing.T) {
 			name:    "canary that failed stops the rollout, the other canaries too",
 			plan:    rollout.Plan{RequireCanaries: true, MaxConcurrency: number(9)},
 			members: members(rollout.Member{Name: "y", Canary: true, State: f}, rollout.Member{Name: "z", Canary: true, State: n}),
-			reason:  rollout.ReasonCanaryFailed,
+			reason:  fleetv1beta1.ReasonCanaryFailed,
 		},
 		{
 			name:    "canary that failed outside the budget stops the rollout",
 			plan:    rollout.Plan{MaxFailures: number(5)},
 			members: members(rollout.Member{Name: "y", Canary: true, State: f, Exempt: true}, rollout.Member{Name: "a", State: n}),
-			reason:  rollout.ReasonCanaryFailed,
+			reason:  fleetv1beta1.ReasonCanaryFailed,
 		},
 		// Rule 3: types.
 		{
@@ -140,13 +141,13 @@ func TestDecide(t *testing.T) {
 			name:    "per group waits for the group before",
 			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup, MaxConcurrency: number(3)},
 			members: members(rollout.Member{Name: "a", State: p}, rollout.Member{Name: "b", Group: 1, State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "per group waits for the soak of the group before",
 			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup, MaxConcurrency: number(3)},
 			members: members(rollout.Member{Name: "a", State: c, SoakedUntil: at(1)}, rollout.Member{Name: "b", Group: 1, State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 			check:   next(at(1)),
 		},
 		{
@@ -172,13 +173,13 @@ func TestDecide(t *testing.T) {
 			name:    "slot is held until cleanup is over",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: f, CleaningUp: true}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "retry waits for the cleanup of the attempt before",
 			plan:    rollout.Plan{MaxConcurrency: number(2), MaxFailures: number(0)},
 			members: members(rollout.Member{Name: "a", Canary: true, State: n, CleaningUp: true}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "retry that is cleaned up holds a slot, and no other cluster",
@@ -190,26 +191,26 @@ func TestDecide(t *testing.T) {
 			name:    "rollout is not finished while the selection is unstable",
 			plan:    rollout.Plan{SelectionUnstable: "1 of 2 decisions"},
 			members: members(rollout.Member{Name: "a", State: c}),
-			reason:  rollout.ReasonSelectionUnstable,
+			reason:  fleetv1beta1.ReasonSelectionUnstable,
 		},
 		{
 			name:    "slot is held until the soak is over",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: c, SoakedUntil: at(2)}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 			check:   next(at(2)),
 		},
 		{
 			name:    "slot is held by a state of a newer release",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: "Resting"}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "lowered limit interrupts nothing and admits nothing",
 			plan:    rollout.Plan{MaxConcurrency: number(1)},
 			members: members(rollout.Member{Name: "a", State: p}, rollout.Member{Name: "b", State: i}, rollout.Member{Name: "c", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		// Rule 5: the budget.
 		{
@@ -222,19 +223,19 @@ func TestDecide(t *testing.T) {
 			name:    "budget that is exceeded stops admission",
 			plan:    rollout.Plan{MaxFailures: number(1)},
 			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: f}, rollout.Member{Name: "c", State: n}),
-			reason:  rollout.ReasonMaxFailuresExceeded,
+			reason:  fleetv1beta1.ReasonMaxFailuresExceeded,
 		},
 		{
 			name:    "budget counts failures behind the members that could begin",
 			plan:    rollout.Plan{MaxFailures: number(0)},
 			members: members(rollout.Member{Name: "a", State: n}, rollout.Member{Name: "z", Group: 7, State: f}),
-			reason:  rollout.ReasonMaxFailuresExceeded,
+			reason:  fleetv1beta1.ReasonMaxFailuresExceeded,
 		},
 		{
 			name:    "budget counts late successes",
 			plan:    rollout.Plan{MaxFailures: number(0)},
 			members: members(rollout.Member{Name: "a", State: c, LateSuccess: true}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonMaxFailuresExceeded,
+			reason:  fleetv1beta1.ReasonMaxFailuresExceeded,
 		},
 		{
 			name:    "budget does not count clusters to which nothing was written",
@@ -260,7 +261,7 @@ func TestDecide(t *testing.T) {
 			plan: rollout.Plan{Type: rollout.ProgressivePerGroup, MaxFailures: percent("50%")},
 			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: f},
 				rollout.Member{Name: "c", Group: 1, State: n}, rollout.Member{Name: "d", Group: 1, State: n}),
-			reason: rollout.ReasonMaxFailuresExceeded,
+			reason: fleetv1beta1.ReasonMaxFailuresExceeded,
 		},
 		{
 			name:    "no budget tolerates all failures",
@@ -288,18 +289,18 @@ func TestDecide(t *testing.T) {
 			members: members(rollout.Member{Name: "a", State: f}, rollout.Member{Name: "b", State: n}, rollout.Member{Name: "c", State: n}),
 			admit:   []string{"b", "c"},
 		},
-		{name: "zero concurrency is refused", plan: rollout.Plan{MaxConcurrency: number(0)}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
-		{name: "zero percent concurrency is refused", plan: rollout.Plan{MaxConcurrency: percent("0%")}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
-		{name: "negative concurrency is refused", plan: rollout.Plan{MaxConcurrency: number(-1)}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
-		{name: "concurrency above 100 percent is refused", plan: rollout.Plan{MaxConcurrency: percent("101%")}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
-		{name: "budget without a unit is refused", plan: rollout.Plan{MaxFailures: percent("10")}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
-		{name: "negative budget is refused", plan: rollout.Plan{MaxFailures: number(-1)}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonInvalidStrategy},
+		{name: "zero concurrency is refused", plan: rollout.Plan{MaxConcurrency: number(0)}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonInvalidStrategy},
+		{name: "zero percent concurrency is refused", plan: rollout.Plan{MaxConcurrency: percent("0%")}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonInvalidStrategy},
+		{name: "negative concurrency is refused", plan: rollout.Plan{MaxConcurrency: number(-1)}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonInvalidStrategy},
+		{name: "concurrency above 100 percent is refused", plan: rollout.Plan{MaxConcurrency: percent("101%")}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonInvalidStrategy},
+		{name: "budget without a unit is refused", plan: rollout.Plan{MaxFailures: percent("10")}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonInvalidStrategy},
+		{name: "negative budget is refused", plan: rollout.Plan{MaxFailures: number(-1)}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonInvalidStrategy},
 		// Rule 7: deadlines.
 		{
 			name:    "deadline that has come counts as a failure at once",
 			plan:    rollout.Plan{MaxConcurrency: number(9), MaxFailures: number(0)},
 			members: members(rollout.Member{Name: "a", State: p, Deadline: now}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonMaxFailuresExceeded,
+			reason:  fleetv1beta1.ReasonMaxFailuresExceeded,
 			check: func(t *testing.T, d rollout.Decision) {
 				t.Helper()
 				if diff := cmp.Diff([]string{"a"}, d.TimedOut); diff != "" {
@@ -311,13 +312,13 @@ func TestDecide(t *testing.T) {
 			name:    "deadline of a canary that has come stops the rollout",
 			plan:    rollout.Plan{MaxConcurrency: number(9)},
 			members: members(rollout.Member{Name: "a", Canary: true, State: i, Deadline: at(-1)}, rollout.Member{Name: "b", Canary: true, State: n}),
-			reason:  rollout.ReasonCanaryFailed,
+			reason:  fleetv1beta1.ReasonCanaryFailed,
 		},
 		{
 			name:    "deadline holds its slot until the run has ended",
 			plan:    rollout.Plan{MaxConcurrency: number(1)},
 			members: members(rollout.Member{Name: "a", State: p, Deadline: at(-1)}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name: "next is the earliest deadline, soak end, or window",
@@ -359,20 +360,20 @@ func TestDecide(t *testing.T) {
 			name:    "deselected cluster is neither removed nor admitted before",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: n, DeselectedSince: at(-1).Add(time.Second)}),
-			reason:  rollout.ReasonSelectionUnstable,
+			reason:  fleetv1beta1.ReasonSelectionUnstable,
 			check:   next(now.Add(time.Second)),
 		},
 		{
 			name:    "deselected canary holds the others until it is removed",
 			plan:    rollout.Plan{MaxConcurrency: number(9)},
 			members: members(rollout.Member{Name: "a", Canary: true, State: n, DeselectedSince: now}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonSelectionUnstable,
+			reason:  fleetv1beta1.ReasonSelectionUnstable,
 		},
 		{
 			name:    "deselected cluster is not removed by an inconsistent read",
 			plan:    rollout.Plan{SelectionUnstable: "3 of 5 decisions"},
 			members: members(rollout.Member{Name: "a", State: n, DeselectedSince: at(-9)}),
-			reason:  rollout.ReasonSelectionUnstable,
+			reason:  fleetv1beta1.ReasonSelectionUnstable,
 			check: func(t *testing.T, d rollout.Decision) {
 				t.Helper()
 				if len(d.Removed) > 0 {
@@ -384,7 +385,7 @@ func TestDecide(t *testing.T) {
 			name:    "deselected cluster that has begun stays",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: p, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "deselected cluster that failed is no longer counted",
@@ -402,13 +403,13 @@ func TestDecide(t *testing.T) {
 			name:    "deselected cluster that failed holds its slot until cleanup is over",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: f, CleaningUp: true, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 		},
 		{
 			name:    "deselected cluster of an earlier attempt holds its slot until cleanup is over",
 			plan:    rollout.Plan{},
 			members: members(rollout.Member{Name: "a", State: n, CleaningUp: true, DeselectedSince: at(-9)}, rollout.Member{Name: "b", State: n}),
-			reason:  rollout.ReasonNoFreeSlot,
+			reason:  fleetv1beta1.ReasonNoFreeSlot,
 			check: func(t *testing.T, d rollout.Decision) {
 				t.Helper()
 				if diff := cmp.Diff([]string{"a"}, d.Ignored); diff != "" || len(d.Removed) > 0 {
@@ -417,21 +418,21 @@ func TestDecide(t *testing.T) {
 			},
 		},
 		// Rule 10: what holds admission.
-		{name: "paused", plan: rollout.Plan{Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonPaused},
-		{name: "cancelled", plan: rollout.Plan{Cancelled: true, Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonCancelled},
-		{name: "dry run", plan: rollout.Plan{DryRun: true}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDryRun},
-		{name: "records lost", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonRecordsLost},
-		{name: "records lost of a rollout that looks finished", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: c}), reason: rollout.ReasonRecordsLost},
-		{name: "dependency that is missing", plan: rollout.Plan{DependencyMissing: "hubs does not exist"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDependencyMissing},
-		{name: "dependency that is incomplete", plan: rollout.Plan{DependencyIncomplete: "hubs is not complete"}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonDependencyIncomplete},
+		{name: "paused", plan: rollout.Plan{Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonPaused},
+		{name: "cancelled", plan: rollout.Plan{Cancelled: true, Paused: true}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonCancelled},
+		{name: "dry run", plan: rollout.Plan{DryRun: true}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonDryRun},
+		{name: "records lost", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonRecordsLost},
+		{name: "records lost of a rollout that looks finished", plan: rollout.Plan{RecordsLost: "1 lost"}, members: members(rollout.Member{Name: "a", State: c}), reason: fleetv1beta1.ReasonRecordsLost},
+		{name: "dependency that is missing", plan: rollout.Plan{DependencyMissing: "hubs does not exist"}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonDependencyMissing},
+		{name: "dependency that is incomplete", plan: rollout.Plan{DependencyIncomplete: "hubs is not complete"}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonDependencyIncomplete},
 		{
 			name:    "outside the window",
 			plan:    rollout.Plan{Window: &rollout.Window{Until: at(60)}},
 			members: members(rollout.Member{Name: "a", State: n}),
-			reason:  rollout.ReasonOutsideWindow,
+			reason:  fleetv1beta1.ReasonOutsideWindow,
 			check:   next(at(60)),
 		},
-		{name: "window that never opens", plan: rollout.Plan{Window: &rollout.Window{}}, members: members(rollout.Member{Name: "a", State: n}), reason: rollout.ReasonOutsideWindow},
+		{name: "window that never opens", plan: rollout.Plan{Window: &rollout.Window{}}, members: members(rollout.Member{Name: "a", State: n}), reason: fleetv1beta1.ReasonOutsideWindow},
 		{name: "window that is open", plan: rollout.Plan{Window: &rollout.Window{Open: true}}, members: members(rollout.Member{Name: "a", State: n}), admit: []string{"a"}},
 		{
 			name:    "held cluster is skipped",
@@ -443,11 +444,11 @@ func TestDecide(t *testing.T) {
 			name:    "held cluster holds the next group",
 			plan:    rollout.Plan{Type: rollout.ProgressivePerGroup},
 			members: members(rollout.Member{Name: "a", State: n, Hold: "audit"}, rollout.Member{Name: "b", Group: 1, State: n}),
-			reason:  rollout.ReasonHeld,
+			reason:  fleetv1beta1.ReasonHeld,
 		},
 		// The end.
-		{name: "finished", plan: rollout.Plan{Paused: true}, members: members(rollout.Member{Name: "a", State: c}, rollout.Member{Name: "b", State: p}), reason: rollout.ReasonFinished},
-		{name: "no members", plan: rollout.Plan{}, reason: rollout.ReasonNoClustersSelected},
+		{name: "finished", plan: rollout.Plan{Paused: true}, members: members(rollout.Member{Name: "a", State: c}, rollout.Member{Name: "b", State: p}), reason: fleetv1beta1.ReasonFinished},
+		{name: "no members", plan: rollout.Plan{}, reason: fleetv1beta1.ReasonNoClustersSelected},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -236,7 +237,7 @@ func (h *history) settle() error {
 			}
 		}
 		h.now = h.now.Add(time.Hour)
-		if d = rollout.Decide(h.plan, h.members, h.now); d.Stopped.Reason == rollout.ReasonFinished {
+		if d = rollout.Decide(h.plan, h.members, h.now); d.Stopped.Reason == fleetv1beta1.ReasonFinished {
 			return nil
 		}
 		h.apply(d)

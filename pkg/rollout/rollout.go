@@ -37,26 +37,6 @@ const (
 	Failed         State = "Failed"
 )
 
-// Reasons why no cluster may begin.
-const (
-	ReasonFinished             = "Finished"
-	ReasonCancelled            = "Cancelled"
-	ReasonRecordsLost          = "RecordsLost"
-	ReasonDryRun               = "DryRun"
-	ReasonInvalidStrategy      = "InvalidStrategy"
-	ReasonCanaryFailed         = "CanaryFailed"
-	ReasonMaxFailuresExceeded  = "MaxFailuresExceeded"
-	ReasonPaused               = "Paused"
-	ReasonSelectionUnstable    = "SelectionUnstable"
-	ReasonNoClustersSelected   = "NoClustersSelected"
-	ReasonCanaryNotSelected    = "CanaryNotSelected"
-	ReasonDependencyMissing    = "DependencyMissing"
-	ReasonDependencyIncomplete = "DependencyIncomplete"
-	ReasonOutsideWindow        = "OutsideWindow"
-	ReasonHeld                 = "Held"
-	ReasonNoFreeSlot           = "NoFreeSlot"
-)
-
 // Plan is what the user requests of a rollout, and what the caller has observed of its
 // surroundings.
 type Plan struct {
@@ -84,6 +64,8 @@ type Plan struct {
 
 // Window is the state of the maintenance windows.
 type Window struct {
+	// Invalid describes a window that cannot be read: no cluster begins. Empty means that each can.
+	Invalid string
 	// Open reports whether clusters may begin now.
 	Open bool
 	// Until is when that changes; zero means never.
@@ -148,7 +130,7 @@ type Decision struct {
 
 // Stop is a reason for which nothing is admitted.
 type Stop struct {
-	// Reason is one of the reasons of this package.
+	// Reason is one of the reasons of the condition Admitting of package v1beta1.
 	Reason string
 	// Message explains it to a person, with the remedy.
 	Message string

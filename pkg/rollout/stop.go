@@ -4,10 +4,12 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -33,7 +35,7 @@ func (t *tally) stopped(plan *Plan, now time.Time) Stop {
 // incomplete may lack such a cluster.
 func (t *tally) ended(plan *Plan) Stop {
 	if t.total > 0 && t.pending == 0 && plan.RecordsLost == "" && plan.SelectionUnstable == "" {
-		return Stop{ReasonFinished, "no cluster is left to begin"}
+		return Stop{fleetv1beta1.ReasonFinished, "no cluster is left to begin"}
 	}
 	return Stop{}
 }
@@ -42,23 +44,26 @@ func (t *tally) ended(plan *Plan) Stop {
 func requested(plan *Plan) Stop {
 	switch {
 	case plan.Cancelled:
-		return Stop{ReasonCancelled, "spec.cancelled is true: no further cluster begins"}
+		return Stop{fleetv1beta1.ReasonCancelled, "spec.cancelled is true: no further cluster begins"}
 	case plan.RecordsLost != "":
-		return Stop{ReasonRecordsLost, plan.RecordsLost}
+		return Stop{fleetv1beta1.ReasonRecordsLost, plan.RecordsLost}
 	case plan.DryRun:
-		return Stop{ReasonDryRun, "spec.dryRun is true: no cluster is upgraded"}
+		return Stop{fleetv1beta1.ReasonDryRun, "spec.dryRun is true: no cluster is upgraded"}
 	}
 	return Stop{}
 }
 
-// strategy returns a reason if a limit is invalid.
+// strategy returns a reason if a limit or a window is invalid.
 func (t *tally) strategy(plan *Plan) Stop {
 	_, err := slots(plan, t.size)
 	if err == nil {
 		_, err = tolerated(plan, t.size)
 	}
+	if err == nil && plan.Window != nil && plan.Window.Invalid != "" {
+		err = errors.New(plan.Window.Invalid)
+	}
 	if err != nil {
-		return Stop{ReasonInvalidStrategy, err.Error()}
+		return Stop{fleetv1beta1.ReasonInvalidStrategy, err.Error()}
 	}
 	return Stop{}
 }
@@ -68,14 +73,14 @@ func (t *tally) failures(plan *Plan) Stop {
 	d := &t.decision
 	switch {
 	case d.CanaryFailed:
-		return Stop{ReasonCanaryFailed, fmt.Sprintf("%s failed: %s; %s",
+		return Stop{fleetv1beta1.ReasonCanaryFailed, fmt.Sprintf("%s failed: %s; %s",
 			plural(len(t.failed), "canary", "canaries"), text.JoinNames(t.failed), retryHint)}
 	case d.MaxFailuresExceeded:
 		where := ""
 		if plan.Type == ProgressivePerGroup {
 			where = " in group " + strconv.Itoa(t.worst+1)
 		}
-		return Stop{ReasonMaxFailuresExceeded, fmt.Sprintf("%s failed%s and %d are tolerated; %s",
+		return Stop{fleetv1beta1.ReasonMaxFailuresExceeded, fmt.Sprintf("%s failed%s and %d are tolerated; %s",
 			plural(d.Failures, "cluster", "clusters"), where, d.Tolerated, retryHint)}
 	}
 	return Stop{}
@@ -85,9 +90,9 @@ func (t *tally) failures(plan *Plan) Stop {
 func surroundings(plan *Plan) Stop {
 	switch {
 	case plan.Paused:
-		return Stop{ReasonPaused, "spec.paused is true: no further cluster begins"}
+		return Stop{fleetv1beta1.ReasonPaused, "spec.paused is true: no further cluster begins"}
 	case plan.SelectionUnstable != "":
-		return Stop{ReasonSelectionUnstable, plan.SelectionUnstable}
+		return Stop{fleetv1beta1.ReasonSelectionUnstable, plan.SelectionUnstable}
 	}
 	return Stop{}
 }
@@ -96,13 +101,13 @@ func surroundings(plan *Plan) Stop {
 func (t *tally) selection(plan *Plan) Stop {
 	switch {
 	case plan.RequireCanaries && t.canaries == 0:
-		return Stop{ReasonCanaryNotSelected, "spec.upgradeStrategy.canaryClusters selects none of the selected clusters"}
+		return Stop{fleetv1beta1.ReasonCanaryNotSelected, "spec.upgradeStrategy.canaryClusters selects none of the selected clusters"}
 	case t.total == 0:
-		return Stop{ReasonNoClustersSelected, "no cluster is selected"}
+		return Stop{fleetv1beta1.ReasonNoClustersSelected, "no cluster is selected"}
 	case plan.DependencyMissing != "":
-		return Stop{ReasonDependencyMissing, plan.DependencyMissing}
+		return Stop{fleetv1beta1.ReasonDependencyMissing, plan.DependencyMissing}
 	case plan.DependencyIncomplete != "":
-		return Stop{ReasonDependencyIncomplete, plan.DependencyIncomplete}
+		return Stop{fleetv1beta1.ReasonDependencyIncomplete, plan.DependencyIncomplete}
 	}
 	return Stop{}
 }
@@ -120,9 +125,9 @@ func (t *tally) window(plan *Plan, now time.Time) Stop {
 	case w.Open:
 		return Stop{}
 	case w.Until.IsZero():
-		return Stop{ReasonOutsideWindow, "no maintenance window opens any more"}
+		return Stop{fleetv1beta1.ReasonOutsideWindow, "no maintenance window opens any more"}
 	}
-	return Stop{ReasonOutsideWindow, "the next maintenance window opens at " + w.Until.UTC().Format(time.RFC3339)}
+	return Stop{fleetv1beta1.ReasonOutsideWindow, "the next maintenance window opens at " + w.Until.UTC().Format(time.RFC3339)}
 }
 
 // waits returns a reason if no cluster of the earliest unfinished stage may begin now.
@@ -132,17 +137,17 @@ func (t *tally) waits(plan *Plan) Stop {
 	case t.admissible > 0 && t.free() > 0:
 		return Stop{}
 	case t.hubInUse:
-		return Stop{ReasonNoFreeSlot, "the cluster of the hub is upgraded alone"}
+		return Stop{fleetv1beta1.ReasonNoFreeSlot, "the cluster of the hub is upgraded alone"}
 	case t.admissible > 0 && t.stage.rank == rankHub:
-		return Stop{ReasonNoFreeSlot, fmt.Sprintf("the cluster of the hub waits for %s", plural(d.InUse, "other cluster", "other clusters"))}
+		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("the cluster of the hub waits for %s", plural(d.InUse, "other cluster", "other clusters"))}
 	case t.admissible > 0:
-		return Stop{ReasonNoFreeSlot, fmt.Sprintf("%d of %d slots are in use", d.InUse, d.Slots)}
+		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("%d of %d slots are in use", d.InUse, d.Slots)}
 	case t.inStage > 0:
-		return Stop{ReasonNoFreeSlot, fmt.Sprintf("waiting for %s in flight%s", plural(t.inStage, "cluster", "clusters"), t.stage.describe(plan))}
+		return Stop{fleetv1beta1.ReasonNoFreeSlot, fmt.Sprintf("waiting for %s in flight%s", plural(t.inStage, "cluster", "clusters"), t.stage.describe(plan))}
 	case t.held.count > 0:
-		return Stop{ReasonHeld, fmt.Sprintf("%s held; %s: %s", plural(t.held.count, "cluster is", "clusters are"), t.held.name, t.held.hold)}
+		return Stop{fleetv1beta1.ReasonHeld, fmt.Sprintf("%s held; %s: %s", plural(t.held.count, "cluster is", "clusters are"), t.held.name, t.held.hold)}
 	}
-	return Stop{ReasonSelectionUnstable, fmt.Sprintf("confirming for %s that %s no longer selected",
+	return Stop{fleetv1beta1.ReasonSelectionUnstable, fmt.Sprintf("confirming for %s that %s no longer selected",
 		RemovalDelay, plural(t.deselected, "cluster is", "clusters are"))}
 }
 

@@ -75,6 +75,7 @@ const (
 	ReasonMaxFailuresExceeded = "MaxFailuresExceeded"
 	ReasonRecordsLost         = "RecordsLost"
 	ReasonFinished            = "Finished"
+	ReasonHeld                = "Held"
 )
 
 // The reasons of the condition Admitting for which nothing is admitted, whatever the state of the
@@ -87,7 +88,11 @@ const (
 	ReasonDependencyMissing    = "DependencyMissing"
 	ReasonDependencyIncomplete = "DependencyIncomplete"
 	ReasonSelectionUnstable    = "SelectionUnstable"
+	ReasonInvalidStrategy      = "InvalidStrategy"
 	ReasonDeleting             = "Deleting"
+	// ReasonCannotObserve means that the hub could not read the clusters or the upgrades that decide about
+	// admission.
+	ReasonCannotObserve = "CannotObserve"
 )
 
 // The reasons of the conditions Stalled and PreflightPassed if nothing is wrong.

@@ -126,7 +126,7 @@ func TestPolicies(t *testing.T) {
 		"editor keeps a placement":                {user: "editor", args: patch(otherPlacement, "acting")},
 		"planner adds a placement":                {user: "planner", args: patch(otherPlacement, "plain")},
 		"hub adds its finalizer":                  {user: "system:serviceaccount:managed-upgrade-operator:managed-upgrade-hub", args: patch(`{"metadata":{"finalizers":["upgrade.managed.openshift.io/managed-clusters-upgrade"]}}`, "acting")},
-		"hub changes the spec of a started one":   {user: "author", args: patch(`{"spec":{"paused":true}}`, "started")},
+		"hub changes the spec of a started one":   {user: "system:serviceaccount:managed-upgrade-operator:managed-upgrade-hub", args: patch(`{"spec":{"paused":true}}`, "started")},
 		"author replaces a field after the start": {user: "author", args: patch(fmt.Sprintf(job, `"other":{}`), "started"), want: actionsUnchanging},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,31 +10,22 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/blang/semver/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // refusedFor is how long a cluster whose run was rejected is held.
 const refusedFor = time.Minute
-
-// The claims of OpenShift clusters that decide about admission.
-const (
-	claimVersion  = "version.openshift.io"
-	claimTopology = "controlplanetopology.openshift.io"
-	external      = "External"
-)
 
 // maxName bounds the part of a run's name that is the name of the upgrade.
 const maxName = 200
@@ -56,9 +47,12 @@ func (s *scope) admit(ctx context.Context) error {
 		admitted = admitted[:maxAdmissions]
 		s.wakeAt(s.now.Add(decisionInterval))
 	}
+	members := make(map[string]*status.Member, len(s.members))
+	for i := range s.members {
+		members[s.members[i].Name] = &s.members[i]
+	}
 	for _, name := range admitted {
-		i := slices.IndexFunc(s.members, func(m status.Member) bool { return m.Name == name })
-		run := s.newRun(&s.members[i])
+		run := s.newRun(members[name])
 		err := s.writeRun(ctx, s.runs[name], run)
 		switch {
 		case err == nil:
@@ -104,7 +98,7 @@ func (s *scope) adopt(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun)
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(run), existing); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", run.Namespace, err))
 	}
-	if !s.owns(existing) {
+	if !admission.Owns(s.upgrade, existing) {
 		s.memory.refused[run.Namespace] = refusal{
 			reason: fmt.Sprintf("ClusterUpgradeRun %s exists in its namespace and belongs to another upgrade: delete it", run.Name),
 			until:  s.now.Add(refusedFor),
@@ -127,7 +121,7 @@ func (s *scope) isWritten(ctx context.Context, w *written) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("getting the ClusterUpgradeRun of cluster %s: %w", w.run.Namespace, err)
 	}
-	if !s.owns(existing) || existing.Spec.Attempt < w.run.Spec.Attempt {
+	if !admission.Owns(s.upgrade, existing) || existing.Spec.Attempt < w.run.Spec.Attempt {
 		return false, nil
 	}
 	w.run = existing
@@ -154,52 +148,11 @@ func (s *scope) newRun(m *status.Member) *fleetv1alpha1.ClusterUpgradeRun {
 				Apply: strategy.ApplyTimeout, Action: strategy.ActionTimeout, Failing: strategy.FailingTimeout, Stall: strategy.StallTimeout,
 				Soak: strategy.MinSuccessTime,
 			},
-			Outcome: s.outcome(s.clusters[m.Name]),
+			Outcome: admission.Outcome(spec, s.clusters[m.Name]),
 		},
 	}
 	if m.IsCanary() {
 		run.Spec.Timeouts.Soak = cmp.Or(strategy.MinSuccessTime, fleetv1beta1.DefaultCanarySoak)
 	}
 	return run
-}
-
-// outcome returns how the attempt ends without anything being delivered to the cluster, by what the
-// cluster claims; nil means that it does not.
-func (s *scope) outcome(cluster *clusterv1.ManagedCluster) *fleetv1alpha1.Outcome {
-	spec := &s.upgrade.Spec
-	if cluster == nil || spec.ClusterVersion == nil {
-		return nil
-	}
-	claims := map[string]string{}
-	for _, claim := range cluster.Status.ClusterClaims {
-		claims[claim.Name] = claim.Value
-	}
-	if claims[claimTopology] == external {
-		return &fleetv1alpha1.Outcome{
-			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonHostedControlPlane,
-			Message: "its control plane is hosted, and is not upgraded by its ClusterVersion",
-		}
-	}
-	installed, err := semver.Parse(claims[claimVersion])
-	if err != nil {
-		return nil
-	}
-	target, err := semver.Parse(spec.ClusterVersion.Version)
-	if err != nil {
-		return nil
-	}
-	onlyPlatform := spec.OCPOperators == nil && spec.PreUpgradeAction == nil && spec.PostUpgradeAction == nil
-	switch c := installed.Compare(target); {
-	case c > 0:
-		return &fleetv1alpha1.Outcome{
-			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonNewerVersionInstalled,
-			Message: fmt.Sprintf("it has %s, which is newer than %s", installed, target),
-		}
-	case c == 0 && onlyPlatform && spec.ClusterVersion.Image == "":
-		return &fleetv1alpha1.Outcome{
-			State: fleetv1alpha1.StateComplete, Reason: fleetv1alpha1.ReasonAlreadyAtTarget,
-			Message: fmt.Sprintf("it had %s before it was admitted", installed),
-		}
-	}
-	return nil
 }

@@ -15,13 +15,14 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
@@ -42,11 +43,10 @@ const (
 	cacheTimeout = 10 * time.Second
 )
 
-// HoldAnnotation on a ManagedCluster holds its admission; its value is the reason.
-const HoldAnnotation = "upgrade.managed.openshift.io/hold"
-
 // selector selects the clusters of an upgrade by reading from the cache.
-type selector func(context.Context, client.Reader, *fleetv1beta1.ManagedClustersUpgrade, selection.Options) (selection.Selection, error)
+type selector func(
+	context.Context, client.Reader, *fleetv1beta1.ManagedClustersUpgrade, map[string]*clusterv1.ManagedCluster, selection.Options,
+) (selection.Selection, error)
 
 // Reconciler reconciles ManagedClustersUpgrades.
 type Reconciler struct {
@@ -71,11 +71,14 @@ type Reconciler struct {
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
 	reads := []manager.Kind{
-		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.dependentRequests},
-		{Object: &fleetv1alpha1.ClusterUpgradeRun{}, Requests: upgradeRequests},
-		{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Requests: r.allRequests},
-		{Object: &ocmv1beta1.Placement{}, Requests: r.allRequests},
-		{Object: &ocmv1beta1.PlacementDecision{}, Requests: r.allRequests},
+		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeRequests},
+		{Object: &fleetv1alpha1.ClusterUpgradeRun{}, Requests: runRequests},
+		{
+			Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster,
+			Requests: r.clusterRequests, Predicates: []predicate.Predicate{clusterChanged()},
+		},
+		{Object: &ocmv1beta1.Placement{}, Requests: r.placementRequests},
+		{Object: &ocmv1beta1.PlacementDecision{}, Requests: r.decisionRequests},
 	}
 	return manager.Controller{
 		Name: "managedclustersupgrade",
@@ -92,58 +95,6 @@ func (r *Reconciler) Controller() manager.Controller {
 		},
 		Reconciler: r,
 	}
-}
-
-// upgradeRequests requests a pass over the upgrade that a run belongs to.
-func upgradeRequests(_ context.Context, object client.Object) []reconcile.Request {
-	run, ok := object.(*fleetv1alpha1.ClusterUpgradeRun)
-	if !ok {
-		return nil
-	}
-	ref := &run.Spec.ManagedClustersUpgrade
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
-}
-
-// dependentRequests requests a pass over an upgrade and over those that depend on it.
-func (r *Reconciler) dependentRequests(ctx context.Context, object client.Object) []reconcile.Request {
-	requests := manager.Self(ctx, object)
-	for _, request := range r.requests(ctx, func(other *fleetv1beta1.ManagedClustersUpgrade) bool {
-		return other.Namespace == object.GetNamespace() && dependsOn(other, object.GetName())
-	}) {
-		if request != requests[0] {
-			requests = append(requests, request)
-		}
-	}
-	return requests
-}
-
-func dependsOn(upgrade *fleetv1beta1.ManagedClustersUpgrade, name string) bool {
-	for i := range upgrade.Spec.DependsOn {
-		if upgrade.Spec.DependsOn[i].Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// allRequests requests a pass over all upgrades.
-func (r *Reconciler) allRequests(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.requests(ctx, func(*fleetv1beta1.ManagedClustersUpgrade) bool { return true })
-}
-
-func (r *Reconciler) requests(ctx context.Context, matches func(*fleetv1beta1.ManagedClustersUpgrade) bool) []reconcile.Request {
-	var list fleetv1beta1.ManagedClustersUpgradeList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the ManagedClustersUpgrades that a change concerns")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if matches(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
 }
 
 // Reconcile makes one pass over one upgrade.
@@ -182,23 +133,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: max(s.wake.Sub(now), time.Millisecond)}, nil
 }
 
-// ensureFinalizer adds the finalizer before the first object is created. It reports whether the
-// object was written.
-func (s *scope) ensureFinalizer(ctx context.Context) (bool, error) {
+// ensureFinalizer adds the finalizer before the first object is created.
+func (s *scope) ensureFinalizer(ctx context.Context) error {
 	if controllerutil.ContainsFinalizer(s.upgrade, fleetv1beta1.Finalizer) {
-		return false, nil
+		return nil
 	}
-	return true, s.patch(ctx, "adding the finalizer of", func(u *fleetv1beta1.ManagedClustersUpgrade) {
+	return s.write(ctx, "adding the finalizer of", s.patchObject, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		controllerutil.AddFinalizer(u, fleetv1beta1.Finalizer)
 	})
 }
 
-// patch changes the metadata of the upgrade.
-func (s *scope) patch(ctx context.Context, doing string, change func(*fleetv1beta1.ManagedClustersUpgrade)) error {
+// patch patches an object or its status.
+type patch func(ctx context.Context, updated client.Object, patch client.Patch) error
+
+func (s *scope) patchObject(ctx context.Context, updated client.Object, patch client.Patch) error {
+	return s.client.Patch(ctx, updated, patch)
+}
+
+func (s *scope) patchStatus(ctx context.Context, updated client.Object, patch client.Patch) error {
+	return s.client.Status().Patch(ctx, updated, patch)
+}
+
+// write changes the upgrade or its status, unless it was changed since it was read.
+func (s *scope) write(ctx context.Context, doing string, send patch, change func(*fleetv1beta1.ManagedClustersUpgrade)) error {
 	updated := s.upgrade.DeepCopy()
 	change(updated)
 	replaced := s.upgrade.ResourceVersion
-	if err := s.client.Patch(ctx, updated, client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := send(ctx, updated, client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("%s ManagedClustersUpgrade %s: %w", doing, client.ObjectKeyFromObject(s.upgrade), err)
 	}
 	s.memory.wrote(replaced, s.now)

@@ -15,7 +15,8 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -26,10 +27,10 @@ func TestRollout_completes_in_slots(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 7, concurrency(3))
 	w.runFor(10 * time.Minute)
-	w.expect("7/0/3/0/0/4", rollout.ReasonNoFreeSlot)
-	w.runUntil(hours, rollout.ReasonFinished)
+	w.expect("7/0/3/0/0/4", fleetv1beta1.ReasonNoFreeSlot)
+	w.runUntil(hours, fleetv1beta1.ReasonFinished)
 	w.runFor(hours)
-	w.expect("7/0/0/7/0/0", rollout.ReasonFinished)
+	w.expect("7/0/0/7/0/0", fleetv1beta1.ReasonFinished)
 	u := w.get()
 	if w.maxFlight != 3 || u.Status.CompletionTime == nil || u.Status.StartTime == nil {
 		t.Errorf("%d at a time, status %+v", w.maxFlight, u.Status)
@@ -44,34 +45,34 @@ func TestRollout_canary_first(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, concurrency(3), canary)
 	w.runFor(time.Minute)
-	w.expect("3/0/0/0/0/3", rollout.ReasonCanaryNotSelected)
+	w.expect("3/0/0/0/0/3", fleetv1beta1.ReasonCanaryNotSelected)
 	w.editCluster("c0002", func(c *clusterv1.ManagedCluster) { c.Labels["canary"] = "yes" })
 	w.fails["c0002"] = 1
-	w.runUntil(hours, rollout.ReasonCanaryFailed)
+	w.runUntil(hours, fleetv1beta1.ReasonCanaryFailed)
 	w.runFor(hours)
-	w.expect("3/0/0/0/1/2", rollout.ReasonCanaryFailed)
-	if c := w.condition(fleetv1beta1.ConditionFailed); c.Reason != rollout.ReasonCanaryFailed {
+	w.expect("3/0/0/0/1/2", fleetv1beta1.ReasonCanaryFailed)
+	if c := w.condition(fleetv1beta1.ConditionFailed); c.Reason != fleetv1beta1.ReasonCanaryFailed {
 		t.Errorf("condition Failed: %+v", c)
 	}
 	if soak := w.run("c0002").Spec.Timeouts.Soak; soak != "30m" {
 		t.Errorf("canary soaks %s", soak)
 	}
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
-	w.runUntil(hours, rollout.ReasonFinished)
+	w.runUntil(hours, fleetv1beta1.ReasonFinished)
 	w.runFor(hours)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestRollout_stops_at_the_budget_and_retries_the_failed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 5, concurrency(2), maxFailures(0))
 	w.fails["c0000"] = 1
-	w.runUntil(hours, rollout.ReasonMaxFailuresExceeded)
+	w.runUntil(hours, fleetv1beta1.ReasonMaxFailuresExceeded)
 	w.runFor(hours)
-	w.expect("5/0/0/1/1/3", rollout.ReasonMaxFailuresExceeded)
+	w.expect("5/0/0/1/1/3", fleetv1beta1.ReasonMaxFailuresExceeded)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 	w.runFor(hours)
-	w.expect("5/0/0/5/0/0", rollout.ReasonFinished)
+	w.expect("5/0/0/5/0/0", fleetv1beta1.ReasonFinished)
 	if first, second := w.run("c0000").Spec.Attempt, w.run("c0001").Spec.Attempt; first != 2 || second != 1 {
 		t.Errorf("attempts %d and %d", first, second)
 	}
@@ -83,10 +84,10 @@ func TestPause_holds_and_resumes(t *testing.T) {
 	w.runFor(10 * time.Minute)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
 	w.runFor(hours)
-	w.expect("4/0/0/2/0/2", rollout.ReasonPaused)
+	w.expect("4/0/0/2/0/2", fleetv1beta1.ReasonPaused)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
 	w.runFor(hours)
-	w.expect("4/0/0/4/0/0", rollout.ReasonFinished)
+	w.expect("4/0/0/4/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestPause_is_observed_at_once(t *testing.T) {
@@ -97,7 +98,7 @@ func TestPause_is_observed_at_once(t *testing.T) {
 	}
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
 	paused := w.Now()
-	w.runUntil(time.Minute, rollout.ReasonPaused)
+	w.runUntil(time.Minute, fleetv1beta1.ReasonPaused)
 	if w.Now().Sub(paused) > 2*time.Second || len(w.order) > 3*maxAdmissions {
 		t.Errorf("paused after %s, %d admitted", w.Now().Sub(paused), len(w.order))
 	}
@@ -109,14 +110,14 @@ func TestCancel_admits_no_other_cluster(t *testing.T) {
 	w.runFor(10 * time.Minute)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Cancelled = true })
 	w.runFor(hours)
-	w.expect("4/0/0/1/0/3", rollout.ReasonCancelled)
+	w.expect("4/0/0/1/0/3", fleetv1beta1.ReasonCancelled)
 }
 
 func TestDryRun_admits_no_cluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = true })
 	w.runFor(hours)
-	w.expect("2/0/0/0/0/2", rollout.ReasonDryRun)
+	w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonDryRun)
 	if w.get().Status.StartTime != nil {
 		t.Error("a dry run has a start")
 	}
@@ -130,7 +131,7 @@ func TestWindow_opens_admission(t *testing.T) {
 		}
 	})
 	w.runFor(time.Minute) // it is 12:01
-	w.expect("3/0/0/0/0/3", rollout.ReasonOutsideWindow)
+	w.expect("3/0/0/0/0/3", fleetv1beta1.ReasonOutsideWindow)
 	if next := w.get().Status.NextTime; next == nil || next.UTC().Format("15:04") != "22:00" {
 		t.Errorf("next time %s", next)
 	}
@@ -139,21 +140,21 @@ func TestWindow_opens_admission(t *testing.T) {
 		t.Errorf("end of the window %s", next)
 	}
 	w.runFor(2 * time.Hour) // 00:06: three starts would need 80 minutes, the windows have 90
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestHold_skips_the_cluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
-	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Annotations = map[string]string{HoldAnnotation: "audit"} })
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Annotations = map[string]string{v1alpha1.HoldAnnotation: "audit"} })
 	w.runFor(hours)
-	w.expect("2/0/0/1/0/1", rollout.ReasonHeld)
+	w.expect("2/0/0/1/0/1", fleetv1beta1.ReasonHeld)
 	if causes := w.get().Status.Causes; len(causes) != 1 || causes[0].Clusters[0] != "c0000" {
 		t.Errorf("causes %+v", causes)
 	}
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Annotations = nil })
 	w.runFor(hours)
-	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestDependency(t *testing.T) {
@@ -167,23 +168,23 @@ func TestDependency(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 2, on(false, "first"))
 		w.runFor(time.Minute)
-		w.expect("2/0/0/0/0/2", rollout.ReasonDependencyMissing)
+		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonDependencyMissing)
 		w.must(w.client.Create(t.Context(), w.upgrade("first")))
 		w.runFor(10 * time.Minute)
-		w.expect("2/0/0/0/0/2", rollout.ReasonDependencyIncomplete)
+		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonDependencyIncomplete)
 		w.runFor(hours)
-		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+		w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	})
 	t.Run("per cluster", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 2, on(true, "first"))
 		w.must(w.client.Create(t.Context(), w.upgrade("first")))
 		w.runFor(30 * time.Minute)
-		w.expect("2/0/0/0/0/2", rollout.ReasonHeld)
+		w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonHeld)
 		w.runFor(30 * time.Minute) // c0000 is complete there
-		w.expect("2/0/1/0/0/1", rollout.ReasonNoFreeSlot)
+		w.expect("2/0/1/0/0/1", fleetv1beta1.ReasonNoFreeSlot)
 		w.runFor(hours)
-		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+		w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	})
 	for name, test := range map[string]struct {
 		perCluster bool
@@ -199,7 +200,7 @@ func TestDependency(t *testing.T) {
 			w := newWorld(t, 2, on(test.perCluster, test.first))
 			w.must(w.client.Create(t.Context(), w.upgrade("second", on(test.perCluster, stores.Name))))
 			w.runFor(time.Hour)
-			w.expect("2/0/0/0/0/2", rollout.ReasonDependencyIncomplete)
+			w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonDependencyIncomplete)
 			if message := w.condition(fleetv1beta1.ConditionAdmitting).Message; message != test.message {
 				t.Error(message)
 			}
@@ -240,8 +241,8 @@ func TestDependency_reads_each_upgrade_once(t *testing.T) {
 		}
 	}
 	counting := &countingReader{Client: w.client}
-	s := &scope{Reconciler: &Reconciler{client: counting}, upgrade: w.get()}
-	w.must(s.readDependencies(t.Context()))
+	_, err := admission.ReadDependencies(t.Context(), counting, w.get())
+	w.must(err)
 	if most := width + layers*width; counting.reads > most { // the direct ones twice
 		t.Errorf("%d reads, want at most %d", counting.reads, most)
 	}
@@ -256,11 +257,11 @@ func TestSelection(t *testing.T) {
 		w.runFor(10 * time.Minute)
 		w.editCluster("c0002", deselect)
 		w.runFor(50 * time.Second)
-		w.expect("3/0/1/0/0/2", rollout.ReasonNoFreeSlot)
+		w.expect("3/0/1/0/0/2", fleetv1beta1.ReasonNoFreeSlot)
 		w.runFor(20 * time.Second)
-		w.expect("2/0/1/0/0/1", rollout.ReasonNoFreeSlot)
+		w.expect("2/0/1/0/0/1", fleetv1beta1.ReasonNoFreeSlot)
 		w.runFor(hours)
-		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+		w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	})
 	t.Run("cluster that has begun stays", func(t *testing.T) {
 		t.Parallel()
@@ -268,17 +269,17 @@ func TestSelection(t *testing.T) {
 		w.runFor(10 * time.Minute)
 		w.editCluster("c0000", deselect)
 		w.runFor(hours)
-		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+		w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	})
 	t.Run("cluster that failed is no longer counted", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 2, maxFailures(0))
 		w.fails["c0000"] = 1
 		w.runFor(time.Hour)
-		w.expect("2/0/0/0/1/1", rollout.ReasonMaxFailuresExceeded)
+		w.expect("2/0/0/0/1/1", fleetv1beta1.ReasonMaxFailuresExceeded)
 		w.editCluster("c0000", deselect)
 		w.runFor(hours)
-		w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+		w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
 	})
 	t.Run("cluster that was to be retried is removed once", func(t *testing.T) {
 		t.Parallel()
@@ -290,7 +291,7 @@ func TestSelection(t *testing.T) {
 		w.runFor(2 * time.Minute)
 		w.published = nil
 		w.runFor(time.Hour)
-		w.expect("1/0/0/0/0/1", rollout.ReasonPaused)
+		w.expect("1/0/0/0/0/1", fleetv1beta1.ReasonPaused)
 		if len(w.published) > 0 {
 			t.Errorf("%d statuses", len(w.published))
 		}
@@ -301,10 +302,10 @@ func TestSelection(t *testing.T) {
 		w.runFor(10 * time.Minute)
 		w.unstable = "2 of 3 decisions"
 		w.runFor(hours)
-		w.expect("3/0/0/1/0/2", rollout.ReasonSelectionUnstable)
+		w.expect("3/0/0/1/0/2", fleetv1beta1.ReasonSelectionUnstable)
 		w.unstable = ""
 		w.runFor(hours)
-		w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+		w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 	})
 	t.Run("late joiner is upgraded", func(t *testing.T) {
 		t.Parallel()
@@ -312,7 +313,7 @@ func TestSelection(t *testing.T) {
 		w.runFor(hours)
 		w.addCluster("late")
 		w.runFor(hours)
-		w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+		w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	})
 }
 
@@ -320,13 +321,13 @@ func TestOutcome_by_claims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true }, maxFailures(0))
 	w.runFor(time.Minute)
-	w.claim("c0000", claimVersion, "4.20.6")
-	w.claim("c0001", claimVersion, "4.21.0")
-	w.claim("c0002", claimTopology, external)
-	w.claim("c0003", claimVersion, "4.20.5")
+	w.claim("c0000", "version.openshift.io", "4.20.6")
+	w.claim("c0001", "version.openshift.io", "4.21.0")
+	w.claim("c0002", "controlplanetopology.openshift.io", "External")
+	w.claim("c0003", "version.openshift.io", "4.20.5")
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
 	w.runFor(hours)
-	w.expect("4/0/0/2/2/0", rollout.ReasonFinished)
+	w.expect("4/0/0/2/2/0", fleetv1beta1.ReasonFinished)
 	for cluster, want := range map[string]string{
 		"c0000": fleetv1alpha1.ReasonAlreadyAtTarget, "c0001": fleetv1alpha1.ReasonNewerVersionInstalled, "c0002": fleetv1alpha1.ReasonHostedControlPlane,
 	} {
@@ -346,10 +347,10 @@ func TestRecordsLost_stops_until_the_next_attempt(t *testing.T) {
 	w.runFor(time.Hour) // two are complete, two in flight
 	w.must(w.client.Delete(t.Context(), w.run("c0000")))
 	w.runFor(hours)
-	w.expect("4/0/0/3/0/1", rollout.ReasonRecordsLost)
+	w.expect("4/0/0/3/0/1", fleetv1beta1.ReasonRecordsLost)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 	w.runFor(hours)
-	w.expect("4/0/0/4/0/0", rollout.ReasonFinished)
+	w.expect("4/0/0/4/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestRecordsLost_not_by_a_cluster_that_is_gone(t *testing.T) {
@@ -361,7 +362,7 @@ func TestRecordsLost_not_by_a_cluster_that_is_gone(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), cluster))
 	w.must(w.client.Delete(t.Context(), w.run("c0000")))
 	w.runFor(hours)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestDelete_removes_runs_first(t *testing.T) {
@@ -398,10 +399,10 @@ func TestRun_of_another_upgrade_holds_the_cluster(t *testing.T) {
 	w.must(w.client.Create(t.Context(), foreign))
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
 	w.runFor(2 * time.Hour)
-	w.expect("2/0/0/1/0/1", rollout.ReasonHeld)
+	w.expect("2/0/0/1/0/1", fleetv1beta1.ReasonHeld)
 	w.must(w.client.Delete(t.Context(), foreign))
 	w.runFor(2 * time.Hour)
-	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestRun_that_is_rejected_stops_no_other(t *testing.T) {
@@ -415,8 +416,8 @@ func TestRun_that_is_rejected_stops_no_other(t *testing.T) {
 		return simulation.Fault{}
 	}
 	w.runFor(2 * time.Hour)
-	w.expect("3/0/0/2/0/1", rollout.ReasonHeld)
+	w.expect("3/0/0/2/0/1", fleetv1beta1.ReasonHeld)
 	rejecting = false
 	w.runFor(hours)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }

@@ -16,7 +16,6 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -31,10 +30,10 @@ func faultyRollout(t *testing.T, plan simulation.Plan) {
 	w.plan = plan
 	w.fails["c0001"] = 1
 	w.runFor(4 * time.Hour)
-	w.expect("5/0/0/4/1/0", rollout.ReasonFinished)
+	w.expect("5/0/0/4/1/0", fleetv1beta1.ReasonFinished)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 	w.runFor(4 * time.Hour)
-	w.expect("5/0/0/5/0/0", rollout.ReasonFinished)
+	w.expect("5/0/0/5/0/0", fleetv1beta1.ReasonFinished)
 	if len(w.order) != 6 || w.maxFlight > 2 {
 		t.Errorf("%d admissions: %v, %d at a time", len(w.order), w.order, w.maxFlight)
 	}
@@ -97,7 +96,7 @@ func TestConcurrency_is_never_exceeded(t *testing.T) {
 				}
 			})
 			w.runFor(hours)
-			w.expect("12/0/0/12/0/0", rollout.ReasonFinished)
+			w.expect("12/0/0/12/0/0", fleetv1beta1.ReasonFinished)
 		})
 	}
 }
@@ -122,7 +121,7 @@ func TestConcurrency_counts_runs_that_the_cache_lacks(t *testing.T) {
 		t.Errorf("the API server was read %d times", n)
 	}
 	w.runFor(hours)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
 
 // Runs change seven times a second.
@@ -135,7 +134,7 @@ func TestStatus_is_written_once_a_second(t *testing.T) {
 		w.After(time.Duration(i)*150*time.Millisecond, func() { w.setState(&run, fleetv1alpha1.StatePartialUpgrade, "Upgrading") })
 	}
 	w.runFor(20 * time.Second)
-	w.expect("20/0/20/0/0/0", rollout.ReasonFinished)
+	w.expect("20/0/20/0/0/0", fleetv1beta1.ReasonFinished)
 	for i := range len(w.published) - 1 {
 		if gap := w.published[i+1].Sub(w.published[i]); gap < publishInterval {
 			t.Errorf("a status after %s", gap)
@@ -186,9 +185,9 @@ func fleetRollout(tb testing.TB, clusters, slots int) *world {
 			w.fails[name] = 1
 		}
 	}
-	w.runUntil(hours, rollout.ReasonFinished)
+	w.runUntil(hours, fleetv1beta1.ReasonFinished)
 	w.runFor(5 * time.Hour)
-	w.expect(fmt.Sprintf("%d/0/0/%d/%d/0", clusters, clusters-failures, failures), rollout.ReasonFinished)
+	w.expect(fmt.Sprintf("%d/0/0/%d/%d/0", clusters, clusters-failures, failures), fleetv1beta1.ReasonFinished)
 	if int(w.maxFlight) > slots || int(w.maxFlight) < slots-10 {
 		tb.Errorf("%d at a time", w.maxFlight)
 	}

@@ -11,8 +11,8 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/schedule"
 )
 
 // memory is what a process knows about an upgrade beside the objects. A restart loses it, which
@@ -35,7 +35,7 @@ type memory struct {
 	begun      map[string]bool      // clusters that the published status counts as begun
 	ignored    map[string]bool      // failed clusters that the published status does not count
 	detached   map[string]bool      // clusters whose run is gone with the cluster since the last status
-	windows    map[windowKey]window // schedules that were parsed: reading a location is expensive
+	windows    admission.Windows
 }
 
 // written is a run that was written.
@@ -51,15 +51,6 @@ type refusal struct {
 	until  time.Time
 }
 
-// windowKey identifies a parsed schedule.
-type windowKey struct{ cron, week, location string }
-
-// window is a parsed schedule.
-type window struct {
-	schedule schedule.Schedule
-	err      error
-}
-
 // memory returns what is known about the upgrade. Another object with the same name has its own.
 func (r *Reconciler) memory(upgrade *fleetv1beta1.ManagedClustersUpgrade, now time.Time) *memory {
 	key := client.ObjectKeyFromObject(upgrade)
@@ -68,7 +59,7 @@ func (r *Reconciler) memory(upgrade *fleetv1beta1.ManagedClustersUpgrade, now ti
 	}
 	m := &memory{
 		uid: upgrade.UID, started: now, deselected: map[string]time.Time{}, written: map[string]*written{}, refused: map[string]refusal{},
-		begun: map[string]bool{}, ignored: map[string]bool{}, detached: map[string]bool{}, windows: map[windowKey]window{},
+		begun: map[string]bool{}, ignored: map[string]bool{}, detached: map[string]bool{},
 	}
 	if published := upgrade.Status.ClustersSummery; published != nil {
 		m.expected = int(published.Total)

@@ -16,7 +16,6 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
@@ -45,17 +44,17 @@ func TestPlacement_selects_the_clusters(t *testing.T) {
 	t.Parallel()
 	w := newPlacementWorld(t, []string{"a", "b", "c"})
 	w.runFor(time.Minute)
-	if w.reason() != rollout.ReasonSelectionUnstable {
+	if w.reason() != fleetv1beta1.ReasonSelectionUnstable {
 		t.Errorf("before the decisions: %s", w.describe())
 	}
 	w.decideClusters(2, "a")
 	w.runFor(time.Minute)
-	if w.reason() != rollout.ReasonSelectionUnstable || len(w.order) > 0 {
+	if w.reason() != fleetv1beta1.ReasonSelectionUnstable || len(w.order) > 0 {
 		t.Errorf("with one of two decisions: %s, admitted %v", w.describe(), w.order)
 	}
 	w.decideClusters(2, "a", "b")
 	w.runFor(hours)
-	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 	if n := w.count("create Placement"); n != 1 {
 		t.Errorf("%d Placements were created", n)
 	}
@@ -95,7 +94,7 @@ func TestPlacement_that_is_rejected(t *testing.T) {
 		t.Errorf("%d creates in 10 minutes, want 1 to 20", n)
 	}
 	selected := w.condition(fleetv1beta1.ConditionSelected)
-	if w.reason() != rollout.ReasonSelectionUnstable || !strings.Contains(selected.Message, "creating the placement of clusterSelector") {
+	if w.reason() != fleetv1beta1.ReasonSelectionUnstable || !strings.Contains(selected.Message, "creating the placement of clusterSelector") {
 		t.Errorf("%s, %+v", w.describe(), selected)
 	}
 	if u := w.get(); u.Status.ObservedGeneration != u.Generation {
@@ -107,7 +106,7 @@ func TestPlacement_that_is_rejected(t *testing.T) {
 	}
 	w.plan = nil
 	w.runFor(hours)
-	if w.count("create Placement") == 0 || w.reason() != rollout.ReasonFinished {
+	if w.count("create Placement") == 0 || w.reason() != fleetv1beta1.ReasonFinished {
 		t.Error(w.describe())
 	}
 }
@@ -128,7 +127,7 @@ func TestPlacement_after_a_change_of_the_selector(t *testing.T) {
 	w.process.Kill()
 	w.start()
 	w.runFor(20 * time.Second)
-	if w.reason() != rollout.ReasonSelectionUnstable || len(w.order) > 0 {
+	if w.reason() != fleetv1beta1.ReasonSelectionUnstable || len(w.order) > 0 {
 		t.Errorf("with the earlier decisions: %s, admitted %v", w.describe(), w.order)
 	}
 	w.decideClusters(1, "a")

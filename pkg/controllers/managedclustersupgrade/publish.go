@@ -17,8 +17,10 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // recordStart records that clusters begin before the first one does: much of the spec cannot change
@@ -77,16 +79,7 @@ func (s *scope) noteCounted() {
 
 // writeStatus writes the status.
 func (s *scope) writeStatus(ctx context.Context, next *fleetv1beta1.ManagedClustersUpgradeStatus) error {
-	updated := s.upgrade.DeepCopy()
-	updated.Status = *next
-	replaced := s.upgrade.ResourceVersion
-	patch := client.MergeFromWithOptions(s.upgrade, client.MergeFromWithOptimisticLock{})
-	if err := s.client.Status().Patch(ctx, updated, patch); err != nil {
-		return fmt.Errorf("writing the status of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
-	}
-	s.memory.wrote(replaced, s.now)
-	s.upgrade = updated
-	return nil
+	return s.write(ctx, "writing the status of", s.patchStatus, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Status = *next })
 }
 
 // delete deletes the runs of an upgrade that is being deleted, and then removes its finalizer. Each
@@ -114,9 +107,10 @@ func (s *scope) delete(ctx context.Context) error {
 		return errors.Join(errs...)
 	}
 	if len(s.runs) > 0 {
-		return s.publishDeleting(ctx)
+		return s.publishStopped(ctx, fleetv1beta1.ReasonDeleting,
+			"the ManagedClustersUpgrade is being deleted; waiting until its ClusterUpgradeRuns are gone")
 	}
-	return s.patch(ctx, "removing the finalizer of", func(u *fleetv1beta1.ManagedClustersUpgrade) {
+	return s.write(ctx, "removing the finalizer of", s.patchObject, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		controllerutil.RemoveFinalizer(u, fleetv1beta1.Finalizer)
 	})
 }
@@ -132,7 +126,7 @@ func (s *scope) readRunsLive(ctx context.Context) error {
 		return fmt.Errorf("listing the ClusterUpgradeRuns: %w", err)
 	}
 	for i := range list.Items {
-		if s.owns(&list.Items[i]) {
+		if admission.Owns(s.upgrade, &list.Items[i]) {
 			s.runs[list.Items[i].Namespace] = &list.Items[i]
 			s.wakeAt(s.now.Add(cacheTimeout))
 		}
@@ -140,12 +134,12 @@ func (s *scope) readRunsLive(ctx context.Context) error {
 	return nil
 }
 
-// publishDeleting publishes that no cluster begins any more.
-func (s *scope) publishDeleting(ctx context.Context) error {
+// publishStopped publishes that no cluster begins, and leaves the rest of the status as it is.
+func (s *scope) publishStopped(ctx context.Context, reason, message string) error {
 	next := s.upgrade.Status.DeepCopy()
 	apimeta.SetStatusCondition(&next.Conditions, metav1.Condition{
-		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: fleetv1beta1.ReasonDeleting,
-		Message:            "the ManagedClustersUpgrade is being deleted; waiting until its ClusterUpgradeRuns are gone",
+		Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: reason,
+		Message:            text.Truncate(message, status.MaxConditionMessage),
 		ObservedGeneration: s.upgrade.Generation, LastTransitionTime: metav1.Time{Time: s.now.Truncate(time.Second)},
 	})
 	if equality.Semantic.DeepEqual(*next, s.upgrade.Status) {

@@ -12,7 +12,6 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
 func (w *world) restart() {
@@ -35,7 +34,7 @@ func (w *world) pauseHalfDone() {
 	w.runFor(10 * time.Minute)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
 	w.runFor(2 * time.Hour)
-	w.expect("3/0/0/1/0/2", rollout.ReasonPaused)
+	w.expect("3/0/0/1/0/2", fleetv1beta1.ReasonPaused)
 }
 
 func TestRestart_while_the_selection_is_unstable_completes_nothing(t *testing.T) {
@@ -47,12 +46,12 @@ func TestRestart_while_the_selection_is_unstable_completes_nothing(t *testing.T)
 	w.restart()
 	w.runFor(time.Hour)
 	w.expectComplete(metav1.ConditionFalse)
-	if w.reason() != rollout.ReasonSelectionUnstable || w.get().Status.CompletionTime != nil {
+	if w.reason() != fleetv1beta1.ReasonSelectionUnstable || w.get().Status.CompletionTime != nil {
 		t.Errorf("%s, completion time %s", w.describe(), w.get().Status.CompletionTime)
 	}
 	w.unstable = ""
 	w.runFor(hours)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 	w.unstable = "the Placement does not exist"
 	w.runFor(time.Minute)
 	w.expectComplete(metav1.ConditionTrue)
@@ -92,15 +91,15 @@ func TestRetry_while_a_failed_canary_cleans_up(t *testing.T) {
 	run.Finalizers = []string{fleetv1alpha1.Finalizer}
 	w.must(w.client.Update(t.Context(), run))
 	w.runFor(time.Hour)
-	w.expect("2/0/0/0/1/1", rollout.ReasonCanaryFailed)
+	w.expect("2/0/0/0/1/1", fleetv1beta1.ReasonCanaryFailed)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 	w.runFor(time.Hour)
-	w.expect("2/0/0/0/0/2", rollout.ReasonNoFreeSlot)
+	w.expect("2/0/0/0/0/2", fleetv1beta1.ReasonNoFreeSlot)
 	run = w.run("c0000")
 	run.Finalizers = nil
 	w.must(w.client.Update(t.Context(), run))
 	w.runFor(hours)
-	w.expect("2/0/0/2/0/0", rollout.ReasonFinished)
+	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestRollout_canary_without_its_label_remains_one(t *testing.T) {
@@ -110,13 +109,13 @@ func TestRollout_canary_without_its_label_remains_one(t *testing.T) {
 	w.makeCanary("c0001")
 	w.fails["c0000"] = 1
 	w.runFor(2 * time.Hour)
-	w.expect("3/0/0/1/1/1", rollout.ReasonCanaryFailed)
+	w.expect("3/0/0/1/1/1", fleetv1beta1.ReasonCanaryFailed)
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "canary") })
 	w.runFor(2 * time.Hour)
-	w.expect("3/0/0/1/1/1", rollout.ReasonCanaryFailed)
+	w.expect("3/0/0/1/1/1", fleetv1beta1.ReasonCanaryFailed)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
 	w.runFor(2 * time.Hour)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestRestart_confirms_a_selection_that_has_shrunk(t *testing.T) {
@@ -131,11 +130,11 @@ func TestRestart_confirms_a_selection_that_has_shrunk(t *testing.T) {
 	w.start()
 	w.runFor(50 * time.Second)
 	w.expectComplete(metav1.ConditionFalse)
-	if w.reason() != rollout.ReasonSelectionUnstable {
+	if w.reason() != fleetv1beta1.ReasonSelectionUnstable {
 		t.Error(w.describe())
 	}
 	w.runFor(20 * time.Second)
-	w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
 	w.expectComplete(metav1.ConditionTrue)
 }
 
@@ -146,11 +145,11 @@ func TestRestart_does_not_count_a_deselected_failure_again(t *testing.T) {
 	w.runFor(3 * time.Hour)
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
 	w.runFor(time.Hour)
-	w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
 	w.published = nil
 	w.restart()
 	w.runFor(5 * time.Minute)
-	w.expect("1/0/0/1/0/0", rollout.ReasonFinished)
+	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
 	if len(w.published) > 0 {
 		t.Errorf("%d statuses were published", len(w.published))
 	}
@@ -163,16 +162,16 @@ func TestRecordsLost_after_a_retry(t *testing.T) {
 		w.detachable = true
 		w.fails["c0000"], w.fails["c0001"] = 5, 5
 		w.runFor(3 * time.Hour)
-		w.expect("4/0/0/2/2/0", rollout.ReasonFinished)
+		w.expect("4/0/0/2/2/0", fleetv1beta1.ReasonFinished)
 		w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, true })
 		w.runFor(time.Minute)
-		w.expect("4/0/0/2/0/2", rollout.ReasonPaused)
+		w.expect("4/0/0/2/0/2", fleetv1beta1.ReasonPaused)
 		w.must(w.client.Delete(t.Context(), w.run("c0002")))
 		if restart {
 			w.restart()
 		}
 		w.runFor(time.Minute)
-		w.expect("4/0/0/1/0/3", rollout.ReasonRecordsLost)
+		w.expect("4/0/0/1/0/3", fleetv1beta1.ReasonRecordsLost)
 	}
 }
 
@@ -184,17 +183,17 @@ func TestRecordsLost_not_by_a_failure_that_no_longer_counts(t *testing.T) {
 	w.runFor(time.Hour)
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt, u.Spec.Paused = 2, true })
 	w.runFor(10 * time.Hour) // c0001 fails in the attempt before
-	w.expect("4/0/0/1/0/3", rollout.ReasonPaused)
+	w.expect("4/0/0/1/0/3", fleetv1beta1.ReasonPaused)
 	w.fails["c0000"] = 5
 	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
 	w.runFor(hours)
-	w.expect("4/0/0/3/1/0", rollout.ReasonFinished)
+	w.expect("4/0/0/3/1/0", fleetv1beta1.ReasonFinished)
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
 	w.runFor(time.Hour)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Labels["selected"] = "yes" })
 	w.runFor(time.Hour)
-	w.expect("4/0/0/3/1/0", rollout.ReasonFinished)
+	w.expect("4/0/0/3/1/0", fleetv1beta1.ReasonFinished)
 }
 
 func TestRecordsLost_not_by_a_cluster_that_is_being_deleted(t *testing.T) {
@@ -210,5 +209,5 @@ func TestRecordsLost_not_by_a_cluster_that_is_being_deleted(t *testing.T) {
 	w.runFor(time.Minute)
 	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Finalizers = nil })
 	w.runFor(hours)
-	w.expect("3/0/0/3/0/0", rollout.ReasonFinished)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
 }

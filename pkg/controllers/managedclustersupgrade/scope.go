@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -25,12 +25,6 @@ import (
 
 // errBehind means that the cache is behind the API server.
 var errBehind = errors.New("the cache is behind the API server")
-
-// preceding is an upgrade that must be complete on a cluster before it begins.
-type preceding struct {
-	name     string
-	complete map[string]bool // by cluster
-}
 
 // scope is one pass over one upgrade.
 type scope struct {
@@ -43,14 +37,15 @@ type scope struct {
 	clusters  map[string]*clusterv1.ManagedCluster        // all of them
 	runs      map[string]*fleetv1alpha1.ClusterUpgradeRun // of the upgrade, by cluster
 	members   []status.Member
-	preceding []preceding // upgrades that must be complete on a cluster before it begins
-	plan      rollout.Plan
-	decision  rollout.Decision
-	wake      time.Time // when the next pass has something to do
+
+	dependencies admission.Dependencies
+	plan         rollout.Plan
+	decision     rollout.Decision
+	wake         time.Time // when the next pass has something to do
 }
 
 // attempt returns the attempt that the spec requests.
-func (s *scope) attempt() int32 { return max(1, s.upgrade.Spec.Attempt) }
+func (s *scope) attempt() int32 { return admission.Attempt(s.upgrade) }
 
 // wakeAt requests a pass at a time.
 func (s *scope) wakeAt(at time.Time) {
@@ -61,20 +56,19 @@ func (s *scope) wakeAt(at time.Time) {
 
 // reconcile makes the pass: it reads, decides, admits, and publishes.
 func (s *scope) reconcile(ctx context.Context) error {
-	if _, err := s.ensureFinalizer(ctx); err != nil {
+	if err := s.ensureFinalizer(ctx); err != nil {
 		return err
 	}
 	unplaced := selection.EnsurePlacement(ctx, s.client, s.upgrade, s.now)
 	if apierrors.IsConflict(unplaced) {
 		return unplaced // the cache is behind
 	}
-	if err := s.read(ctx, unplaced); err != nil {
-		return err
+	if err := s.prepare(ctx, unplaced); err != nil {
+		if errors.Is(err, errBehind) {
+			return err
+		}
+		return errors.Join(err, s.publishStopped(ctx, fleetv1beta1.ReasonCannotObserve, err.Error()))
 	}
-	if err := s.makePlan(ctx); err != nil {
-		return err
-	}
-	s.listMembers()
 	s.decide()
 	if len(s.decision.Admit) > 0 {
 		if err := s.recordStart(ctx); err != nil {
@@ -92,23 +86,61 @@ func (s *scope) reconcile(ctx context.Context) error {
 	return errors.Join(unplaced, err, s.publish(ctx))
 }
 
+// prepare reads what decides about admission, and makes the plan and the members of it.
+func (s *scope) prepare(ctx context.Context, unplaced error) error {
+	if err := s.read(ctx, unplaced); err != nil {
+		return err
+	}
+	lost, err := s.lostRecords(ctx)
+	if err != nil {
+		return err
+	}
+	dependencies, err := admission.ReadDependencies(ctx, s.client, s.upgrade)
+	if err != nil {
+		return err
+	}
+	s.dependencies = dependencies
+	s.listMembers()
+	s.plan = s.fleet(lost).Plan(&s.memory.windows)
+	return nil
+}
+
+// fleet returns what the plan and the members are made of.
+func (s *scope) fleet(lost string) *admission.Fleet {
+	return &admission.Fleet{
+		Upgrade: s.upgrade, Selection: s.selection, Clusters: s.clusters, Runs: s.runs, Dependencies: s.dependencies,
+		Deselected: s.memory.deselected, Refused: s.refused(), RecordsLost: lost, Now: s.now,
+	}
+}
+
+// refused returns the clusters whose run was rejected lately, with the reason.
+func (s *scope) refused() map[string]string {
+	refused := map[string]string{}
+	for name, r := range s.memory.refused {
+		if !s.now.Before(r.until) {
+			delete(s.memory.refused, name)
+			continue
+		}
+		s.wakeAt(r.until)
+		refused[name] = r.reason
+	}
+	return refused
+}
+
 // read reads the clusters, the runs, and the selection from the cache. The selection is unstable if
 // the Placement of clusterSelector could not be written; unplaced nil means that it could.
 func (s *scope) read(ctx context.Context, unplaced error) error {
-	var clusters clusterv1.ManagedClusterList
-	if err := s.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the ManagedClusters: %w", err)
+	clusters, err := admission.ReadClusters(ctx, s.client)
+	if err != nil {
+		return err
 	}
-	s.clusters = make(map[string]*clusterv1.ManagedCluster, len(clusters.Items))
-	for i := range clusters.Items {
-		s.clusters[clusters.Items[i].Name] = &clusters.Items[i]
-	}
+	s.clusters = clusters
 	if err := s.readRuns(ctx); err != nil {
 		return err
 	}
 	options := s.Selection
 	options.Now = s.now
-	selected, err := s.selectMembers(ctx, s.client, s.upgrade, options)
+	selected, err := s.selectMembers(ctx, s.client, s.upgrade, s.clusters, options)
 	if err != nil {
 		return fmt.Errorf("selecting the clusters of ManagedClustersUpgrade %s: %w", client.ObjectKeyFromObject(s.upgrade), err)
 	}
@@ -126,7 +158,7 @@ func (s *scope) read(ctx context.Context, unplaced error) error {
 // readRuns lists the runs of the upgrade, with those that were written and that the cache does not
 // hold yet.
 func (s *scope) readRuns(ctx context.Context) error {
-	list, err := s.listRuns(ctx, s.client)
+	list, err := admission.ListRuns(ctx, s.client, s.upgrade)
 	if err != nil {
 		return err
 	}
@@ -155,21 +187,6 @@ func (s *scope) readRuns(ctx context.Context) error {
 		s.wakeAt(s.now.Add(retryDelay))
 	}
 	return nil
-}
-
-// listRuns lists the runs of the upgrade.
-func (s *scope) listRuns(ctx context.Context, from client.Reader) ([]fleetv1alpha1.ClusterUpgradeRun, error) {
-	var list fleetv1alpha1.ClusterUpgradeRunList
-	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)}
-	if err := from.List(ctx, &list, own, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the ClusterUpgradeRuns: %w", err)
-	}
-	return slices.DeleteFunc(list.Items, func(run fleetv1alpha1.ClusterUpgradeRun) bool { return !s.owns(&run) }), nil
-}
-
-// owns reports whether the run belongs to the upgrade.
-func (s *scope) owns(run *fleetv1alpha1.ClusterUpgradeRun) bool {
-	return run.Spec.ManagedClustersUpgrade.UID == string(s.upgrade.UID)
 }
 
 // observeSelection notes since when members are not selected. A selection that may be incomplete
@@ -267,73 +284,10 @@ func (s *scope) recallIgnored(selected map[string]bool) {
 }
 
 // listMembers lists the members: what is selected, what has a run, and what is to be removed.
-func (s *scope) listMembers() {
-	attempt := s.attempt()
-	s.members = make([]status.Member, 0, len(s.selection.Members))
-	listed := make(map[string]bool, len(s.selection.Members))
-	for _, c := range s.selection.Members {
-		listed[c.Name] = true
-		member := status.Member{GroupName: c.GroupName, Member: rollout.Member{
-			Name: c.Name, Group: c.Group, Canary: c.Canary, Hub: c.Hub, State: rollout.NotStarted,
-			DeselectedSince: s.memory.deselected[c.Name],
-		}}
-		if run := s.runs[c.Name]; run != nil {
-			member.SetRun(run, attempt, true)
-		}
-		member.Hold = s.hold(c.Name)
-		s.members = append(s.members, member)
-	}
-	for name, run := range s.runs {
-		if !listed[name] {
-			listed[name] = true
-			member := status.Member{Member: rollout.Member{DeselectedSince: s.memory.deselected[name]}}
-			member.SetRun(run, attempt, false)
-			s.members = append(s.members, member)
-		}
-	}
-	for name, since := range s.memory.deselected {
-		if !listed[name] {
-			s.members = append(s.members, status.Member{Member: rollout.Member{Name: name, State: rollout.NotStarted, DeselectedSince: since}})
-		}
-	}
-	slices.SortFunc(s.members, func(a, b status.Member) int { return rollout.Compare(a.Member, b.Member) })
-}
-
-// hold returns why a cluster must not begin; empty means that it may.
-func (s *scope) hold(name string) string {
-	if refused, found := s.memory.refused[name]; found {
-		if s.now.Before(refused.until) {
-			s.wakeAt(refused.until)
-			return refused.reason
-		}
-		delete(s.memory.refused, name)
-	}
-	cluster := s.clusters[name]
-	if cluster == nil {
-		return "there is no such ManagedCluster"
-	}
-	if cluster.DeletionTimestamp != nil {
-		return "the ManagedCluster is being deleted"
-	}
-	if reason, held := cluster.Annotations[HoldAnnotation]; held {
-		return "the annotation " + HoldAnnotation + " holds it: " + reason
-	}
-	for _, p := range s.preceding {
-		if !p.complete[name] {
-			return fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete on this cluster", p.name)
-		}
-	}
-	return ""
-}
+func (s *scope) listMembers() { s.members = s.fleet("").Members() }
 
 // decide decides which members begin.
-func (s *scope) decide() {
-	list := make([]rollout.Member, len(s.members))
-	for i := range s.members {
-		list[i] = s.members[i].Member
-	}
-	s.decision = rollout.Decide(s.plan, list, s.now)
-}
+func (s *scope) decide() { s.decision = admission.Decide(s.plan, s.members, s.now) }
 
 // decideAgain decides about the members as they are after admission, for the status.
 func (s *scope) decideAgain() {
@@ -353,7 +307,7 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	if published.ClustersSummery == nil || published.Attempt != s.attempt() {
 		return "", nil
 	}
-	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Reason == rollout.ReasonRecordsLost {
+	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Reason == fleetv1beta1.ReasonRecordsLost {
 		return c.Message, nil
 	}
 	s.observeDetached()
@@ -367,7 +321,7 @@ func (s *scope) lostRecords(ctx context.Context) (string, error) {
 	if exist >= begun {
 		return "", nil
 	}
-	runs, err := s.listRuns(ctx, s.live)
+	runs, err := admission.ListRuns(ctx, s.live, s.upgrade)
 	if err != nil {
 		return "", err
 	}

@@ -48,6 +48,7 @@ type world struct {
 	plan       simulation.Plan // of the writes; nil serves all
 	requests   []string        // of the hub to the API server
 	unstable   string
+	unreadable error          // why the clusters cannot be selected
 	placements bool           // clusters are selected by Placements, not by their label
 	fails      map[string]int // how often the upgrade of a cluster fails
 	slow       map[string]bool
@@ -125,6 +126,11 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		r.selectMembers = w.selectClusters
 	}
 	c := r.Controller()
+	for i := range c.Reads {
+		if _, is := c.Reads[i].Object.(*clusterv1.ManagedCluster); is && !w.placements {
+			c.Reads[i].Requests = func(ctx context.Context, _ client.Object) []reconcile.Request { return r.requests(ctx, nil) }
+		}
+	}
 	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		w.reconciles++
 		return r.Reconcile(ctx, request)
@@ -133,10 +139,13 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 }
 
 // selectClusters selects the clusters with the label selected, in groups by the label group.
-func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade, _ selection.Options) (selection.Selection, error) {
+func (w *world) selectClusters(ctx context.Context, cache client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade, _ map[string]*clusterv1.ManagedCluster, _ selection.Options) (selection.Selection, error) {
 	var list clusterv1.ManagedClusterList
 	if err := cache.List(ctx, &list); err != nil {
 		return selection.Selection{}, err
+	}
+	if w.unreadable != nil {
+		return selection.Selection{}, w.unreadable
 	}
 	if w.unstable != "" {
 		return selection.Selection{Unstable: w.unstable}, nil
@@ -237,6 +246,37 @@ func (w *world) observeStatus(change simulation.Change, u *fleetv1beta1.ManagedC
 	case apimeta.IsStatusConditionTrue(conditions, "Complete") && apimeta.IsStatusConditionTrue(conditions, "Failed"):
 		w.Fail(errors.New("both Complete and Failed"))
 	}
+	if before.Status.ClustersSummery != nil {
+		w.observeProgress(before, u)
+	}
+}
+
+// observeProgress checks the invariants of two statuses, one after the other: slots are not exceeded,
+// and nothing is admitted after a stop.
+func (w *world) observeProgress(before, u *fleetv1beta1.ManagedClustersUpgrade) {
+	was, is := before.Status.ClustersSummery, u.Status.ClustersSummery
+	limit := int32(1)
+	if n := u.Spec.UpgradeStrategy.MaxConcurrency; n != nil && n.Type == intstr.Int {
+		limit = n.IntVal
+	}
+	flight := is.Initialized + is.PartialUpgrade
+	if flight > max(limit, was.Initialized+was.PartialUpgrade) {
+		w.Fail(fmt.Errorf("%d clusters in flight, %d before, and %d slots", flight, was.Initialized+was.PartialUpgrade, limit))
+	}
+	for _, status := range []fleetv1beta1.ManagedClustersUpgradeStatus{before.Status, u.Status} {
+		c := apimeta.FindStatusCondition(status.Conditions, fleetv1beta1.ConditionAdmitting)
+		if c == nil || !slices.Contains(permanentStops, c.Reason) {
+			return
+		}
+	}
+	if before.Status.Attempt == u.Status.Attempt && is.Total >= was.Total && is.Pending < was.Pending {
+		w.Fail(fmt.Errorf("%d clusters were pending when the rollout had stopped, and %d are now", was.Pending, is.Pending))
+	}
+}
+
+// permanentStops are the reasons that stop a rollout until its next attempt.
+var permanentStops = []string{
+	fleetv1beta1.ReasonCanaryFailed, fleetv1beta1.ReasonMaxFailuresExceeded, fleetv1beta1.ReasonCancelled, fleetv1beta1.ReasonRecordsLost,
 }
 
 func (w *world) must(err error) {

@@ -5,7 +5,7 @@
 // Placements and its clusterSelector select, with their groups and the canaries among them.
 //
 // Compute is a pure function over lists, and takes time in proportion to the members. Select reads the
-// lists from a cache. EnsurePlacement writes the Placement of clusterSelector, and nothing else is
+// Placements and their decisions. EnsurePlacement writes the Placement of clusterSelector, and nothing else is
 // written. The package has no memory: how long a cluster must be missing before it is removed, and
 // which cluster starts, is decided by the callers.
 package selection

@@ -27,10 +27,13 @@ type Options struct {
 	Now time.Time
 }
 
-// Select reads the Placements of a ManagedClustersUpgrade, their decisions, and the managed clusters,
-// and returns the selection. The reader is a cache: its objects are not copied and must not be
-// changed.
-func Select(ctx context.Context, reader client.Reader, mcu *fleetv1beta1.ManagedClustersUpgrade, options Options) (Selection, error) {
+// Select reads the Placements of a ManagedClustersUpgrade and their decisions, and returns the
+// selection among all ManagedClusters, which are given by their names. The objects of a cache are not
+// copied and must not be changed.
+func Select(
+	ctx context.Context, reader client.Reader, mcu *fleetv1beta1.ManagedClustersUpgrade,
+	clusters map[string]*clusterv1.ManagedCluster, options Options,
+) (Selection, error) {
 	references := References(mcu)
 	for _, reference := range references {
 		if options.OwnNamespaceOnly && reference.Namespace != mcu.Namespace {
@@ -54,14 +57,6 @@ func Select(ctx context.Context, reader client.Reader, mcu *fleetv1beta1.Managed
 		}
 		sources = append(sources, source)
 	}
-	var list clusterv1.ManagedClusterList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return Selection{}, fmt.Errorf("listing managed clusters: %w", err)
-	}
-	clusters := make(map[string]*clusterv1.ManagedCluster, len(list.Items))
-	for i := range list.Items {
-		clusters[list.Items[i].Name] = &list.Items[i]
-	}
 	selected := Compute(mcu, sources, clusters)
 	selected.settle(sources, options.Now)
 	return selected, nil
@@ -82,7 +77,7 @@ func (s *Selection) settle(sources []Source, now time.Time) {
 		at, err := time.Parse(time.RFC3339, value)
 		switch until := at.Add(settleTime); {
 		case err != nil:
-			s.Unstable = fmt.Sprintf("annotation %s of %s is no time: remove it", ChangedAnnotation, source.title())
+			s.Unstable = fmt.Sprintf("annotation %s of %s is not an RFC 3339 time: remove it", ChangedAnnotation, source.title())
 		case now.Before(until):
 			s.Unstable = fmt.Sprintf("the spec of %s has changed: its decisions are used from %s", source.title(), until.Format(time.RFC3339))
 			s.UnstableUntil = until

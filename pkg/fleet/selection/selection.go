@@ -20,8 +20,8 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 )
 
-// hubLabel is the label, and the claim, of the hub's own cluster. Its value is true.
-const hubLabel = "local-cluster"
+// HubClaim is the claim, and the label, of the hub's own cluster. Its value is true.
+const HubClaim = "local-cluster"
 
 // Member is a selected cluster.
 type Member struct {
@@ -213,8 +213,8 @@ func canarySelector(mcu *fleetv1beta1.ManagedClustersUpgrade) (labels.Selector, 
 
 // isHub reports whether a cluster is the hub itself.
 func isHub(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.Labels[hubLabel] == "true" || slices.ContainsFunc(cluster.Status.ClusterClaims, func(c clusterv1.ManagedClusterClaim) bool {
-		return c.Name == hubLabel && c.Value == "true"
+	return cluster.Labels[HubClaim] == "true" || slices.ContainsFunc(cluster.Status.ClusterClaims, func(c clusterv1.ManagedClusterClaim) bool {
+		return c.Name == HubClaim && c.Value == "true"
 	})
 }
 

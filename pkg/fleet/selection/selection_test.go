@@ -101,7 +101,13 @@ func scheme(tb testing.TB) *runtime.Scheme {
 func choose(t *testing.T, mcu *fleetv1beta1.ManagedClustersUpgrade, options selection.Options, objects ...client.Object) selection.Selection {
 	t.Helper()
 	reader := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).Build()
-	s, err := selection.Select(t.Context(), reader, mcu, options)
+	clusters := map[string]*clusterv1.ManagedCluster{}
+	for _, object := range objects {
+		if cluster, is := object.(*clusterv1.ManagedCluster); is {
+			clusters[cluster.Name] = cluster
+		}
+	}
+	s, err := selection.Select(t.Context(), reader, mcu, clusters, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (t *totals) addCauses(m *Member) {
 		t.obstacles++
 		note(fleetv1beta1.CauseBlocked, m.Obstacle.Reason, m.Obstacle.Message)
 	case m.State == rollout.NotStarted && m.Hold != "":
-		note(fleetv1beta1.CauseBlocked, rollout.ReasonHeld, m.Hold)
+		note(fleetv1beta1.CauseBlocked, fleetv1beta1.ReasonHeld, m.Hold)
 	}
 	if c := m.stalled(); c != nil {
 		t.stalls++

@@ -15,8 +15,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
-// maxConditionMessage bounds the message of a condition, in bytes.
-const maxConditionMessage = 320
+// MaxConditionMessage bounds the message of a condition, in bytes.
+const MaxConditionMessage = 320
 
 // reasonChecking is the reason of PreflightPassed until all clusters are checked.
 const reasonChecking = "Checking"
@@ -58,7 +58,7 @@ func (t *totals) conditions(before []metav1.Condition) []metav1.Condition {
 		}
 		apimeta.SetStatusCondition(&conditions, metav1.Condition{
 			Type: c.name, Status: c.verdict.status, Reason: c.verdict.reason,
-			Message:            text.Truncate(c.verdict.message, maxConditionMessage),
+			Message:            text.Truncate(c.verdict.message, MaxConditionMessage),
 			ObservedGeneration: t.Upgrade.Generation, LastTransitionTime: metav1.Time{Time: t.Now.Truncate(time.Second)},
 		})
 	}

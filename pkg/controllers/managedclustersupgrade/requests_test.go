@@ -1,0 +1,102 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+)
+
+// Only a change of a cluster that is selected, and only one that decides about admission, causes a
+// pass.
+func TestClusters_whose_changes_cause_a_pass(t *testing.T) {
+	t.Parallel()
+	w := newPlacementWorld(t, []string{"a", "b", "other"}, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+	w.runFor(time.Minute)
+	w.decideClusters(2, "a", "b")
+	w.runFor(10 * time.Minute)
+	hold := func(c *clusterv1.ManagedCluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.HoldAnnotation, "maintenance")
+	}
+	for _, tc := range []struct {
+		name   string
+		change func()
+		want   bool
+	}{
+		{"a hold of a selected cluster", func() { w.editCluster("a", hold) }, true},
+		{"a hold of another cluster", func() { w.editCluster("other", hold) }, false},
+		{"a claim of a selected cluster", func() { w.claim("a", "version.openshift.io", "4.20.5") }, true},
+		{"a claim that decides nothing", func() { w.claim("a", "region.open-cluster-management.io", "eu") }, false},
+		{"an annotation of a selected cluster", func() {
+			w.editCluster("b", func(c *clusterv1.ManagedCluster) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "note", "x") })
+		}, false},
+	} {
+		before := w.reconciles
+		tc.change()
+		w.runFor(5 * time.Second)
+		if got := w.reconciles > before; got != tc.want {
+			t.Errorf("%s causes a pass: %t, want %t", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestClusters_that_cannot_be_read_are_reported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.runFor(time.Minute)
+	w.unreadable = errors.New("no answer")
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { c.Labels["x"] = "y" })
+	w.runFor(time.Minute)
+	c := w.condition(fleetv1beta1.ConditionAdmitting)
+	if want := "selecting the clusters of ManagedClustersUpgrade fleet/stores: no answer"; c.Reason != fleetv1beta1.ReasonCannotObserve || c.Message != want {
+		t.Errorf("%s: %s, want %s", c.Reason, c.Message, want)
+	}
+	w.requests = nil
+	w.runFor(hours)
+	if n := w.count("patch ManagedClustersUpgrade/status"); n > 0 {
+		t.Errorf("the same error was written %d times more", n)
+	}
+	w.unreadable = nil
+	w.runFor(hours)
+	w.expect("3/0/0/3/0/0", fleetv1beta1.ReasonFinished)
+}
+
+// A deselected cluster that is to be retried, and whose earlier attempt is still being cleaned up, is
+// not counted and keeps its slot until that is over.
+func TestDeselected_cluster_keeps_its_slot_until_it_is_cleaned_up(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, concurrency(1))
+	w.fails["c0000"] = 1
+	w.runFor(10 * time.Minute)
+	finalize := func(change func(*fleetv1alpha1.ClusterUpgradeRun)) {
+		run := w.run("c0000")
+		change(run)
+		w.must(w.client.Update(t.Context(), run))
+	}
+	finalize(func(run *fleetv1alpha1.ClusterUpgradeRun) { controllerutil.AddFinalizer(run, fleetv1alpha1.Finalizer) })
+	w.runFor(time.Hour)
+	w.expect("2/0/0/0/1/1", fleetv1beta1.ReasonNoFreeSlot)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.Attempt = 2
+		u.Spec.UpgradeStrategy.MaxConcurrency = new(intstr.FromInt32(1))
+	})
+	w.editCluster("c0000", func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+	w.runFor(time.Hour)
+	w.expect("1/0/0/0/0/1", fleetv1beta1.ReasonNoFreeSlot)
+	finalize(func(run *fleetv1alpha1.ClusterUpgradeRun) {
+		controllerutil.RemoveFinalizer(run, fleetv1alpha1.Finalizer)
+	})
+	w.runFor(hours)
+	w.expect("1/0/0/1/0/0", fleetv1beta1.ReasonFinished)
+}

@@ -1,0 +1,94 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// fleetOf returns a fleet of one cluster.
+func fleetOf(windows ...fleetv1beta1.AdmissionWindow) *admission.Fleet {
+	upgrade := &fleetv1beta1.ManagedClustersUpgrade{}
+	upgrade.Spec.UpgradeStrategy.Windows = windows
+	return &admission.Fleet{
+		Upgrade: upgrade, Now: noon, Selection: selection.Selection{Members: []selection.Member{{Name: "a"}}},
+		Clusters: map[string]*clusterv1.ManagedCluster{"a": {ObjectMeta: metav1.ObjectMeta{Name: "a"}}},
+	}
+}
+
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	open := fleetv1beta1.AdmissionWindow{Cron: "0 * * * *", Location: "UTC", Duration: "1h"}
+	closed := fleetv1beta1.AdmissionWindow{Cron: "0 22 * * *", Location: "UTC", Duration: "1h"}
+	for name, tc := range map[string]struct {
+		windows []fleetv1beta1.AdmissionWindow
+		reason  string
+		message string
+	}{
+		"none":                            {},
+		"one that is open":                {windows: []fleetv1beta1.AdmissionWindow{closed, open}},
+		"one that is closed":              {windows: []fleetv1beta1.AdmissionWindow{closed}, reason: fleetv1beta1.ReasonOutsideWindow, message: "2026-11-23T22:00:00Z"},
+		"a schedule that cannot be read":  {windows: []fleetv1beta1.AdmissionWindow{open, {Cron: "61 * * * *", Location: "UTC", Duration: "1h"}}, reason: fleetv1beta1.ReasonInvalidStrategy, message: "spec.upgradeStrategy.windows[1]: "},
+		"a duration that cannot be read":  {windows: []fleetv1beta1.AdmissionWindow{{Cron: "0 * * * *", Location: "UTC", Duration: "soon"}}, reason: fleetv1beta1.ReasonInvalidStrategy, message: "windows[0]: duration"},
+		"a time zone that does not exist": {windows: []fleetv1beta1.AdmissionWindow{{Cron: "0 * * * *", Location: "Mars/Olympus", Duration: "1h"}}, reason: fleetv1beta1.ReasonInvalidStrategy, message: "Mars/Olympus"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fleet, windows := fleetOf(tc.windows...), &admission.Windows{}
+			for range 2 { // the second time with schedules that are parsed already
+				decision := admission.Decide(fleet.Plan(windows), fleet.Members(), noon)
+				if got := decision.Stopped; got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
+					t.Errorf("stopped by %+v, want %s with %q", got, tc.reason, tc.message)
+				}
+				if admits := len(decision.Admit) > 0; admits != (tc.reason == "") {
+					t.Errorf("admits %v", decision.Admit)
+				}
+			}
+		})
+	}
+}
+
+func TestTrimCluster_keeps_what_decides(t *testing.T) {
+	t.Parallel()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", UID: "u", ResourceVersion: "7", Labels: map[string]string{"local-cluster": "true"},
+		Annotations:   map[string]string{v1alpha1.HoldAnnotation: "disk", "note": "long"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}}, DeletionTimestamp: &metav1.Time{Time: noon},
+	}}
+	cluster.Spec.HubAcceptsClient = true
+	cluster.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{
+		{Name: "version.openshift.io", Value: "4.20.5"}, {Name: "region", Value: "eu"}, {Name: "controlplanetopology.openshift.io", Value: "External"},
+	}
+	cluster.Status.Capacity = clusterv1.ResourceList{}
+	want := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", UID: "u", ResourceVersion: "7", Labels: cluster.Labels, DeletionTimestamp: cluster.DeletionTimestamp,
+		Annotations: map[string]string{v1alpha1.HoldAnnotation: "disk"},
+	}}
+	want.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{cluster.Status.ClusterClaims[0], cluster.Status.ClusterClaims[2]}
+	got, err := admission.TrimCluster(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(want), got); diff != "" {
+		t.Errorf("trimmed (-want +got):\n%s", diff)
+	}
+	fleet := fleetOf()
+	before := admission.Outcome(&fleet.Upgrade.Spec, cluster)
+	if diff := cmp.Diff(before, admission.Outcome(&fleet.Upgrade.Spec, got.(*clusterv1.ManagedCluster))); diff != "" {
+		t.Errorf("outcome (-want +got):\n%s", diff)
+	}
+}

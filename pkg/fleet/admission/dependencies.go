@@ -1,0 +1,152 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+)
+
+// ReadClusters returns all ManagedClusters, by name. The objects of a cache are not copied and must
+// not be changed.
+func ReadClusters(ctx context.Context, reader client.Reader) (map[string]*clusterv1.ManagedCluster, error) {
+	var list clusterv1.ManagedClusterList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ManagedClusters: %w", err)
+	}
+	clusters := make(map[string]*clusterv1.ManagedCluster, len(list.Items))
+	for i := range list.Items {
+		clusters[list.Items[i].Name] = &list.Items[i]
+	}
+	return clusters, nil
+}
+
+// ListRuns lists the runs of an upgrade. The objects of a cache are not copied and must not be
+// changed.
+func ListRuns(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade) ([]fleetv1alpha1.ClusterUpgradeRun, error) {
+	var list fleetv1alpha1.ClusterUpgradeRunList
+	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.UID)}
+	if err := reader.List(ctx, &list, own, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ClusterUpgradeRuns of ManagedClustersUpgrade %s: %w", upgrade.Name, err)
+	}
+	return slices.DeleteFunc(list.Items, func(run fleetv1alpha1.ClusterUpgradeRun) bool { return !Owns(upgrade, &run) }), nil
+}
+
+// Owns reports whether the run belongs to the upgrade.
+func Owns(upgrade *fleetv1beta1.ManagedClustersUpgrade, run *fleetv1alpha1.ClusterUpgradeRun) bool {
+	return run.Spec.ManagedClustersUpgrade.UID == string(upgrade.UID)
+}
+
+// Dependencies are the upgrades that come before another one.
+type Dependencies struct {
+	// Missing and Incomplete describe which upgrade does not exist, and which is not complete; empty
+	// means none.
+	Missing, Incomplete string
+	preceding           []preceding
+}
+
+// preceding is an upgrade that must be complete on a cluster before it begins.
+type preceding struct {
+	name     string
+	complete map[string]bool // by cluster
+}
+
+// ReadDependencies reads the upgrades that must be complete before the given one.
+func ReadDependencies(ctx context.Context, reader client.Reader, upgrade *fleetv1beta1.ManagedClustersUpgrade) (Dependencies, error) {
+	var d Dependencies
+	for i := range upgrade.Spec.DependsOn {
+		dependency := &upgrade.Spec.DependsOn[i]
+		other := &fleetv1beta1.ManagedClustersUpgrade{}
+		err := reader.Get(ctx, client.ObjectKey{Namespace: upgrade.Namespace, Name: dependency.Name}, other)
+		switch {
+		case apierrors.IsNotFound(err):
+			d.Missing = fmt.Sprintf("spec.dependsOn: there is no ManagedClustersUpgrade %s in this namespace", dependency.Name)
+			continue
+		case err != nil:
+			return d, fmt.Errorf("getting ManagedClustersUpgrade %s, on which %s depends: %w", dependency.Name, upgrade.Name, err)
+		case isComplete(other):
+			continue
+		case dependency.PerCluster:
+			if err := d.addPreceding(ctx, reader, other); err != nil {
+				return d, err
+			}
+		default:
+			d.Incomplete = fmt.Sprintf("waiting until ManagedClustersUpgrade %s is complete", dependency.Name)
+		}
+	}
+	c := cycles{reader: reader, root: upgrade, visited: map[string]bool{}}
+	cycle, err := c.find(ctx, upgrade, nil)
+	if cycle != nil {
+		d.Incomplete = "spec.dependsOn forms a cycle: " + strings.Join(cycle, ", ")
+	}
+	return d, err
+}
+
+// isComplete reports whether all clusters of an upgrade are complete, by a status that reflects its
+// spec.
+func isComplete(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	status := &upgrade.Status
+	return status.ObservedGeneration == upgrade.Generation && apimeta.IsStatusConditionTrue(status.Conditions, fleetv1beta1.ConditionComplete)
+}
+
+// addPreceding reads on which clusters the other upgrade is complete.
+func (d *Dependencies) addPreceding(ctx context.Context, reader client.Reader, other *fleetv1beta1.ManagedClustersUpgrade) error {
+	runs, err := ListRuns(ctx, reader, other)
+	if err != nil {
+		return err
+	}
+	complete := make(map[string]bool, len(runs))
+	for i := range runs {
+		run := &runs[i]
+		complete[run.Namespace] = run.Status.State == fleetv1alpha1.StateComplete && run.Status.Attempt == run.Spec.Attempt
+	}
+	d.preceding = append(d.preceding, preceding{name: other.Name, complete: complete})
+	return nil
+}
+
+// cycles finds upgrades that depend on each other.
+type cycles struct {
+	reader  client.Reader
+	root    *fleetv1beta1.ManagedClustersUpgrade
+	visited map[string]bool
+}
+
+// find returns the names of upgrades that depend on each other, from the root back to itself; nil
+// means that there are none. It reads each upgrade that is not visited yet once. An upgrade that is
+// complete waits for none.
+func (c *cycles) find(ctx context.Context, at *fleetv1beta1.ManagedClustersUpgrade, path []string) ([]string, error) {
+	path = append(slices.Clone(path), at.Name)
+	for i := range at.Spec.DependsOn {
+		name := at.Spec.DependsOn[i].Name
+		if name == c.root.Name {
+			return append(path, name), nil
+		}
+		if c.visited[name] {
+			continue
+		}
+		c.visited[name] = true
+		next := &fleetv1beta1.ManagedClustersUpgrade{}
+		err := c.reader.Get(ctx, client.ObjectKey{Namespace: c.root.Namespace, Name: name}, next)
+		if apierrors.IsNotFound(err) || err == nil && isComplete(next) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("getting ManagedClustersUpgrade %s: %w", name, err)
+		}
+		if found, err := c.find(ctx, next, path); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}

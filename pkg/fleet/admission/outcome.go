@@ -1,0 +1,87 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/blang/semver/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+)
+
+// The claims of OpenShift clusters that decide about admission.
+const (
+	claimVersion  = "version.openshift.io"
+	claimTopology = "controlplanetopology.openshift.io"
+	external      = "External"
+)
+
+// Outcome returns how the attempt ends without anything being delivered to the cluster, by what the
+// cluster claims; nil means that it does not.
+func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.ManagedCluster) *fleetv1alpha1.Outcome {
+	if cluster == nil || spec.ClusterVersion == nil {
+		return nil
+	}
+	claims := map[string]string{}
+	for _, claim := range cluster.Status.ClusterClaims {
+		claims[claim.Name] = claim.Value
+	}
+	if claims[claimTopology] == external {
+		return &fleetv1alpha1.Outcome{
+			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonHostedControlPlane,
+			Message: "its control plane is hosted, and is not upgraded by its ClusterVersion",
+		}
+	}
+	installed, err := semver.Parse(claims[claimVersion])
+	if err != nil {
+		return nil
+	}
+	target, err := semver.Parse(spec.ClusterVersion.Version)
+	if err != nil {
+		return nil
+	}
+	onlyPlatform := spec.OCPOperators == nil && spec.PreUpgradeAction == nil && spec.PostUpgradeAction == nil
+	switch c := installed.Compare(target); {
+	case c > 0:
+		return &fleetv1alpha1.Outcome{
+			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonNewerVersionInstalled,
+			Message: fmt.Sprintf("it has %s, which is newer than %s", installed, target),
+		}
+	case c == 0 && onlyPlatform && spec.ClusterVersion.Image == "":
+		return &fleetv1alpha1.Outcome{
+			State: fleetv1alpha1.StateComplete, Reason: fleetv1alpha1.ReasonAlreadyAtTarget,
+			Message: fmt.Sprintf("it had %s before it was admitted", installed),
+		}
+	}
+	return nil
+}
+
+// TrimCluster drops from a ManagedCluster what the hub does not read. It is the transform of the
+// cache for all controllers of the hub.
+func TrimCluster(object any) (any, error) {
+	cluster, is := object.(*clusterv1.ManagedCluster)
+	if !is {
+		return object, nil // the last known state of a deleted object
+	}
+	trimmed := &clusterv1.ManagedCluster{TypeMeta: cluster.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Name: cluster.Name, UID: cluster.UID, ResourceVersion: cluster.ResourceVersion, Generation: cluster.Generation,
+		CreationTimestamp: cluster.CreationTimestamp, DeletionTimestamp: cluster.DeletionTimestamp,
+		Labels: cluster.Labels,
+	}}
+	if reason, held := cluster.Annotations[v1alpha1.HoldAnnotation]; held {
+		trimmed.Annotations = map[string]string{v1alpha1.HoldAnnotation: reason}
+	}
+	trimmed.Status.Conditions = cluster.Status.Conditions
+	trimmed.Status.ClusterClaims = slices.DeleteFunc(slices.Clone(cluster.Status.ClusterClaims), func(c clusterv1.ManagedClusterClaim) bool {
+		return c.Name != claimVersion && c.Name != claimTopology && c.Name != selection.HubClaim
+	})
+	return trimmed, nil
+}
