@@ -35,7 +35,7 @@ func (s *planScreen) render(code ExitCode) string {
 	judged := updateplan.JudgePlan(s.plan, s.now)
 	rest := updateplan.Unaccepted(judged)
 	s.headline(planHeadline[code], fmt.Sprintf("%s. %s", s.update(), s.summary(code, len(judged), len(rest))))
-	if s.startableReason() == updatev1beta1.ReasonNotAnUpdate {
+	if startableReason(s.plan) == updatev1beta1.ReasonNotAnUpdate {
 		rest = nil // nothing is left to accept
 	}
 	label := "Risks"
@@ -78,7 +78,7 @@ func (s *planScreen) summary(code ExitCode, total, unaccepted int) string {
 		return "The only risk is accepted; the update may be started."
 	case code == ExitDone:
 		return fmt.Sprintf("All %d risks are accepted; the update may be started.", total)
-	case unaccepted > 0 && s.startableReason() != updatev1beta1.ReasonNotAnUpdate:
+	case unaccepted > 0 && startableReason(s.plan) != updatev1beta1.ReasonNotAnUpdate:
 		return fmt.Sprintf("%d of %s not accepted.", unaccepted, plural(total, "risk is", "risks are"))
 	case startable != nil:
 		return sentence(startable.Message)
@@ -175,7 +175,7 @@ func (s *planScreen) do(code ExitCode, rest []updateplan.Judged) {
 	case code == ExitUnknown && s.source == "":
 		s.text("Do", "Wait for the analysis:")
 		s.command(fmt.Sprintf("%s pre-checks --version %s --wait=10m", s.name, target))
-	case s.source == "" && s.startableReason() != updatev1beta1.ReasonNotAnUpdate:
+	case s.source == "" && startableReason(s.plan) != updatev1beta1.ReasonNotAnUpdate:
 		s.text("Do", "Request another analysis:")
 		s.command(fmt.Sprintf("%s pre-checks --version %s --max-age=0s", s.name, target))
 	default:
@@ -199,8 +199,8 @@ func acceptID(judged []updateplan.Judged, j updateplan.Judged) string {
 	return uid
 }
 
-func (s *planScreen) startableReason() string {
-	if c := meta.FindStatusCondition(s.plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil {
+func startableReason(plan *updatev1beta1.UpdatePlan) string {
+	if c := meta.FindStatusCondition(plan.Status.Conditions, updatev1beta1.ConditionStartable); c != nil {
 		return c.Reason
 	}
 	return ""

@@ -366,6 +366,10 @@ func TestPreChecks_without_the_controller(t *testing.T) {
 	if got.code != ExitActionRequired || !strings.Contains(got.out, "is not installed") || !strings.Contains(got.out, "unreadable/etcd") || strings.Contains(got.out, "--accept") {
 		t.Errorf("no controller: %+v", got)
 	}
+	got = absent.preChecks(t, func(o *preChecksOptions) { o.release = "4.20.6" })
+	if got.code != ExitActionRequired || !strings.Contains(got.out, "NOT READY  4.20.6. The cluster is at 4.20.6.") || strings.Contains(got.out, "unreadable/") {
+		t.Errorf("no controller, and the release is installed: %+v", got)
+	}
 	if got := absent.start(t, func(*startOptions) {}); got.code != ExitActionRequired || !strings.Contains(got.errOut, "--pre-checks=false") {
 		t.Errorf("start without a controller: %+v", got)
 	}

@@ -140,7 +140,10 @@ func (c *Cluster) localPlan(ctx context.Context, release string) *updatev1beta1.
 		return ""
 	}, facts.Now)
 	plan.Status.FromRelease = facts.Version.Current.Version
-	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: facts.Now, Current: facts.Version.Current.Version, Waiting: []string{updatev1beta1.SourceStatusController}})
+	updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{
+		Now: facts.Now, Current: facts.Version.Current.Version, NotAnUpdate: updateplan.NotAnUpdate(facts.Version, release),
+		Waiting: []string{updatev1beta1.SourceStatusController},
+	})
 	return plan
 }
 
@@ -167,6 +170,8 @@ func planVerdict(plan *updatev1beta1.UpdatePlan, now time.Time) ExitCode {
 	switch {
 	case updateplan.IsStartable(plan, now):
 		return ExitDone
+	case startableReason(plan) == updatev1beta1.ReasonNotAnUpdate:
+		return ExitActionRequired
 	case len(updateplan.Unaccepted(updateplan.JudgePlan(plan, now))) > 0:
 		return ExitActionRequired
 	case !isComplete(plan):

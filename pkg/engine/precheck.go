@@ -19,8 +19,9 @@ type PreCheckResult struct {
 }
 
 // RunPreChecks runs the pre-checks of the steps up to the committing one, and returns what they
-// would wait for, in the order of the runbook. Nothing is changed. A state that cannot be
-// determined is blocking, too. The clock measures the timeout of each.
+// would wait for, in the order of the runbook. The cluster and the upgrade are not changed, but a
+// pre-check may create an object for administrators, such as the UpdatePlan of the version. A state
+// that cannot be determined is blocking, too. The clock measures the timeout of each.
 func RunPreChecks(ctx context.Context, by clock.PassiveClock, book Runbook, run Run) []PreCheckResult {
 	var found []PreCheckResult
 	for i := range book.Steps[:min(book.commitIndex()+1, len(book.Steps))] {

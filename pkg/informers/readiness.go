@@ -23,6 +23,9 @@ import (
 // NameReadiness is the name of the built-in informer about updates that may be started.
 const NameReadiness = "builtin-readiness"
 
+// UIDNotOffered is the UID of the finding that the release is not offered.
+const UIDNotOffered = "not-offered"
+
 // ReadinessKinds are the kinds of the objects that findings before an update involve, by source. While
 // a source is missing, these findings are neither confirmed nor resolved.
 var ReadinessKinds = map[Source]string{
@@ -110,11 +113,11 @@ func (r readiness) offer() []checks.Finding {
 	case update.Available:
 		return nil
 	case unknown != "":
-		f := about(checks.LevelError, checks.TypeUpdateStalled, "UpdatesUnknown", "not-offered", "it is unknown whether the release is offered")
+		f := about(checks.LevelError, checks.TypeUpdateStalled, "UpdatesUnknown", UIDNotOffered, "it is unknown whether the release is offered")
 		f.Description = unknown
 		return []checks.Finding{f}
 	}
-	f := about(checks.LevelError, checks.TypeUpdateStalled, "NotOffered", "not-offered", "the release is not offered")
+	f := about(checks.LevelError, checks.TypeUpdateStalled, "NotOffered", UIDNotOffered, "the release is not offered")
 	f.Description = fmt.Sprintf("channel %q does not offer %s as an update from %s", text.Excerpt(r.Version.Channel), r.target, text.Excerpt(r.Version.Installed))
 	f.Remedy = "Select a channel that offers the release."
 	return []checks.Finding{f}

@@ -186,7 +186,8 @@ func (s jobSteps) ClusterUpgradeable() engine.Step {
 	}
 }
 
-// PreChecksAccepted waits for a person. If the window closes meanwhile, the upgrade is skipped.
+// PreChecksAccepted waits until an administrator accepts the risks. If the window closes meanwhile, the
+// upgrade is skipped.
 func (s jobSteps) PreChecksAccepted() engine.Step {
 	step := preChecksAccepted(s.plan)
 	step.Gates = []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}, {Name: "VersionStillAvailable", Check: s.available}}
@@ -206,12 +207,27 @@ func (s jobSteps) PreHealthCheck() engine.Step {
 	return engine.Step{
 		Name:     "PreHealthCheck",
 		Doc:      "Waits until the checks of preUpgradeHealthChecks pass. The upgrade is skipped if they do not within their timeout.",
-		Gates:    []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}},
+		Gates:    []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}, s.acceptedInTime()},
 		Do:       s.healthy,
 		PreCheck: health.PreCheckHealth(s.preHealthChecks(), reasonClusterUnhealthy),
 
 		KeepAlive: []engine.KeepAlive{keepAnalyzed(s.plan)},
 	}
+}
+
+// acceptedInTime is preChecksStillAccepted that fails at the timeout of the checks: they are not made
+// while it is closed.
+func (s jobSteps) acceptedInTime() engine.Gate {
+	gate, timeout := preChecksStillAccepted(s.plan), healthTimeout(s.job.Spec.Config.PreUpgradeHealthChecks)
+	check := gate.Check
+	gate.Check = func(ctx context.Context, run engine.Run) (engine.Result, error) {
+		result, err := check(ctx, run)
+		if err != nil || result.Passed() || run.Now.Sub(run.Since) < timeout {
+			return result, err
+		}
+		return engine.Fail(reasonClusterUnhealthy, "not healthy within %s: the accepted risks are unknown: %s", timeout, result.Message()), nil
+	}
+	return gate
 }
 
 // UpgradeCommenced is the point of no return. What was checked before is checked again in the pass in
@@ -225,7 +241,7 @@ func (s jobSteps) UpgradeCommenced() engine.Step {
 			{Name: "NotSuspended", Check: s.notSuspended},
 			{Name: "VersionStillAvailable", Check: s.available},
 			{Name: "ClusterUpgradeable", Check: s.upgradeable},
-			{Name: "PreChecksAccepted", Check: s.plan.CheckAccepted()},
+			preChecksStillAccepted(s.plan),
 			{Name: "ClusterHealthy", Check: s.healthy},
 			{Name: "NotRequestedByOther", Check: controlplane.NotRequestedByOther(s.Client, s.target)},
 			{Name: "AddedPoolsPaused", Check: s.delayed(stepPoolsPaused).PauseAdded()},

@@ -70,6 +70,13 @@ func (t Deps) updatePlan(target clusterstate.Target) prechecks.Plan {
 	return plan
 }
 
+// preChecksStillAccepted is the gate of the steps behind PreChecksAccepted that depend on the plan. An
+// accepted finding blocks them again when the analysis is an hour old, so they report its age, not the
+// finding.
+func preChecksStillAccepted(plan prechecks.Plan) engine.Gate {
+	return engine.Gate{Name: "PreChecksAccepted", Check: plan.CheckAccepted()}
+}
+
 // keepAnalyzed requests the analysis of a plan while the steps behind PreChecksAccepted wait that depend
 // on it.
 func keepAnalyzed(plan prechecks.Plan) engine.KeepAlive {
@@ -159,7 +166,8 @@ func (s stepSet) ClusterUpgradeable() engine.Step {
 	}
 }
 
-// PreChecksAccepted waits for a person. If the window closes meanwhile, that is why the upgrade failed.
+// PreChecksAccepted waits until an administrator accepts the risks. If the window closes meanwhile, the
+// upgrade fails with the reason of this step.
 func (s stepSet) PreChecksAccepted() engine.Step {
 	step := preChecksAccepted(s.plan)
 	step.KeepAlive = []engine.KeepAlive{s.channel}
@@ -182,6 +190,7 @@ func (s stepSet) PreHealthCheck() engine.Step {
 	return engine.Step{
 		Name:      "PreHealthCheck",
 		Doc:       "Waits until operators, machine config pools, and nodes are healthy, no PodDisruptionBudget of the platform blocks a drain, and no critical alert fires.",
+		Gates:     []engine.Gate{preChecksStillAccepted(s.plan)},
 		Do:        s.healthy,
 		PreCheck:  health.PreCheckHealth(s.preHealthChecks(), "ClusterUnhealthy"),
 		KeepAlive: []engine.KeepAlive{s.channel, keepAnalyzed(s.plan)},
@@ -234,7 +243,7 @@ func (s stepSet) CommenceUpgrade(noOtherUpdate engine.Gate, decisions ...control
 		Gates: []engine.Gate{
 			{Name: "UpdateAvailable", Check: s.updateAvailable},
 			noOtherUpdate,
-			{Name: "PreChecksAccepted", Check: s.plan.CheckAccepted()},
+			preChecksStillAccepted(s.plan),
 			{Name: "ExternalDependenciesAvailable", Check: externaldeps.WaitUntilAvailable(s.Dependencies)},
 			{Name: "ClusterHealthy", Check: s.healthy},
 		},

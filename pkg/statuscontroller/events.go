@@ -5,6 +5,7 @@ package statuscontroller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -26,6 +27,19 @@ type eventPublisher struct {
 // Publish publishes an Event about an object. A failure is logged: no status waits for an Event.
 func (p *eventPublisher) Publish(ctx context.Context, object client.Object, eventType, reason, message string) {
 	if err := p.create(ctx, object, eventType, reason, message, p.events.Clock.Now().UTC().Format(time.RFC3339Nano)); err != nil {
+		p.log.Error(err, "publishing an Event", "reason", reason)
+	}
+}
+
+// PublishChange publishes an Event about a change of the status of an object, before it is written. The same
+// change of the same status is the same Event: a process that is killed before the write repeats both,
+// and publishes nothing twice. A failure is logged: no status waits for an Event.
+func (p *eventPublisher) PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string) {
+	status, err := json.Marshal(before)
+	if err == nil {
+		err = p.create(ctx, object, eventType, reason, message, string(status))
+	}
+	if err != nil {
 		p.log.Error(err, "publishing an Event", "reason", reason)
 	}
 }

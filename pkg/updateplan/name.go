@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 )
 
 // hashLength is the number of hexadecimal digits of the hash in a name.
@@ -44,4 +45,25 @@ func Validate(plan *v1beta1.UpdatePlan) error {
 		return fmt.Errorf("the UpdatePlan of release %s must have the name %s", target, want)
 	}
 	return nil
+}
+
+// NotAnUpdate returns why no update of a cluster to the target is possible; empty means that one may be,
+// or that the release of the cluster is unknown.
+func NotAnUpdate(version clusterstate.Version, target string) string {
+	current := version.Current.Version
+	if current == "" {
+		return "" // another reason prevails
+	}
+	change, err := clusterstate.CompareVersions(current, target)
+	switch {
+	case err != nil:
+		return err.Error()
+	case change == clusterstate.Same && version.Completed:
+		return fmt.Sprintf("the cluster is at %s", current)
+	case change == clusterstate.Same:
+		return fmt.Sprintf("the cluster is being updated to %s", current)
+	case change == clusterstate.Downgrade:
+		return fmt.Sprintf("%s is older than %s, to which the cluster is updated", target, current)
+	}
+	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,7 +85,7 @@ func (p *pass) evaluate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if age := p.now.Sub(r.gatheredAt); age < 0 || age >= gatherInterval {
+	if p.mustGather() {
 		r.facts = informers.GatherPlan(ctx, informers.PlanReaders{Live: p.Live, Metrics: p.Metrics, LockNamespace: p.LockNamespace})
 		r.gatheredAt = p.now
 	}
@@ -104,6 +105,20 @@ func (p *pass) evaluate(ctx context.Context) error {
 	all := keepTimes(p.state.insights.Insights(), updateplan.Insights(p.published))
 	p.report(all, facts)
 	return p.write(ctx, updateplan.Flatten(all), analysis)
+}
+
+// mustGather reports whether the facts that are not cached are outdated. A change of the spec may make the
+// update startable, so that is decided on recent ones.
+func (p *pass) mustGather() bool {
+	interval := gatherInterval
+	switch {
+	case p.plan.Generation != p.published.ObservedGeneration:
+		interval = debounce
+	case !meta.IsStatusConditionTrue(p.published.Conditions, v1beta1.ConditionStartable):
+		interval = followInterval
+	}
+	age := p.now.Sub(p.state.round.gatheredAt)
+	return age < 0 || age >= interval
 }
 
 // applyAnswers applies the answers of the update informers, and returns the names of the enabled ones

@@ -5,6 +5,7 @@ package updateplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -35,7 +36,9 @@ const (
 	debounce = 5 * time.Second
 	// followInterval is the longest time between two evaluations of a plan that is followed.
 	followInterval = time.Minute
-	// gatherInterval is how long facts are used that are not cached.
+	// gatherInterval is how long facts are used that are not cached, while the update may be started.
+	// Otherwise, they are read in each pass that followInterval causes: an administrator or an upgrade
+	// waits for what they report to be fixed.
 	gatherInterval = 10 * time.Minute
 	// suggestInterval is the shortest time between two suggestions to the update informers that they
 	// check for updates of their own software.
@@ -62,8 +65,9 @@ type Informers interface {
 
 // EventPublisher publishes Events.
 type EventPublisher interface {
-	// Publish publishes an Event about an object.
-	Publish(ctx context.Context, object client.Object, eventType, reason, message string)
+	// PublishChange publishes an Event about a change of the status of an object, before it is written.
+	// The same change of the same status is the same Event.
+	PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string)
 	// PublishOnce publishes an Event about an object, unless an equal one exists.
 	PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error
 }
@@ -106,6 +110,8 @@ type state struct {
 	lastPass time.Time
 	// notOfferedSince is since when the release is not offered; zero means that it is.
 	notOfferedSince time.Time
+	// replaced is the resource version that the last write replaced: a cache that has it is behind.
+	replaced string
 }
 
 // round is an analysis. The status reflects it as soon as it can be written.
@@ -242,7 +248,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	p := &pass{Reconciler: r, plan: &plan, published: plan.Status.DeepCopy(), state: r.stateOf(&plan), now: r.Clock.Now()}
 	next, err := p.run(ctx)
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // the cache is behind
+	case errors.Is(err, errOutdated), apierrors.IsConflict(err), apierrors.IsNotFound(err): // the cache is behind
 		return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 	case err != nil:
 		return reconcile.Result{}, err

@@ -5,6 +5,7 @@ package updateplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -115,48 +116,35 @@ func (p *pass) rest() {
 	if p.state.round == nil && p.state.insights.IsZero() {
 		return
 	}
-	p.set(func(s *state) { *s = state{uid: s.uid, notOfferedSince: s.notOfferedSince} })
+	p.set(func(s *state) { *s = state{uid: s.uid, notOfferedSince: s.notOfferedSince, replaced: s.replaced} })
 	p.Informers.ForgetPlan(client.ObjectKeyFromObject(p.plan))
 }
 
 // write settles the conditions, and writes the status if it has changed.
 func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updateplan.Analysis) error {
-	a.Now, a.Current, a.NotAnUpdate = p.now, p.current, p.notAnUpdate()
+	a.Now, a.Current, a.NotAnUpdate = p.now, p.current, updateplan.NotAnUpdate(p.version, p.plan.Spec.TargetRelease)
 	updateplan.Settle(p.plan, all, a)
 	if equality.Semantic.DeepEqual(p.published, &p.plan.Status) {
 		return nil
 	}
+	if p.plan.ResourceVersion == p.state.replaced {
+		return errOutdated
+	}
 	base := p.plan.DeepCopy()
 	base.Status = *p.published
 	updated := p.plan.DeepCopy()
+	p.publish(ctx)
 	if err := p.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of UpdatePlan %s: %w", p.plan.Name, err)
 	}
-	p.publish(ctx)
+	p.set(func(s *state) { s.replaced = base.ResourceVersion })
 	return nil
 }
 
-// notAnUpdate returns why no update to the target is possible; empty means that one may be.
-func (p *pass) notAnUpdate() string {
-	target := p.plan.Spec.TargetRelease
-	if p.current == "" {
-		return "" // another reason prevails
-	}
-	change, err := clusterstate.CompareVersions(p.current, target)
-	switch {
-	case err != nil:
-		return err.Error()
-	case change == clusterstate.Same && p.version.Completed:
-		return fmt.Sprintf("the cluster is at %s", p.current)
-	case change == clusterstate.Same:
-		return fmt.Sprintf("the cluster is being updated to %s", p.current)
-	case change == clusterstate.Downgrade:
-		return fmt.Sprintf("%s is older than %s, to which the cluster is updated", target, p.current)
-	}
-	return ""
-}
+// errOutdated reports that the cache does not have the last write yet.
+var errOutdated = errors.New("the cache is behind")
 
-// publish publishes what a write has changed.
+// publish publishes what a write will change, before it: a process that is killed in between repeats both.
 func (p *pass) publish(ctx context.Context) {
 	before, after := p.published, &p.plan.Status
 	becomes := func(name string) *metav1.Condition {
@@ -167,17 +155,17 @@ func (p *pass) publish(ctx context.Context) {
 		return c
 	}
 	if c := becomes(v1beta1.ConditionComplete); c != nil {
-		p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "AnalysisComplete",
+		p.Events.PublishChange(ctx, p.plan, before, corev1.EventTypeNormal, "AnalysisComplete",
 			fmt.Sprintf("the update from %s to %s was analyzed: %s", after.FromRelease, p.plan.Spec.TargetRelease, describeCounts(after.Counts)))
 	}
 	if c := becomes(v1beta1.ConditionStartable); c != nil {
-		p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "Startable", c.Message)
+		p.Events.PublishChange(ctx, p.plan, before, corev1.EventTypeNormal, "Startable", c.Message)
 	}
 	if c := becomes(v1beta1.ConditionAcceptanceStale); c != nil {
-		p.Events.Publish(ctx, p.plan, corev1.EventTypeWarning, "AcceptanceStale", c.Message)
+		p.Events.PublishChange(ctx, p.plan, before, corev1.EventTypeWarning, "AcceptanceStale", c.Message)
 	}
 	if before.Counts != nil && after.Counts != nil && after.Counts.Accepted > before.Counts.Accepted && before.ObservedGeneration != after.ObservedGeneration {
-		p.Events.Publish(ctx, p.plan, corev1.EventTypeNormal, "InsightsAccepted", describeCounts(after.Counts))
+		p.Events.PublishChange(ctx, p.plan, before, corev1.EventTypeNormal, "InsightsAccepted", describeCounts(after.Counts))
 	}
 }
 

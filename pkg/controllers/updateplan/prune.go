@@ -16,6 +16,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
@@ -73,7 +74,7 @@ func (p *pass) deletePlan(ctx context.Context, options ...client.DeleteOption) e
 // now.
 func (p *pass) notOffered() time.Time {
 	for _, of := range updateplan.Insights(&p.plan.Status) {
-		if of.Insight.UID == "not-offered" && !of.Insight.FirstObservedTime.IsZero() && of.Insight.FirstObservedTime.Time.Before(p.now) {
+		if of.Insight.UID == informers.UIDNotOffered && !of.Insight.FirstObservedTime.IsZero() && of.Insight.FirstObservedTime.Time.Before(p.now) {
 			return of.Insight.FirstObservedTime.Time
 		}
 	}

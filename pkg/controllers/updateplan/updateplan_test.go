@@ -14,12 +14,14 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informers"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/insight"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
@@ -330,10 +332,10 @@ func TestPlanThatIsInvalid(t *testing.T) {
 }
 
 // TestPlanKilledAtEachWrite kills the controller before and after each of its writes. In the end the
-// plan is as without that, and at no time is it startable although it must not be.
+// plan is as without that, no Event is lost, and at no time is it startable although it must not be.
 func TestPlanKilledAtEachWrite(t *testing.T) {
 	t.Parallel()
-	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status v1beta1.UpdatePlanStatus) {
+	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status v1beta1.UpdatePlanStatus, events []string) {
 		t.Helper()
 		w := newWorld(t)
 		w.plan = func(request simulation.Request) simulation.Fault {
@@ -368,9 +370,9 @@ func TestPlanKilledAtEachWrite(t *testing.T) {
 		w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
 		w.runFor(2 * time.Minute)
 		w.expect(complete, rest, current)
-		return writes, w.get(target).Status
+		return writes, w.get(target).Status, w.events
 	}
-	writes, want := life(t, 0, simulation.Serve)
+	writes, want, wantEvents := life(t, 0, simulation.Serve)
 	if writes < 4 {
 		t.Fatalf("only %d writes", writes)
 	}
@@ -378,7 +380,13 @@ func TestPlanKilledAtEachWrite(t *testing.T) {
 		for _, outcome := range []simulation.Outcome{simulation.CrashBefore, simulation.CrashAfter, simulation.LoseAnswer} {
 			t.Run(fmt.Sprintf("write %d, outcome %d", kill, outcome), func(t *testing.T) {
 				t.Parallel()
-				_, got := life(t, kill, outcome)
+				_, got, events := life(t, kill, outcome)
+				for _, event := range wantEvents {
+					event, _, _ = strings.Cut(event, " until ")
+					if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, event) }) {
+						t.Errorf("the Event %q is lost: %q", event, events)
+					}
+				}
 				if *got.Counts != *want.Counts || got.FromRelease != want.FromRelease || len(updateplan.Insights(&got)) != len(updateplan.Insights(&want)) {
 					t.Errorf("the status is %+v, want %+v", got, want)
 				}
@@ -456,6 +464,46 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestPlanFollowsFactsThatAreNotCached repairs etcd, of which the controller has no cache. An administrator who
+// waits for the plan does not wait for long, and a plan that is startable costs few requests.
+func TestPlanFollowsFactsThatAreNotCached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	etcd := func(available operatorv1.ConditionStatus) {
+		t.Helper()
+		w.must(w.Set(&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
+			OperatorStatus: operatorv1.OperatorStatus{Conditions: []operatorv1.OperatorCondition{{Type: clusterstate.EtcdMembersAvailable, Status: available}}},
+		}}}))
+	}
+	reads := func() (n int) {
+		for _, request := range w.requests {
+			if strings.Contains(request, "Etcd") {
+				n++
+			}
+		}
+		w.requests = nil
+		return n
+	}
+	etcd(operatorv1.ConditionFalse)
+	w.create(target)
+	w.runFor(10 * time.Minute)
+	w.expect(complete, rest, current)
+	etcd(operatorv1.ConditionTrue)
+	w.runFor(61 * time.Second)
+	w.expect(complete, startable, current)
+	reads()
+	w.runFor(29 * time.Minute)
+	if n := reads(); n < 2 || n > 3 {
+		t.Errorf("%d reads in half an hour in which the update may be started", n)
+	}
+
+	// A change of the spec is judged by recent facts.
+	etcd(operatorv1.ConditionFalse)
+	w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.UpdatePlanResourceVersion += "1" })
+	w.runFor(10 * time.Second)
+	w.expect(complete, rest, current)
 }
 
 // TestPlanWithoutPodRequests repairs a pool while the requests of pods are unknown.

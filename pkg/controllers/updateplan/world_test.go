@@ -5,6 +5,7 @@ package updateplan
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -51,7 +52,9 @@ type world struct {
 	// remote are the update informers of the present process.
 	remote *remote
 	events []string
-	alerts []clusterstate.Alert
+	// changes are the changes that were published, with the status before them.
+	changes map[string]bool
+	alerts  []clusterstate.Alert
 	// metricsError is why the requests of pods are unknown; nil means that they are known.
 	metricsError error
 	// eventError is why no Event can be published once; nil means that one can.
@@ -121,17 +124,29 @@ func (m metrics) Samples(_ context.Context, query string) ([]checks.Sample, erro
 // ActiveAlerts implements informers.Prometheus.
 func (w *world) ActiveAlerts(context.Context) ([]clusterstate.Alert, error) { return w.alerts, nil }
 
-// Publish implements EventPublisher.
-func (w *world) Publish(_ context.Context, object client.Object, _, reason, message string) {
-	w.events = append(w.events, fmt.Sprintf("%s %s: %s", object.GetName(), reason, message))
+// PublishChange implements EventPublisher.
+func (w *world) PublishChange(_ context.Context, object client.Object, before any, _, reason, message string) {
+	event := fmt.Sprintf("%s %s: %s", object.GetName(), reason, message)
+	if change := asJSON(w.t, before) + event; !w.changes[change] {
+		w.changes[change], w.events = true, append(w.events, event)
+	}
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
 }
 
 // PublishOnce implements EventPublisher.
-func (w *world) PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error {
+func (w *world) PublishOnce(_ context.Context, object client.Object, _, reason, message string) error {
 	if w.eventError != nil {
 		return w.eventError
 	}
-	w.Publish(ctx, object, eventType, reason, message)
+	w.events = append(w.events, fmt.Sprintf("%s %s: %s", object.GetName(), reason, message))
 	return nil
 }
 
@@ -141,7 +156,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 300, Definitions: definitions}), t: t}
+	w := &world{World: simulation.New(simulation.Options{MaxBurst: 300, Definitions: definitions}), t: t, changes: map[string]bool{}}
 	w.user = w.Client("user")
 	w.program = &simulation.Program{Name: "usc", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
 		answers := map[string]*insight.Answer{}

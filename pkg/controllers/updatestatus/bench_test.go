@@ -126,7 +126,7 @@ func BenchmarkPass(b *testing.B) {
 			c := sharing(b, largeCluster(nodes))
 			size := 0
 			r := &updatestatus.Reconciler{
-				Client: c, Live: c, Clock: clock, Answers: func() []insight.Answer { return nil }, Events: &world{}, Metrics: sizes{&size},
+				Client: c, Live: c, Clock: clock, Answers: func() []insight.Answer { return nil }, Events: &world{changes: map[string]bool{}}, Metrics: sizes{&size},
 			}
 			pass := func() {
 				if _, err := r.Reconcile(b.Context(), reconcile.Request{}); err != nil {

@@ -42,8 +42,9 @@ const (
 
 // EventPublisher publishes Events.
 type EventPublisher interface {
-	// Publish publishes an Event about an object.
-	Publish(ctx context.Context, object client.Object, eventType, reason, message string)
+	// PublishChange publishes an Event about a change of the status of an object, before it is written.
+	// The same change of the same status is the same Event.
+	PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string)
 }
 
 // Metrics observes the UpdateStatus.
@@ -76,8 +77,10 @@ type Reconciler struct {
 	insights insight.State
 	// restoredFrom is the resource version of the UpdateStatus from which the insights were restored.
 	// written reports that this process has written it since: what it knows is the newest state.
+	// replaced is the resource version that the last write replaced: a cache that has it is behind.
 	restoredFrom string
 	written      bool
+	replaced     string
 	lastPass     time.Time
 	budget       budget
 

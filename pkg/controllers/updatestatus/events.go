@@ -21,10 +21,10 @@ const maxEvents = 10
 // published is an Event.
 type published struct{ eventType, reason, message string }
 
-// publish publishes what a write has changed.
+// publish publishes what a write will change, before it: a process that is killed in between repeats both.
 func (r *Reconciler) publish(ctx context.Context, before *v1beta1.UpdateStatus, after v1beta1.UpdateStatusStatus) {
 	for _, e := range changes(before.Status, after) {
-		r.Events.Publish(ctx, before, e.eventType, e.reason, e.message)
+		r.Events.PublishChange(ctx, before, before.Status, e.eventType, e.reason, e.message)
 	}
 }
 

@@ -35,7 +35,10 @@ func (w *world) story() {
 // outcome is what is left of a story.
 type outcome struct {
 	Insights, Resolved []string
-	State              v1beta1.AssessmentState
+	// Events are those about insights, sorted, each once: a new process may report an insight again that
+	// it does not know yet.
+	Events []string
+	State  v1beta1.AssessmentState
 }
 
 func (w *world) outcome() outcome {
@@ -48,7 +51,14 @@ func (w *world) outcome() outcome {
 	for _, r := range status.RecentlyResolved {
 		o.Resolved = append(o.Resolved, r.Summary)
 	}
+	for _, e := range w.events {
+		if strings.Contains(e, " Insight") {
+			o.Events = append(o.Events, e)
+		}
+	}
 	slices.Sort(o.Insights)
+	slices.Sort(o.Events)
+	o.Events = slices.Compact(o.Events)
 	return o
 }
 

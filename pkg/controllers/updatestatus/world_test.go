@@ -45,7 +45,9 @@ type world struct {
 	answers []insight.Answer
 	changed chan event.GenericEvent
 	events  []string // type, reason, and message
-	writes  []write  // of the status, by the controller
+	// changes are the changes that were published, with the status before them.
+	changes map[string]bool
+	writes  []write // of the status, by the controller
 }
 
 // write is a write of the status that the API server has stored.
@@ -60,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/update-status/crds"))
 	must(t, err)
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: t, changed: make(chan event.GenericEvent, 1)}
+	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: t, changed: make(chan event.GenericEvent, 1), changes: map[string]bool{}}
 	w.client = w.Client("user")
 	w.script, err = openshift.NewScript(w.World, oldRelease, "fast-4.4", newRelease)
 	must(t, err)
@@ -115,9 +117,13 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	return []manager.Controller{controller}, controller.Bind(manager.Clients{Client: env.Client, Live: env.Live})
 }
 
-// Publish implements updatestatus.EventPublisher.
-func (w *world) Publish(_ context.Context, _ client.Object, eventType, reason, message string) {
-	w.events = append(w.events, eventType+" "+reason+": "+message)
+// PublishChange implements updatestatus.EventPublisher.
+func (w *world) PublishChange(_ context.Context, _ client.Object, before any, eventType, reason, message string) {
+	event := eventType + " " + reason + ": " + message
+	status, err := json.Marshal(before)
+	if change := string(status) + event; err == nil && !w.changes[change] {
+		w.changes[change], w.events = true, append(w.events, event)
+	}
 }
 
 // ignored observes nothing.

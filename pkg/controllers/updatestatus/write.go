@@ -63,12 +63,16 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 	if wait := r.budget.wait(now); wait > 0 {
 		return reconcile.Result{RequeueAfter: max(wait, debounce)}, nil
 	}
+	if object.ResourceVersion == r.replaced { // the cache is behind
+		return reconcile.Result{RequeueAfter: conflictRequeue}, nil
+	}
 	updated := &v1beta1.UpdateStatus{TypeMeta: object.TypeMeta, ObjectMeta: object.ObjectMeta, Spec: object.Spec, Status: status}
 	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
 	data, err := patch.Data(updated)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("encoding the UpdateStatus: %w", err)
 	}
+	r.publish(ctx, object, status)
 	err = r.Client.Status().Patch(ctx, updated, client.RawPatch(patch.Type(), data))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // the cache is behind
@@ -76,10 +80,9 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("updating the status of the UpdateStatus: %w", err)
 	}
-	r.written = true
+	r.written, r.replaced = true, object.ResourceVersion
 	r.budget.spend(len(data), now)
 	r.Metrics.ObserveStatusWrite(len(data))
-	r.publish(ctx, object, status)
 	return next, nil
 }
 

@@ -81,10 +81,6 @@ func (p Plan) KeepAnalyzed() engine.UpgradeStep {
 	})
 }
 
-// uidNotOffered is the UID of the finding that the version is not offered. An upgrade may set another
-// channel before it waits for the acceptance.
-const uidNotOffered = "not-offered"
-
 // PreCheck is WaitUntilAccepted ahead of time: it creates the plan, so that risks can be accepted before
 // the upgrade starts, but it never requests another analysis.
 func (p Plan) PreCheck() engine.UpgradeStep {
@@ -117,10 +113,10 @@ func unaccepted(plan *v1beta1.UpdatePlan) int {
 }
 
 // isNotOffered reports whether the most severe risk that is not accepted is that the version is not
-// offered.
+// offered. An upgrade may set another channel before it waits for the acceptance.
 func isNotOffered(plan *v1beta1.UpdatePlan, now time.Time) bool {
 	rest := updateplan.Unaccepted(updateplan.JudgePlan(plan, now))
-	return len(rest) > 0 && rest[0].Informer == informers.NameReadiness && rest[0].Insight.UID == uidNotOffered
+	return len(rest) > 0 && rest[0].Informer == informers.NameReadiness && rest[0].Insight.UID == informers.UIDNotOffered
 }
 
 // Accepted returns the UIDs of the findings of the built-in checks that are accepted for this update.
@@ -192,7 +188,7 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePl
 		return p.create(ctx, now)
 	}
 	analyzed := plan.Status.LastAnalysisTime
-	if !isValid(plan) || !updateplan.IsAnalyzed(plan) || analyzed == nil {
+	if updateplan.Validate(plan) != nil || !updateplan.IsAnalyzed(plan) || analyzed == nil {
 		return engine.Result{}, nil
 	}
 	if age := now.Sub(analyzed.Time); updateplan.IsRecent(analyzed.Time, now) && age < refreshAfter {
@@ -294,5 +290,3 @@ func (p Plan) notAccepted(plan *v1beta1.UpdatePlan, now time.Time) string {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-func isValid(plan *v1beta1.UpdatePlan) bool { return updateplan.Validate(plan) == nil }

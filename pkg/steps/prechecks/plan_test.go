@@ -111,7 +111,7 @@ func TestPlan_steps(t *testing.T) {
 	noMatch := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "config.openshift.io", Kind: "UpdatePlan"}}
 	pending := func(plan *v1beta1.UpdatePlan) { plan.Annotations[v1beta1.RefreshAnnotation] = "second" }
 	notOffered := func(plan *v1beta1.UpdatePlan) {
-		plan.Status.ControlPlane.UpdateInformers[0].Insights[0].UID = "not-offered"
+		plan.Status.ControlPlane.UpdateInformers[0].Insights[0].UID = informers.UIDNotOffered
 	}
 	requested, inProgress := "AnalysisRequested", "AnalysisInProgress"
 	for _, tc := range []struct {
