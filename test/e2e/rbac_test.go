@@ -303,6 +303,7 @@ func TestCaches_with_an_API_server_that_cannot_stream_lists(t *testing.T) {
 	server := startServer(t)
 	server.openshift(t)
 	server.apply(t, kustomized(t))
+	server.apply(t, kustomizedFrom(t, deployFolder+"/update-status/crds"))
 	kubeconfig, _ := server.account(t, home)
 	probes := freeAddress(t)
 	process, err := controlplane.StartProcess(controlplane.Command{

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -114,14 +116,18 @@ func (e *testEnv) set(template map[string]any) {
 	e.t.Helper()
 	text, err := json.Marshal(template)
 	must(e.t, err)
-	object := &v1beta1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "version"}}
-	err = e.user.Get(e.t.Context(), client.ObjectKeyFromObject(object), object)
-	object.Spec.Template.Spec = runtime.RawExtension{Raw: text}
-	if err != nil {
-		must(e.t, e.user.Create(e.t.Context(), object))
-		return
-	}
-	must(e.t, e.user.Update(e.t.Context(), object))
+	must(e.t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		object := &v1beta1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Namespace: devcluster.OperatorNamespace, Name: "version"}}
+		err := e.user.Get(e.t.Context(), client.ObjectKeyFromObject(object), object)
+		object.Spec.Template.Spec = runtime.RawExtension{Raw: text}
+		if apierrors.IsNotFound(err) {
+			return e.user.Create(e.t.Context(), object)
+		}
+		if err != nil {
+			return err
+		}
+		return e.user.Update(e.t.Context(), object)
+	}))
 }
 
 // openShift returns OpenShift's object, without its fields.
