@@ -6,6 +6,7 @@
 include boilerplate/help.mk
 include boilerplate/tools.mk
 include boilerplate/build.mk
+include boilerplate/install.mk
 include boilerplate/test.mk
 include boilerplate/generate.mk
 include boilerplate/check.mk

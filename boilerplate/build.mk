@@ -4,7 +4,8 @@
 # Our own programs, and the demonstration that they make.
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-IMAGE ?= managed-upgrade-operator:$(VERSION)
+IMG ?= managed-upgrade-operator:$(VERSION)
+IMAGE ?= $(IMG)
 CONTAINER_ENGINE ?= $(if $(shell command -v podman),podman,docker)
 SCENARIO ?=
 ALERTS ?=

@@ -51,9 +51,16 @@ type server struct {
 
 func startServer(tb testing.TB) *server {
 	tb.Helper()
+	return startServerWith(tb, controlplane.Options{WithoutControllerManager: true})
+}
+
+// startServerWith starts an API server with the options.
+func startServerWith(tb testing.TB, options controlplane.Options) *server {
+	tb.Helper()
+	options.Dir = stateFolder(tb)
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
-	running, err := controlplane.Start(ctx, controlplane.Options{Dir: stateFolder(tb), WithoutControllerManager: true})
+	running, err := controlplane.Start(ctx, options)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -52,12 +52,13 @@ func TestMemory_does_not_follow_the_objects_of_other_clients(t *testing.T) {
 		return
 	}
 	kubeconfig, _ := s.account(t, home)
-	limit := deployment(t).Spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
+	container := deployment(t).Spec.Template.Spec.Containers[0]
+	limit := container.Resources.Limits.Memory().Value()
 	r := &replica{log: filepath.Join(t.TempDir(), "operator.log"), probes: freeAddress(t)}
 	process, err := controlplane.StartProcess(controlplane.Command{
 		Path: "/usr/bin/env",
 		Args: []string{
-			fmt.Sprintf("GOMEMLIMIT=%d", limit), program(t), "--kubeconfig=" + kubeconfig, "--leader-elect=false",
+			fmt.Sprintf("GOMEMLIMIT=%d", goMemoryLimit(t, container)), program(t), "--kubeconfig=" + kubeconfig, "--leader-elect=false",
 			"--metrics-bind-address=0", "--health-probe-bind-address=" + r.probes,
 		},
 		Log: r.log,

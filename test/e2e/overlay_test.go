@@ -97,7 +97,7 @@ func checkOverlay(t *testing.T, base, overlay []*unstructured.Unstructured, kind
 			t.Errorf("no %s names the namespace: this test does not recognize it", kind)
 		}
 	}
-	if diff := cmp.Diff(references(t, base, home), references(t, overlay, "upgrades")); diff != "" {
+	if diff := cmp.Diff(references(t, base, home), references(t, overlay, "openshift-managed-upgrade-operator")); diff != "" {
 		t.Errorf("references to the namespace (-deploy +overlay):\n%s", diff)
 	}
 	if left := references(t, overlay, home); len(left) > 0 {

@@ -181,19 +181,6 @@ func TestPermissions(t *testing.T) {
 // watchedGroups are the groups of the objects that the operator manages in the watched namespaces.
 var watchedGroups = []string{"upgrade.managed.openshift.io", "managedupgrade.appuio.io", "batch"}
 
-// A user who creates hooks runs code, and one who creates UpgradeJobs upgrades the cluster. The
-// roles that users have by default must not include that.
-func TestRolesAreNotAggregated(t *testing.T) {
-	t.Parallel()
-	for _, role := range pick[rbacv1.ClusterRole](t, kustomized(t), "ClusterRole") {
-		for label := range role.Labels {
-			if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
-				t.Errorf("ClusterRole %s is aggregated by label %s", role.Name, label)
-			}
-		}
-	}
-}
-
 // TestWatchedNamespaceRole compares the role for further namespaces with the role in the operator's
 // own namespace.
 func TestWatchedNamespaceRole(t *testing.T) {

@@ -1,0 +1,46 @@
+# Copyright The Managed Upgrade Operator Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Installation into the cluster of the current kubeconfig, by the names that kubebuilder uses.
+
+KUBECTL ?= $(if $(shell command -v oc),oc,kubectl)
+DEPLOY ?= deploy
+
+.PHONY: install
+install: ## Install the CRDs into the current cluster.
+	$(KUBECTL) apply --server-side -k deploy/crds
+
+.PHONY: uninstall
+uninstall: ## Remove the CRDs from the current cluster, and with them all upgrades.
+	KUBECTL='$(KUBECTL)' hack/undeploy.sh deploy/crds
+
+.PHONY: deploy
+deploy: ## Install the operator, as image IMG, into the current cluster. DEPLOY=folder deploys another folder, such as deploy/hub.
+	$(KUBECTL) kustomize $(DEPLOY) | sed 's|image: managed-upgrade-operator:latest$$|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: ## Remove the operator and its CRDs from the current cluster, in the order that docs/uninstall.md gives.
+	KUBECTL='$(KUBECTL)' hack/undeploy.sh $(DEPLOY)
+
+.PHONY: run
+run: ## Run the operator on this machine against the current cluster. ARGS='--flag' are its flags.
+	go run ./cmd/operator --leader-elect=false --metrics-bind-address=0 $(ARGS)
+
+.PHONY: docker-build
+docker-build: image ## Build the container image, as the target image does.
+
+.PHONY: docker-push
+docker-push: ## Push the container image IMG.
+	$(CONTAINER_ENGINE) push $(IMG)
+
+.PHONY: manifests
+manifests: bin/controller-gen ## Generate the CRDs and the permissions.
+	hack/update-crds.sh
+	hack/update-rbac.sh
+
+.PHONY: fmt
+fmt: format ## Format the code, as the target format does.
+
+.PHONY: vet
+vet: ## Run go vet, with the build tags of all tests.
+	go vet -tags e2e,cvo ./...
