@@ -156,7 +156,7 @@ func (p *pass) blocked(step Step, c history.StepCondition, now time.Time) *block
 	case !step.FailBy.IsZero() && !now.Before(step.FailBy):
 		return &blocker{result: missed(c, cmp.Or(step.FailReason, reasonTimedOut), "not completed by "+formatTime(step.FailBy))}
 	case pending && constraints.Hold != "":
-		return &blocker{result: Wait(reasonPaused, "%s", constraints.Hold), hold: true}
+		return &blocker{result: Wait(ReasonPaused, "%s", constraints.Hold), hold: true}
 	}
 	return nil
 }

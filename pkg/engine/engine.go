@@ -250,7 +250,7 @@ func (p *pass) saveDue(step Step, c, saved history.StepCondition, result Result,
 
 // isPauseChange reports whether a step is held and was not, or is not held any more.
 func isPauseChange(c, saved history.StepCondition) bool {
-	return (saved.Reason == reasonPaused) != (c.Reason == reasonPaused)
+	return (saved.Reason == ReasonPaused) != (c.Reason == ReasonPaused)
 }
 
 // pauseDue returns when it is saved that a step is held, or not held any more: at once, unless this

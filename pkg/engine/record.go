@@ -14,10 +14,12 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
+// ReasonPaused is the reason of a step that may not act because the upgrade is held.
+const ReasonPaused = "Paused"
+
 // The reasons that the engine itself records.
 const (
 	reasonWaiting            = "Waiting"
-	reasonPaused             = "Paused"
 	reasonCannotObserve      = "CannotObserve"
 	reasonWindowMissed       = "WindowMissed"
 	reasonTimedOut           = "TimedOut"

@@ -96,7 +96,14 @@ func (r *Reconciler[T]) configChanged(ctx context.Context, _ client.Object) []re
 // leaseChanged returns a request for each object: one that has finished may still be the holder, as
 // the cache showed that too late. The holder may not exist any more.
 func (r *Reconciler[T]) leaseChanged(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := r.requests(ctx, func(T) bool { return true })
+	all, err := listOfLock(ctx, r.Kind, r.Client, obj.GetNamespace())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the objects that a change of their lock concerns")
+	}
+	requests := make([]reconcile.Request, 0, len(all))
+	for _, o := range all {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+	}
 	lease, ok := obj.(*coordinationv1.Lease)
 	if !ok {
 		return requests

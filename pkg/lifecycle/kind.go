@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,24 @@ type StatusCompleter[T client.Object] interface {
 	CompleteStatus(obj T)
 }
 
+// ClusterLister is a Kind whose objects concern several clusters, each with a lock of its own.
+type ClusterLister[T client.Object] interface {
+	// ListOfLock returns the objects whose lock is in a namespace.
+	ListOfLock(ctx context.Context, r client.Reader, namespace string) ([]T, error)
+}
+
+// listOfLock returns the objects of a kind whose lock is in a namespace.
+func listOfLock[T client.Object](ctx context.Context, kind Kind[T], r client.Reader, namespace string) ([]T, error) {
+	if lister, ok := kind.(ClusterLister[T]); ok {
+		return lister.ListOfLock(ctx, r, namespace)
+	}
+	all, err := kind.List(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(obj T) bool { return kind.LockNamespace(obj) != namespace }), nil
+}
+
 // Status points to the part of a status that the lifecycle maintains.
 type Status struct {
 	Conditions         *[]metav1.Condition
@@ -81,6 +100,10 @@ type Request struct {
 	RunbookType string
 	// Paused explains which field of the spec pauses the attempt; empty if none does.
 	Paused string
+	// Cancelled explains why the attempt is to be aborted before its commit; empty if it is not.
+	Cancelled string
+	// Number is the number of the attempt in a history with a record per attempt; 0 means the next one.
+	Number int32
 }
 
 // Plan is how an attempt is carried out, according to the present configuration.
@@ -96,7 +119,7 @@ type Plan struct {
 	// attempt starts at once and waits in its steps, the first of which run while another attempt has
 	// the lock. Empty means that the lock is acquired before the first step.
 	LockStep string
-	// Window is how long after the requested time the attempt may commence.
+	// Window is how long after the requested time the attempt may commence; negative means for ever.
 	Window time.Duration
 	// PreCheckLead is how long before the requested time pre-checks run; 0 disables them.
 	PreCheckLead time.Duration

@@ -127,13 +127,13 @@ func (s *scope[T]) otherInProgress(ctx context.Context) (*lock.Holder, error) {
 // claimants returns the objects of this kind whose attempts have the lock of a namespace according to
 // their records. An object whose status is rejected does nothing.
 func (r *Reconciler[T]) claimants(ctx context.Context, namespace string) ([]lock.Holder, error) {
-	all, err := r.Kind.List(ctx, r.Client)
+	all, err := listOfLock(ctx, r.Kind, r.Client, namespace)
 	if err != nil {
 		return nil, err
 	}
 	var holders []lock.Holder
 	for _, obj := range all {
-		if r.Kind.LockNamespace(obj) == namespace && !r.isRejected(obj) && r.anyHoldsLock(obj) {
+		if !r.isRejected(obj) && r.anyHoldsLock(obj) {
 			holders = append(holders, r.holder(obj))
 		}
 	}

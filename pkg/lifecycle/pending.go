@@ -55,14 +55,14 @@ func (s *scope[T]) schedule(ctx context.Context) *summary {
 		return s.rejectedStatus(reasonInvalidTime, s.request.InvalidTime)
 	case s.now.Before(s.upgradeAt):
 		return s.scheduledStatus(ctx)
-	case !s.now.Before(s.windowEnd()):
+	case s.isWindowMissed():
 		return s.windowMissedStatus()
 	case s.holdReason() != "":
 		reason := reasonPaused
 		if s.hold != "" {
 			reason = reasonHeld
 		}
-		return s.pendingStatus(reason, s.holdReason()+"; the window closes at "+formatTime(s.windowEnd()), s.windowEnd())
+		return s.pendingStatus(reason, s.holdReason()+s.untilWindowEnd("; the window closes at %s"), s.windowEnd())
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (s *scope[T]) pendingStatus(reason, message string, next time.Time) *summar
 func (s *scope[T]) rejectedStatus(reason, message string) *summary {
 	status := s.pendingStatus(reason, message, s.windowEnd())
 	status.accepted = condition{metav1.ConditionFalse, reason, message}
-	if !s.upgradeAt.IsZero() && !s.now.Before(s.windowEnd()) {
+	if s.isWindowMissed() {
 		s.fail(status, reason, message)
 	}
 	return status
@@ -119,7 +119,7 @@ func (s *scope[T]) lockedStatus(holder string) *summary {
 		status.phase, status.outcome = s.record.Phase, outcome{}
 	case !s.upgradeAt.IsZero():
 		status.nextTransition = s.windowEnd()
-		status.progressing.message += " (until " + formatTime(s.windowEnd()) + ")"
+		status.progressing.message += s.untilWindowEnd(" (until %s)")
 	}
 	status.accepted = condition{metav1.ConditionFalse, reasonClusterLocked, message}
 	return status

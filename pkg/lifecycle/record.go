@@ -45,6 +45,7 @@ func currentRecord(records []history.Record, request Request, key HistoryKey) hi
 		return record
 	}
 	if key == ByAttempt {
+		fresh.Attempt = cmp.Or(request.Number, nextNumber(records))
 		return currentAttempt(records, fresh)
 	}
 	i := slices.IndexFunc(records, func(r history.Record) bool { return r.Version == fresh.Version })
@@ -73,7 +74,6 @@ func currentAttempt(records []history.Record, fresh history.Record) history.Reco
 			return *records[i].DeepCopy()
 		}
 	}
-	fresh.Attempt = nextNumber(records)
 	return fresh
 }
 

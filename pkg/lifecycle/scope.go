@@ -308,6 +308,8 @@ func (s *scope[T]) constraints() engine.Constraints {
 		c.Cancel = "the " + s.Kind.GroupVersionKind().Kind + " was deleted before the upgrade had commenced"
 	case s.obsolete != "":
 		c.Cancel = s.obsolete
+	case s.request.Cancelled != "":
+		c.Cancel = s.request.Cancelled
 	}
 	return c
 }
@@ -461,10 +463,25 @@ func (s *scope[T]) deleted() bool { return !s.obj.GetDeletionTimestamp().IsZero(
 
 // windowEnd returns the time by which the attempt must have commenced; zero means no limit.
 func (s *scope[T]) windowEnd() time.Time {
-	if s.upgradeAt.IsZero() {
+	if s.upgradeAt.IsZero() || s.plan.Window < 0 {
 		return time.Time{}
 	}
 	return s.upgradeAt.Add(s.plan.Window)
+}
+
+// isWindowMissed reports whether the window is over.
+func (s *scope[T]) isWindowMissed() bool {
+	end := s.windowEnd()
+	return !end.IsZero() && !s.now.Before(end)
+}
+
+// untilWindowEnd returns when the window ends, for messages; empty means never.
+func (s *scope[T]) untilWindowEnd(format string) string {
+	end := s.windowEnd()
+	if end.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(format, formatTime(end))
 }
 
 // attempt returns what the Lease notes about the attempt.
