@@ -91,8 +91,12 @@ func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 		if step.CompleteTime != nil || step.StartTime == nil {
 			continue
 		}
-		if timeout := timeoutOf(step.Type, run); timeout > 0 {
-			return step.StartTime.Add(timeout)
+		started := step.StartTime
+		if step.Type == fleetv1alpha1.StepUpgradeDelivered {
+			started = run.Status.History[0].RequestTime // a paused run has not requested it
+		}
+		if timeout := timeoutOf(step.Type, run); timeout > 0 && started != nil {
+			return started.Add(timeout)
 		}
 	}
 	return time.Time{}

@@ -48,12 +48,14 @@ func stalled(r *fleetv1alpha1.ClusterUpgradeRun) {
 // step adds a step that started an hour ago.
 func step(name string) func(*fleetv1alpha1.ClusterUpgradeRun) {
 	return func(r *fleetv1alpha1.ClusterUpgradeRun) {
-		r.Status.History = []history.Record{{Conditions: []history.StepCondition{
+		r.Status.History = []history.Record{{RequestTime: &metav1.Time{Time: now.Add(-time.Hour)}, Conditions: []history.StepCondition{
 			{Type: fleetv1alpha1.StepPreUpgradeActionAvailable, StartTime: &metav1.Time{Time: now}, CompleteTime: &metav1.Time{Time: now}},
 			{Type: name, StartTime: &metav1.Time{Time: now.Add(-time.Hour)}},
 		}}}
 	}
 }
+
+func notRequested(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.History[0].RequestTime = nil }
 
 // member returns a selected member with a run; nil means none.
 func member(name string, group int, r *fleetv1alpha1.ClusterUpgradeRun) status.Member {
@@ -233,6 +235,7 @@ func TestMember_state(t *testing.T) {
 		{"complete run of an earlier attempt stays", run("a", fleetv1alpha1.StateComplete, "", retry), 2, rollout.Member{State: rollout.Complete}},
 		{"late success is counted by the budget", run("a", fleetv1alpha1.StateComplete, fleetv1alpha1.ReasonLateSuccess), 1, rollout.Member{State: rollout.Complete, LateSuccess: true}},
 		{"refused cluster is outside the budget", run("a", "", "", refused), 1, rollout.Member{State: rollout.Failed, Exempt: true}},
+		{"delivery that is not requested", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered), notRequested), 1, rollout.Member{State: rollout.Initialized}},
 		{"deadline of the delivery", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered)), 1, rollout.Member{State: rollout.Initialized, Deadline: minutes(30)}},
 		{"deadline of the platform", run("a", fleetv1alpha1.StatePartialUpgrade, "", step(fleetv1alpha1.StepClusterUpgraded), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Timeouts.ClusterUpgrade = "95m" }), 1, rollout.Member{State: rollout.PartialUpgrade, Deadline: minutes(95)}},
 		{"no deadline while a cluster soaks", run("a", fleetv1alpha1.StatePartialUpgrade, "", step(fleetv1alpha1.StepClusterUpgraded), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.SoakedUntil = &metav1.Time{Time: now} }), 1, rollout.Member{State: rollout.PartialUpgrade}},
