@@ -74,12 +74,16 @@ func TestTrimCluster_keeps_what_is_read(t *testing.T) {
 	cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://c"}}
 	cluster.Status.ClusterClaims = claims
-	cluster.Status.Conditions = []metav1.Condition{{Type: "Available"}}
+	cluster.Spec.HubAcceptsClient = true
+	available := metav1.Condition{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}
+	cluster.Status.Conditions = []metav1.Condition{{Type: "HubAcceptedManagedCluster"}, available}
 	got, err := trimCluster(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &clusterv1.ManagedCluster{ObjectMeta: meta, Status: clusterv1.ManagedClusterStatus{ClusterClaims: claims}}
+	want := &clusterv1.ManagedCluster{ObjectMeta: meta, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}, Status: clusterv1.ManagedClusterStatus{
+		ClusterClaims: claims, Conditions: []metav1.Condition{available},
+	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
