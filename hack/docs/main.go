@@ -19,15 +19,16 @@ const banner = "<!-- Generated from the code by `make update`. -->\n\n"
 
 func main() {
 	pages := map[string]func() (string, error){
-		"docs/runbooks/OSD.md":            runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
-		"docs/runbooks/ARO.md":            runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
-		"docs/runbooks/UpgradeJob.md":     jobRunbook,
-		"docs/reference/configuration.md": withoutError(configuration),
-		"docs/reference/metrics.md":       metricsPage,
-		"docs/reference/cloudevents.md":   cloudEvents,
-		"docs/alerts/README.md":           alerts,
-		"docs/reference/operator.md":      withoutError(flags),
-		"docs/reference/hub.md":           withoutError(hubFlags),
+		"docs/runbooks/OSD.md":               runbook("OSD", func(t runbooks.Deps) upgrader { return runbooks.OSD{Deps: t} }),
+		"docs/runbooks/ARO.md":               runbook("ARO", func(t runbooks.Deps) upgrader { return runbooks.ARO{Deps: t} }),
+		"docs/runbooks/UpgradeJob.md":        jobRunbook,
+		"docs/runbooks/ClusterUpgradeRun.md": fleetRunbook,
+		"docs/reference/configuration.md":    withoutError(configuration),
+		"docs/reference/metrics.md":          metricsPage,
+		"docs/reference/cloudevents.md":      cloudEvents,
+		"docs/alerts/README.md":              alerts,
+		"docs/reference/operator.md":         withoutError(flags),
+		"docs/reference/hub.md":              withoutError(hubFlags),
 
 		"docs/reference/update-status-controller.md": withoutError(statusFlags),
 		"docs/reference/kubectl-update.md":           withoutError(cli.Reference),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
@@ -38,6 +39,19 @@ func jobRunbook() (string, error) {
 	acquire := func(context.Context, engine.Run) (engine.Result, error) { return engine.Result{}, nil }
 	upgrader := runbooks.Job{Deps: runbooks.Deps{Config: config.Default()}}
 	return runbookPage("UpgradeJob", "an `UpgradeJob`", upgrader.Runbook(job, history.Record{}, acquire))
+}
+
+// fleetRunbook returns the page of ClusterUpgradeRuns. Their upgrades have no window.
+func fleetRunbook() (string, error) {
+	book := runbooks.Fleet{}.Runbook(&fleetv1alpha1.ClusterUpgradeRun{}, history.Record{}, time.Time{})
+	page, err := runbookPage("ClusterUpgradeRun", "a `ClusterUpgradeRun`", book)
+	if err != nil {
+		return "", err
+	}
+	return strings.NewReplacer(
+		"Times are those of the [default configuration](../reference/configuration.md).", "Times are the defaults of `upgradeStrategy`.",
+		"when the window closes, or ", "", "when the window closes", "–",
+	).Replace(page), nil
 }
 
 // runbookPage returns the page of a runbook.

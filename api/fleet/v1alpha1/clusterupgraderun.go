@@ -279,6 +279,12 @@ type ClusterUpgradeRunStatus struct {
 	// +optional
 	Applied bool `json:"applied,omitempty"` //nolint:kubeapilinter // A fact with two values.
 
+	// accepted reports whether the cluster has accepted the release in this attempt: its history
+	// contains it.
+	//
+	// +optional
+	Accepted bool `json:"accepted,omitempty"` //nolint:kubeapilinter // A fact with two values.
+
 	// nextTime is when the upgrade next changes by itself: a deadline or the soak ends.
 	//
 	// +optional

@@ -72,6 +72,7 @@ const (
 	StepClusterUpgraded            = "ClusterUpgraded"
 	StepOperatorsUpgraded          = "OperatorsUpgraded"
 	StepPostUpgradeActionAvailable = "PostUpgradeActionAvailable"
+	StepSoaked                     = "Soaked"
 	// StepTargetWithdrawn and StepWorksRemoved clean up.
 	StepTargetWithdrawn = "TargetWithdrawn"
 	StepWorksRemoved    = "WorksRemoved"

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,9 +58,9 @@ func OperatorsWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Manag
 		object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": approver}},
 		object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
 		clusterRole(approver, false,
-			rule("operators.coreos.com", "subscriptions", "list"),
-			rule("operators.coreos.com", "clusterserviceversions", "get"),
-			rule("operators.coreos.com", "installplans", "get", "patch"),
+			rule("operators.coreos.com", "subscriptions", reads...),
+			rule("operators.coreos.com", "clusterserviceversions", reads...),
+			rule("operators.coreos.com", "installplans", append(slices.Clone(reads), "patch")...),
 		),
 		object{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": object{"name": approver},

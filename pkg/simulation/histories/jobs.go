@@ -68,7 +68,7 @@ func jobActions() []action {
 			own = append(own, a)
 		}
 	}
-	return append(own, action{"create an UpgradeJob once the control plane is updated", 3, func(h *runner) { h.once.completed = h.createJob }})
+	return own
 }
 
 // jobKeys are the UpgradeJobs that there may be.

@@ -1,0 +1,155 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
+)
+
+// Reconciler runs ClusterUpgradeRuns.
+type Reconciler struct {
+	// Clock provides the time.
+	Clock clock.PassiveClock
+	// Image is the image of the Job that approves operators.
+	Image string
+	// Notifier publishes what happens to runs. Without Events, those of the hub are used.
+	Notifier notify.MultiPublisher
+	// Metrics counts what happens to runs; nil means that it is not exported.
+	Metrics *metrics.Upgrades
+	// Holders decides whether a lock may be broken; nil means that no other kind uses the locks.
+	Holders *lock.Holders
+
+	lifecycle *lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]
+	client    client.Client
+	memory    memory
+}
+
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns/status,verbs=patch
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersupgrades,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclusters,verbs=list;watch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=cluster-upgrade,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
+
+// Controller declares the controller.
+func (r *Reconciler) Controller() manager.Controller {
+	r.lifecycle = &lifecycle.Reconciler[*fleetv1alpha1.ClusterUpgradeRun]{Kind: kind{r}}
+	c := r.lifecycle.Controller(lifecycle.Declaration{
+		Name: "clusterupgraderun",
+		AddToScheme: []func(*runtime.Scheme) error{
+			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, workv1.Install,
+		},
+		Objects: manager.Kind{Object: &fleetv1alpha1.ClusterUpgradeRun{}},
+		Facts: []manager.Kind{
+			{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workChanged},
+			{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged},
+			{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Requests: r.clusterChanged},
+		},
+	})
+	bind := c.Bind
+	c.Bind = func(clients manager.Clients) error {
+		if err := r.bind(clients); err != nil {
+			return err
+		}
+		return bind(clients)
+	}
+	c.Reconciler = r
+	return c
+}
+
+func (r *Reconciler) bind(clients manager.Clients) error {
+	r.client = clients.Client
+	if r.Metrics == nil {
+		unexported, err := metrics.NewUpgrades(prometheus.NewRegistry())
+		if err != nil {
+			return fmt.Errorf("creating the metrics: %w", err)
+		}
+		r.Metrics = unexported
+	}
+	if r.Notifier.Events == nil {
+		r.Notifier.Events = &notify.Events{Client: clients.Client, Clock: r.Clock, OnFailure: r.Metrics.IncEventFailures}
+	}
+	l := r.lifecycle
+	l.Clock, l.Notifier, l.Metrics, l.Holders = r.Clock, r.Notifier, r.Metrics, r.Holders
+	return nil
+}
+
+// workChanged requests a pass over the runs that a ManifestWork may concern.
+func (r *Reconciler) workChanged(ctx context.Context, work client.Object) []reconcile.Request {
+	return r.requests(ctx, client.InNamespace(work.GetNamespace()))
+}
+
+// clusterChanged requests a pass over the runs of a cluster.
+func (r *Reconciler) clusterChanged(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.requests(ctx, client.InNamespace(cluster.GetName()))
+}
+
+// upgradeChanged requests a pass over the runs of a ManagedClustersUpgrade if a change of it concerns
+// them: of its spec, or that all its clusters are finished. Its status changes with each of its runs.
+func (r *Reconciler) upgradeChanged(ctx context.Context, obj client.Object) []reconcile.Request {
+	upgrade, ok := obj.(*fleetv1beta1.ManagedClustersUpgrade)
+	if !ok || !r.memory.upgradeChanged(upgrade) {
+		return nil
+	}
+	return r.requests(ctx, client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(upgrade.UID)})
+}
+
+func (r *Reconciler) requests(ctx context.Context, selected client.ListOption) []reconcile.Request {
+	runs, err := list(ctx, r.client, selected)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the runs that a change concerns")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(runs))
+	for i := range runs {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(runs[i])
+	}
+	return requests
+}
+
+// Reconcile makes one pass over one run.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var run fleetv1alpha1.ClusterUpgradeRun
+	switch err := r.client.Get(ctx, req.NamespacedName, &run); {
+	case apierrors.IsNotFound(err):
+		r.memory.delete(req.NamespacedName)
+		return r.lifecycle.Reconcile(ctx, req)
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("getting ClusterUpgradeRun %s: %w", req.NamespacedName, err)
+	}
+	v, err := r.observe(ctx, &run)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	r.memory.setView(req.NamespacedName, v)
+	if run.Spec.Outcome != nil && !hasRecord(&run) {
+		return reconcile.Result{}, r.publishOutcome(ctx, &run)
+	}
+	result, err := r.lifecycle.Reconcile(ctx, req)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, r.tidy(ctx, &run, v)
+}

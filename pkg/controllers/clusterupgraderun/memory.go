@@ -1,0 +1,96 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
+)
+
+// view is what a pass over a run has read of others.
+type view struct {
+	upgrade  *fleetv1beta1.ManagedClustersUpgrade // nil means that it does not exist
+	platform fleet.Platform
+	applied  bool // an action or the upgrade is applied
+	delivers bool // the work of the platform is one of this attempt
+	pre      *fleetv1alpha1.ActionStatus
+	post     *fleetv1alpha1.ActionStatus
+	progress progress
+}
+
+// progress is what a cluster last reported, and since when.
+type progress struct {
+	uid     types.UID
+	attempt int32
+	step    string
+	text    string
+	at      time.Time
+}
+
+// upgradeState is what of a ManagedClustersUpgrade concerns its runs.
+type upgradeState struct {
+	uid        types.UID
+	generation int64
+	finished   bool
+}
+
+// memory is what the process remembers. What is lost with it costs a pass, and delays the report that a
+// cluster stalls.
+type memory struct {
+	mu       sync.Mutex
+	views    map[types.NamespacedName]view
+	upgrades map[types.NamespacedName]upgradeState
+}
+
+func (m *memory) view(key types.NamespacedName) view {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.views[key]
+}
+
+func (m *memory) setView(key types.NamespacedName, v view) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.views == nil {
+		m.views = map[types.NamespacedName]view{}
+	}
+	m.views[key] = v
+}
+
+func (m *memory) delete(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.views, key)
+}
+
+// upgradeChanged reports whether a change of a ManagedClustersUpgrade concerns its runs.
+func (m *memory) upgradeChanged(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := types.NamespacedName{Namespace: upgrade.Namespace, Name: upgrade.Name}
+	state := upgradeState{upgrade.UID, upgrade.Generation, isFinished(upgrade)}
+	if m.upgrades == nil {
+		m.upgrades = map[types.NamespacedName]upgradeState{}
+	}
+	changed := m.upgrades[key] != state
+	m.upgrades[key] = state
+	if !upgrade.DeletionTimestamp.IsZero() {
+		delete(m.upgrades, key)
+		return true
+	}
+	return changed
+}
+
+// isFinished reports whether all clusters of an upgrade are terminal.
+func isFinished(upgrade *fleetv1beta1.ManagedClustersUpgrade) bool {
+	counters := upgrade.Status.ClustersSummery
+	return counters != nil && upgrade.Status.ObservedGeneration == upgrade.Generation &&
+		counters.Total > 0 && counters.Complete+counters.Failed == counters.Total
+}

@@ -1,0 +1,125 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
+)
+
+// observe reads what a pass over a run depends on, from the cache.
+func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (view, error) {
+	var v view
+	var err error
+	if v.upgrade, err = fleet.Upgrade(ctx, r.client, run); err != nil && !errors.Is(err, fleet.ErrNoUpgrade) {
+		return v, err
+	}
+	uid := run.Spec.ManagedClustersUpgrade.UID
+	var found [3]*workv1.ManifestWork
+	for i, name := range []string{
+		delivery.UpgradeName(run.Namespace), delivery.ActionName(uid, delivery.PreUpgrade), delivery.ActionName(uid, delivery.PostUpgrade),
+	} {
+		if found[i], err = r.work(ctx, run, name); err != nil {
+			return v, err
+		}
+	}
+	var appliedPlatform, appliedPre bool
+	if found[0] != nil {
+		v.delivers = true
+		v.platform = fleet.ReadPlatform(run, found[0])
+		f := feedback.Read(found[0])
+		appliedPlatform = f.Applied == metav1.ConditionTrue && !strings.HasSuffix(found[0].Annotations[delivery.Annotation], string(delivery.FormWithdraw))
+	}
+	v.pre, v.post = readAction(found[1]), readAction(found[2])
+	appliedPre = v.pre != nil && v.pre.Applied
+	v.applied = appliedPlatform || appliedPre
+	v.progress = r.observeProgress(run, &v)
+	return v, nil
+}
+
+// work returns a work of the attempt of a run; nil means that there is none.
+func (r *Reconciler) work(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun, name string) (*workv1.ManifestWork, error) {
+	var work workv1.ManifestWork
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: name}, &work)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("getting ManifestWork %s/%s: %w", run.Namespace, name, err)
+	case work.Labels[fleetv1beta1.UpgradeLabel] != run.Spec.ManagedClustersUpgrade.UID,
+		!strings.HasPrefix(work.Annotations[delivery.Annotation], fmt.Sprintf("%d/", run.Spec.Attempt)):
+		return nil, nil
+	}
+	return &work, nil
+}
+
+// readAction returns the state of an action; nil means that it is not delivered.
+func readAction(work *workv1.ManifestWork) *fleetv1alpha1.ActionStatus {
+	if work == nil {
+		return nil
+	}
+	f := feedback.Read(work)
+	state, _ := f.Action()
+	return &fleetv1alpha1.ActionStatus{Applied: f.Applied == metav1.ConditionTrue, State: state}
+}
+
+// observeProgress returns since when the cluster has reported the same. A process that starts while a run
+// stalls continues with that.
+func (r *Reconciler) observeProgress(run *fleetv1alpha1.ClusterUpgradeRun, v *view) progress {
+	now := progress{
+		uid: run.UID, attempt: run.Spec.Attempt, at: r.Clock.Now(),
+		text: string(v.platform.Stage) + " " + v.platform.Message,
+	}
+	if len(run.Status.History) > 0 {
+		if c := current(&run.Status.History[0]); c != nil {
+			now.step = c.Type
+		}
+	}
+	last := r.memory.view(client.ObjectKeyFromObject(run)).progress
+	at := last.at
+	if last.at = now.at; last == now {
+		now.at = at
+		return now
+	}
+	stalled := apimeta.FindStatusCondition(run.Status.Conditions, fleetv1alpha1.ConditionStalled)
+	if at.IsZero() && stalled != nil && stalled.Status == metav1.ConditionTrue {
+		now.at = time.Time{}.Add(time.Second) // the step stalls since it started
+	}
+	return now
+}
+
+// tidy removes what has no use any more once the run has ended: the work of a platform that was upgraded
+// late, and the actions once all clusters of the upgrade are finished.
+func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun, v view) error {
+	ended := run.Status.Attempt == run.Spec.Attempt && len(run.Finalizers) == 0 &&
+		(run.Status.State == fleetv1alpha1.StateComplete || run.Status.State == fleetv1alpha1.StateFailed)
+	if !ended {
+		return nil
+	}
+	cluster := fleet.Cluster{Client: r.client, Run: run}
+	if run.Status.Reason == fleetv1alpha1.ReasonLateSuccess && v.delivers {
+		if err := cluster.RemoveUpgrade(ctx); err != nil {
+			return err
+		}
+	}
+	if (v.pre != nil || v.post != nil) && v.upgrade != nil && isFinished(v.upgrade) {
+		return cluster.RemoveActions(ctx)
+	}
+	return nil
+}

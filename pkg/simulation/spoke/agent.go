@@ -1,0 +1,168 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package spoke
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// Finalizer is that of the agent on ManifestWorks.
+const Finalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
+
+// Apply applies a work, and returns its status.
+func (c *Cluster) Apply(work *workv1.ManifestWork, now time.Time) workv1.ManifestWorkStatus {
+	status := workv1.ManifestWorkStatus{}
+	applied, available := metav1.ConditionTrue, metav1.ConditionTrue
+	var owned []id
+	for i := range work.Spec.Workload.Manifests {
+		manifest := &unstructured.Unstructured{}
+		if err := manifest.UnmarshalJSON(work.Spec.Workload.Manifests[i].Raw); err != nil {
+			applied = metav1.ConditionFalse
+			continue
+		}
+		option := optionOf(work, manifest)
+		strategy := workv1.UpdateStrategyTypeUpdate
+		if option != nil && option.UpdateStrategy != nil {
+			strategy = option.UpdateStrategy.Type
+		}
+		reported := workv1.ManifestCondition{ResourceMeta: metaOf(int32(i), manifest)}
+		isApplied, message := metav1.ConditionTrue, "applied"
+		if err := c.apply(manifest, strategy); err != nil {
+			isApplied, message, applied, available = metav1.ConditionFalse, err.Error(), metav1.ConditionFalse, metav1.ConditionFalse
+		} else if !isOrphaned(work, manifest) {
+			owned = append(owned, idOf(manifest))
+		}
+		reported.Conditions = []metav1.Condition{
+			condition(workv1.ManifestApplied, isApplied, work.Generation, message, now),
+			condition(workv1.ManifestAvailable, isApplied, 0, message, now),
+		}
+		if option != nil && isApplied == metav1.ConditionTrue {
+			reported.StatusFeedbacks.Values = c.report(c.objects[idOf(manifest)], option.FeedbackRules)
+		}
+		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, reported)
+	}
+	for _, key := range c.works[work.Name] { // what a former generation of the work contained
+		if !slices.Contains(owned, key) && !c.isOrphanedID(work, key) {
+			delete(c.objects, key)
+		}
+	}
+	c.works[work.Name] = owned
+	status.Conditions = []metav1.Condition{
+		condition(workv1.WorkApplied, applied, work.Generation, "", now), condition(workv1.WorkAvailable, available, work.Generation, "", now),
+	}
+	return status
+}
+
+// Delete deletes the objects of a work that is being deleted, but those that it orphans.
+func (c *Cluster) Delete(work *workv1.ManifestWork) {
+	for _, key := range c.works[work.Name] {
+		if !c.isOrphanedID(work, key) {
+			delete(c.objects, key)
+			delete(c.applied, key)
+		}
+	}
+	delete(c.works, work.Name)
+}
+
+func condition(name string, status metav1.ConditionStatus, generation int64, message string, now time.Time) metav1.Condition {
+	return metav1.Condition{
+		Type: name, Status: status, ObservedGeneration: generation, Reason: "Agent", Message: message,
+		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+	}
+}
+
+func metaOf(ordinal int32, o *unstructured.Unstructured) workv1.ManifestResourceMeta {
+	kind := o.GroupVersionKind()
+	return workv1.ManifestResourceMeta{
+		Ordinal: ordinal, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Resource: resourceOf(kind.Kind),
+		Namespace: o.GetNamespace(), Name: o.GetName(),
+	}
+}
+
+func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
+
+// optionOf returns the first configuration of a manifest; nil means none.
+func optionOf(work *workv1.ManifestWork, o *unstructured.Unstructured) *workv1.ManifestConfigOption {
+	for i := range work.Spec.ManifestConfigs {
+		if r := &work.Spec.ManifestConfigs[i].ResourceIdentifier; r.Group == o.GroupVersionKind().Group && r.Resource == resourceOf(o.GetKind()) &&
+			r.Namespace == o.GetNamespace() && r.Name == o.GetName() {
+			return &work.Spec.ManifestConfigs[i]
+		}
+	}
+	return nil
+}
+
+func isOrphaned(work *workv1.ManifestWork, o *unstructured.Unstructured) bool {
+	option := work.Spec.DeleteOption
+	if option == nil {
+		return false
+	}
+	if option.PropagationPolicy == workv1.DeletePropagationPolicyTypeOrphan {
+		return true
+	}
+	return option.SelectivelyOrphan != nil && slices.Contains(option.SelectivelyOrphan.OrphaningRules, workv1.OrphaningRule{
+		Group: o.GroupVersionKind().Group, Resource: resourceOf(o.GetKind()), Namespace: o.GetNamespace(), Name: o.GetName(),
+	})
+}
+
+func (c *Cluster) isOrphanedID(work *workv1.ManifestWork, key id) bool {
+	o := c.objects[key]
+	return o == nil || isOrphaned(work, o)
+}
+
+// report returns the feedback of an object. Of several matches the first one counts, or all as JSON.
+func (c *Cluster) report(o *unstructured.Unstructured, rules []workv1.FeedbackRule) []workv1.FeedbackValue {
+	var values []workv1.FeedbackValue
+	for i := range rules {
+		for _, path := range rules[i].JsonPaths {
+			if value, ok := c.value(o, path); ok {
+				values = append(values, value)
+			}
+		}
+	}
+	return values
+}
+
+func (c *Cluster) value(o *unstructured.Unstructured, path workv1.JsonPath) (workv1.FeedbackValue, bool) {
+	j := jsonpath.New(path.Name).AllowMissingKeys(true)
+	if err := j.Parse("{" + path.Path + "}"); err != nil {
+		return workv1.FeedbackValue{}, false
+	}
+	results, err := j.FindResults(o.Object)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 {
+		return workv1.FeedbackValue{}, false
+	}
+	found := results[0][0].Interface()
+	if c.RawJSON && len(results[0]) > 1 {
+		all := make([]any, len(results[0]))
+		for i, r := range results[0] {
+			all[i] = r.Interface()
+		}
+		found = all
+	}
+	value := workv1.FeedbackValue{Name: path.Name}
+	switch v := found.(type) {
+	case int64:
+		value.Value = workv1.FieldValue{Type: workv1.Integer, Integer: &v}
+	case string:
+		value.Value = workv1.FieldValue{Type: workv1.String, String: &v}
+	case bool:
+		value.Value = workv1.FieldValue{Type: workv1.Boolean, Boolean: &v}
+	default:
+		data, err := json.Marshal(v)
+		if err != nil || !c.RawJSON || len(data) > 1024 {
+			return value, false
+		}
+		value.Value = workv1.FieldValue{Type: workv1.JsonRaw, JsonRaw: new(string(data))}
+	}
+	return value, true
+}

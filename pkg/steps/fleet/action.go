@@ -1,0 +1,106 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+)
+
+// failReasons are the reasons with which an action fails a run.
+var failReasons = map[delivery.Action]string{
+	delivery.PreUpgrade:  fleetv1alpha1.ReasonPreActionDegraded,
+	delivery.PostUpgrade: fleetv1alpha1.ReasonPostActionDegraded,
+}
+
+// ActionAvailable applies an action, and waits until it is available.
+func (c *Cluster) ActionAvailable(action delivery.Action) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		upgrade, err := c.upgrade(ctx)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		desired, err := delivery.ActionWork(c.Run, upgrade, action)
+		switch {
+		case err != nil:
+			return engine.Result{}, fmt.Errorf("building the ManifestWork of the action: %w", err)
+		case desired == nil:
+			return engine.Skip(ReasonNoAction, "there is no such action"), nil
+		}
+		return c.available(ctx, desired, failReasons[action])
+	}
+}
+
+// IsActionAvailable reports whether this attempt has applied an action, and it is available.
+func (c *Cluster) IsActionAvailable(action delivery.Action) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		return c.isAvailable(ctx, delivery.ActionName(c.Run.Spec.ManagedClustersUpgrade.UID, action))
+	}
+}
+
+// errNoImage is a hub that does not know its own image.
+var errNoImage = errors.New("the image of the Job that approves operators is not configured")
+
+// OperatorsUpgraded approves the upgrades of the operators, and waits until they are upgraded.
+func (c *Cluster) OperatorsUpgraded(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	upgrade, err := c.upgrade(ctx)
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case !delivery.ApprovesOperators(upgrade):
+		return engine.Skip(reasonNoOperators, "no operators are upgraded"), nil
+	case c.Image == "":
+		return engine.Result{}, errNoImage
+	}
+	desired, err := delivery.OperatorsWork(c.Run, upgrade, c.Image)
+	if err != nil {
+		return engine.Result{}, fmt.Errorf("building the ManifestWork that upgrades the operators: %w", err)
+	}
+	return c.available(ctx, desired, fleetv1alpha1.ReasonOperatorsFailed)
+}
+
+// AreOperatorsUpgraded reports whether the operators are upgraded.
+func (c *Cluster) AreOperatorsUpgraded(ctx context.Context) (bool, error) {
+	return c.isAvailable(ctx, delivery.OperatorsName(c.Run.Namespace))
+}
+
+// available delivers a work, and waits until it is available. It fails with the reason if the work is
+// degraded.
+func (c *Cluster) available(ctx context.Context, desired *workv1.ManifestWork, reason string) (engine.Result, error) {
+	if result, err := c.failIfDetached(ctx); err != nil || !result.IsZero() {
+		return result, err
+	}
+	work, result, err := c.deliver(ctx, desired)
+	if err != nil || !result.IsZero() {
+		return result, err
+	}
+	f := feedback.Read(work)
+	switch state, message := f.Action(); state {
+	case fleetv1alpha1.ActionAvailable:
+		return engine.Done("all objects of %s are available", work.Name), nil
+	case fleetv1alpha1.ActionDegraded:
+		return engine.Fail(reason, "%s", message), nil
+	case fleetv1alpha1.ActionProgressing:
+		return engine.Wait(string(fleetv1alpha1.ActionProgressing), "%s", message), nil
+	}
+	return engine.Result{}, nil
+}
+
+func (c *Cluster) isAvailable(ctx context.Context, name string) (bool, error) {
+	work, err := c.work(ctx, name)
+	if err != nil || c.formOf(work) != delivery.FormApply {
+		return false, err
+	}
+	f := feedback.Read(work)
+	state, _ := f.Action()
+	return state == fleetv1alpha1.ActionAvailable, nil
+}

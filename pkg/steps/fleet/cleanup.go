@@ -1,0 +1,144 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+)
+
+// Withdraw withdraws a request that the cluster has not accepted. It does not wait for a cluster that
+// the hub cannot reach: its agent withdraws the request once it is back.
+func (c *Cluster) Withdraw(ctx context.Context, _ engine.Run) (engine.Result, error) {
+	if c.Run.Spec.ClusterVersion == nil {
+		return engine.Skip(reasonNoClusterVersion, "no release was requested"), nil
+	}
+	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero():
+		return engine.Skip(reasonNothingDelivered, "the upgrade was not requested"), nil
+	}
+	if p := ReadPlatform(c.Run, work); c.WasAccepted() || p.IsAccepted() || c.formOf(work) == delivery.FormReadOnly {
+		return engine.Skip(reasonTargetAccepted, "the cluster has accepted %s", c.target()), nil
+	}
+	desired, err := c.upgradeWork(ctx, delivery.FormWithdraw)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	work, result, err := c.deliver(ctx, desired)
+	if err != nil || result.Reason() != reasonDelivered && !result.IsZero() {
+		return result, err
+	}
+	if result.IsZero() && c.isWithdrawn(work) {
+		return engine.Done("the request is withdrawn"), nil
+	}
+	reachable, err := c.isReachable(ctx)
+	switch {
+	case err != nil:
+		return engine.Result{}, err
+	case !reachable:
+		return engine.Skip(reasonUnreachable, "the hub cannot reach the cluster; its agent withdraws the request once it is back"), nil
+	}
+	return engine.Wait(reasonDelivered, "waiting until the agent withdraws the request"), nil
+}
+
+// IsAccepted reports whether the history of the cluster holds the target.
+func (p *Platform) IsAccepted() bool {
+	return p.Stage == feedback.StagePartial || p.Stage == feedback.StageCompleted || p.Stage == feedback.StageSuperseded
+}
+
+// isWithdrawn reports whether the agent has withdrawn the request.
+func (c *Cluster) isWithdrawn(work *workv1.ManifestWork) bool {
+	if c.formOf(work) != delivery.FormWithdraw {
+		return false
+	}
+	f := feedback.Read(work)
+	return f.Applied == metav1.ConditionTrue
+}
+
+// isReachable reports whether the hub hears of the cluster.
+func (c *Cluster) isReachable(ctx context.Context) (bool, error) {
+	cluster, err := c.managedCluster(ctx)
+	if err != nil || cluster == nil {
+		return false, err
+	}
+	return cluster.DeletionTimestamp.IsZero() && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable), nil
+}
+
+// RemoveWorks removes the works that have no use once the attempt has ended: those of the preflight and
+// of the operators, and that of the platform. The latter stays read-only after a failure, so that a late
+// success is seen, and stays if the agent has not withdrawn the request.
+func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Result, error) {
+	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
+	if err != nil {
+		return engine.Result{}, err
+	}
+	form, platform := c.formOf(work), ReadPlatform(c.Run, work)
+	accepted := platform.IsAccepted()
+	switch {
+	case work == nil || form == "" || !work.DeletionTimestamp.IsZero():
+	case run.Failure == nil, c.isWithdrawn(work) && !accepted:
+		err = c.remove(ctx, work.Name)
+	case form == delivery.FormApply, accepted:
+		var result engine.Result
+		if result, err = c.observeOnly(ctx, work); err == nil && !result.IsZero() {
+			return result, nil
+		}
+	}
+	err = errors.Join(err, c.remove(ctx, delivery.PreflightName(c.Run.Namespace)), c.remove(ctx, delivery.OperatorsName(c.Run.Namespace)))
+	if err != nil {
+		return engine.Result{}, err
+	}
+	return engine.Done("the ManifestWorks are removed"), nil
+}
+
+// RemoveAll removes all works of the run, of its actions, too. It does not wait.
+func (c *Cluster) RemoveAll(ctx context.Context) error {
+	return errors.Join(
+		c.remove(ctx, delivery.UpgradeName(c.Run.Namespace)), c.remove(ctx, delivery.PreflightName(c.Run.Namespace)),
+		c.remove(ctx, delivery.OperatorsName(c.Run.Namespace)), c.RemoveActions(ctx),
+	)
+}
+
+// RemoveUpgrade removes the work of the platform.
+func (c *Cluster) RemoveUpgrade(ctx context.Context) error {
+	return c.remove(ctx, delivery.UpgradeName(c.Run.Namespace))
+}
+
+// RemoveActions removes the works of the actions.
+func (c *Cluster) RemoveActions(ctx context.Context) error {
+	uid := c.Run.Spec.ManagedClustersUpgrade.UID
+	return errors.Join(c.remove(ctx, delivery.ActionName(uid, delivery.PreUpgrade)), c.remove(ctx, delivery.ActionName(uid, delivery.PostUpgrade)))
+}
+
+// remove deletes a work of the run. A work whose deletion would delete the ClusterVersion, as a user may
+// have edited it, stays.
+func (c *Cluster) remove(ctx context.Context, name string) error {
+	work, err := c.work(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero():
+		return nil
+	case !delivery.KeepsClusterVersion(work):
+		return fmt.Errorf("deleting ManifestWork %s/%s would delete the ClusterVersion of the cluster: restore its deleteOption", work.Namespace, name)
+	}
+	if err := client.IgnoreNotFound(c.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})); err != nil {
+		return fmt.Errorf("deleting ManifestWork %s/%s: %w", work.Namespace, name, err)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+)
+
+// The reasons of steps that wait.
+const (
+	reasonDelivered    = "Delivered"    // a work is written, and the agent has not applied it
+	reasonConflict     = "Conflict"     // another client has written meanwhile, or the cache is behind
+	reasonForeignWork  = "ForeignWork"  // the name of a work is in use
+	reasonWorkDeleting = "WorkDeleting" // an earlier work of that name is being deleted
+	reasonNoFeedback   = "NoFeedback"   // the feedback does not show how far the upgrade is
+	reasonRequested    = "Requested"    // the agent has applied the request, and the cluster has not accepted it
+	reasonUpgrading    = "Upgrading"
+	reasonSoaking      = "Soaking"
+)
+
+// The reasons of steps that concern nothing.
+const (
+	reasonNoClusterVersion = "NoClusterVersion"
+	reasonNoOperators      = "NoOperators"
+	reasonNoSoak           = "NoSoak"
+	reasonNothingDelivered = "NothingDelivered"
+	reasonTargetAccepted   = "TargetAccepted"
+	reasonUnreachable      = "Unreachable"
+)
+
+// ReasonNoAction is the reason of the step of an action that the upgrade does not have.
+const ReasonNoAction = "NoAction"
+
+// retryAfter is the time after which a step is called again because the cache is behind.
+const retryAfter = time.Second
+
+// foreignRetry is the time after which a step tries again to create a work whose name is in use.
+const foreignRetry = 30 * time.Second
+
+// Cluster has the steps of the run of one cluster.
+type Cluster struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Run is the run as it is stored.
+	Run *fleetv1alpha1.ClusterUpgradeRun
+	// Record is the record of the attempt as it is stored.
+	Record history.Record
+	// Image is the image of the Job that approves operators.
+	Image string
+}
+
+// upgrade returns the ManagedClustersUpgrade of the run.
+func (c *Cluster) upgrade(ctx context.Context) (*fleetv1beta1.ManagedClustersUpgrade, error) {
+	return Upgrade(ctx, c.Client, c.Run)
+}
+
+// ErrNoUpgrade is a run whose ManagedClustersUpgrade does not exist.
+var ErrNoUpgrade = errors.New("it does not exist")
+
+// Upgrade returns the ManagedClustersUpgrade of a run.
+func Upgrade(ctx context.Context, r client.Reader, run *fleetv1alpha1.ClusterUpgradeRun) (*fleetv1beta1.ManagedClustersUpgrade, error) {
+	ref := &run.Spec.ManagedClustersUpgrade
+	var upgrade fleetv1beta1.ManagedClustersUpgrade
+	err := r.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &upgrade)
+	if apierrors.IsNotFound(err) || err == nil && string(upgrade.UID) != ref.UID {
+		err = ErrNoUpgrade
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting ManagedClustersUpgrade %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	return &upgrade, nil
+}
+
+// work returns the work of a name; nil means that it does not exist.
+func (c *Cluster) work(ctx context.Context, name string) (*workv1.ManifestWork, error) {
+	var work workv1.ManifestWork
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Run.Namespace, Name: name}, &work)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting ManifestWork %s/%s: %w", c.Run.Namespace, name, err)
+	}
+	return &work, nil
+}
+
+// isOwn reports whether a work belongs to the upgrade of the run. It is false for nil.
+func (c *Cluster) isOwn(work *workv1.ManifestWork) bool {
+	return work != nil && work.Labels[fleetv1beta1.UpgradeLabel] == c.Run.Spec.ManagedClustersUpgrade.UID
+}
+
+// formOf returns the form of a work that this attempt delivered; empty means that it did not.
+func (c *Cluster) formOf(work *workv1.ManifestWork) delivery.Form {
+	if !c.isOwn(work) {
+		return ""
+	}
+	attempt, form, _ := strings.Cut(work.Annotations[delivery.Annotation], "/")
+	if attempt != fmt.Sprint(c.Run.Spec.Attempt) {
+		return ""
+	}
+	return delivery.Form(form)
+}
+
+// deliver writes a work unless this attempt has delivered it in that form. It returns the work as it is
+// delivered, or the result of a step that has to wait for that.
+func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*workv1.ManifestWork, engine.Result, error) {
+	c.own(desired)
+	existing, err := c.work(ctx, desired.Name)
+	if err != nil {
+		return nil, engine.Result{}, err
+	}
+	switch delivery.Compare(existing, desired) {
+	case delivery.ChangeNone:
+		return existing, engine.Result{}, nil
+	case delivery.ChangeWait:
+		return nil, engine.Wait(reasonWorkDeleting, "ManifestWork %s of an earlier upgrade is being deleted", desired.Name), nil
+	case delivery.ChangeForeign:
+		return nil, engine.Wait(reasonForeignWork, "ManifestWork %s does not belong to this upgrade: delete it", desired.Name), nil
+	case delivery.ChangeCreate:
+		err = c.Client.Create(ctx, desired)
+	case delivery.ChangeUpdate:
+		merged := delivery.Merge(existing, desired)
+		merged.OwnerReferences = desired.OwnerReferences
+		err = c.Client.Patch(ctx, merged, client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{}))
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err): // the cache is behind, or the work lacks our label
+		return nil, engine.WaitFor(foreignRetry, reasonForeignWork, "ManifestWork %s exists already; delete it unless it belongs to this upgrade", desired.Name), nil
+	case apierrors.IsConflict(err):
+		return nil, engine.WaitFor(retryAfter, reasonConflict, "ManifestWork %s has changed meanwhile", desired.Name), nil
+	case err != nil:
+		return nil, engine.Result{}, fmt.Errorf("writing ManifestWork %s/%s: %w", desired.Namespace, desired.Name, err)
+	}
+	return nil, engine.Wait(reasonDelivered, "waiting until the agent applies ManifestWork %s", desired.Name), nil
+}
+
+// own makes the run the owner of a work: the work does not outlive it.
+func (c *Cluster) own(work *workv1.ManifestWork) {
+	work.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: fleetv1alpha1.GroupVersion.String(), Kind: "ClusterUpgradeRun", Name: c.Run.Name, UID: c.Run.UID,
+	}}
+}
+
+// detached returns why nothing can be delivered to the cluster any more; empty means that it can.
+func (c *Cluster) detached(ctx context.Context) (string, error) {
+	cluster, err := c.managedCluster(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case cluster == nil:
+		return "there is no ManagedCluster " + c.Run.Namespace, nil
+	case !cluster.DeletionTimestamp.IsZero():
+		return "ManagedCluster " + c.Run.Namespace + " is being deleted", nil
+	case !cluster.Spec.HubAcceptsClient:
+		return "the hub does not accept ManagedCluster " + c.Run.Namespace, nil
+	}
+	return "", nil
+}
+
+// managedCluster returns the cluster; nil means that it does not exist.
+func (c *Cluster) managedCluster(ctx context.Context) (*clusterv1.ManagedCluster, error) {
+	var cluster clusterv1.ManagedCluster
+	err := c.Client.Get(ctx, client.ObjectKey{Name: c.Run.Namespace}, &cluster)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting ManagedCluster %s: %w", c.Run.Namespace, err)
+	}
+	return &cluster, nil
+}
+
+// failIfDetached fails a step once the cluster has left the hub; the zero Result means that it has not.
+func (c *Cluster) failIfDetached(ctx context.Context) (engine.Result, error) {
+	reason, err := c.detached(ctx)
+	if err != nil || reason == "" {
+		return engine.Result{}, err
+	}
+	return engine.Fail(fleetv1alpha1.ReasonClusterDetached, "%s", reason), nil
+}
+
+// Timeout returns how long a part of the upgrade may take.
+func Timeout(configured, byDefault fleetv1beta1.Duration) time.Duration {
+	timeout, err := time.ParseDuration(string(cmp.Or(configured, byDefault)))
+	if err != nil { // the API server would not have accepted it
+		return 0
+	}
+	return timeout
+}
+
+// since returns since when a step has been waiting for a reason: not before it was recorded, and not
+// before the cluster reports it. A report from the future, by a clock that is ahead, does not count.
+func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time {
+	since := now
+	for i := range c.Record.Conditions {
+		if s := &c.Record.Conditions[i]; s.Type == step && s.Reason == reason {
+			if at := cmp.Or(s.ReasonTime, s.LastTransitionTime, s.StartTime); at != nil {
+				since = at.Time
+			}
+		}
+	}
+	if reported.After(since) && !reported.After(now) {
+		since = reported
+	}
+	return since
+}
+
+// failAfter waits for a reason that must not last, and fails once it has.
+func (c *Cluster) failAfter(limit time.Duration, step, reason string, condition *feedback.Condition, now time.Time, message string) engine.Result {
+	due := c.since(step, reason, condition.Since, now).Add(limit)
+	if !now.Before(due) {
+		return engine.Fail(reason, "%s for %s", message, limit)
+	}
+	return engine.WaitFor(due.Sub(now), reason, "%s", message)
+}
