@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,10 +128,12 @@ func (p *Program) Command() *cobra.Command {
 func (p *Program) commands() []*cobra.Command {
 	status := p.statusCommand()
 	status.AddCommand(p.preChecksCommand())
-	return []*cobra.Command{
+	return slices.Concat([]*cobra.Command{
 		status, p.preChecksCommand(), p.startCommand(), p.controlPlaneCommand(), p.workerNodesCommand(),
+		p.previewCommand(), p.historyCommand(), p.watchCommand(),
+	}, p.actionCommands(), []*cobra.Command{
 		p.acknowledgeCommand(), p.informersCommand(), p.conformanceCommand(),
-	}
+	})
 }
 
 const rootDoc = "Reports the status of cluster updates and checks clusters before an update.\n\n" +

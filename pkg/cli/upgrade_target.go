@@ -1,0 +1,249 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+)
+
+// upgradeKind is a kind of object that upgrades this cluster. Its value is the word that stands for the
+// kind in commands.
+type upgradeKind string
+
+const (
+	// kindUpgrade is the UpgradeConfig of upgrade.managed.openshift.io.
+	kindUpgrade upgradeKind = "upgrade"
+	// kindJob is an UpgradeJob.
+	kindJob upgradeKind = "upgradejob"
+	// kindSchedule is the UpgradeConfig of managedupgrade.appuio.io.
+	kindSchedule upgradeKind = "uc"
+)
+
+// upgradeKinds returns the kinds by the names that kubectl accepts for them.
+func upgradeKinds() map[string]upgradeKind {
+	return map[string]upgradeKind{
+		"upgrade": kindUpgrade, "upgradeconfig.upgrade.managed.openshift.io": kindUpgrade, "upgradeconfigs.upgrade.managed.openshift.io": kindUpgrade,
+		"upgradejob": kindJob, "upgradejobs": kindJob, "uj": kindJob, "upgradejob.managedupgrade.appuio.io": kindJob, "upgradejobs.managedupgrade.appuio.io": kindJob,
+		"uc": kindSchedule, "upgradeconfig.managedupgrade.appuio.io": kindSchedule, "upgradeconfigs.managedupgrade.appuio.io": kindSchedule,
+	}
+}
+
+const targetDoc = "KIND is upgrade (the UpgradeConfig of upgrade.managed.openshift.io), upgradejob, or uc (the UpgradeConfig of\n" +
+	"managedupgrade.appuio.io). Without KIND/NAME, the command finds the object if there is only one."
+
+// upgradeTarget is an object that upgrades this cluster, or that schedules such objects.
+type upgradeTarget struct {
+	kind   upgradeKind
+	object client.Object
+
+	upgrade  *v1alpha1.UpgradeConfig // of kindUpgrade
+	job      *v1beta1.UpgradeJob     // of kindJob
+	schedule *v1beta1.UpgradeConfig  // of kindSchedule
+}
+
+// newTarget returns an object of a kind without its contents.
+func newTarget(kind upgradeKind, key client.ObjectKey) upgradeTarget {
+	metadata := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	switch kind {
+	case kindUpgrade:
+		return targetOf(&v1alpha1.UpgradeConfig{ObjectMeta: metadata})
+	case kindJob:
+		return targetOf(&v1beta1.UpgradeJob{ObjectMeta: metadata})
+	default:
+		return targetOf(&v1beta1.UpgradeConfig{ObjectMeta: metadata})
+	}
+}
+
+// targetOf returns the target of an object of one of the three kinds.
+func targetOf(object client.Object) upgradeTarget {
+	target := upgradeTarget{object: object}
+	switch object := object.(type) {
+	case *v1alpha1.UpgradeConfig:
+		target.kind, target.upgrade = kindUpgrade, object
+	case *v1beta1.UpgradeJob:
+		target.kind, target.job = kindJob, object
+	case *v1beta1.UpgradeConfig:
+		target.kind, target.schedule = kindSchedule, object
+	}
+	return target
+}
+
+// String returns the target as a user writes it.
+func (t upgradeTarget) String() string { return string(t.kind) + "/" + t.object.GetName() }
+
+// history returns the records of the upgrade, the current one first; a schedule has none.
+func (t upgradeTarget) history() []history.Record {
+	switch t.kind {
+	case kindUpgrade:
+		return t.upgrade.Status.History
+	case kindJob:
+		return t.job.Status.History
+	default:
+		return nil
+	}
+}
+
+// current returns the record of the attempt that the spec requests; nil means that there is none.
+func (t upgradeTarget) current() *history.Record {
+	records := t.history()
+	if len(records) == 0 || t.kind == kindUpgrade && records[0].Version != t.upgrade.Spec.Desired.Version {
+		return nil
+	}
+	return &records[0]
+}
+
+// hasCommenced reports whether an attempt is past its point of no return and not finished.
+func (t upgradeTarget) hasCommenced() bool {
+	return slices.ContainsFunc(t.history(), func(r history.Record) bool { return r.InProgress() && r.CommenceTime != nil })
+}
+
+// inProgress reports whether an attempt has started and is not finished.
+func (t upgradeTarget) inProgress() bool {
+	return slices.ContainsFunc(t.history(), history.Record.InProgress)
+}
+
+// progress returns the message of the condition Progressing.
+func (t upgradeTarget) progress() string {
+	var conditions []metav1.Condition
+	switch t.kind {
+	case kindUpgrade:
+		conditions = t.upgrade.Status.Conditions
+	case kindJob:
+		conditions = t.job.Status.Conditions
+	default:
+		conditions = t.schedule.Status.Conditions
+	}
+	for _, name := range []string{history.ConditionProgressing, "Scheduled"} {
+		if c := meta.FindStatusCondition(conditions, name); c != nil {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// upgradeCommand returns a command about one upgrade. kinds are those that it finds without an argument.
+func (p *Program) upgradeCommand(use, short, long string, kinds []upgradeKind, run func(context.Context, *Cluster, upgradeTarget) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " [KIND/NAME]", Short: short, Long: long + "\n\n" + targetDoc,
+		Args: cobra.MatchAll(cobra.MaximumNArgs(1), validUpgrade),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cluster, err := p.connect()
+			if err != nil {
+				return err
+			}
+			target, err := p.findUpgrade(cmd.Context(), cluster, args, kinds)
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), cluster, target)
+		},
+	}
+}
+
+// validUpgrade accepts KIND/NAME of a kind that upgrades this cluster.
+func validUpgrade(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	kind, name, found := strings.Cut(args[0], "/")
+	if _, known := upgradeKinds()[strings.ToLower(kind)]; !found || name == "" || !known {
+		return fmt.Errorf("%q must be upgrade/NAME, upgradejob/NAME, or uc/NAME", args[0])
+	}
+	return nil
+}
+
+// findUpgrade reads the upgrade that the arguments name, or the only one of the kinds.
+func (p *Program) findUpgrade(ctx context.Context, cluster *Cluster, args []string, kinds []upgradeKind) (upgradeTarget, error) {
+	if len(args) == 0 {
+		return p.onlyUpgrade(ctx, cluster, kinds)
+	}
+	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return upgradeTarget{}, &kubeconfigError{err}
+	}
+	kind, name, _ := strings.Cut(args[0], "/")
+	target := newTarget(upgradeKinds()[strings.ToLower(kind)], client.ObjectKey{Namespace: namespace, Name: name})
+	if err := cluster.Get(ctx, client.ObjectKeyFromObject(target.object), target.object); err != nil {
+		return upgradeTarget{}, fmt.Errorf("reading %s in namespace %s: %w", target, namespace, err)
+	}
+	return target, nil
+}
+
+// onlyUpgrade returns the only object of the kinds in the namespace of the flag, or in all namespaces. An
+// UpgradeJob that has ended does not count if there is another object.
+func (p *Program) onlyUpgrade(ctx context.Context, cluster *Cluster, kinds []upgradeKind) (upgradeTarget, error) {
+	var found, ended []upgradeTarget
+	for _, kind := range kinds {
+		targets, err := listUpgrades(ctx, cluster, kind, *p.config.Namespace)
+		if err != nil {
+			return upgradeTarget{}, err
+		}
+		for _, target := range targets {
+			if record := target.current(); kind == kindJob && record != nil && record.Finished() {
+				ended = append(ended, target)
+				continue
+			}
+			found = append(found, target)
+		}
+	}
+	if len(found) == 0 {
+		found = ended
+	}
+	switch len(found) {
+	case 0:
+		return upgradeTarget{}, usageError("no upgrade was found: create one, or name a namespace with -n and an object as KIND/NAME")
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for _, target := range found {
+		names = append(names, fmt.Sprintf("-n %s %s", target.object.GetNamespace(), target))
+	}
+	slices.Sort(names)
+	return upgradeTarget{}, usageError("there are several upgrades; choose one: %s", strings.Join(names, ", "))
+}
+
+// listUpgrades returns the objects of a kind, by namespace and name. An empty namespace means all.
+func listUpgrades(ctx context.Context, cluster *Cluster, kind upgradeKind, namespace string) ([]upgradeTarget, error) {
+	var targets []upgradeTarget
+	var err error
+	switch kind {
+	case kindUpgrade:
+		targets, err = listed(ctx, cluster, namespace, &v1alpha1.UpgradeConfigList{}, func(l *v1alpha1.UpgradeConfigList) []v1alpha1.UpgradeConfig { return l.Items })
+	case kindJob:
+		targets, err = listed(ctx, cluster, namespace, &v1beta1.UpgradeJobList{}, func(l *v1beta1.UpgradeJobList) []v1beta1.UpgradeJob { return l.Items })
+	default:
+		targets, err = listed(ctx, cluster, namespace, &v1beta1.UpgradeConfigList{}, func(l *v1beta1.UpgradeConfigList) []v1beta1.UpgradeConfig { return l.Items })
+	}
+	if err != nil && !meta.IsNoMatchError(err) { // a cluster may have some of the kinds
+		return nil, fmt.Errorf("listing %s objects: %w", kind, err)
+	}
+	return targets, nil
+}
+
+func listed[T any, L client.ObjectList](ctx context.Context, cluster *Cluster, namespace string, list L, items func(L) []T) ([]upgradeTarget, error) {
+	if err := cluster.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var targets []upgradeTarget
+	all := items(list)
+	for i := range all {
+		if object, ok := any(&all[i]).(client.Object); ok {
+			targets = append(targets, targetOf(object))
+		}
+	}
+	return targets, nil
+}

@@ -1,0 +1,398 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+)
+
+const upgradeNamespace = "managed-upgrade-operator"
+
+// step returns a step that ran from and to a time before now; to is negative while it runs.
+func step(name string, from, to time.Duration, status metav1.ConditionStatus, reason, message string) history.StepCondition {
+	c := history.StepCondition{Type: name, Status: status, Reason: reason, Message: message, StartTime: ago(from)}
+	if to >= 0 {
+		c.CompleteTime = ago(to)
+	}
+	return c
+}
+
+// anUpgrade returns an UpgradeConfig whose upgrade is pending.
+func anUpgrade(records ...history.Record) *v1alpha1.UpgradeConfig {
+	upgrade := &v1alpha1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: upgradeNamespace, Name: "cluster", UID: "upgrade-1"},
+		Spec: v1alpha1.UpgradeConfigSpec{
+			Type: "OSD", UpgradeAt: "2026-11-23T02:00:00Z", PDBForceDrainTimeout: new(int32(60)),
+			Desired: v1alpha1.Update{Version: "4.20.6", Channel: "stable-4.20"},
+		},
+		Status: v1alpha1.UpgradeConfigStatus{History: records},
+	}
+	upgrade.Status.Conditions = []metav1.Condition{{Type: history.ConditionProgressing, Message: "the upgrade starts at 2026-11-23 02:00 UTC"}}
+	return upgrade
+}
+
+// aJob returns an UpgradeJob of aSchedule.
+func aJob(name string, records ...history.Record) *v1beta1.UpgradeJob {
+	return &v1beta1.UpgradeJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: upgradeNamespace, Name: name, UID: "job-1",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "managedupgrade.appuio.io/v1beta1", Kind: "UpgradeConfig", Name: "tuesdays", UID: "schedule-1"}},
+		},
+		Spec:   v1beta1.UpgradeJobSpec{StartAfter: "2026-11-23T02:00:00Z", StartBefore: "2026-11-23T03:00:00Z", DesiredVersion: v1beta1.DesiredVersion{Version: "4.20.6"}},
+		Status: v1beta1.UpgradeJobStatus{History: records},
+	}
+}
+
+func aSchedule() *v1beta1.UpgradeConfig {
+	return &v1beta1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: upgradeNamespace, Name: "tuesdays", UID: "schedule-1"},
+		Spec:       v1beta1.UpgradeConfigSpec{Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 22 * * 2"}},
+	}
+}
+
+// The records of attempts at 4.20.6.
+func pendingRecord() history.Record {
+	return history.Record{Version: "4.20.6", Phase: history.PhasePending, Attempt: 1, Reason: "Scheduled", Message: "the upgrade starts at 2026-11-23 02:00 UTC"}
+}
+
+func commencedRecord() history.Record {
+	return history.Record{
+		Version: "4.20.6", PrecedingVersion: "4.20.5", Phase: history.PhaseUpgrading, Attempt: 2, StartTime: ago(time.Hour), CommenceTime: ago(50 * time.Minute),
+		Conditions: []history.StepCondition{
+			step("Started", time.Hour, 59*time.Minute, metav1.ConditionTrue, "Done", ""),
+			step("CapacityAdded", 59*time.Minute, 59*time.Minute, metav1.ConditionTrue, "NotRequested", ""),
+			step("Commenced", 59*time.Minute, 50*time.Minute, metav1.ConditionTrue, "Done", ""),
+			step("ControlPlaneUpgraded", 50*time.Minute, -1, metav1.ConditionFalse, "Progressing", "Working towards 4.20.6: 106 of 901 done (11% complete)"),
+		},
+		PreviousAttempts: []history.PreviousAttempt{{
+			Attempt: 1, Phase: history.PhaseFailed, FailedStep: "Healthy", Message: "ClusterOperator dns is degraded", StartTime: ago(26 * time.Hour), CompleteTime: ago(25 * time.Hour),
+		}},
+	}
+}
+
+func failedRecord() history.Record {
+	return history.Record{
+		Version: "4.20.6", Phase: history.PhaseFailed, Attempt: 1, Reason: "WindowMissed", Message: "the upgrade has not commenced in its window",
+		StartTime: ago(2 * time.Hour), CompleteTime: ago(time.Hour),
+		Conditions: []history.StepCondition{
+			step("Started", 2*time.Hour, 119*time.Minute, metav1.ConditionTrue, "Done", ""),
+			step("Healthy", 119*time.Minute, time.Hour, metav1.ConditionFalse, "WindowMissed", "ClusterOperator dns is degraded"),
+		},
+	}
+}
+
+func upgradedRecord() history.Record {
+	r := commencedRecord()
+	r.Phase, r.CompleteTime = history.PhaseUpgraded, ago(5*time.Minute)
+	r.Conditions[3] = step("ControlPlaneUpgraded", 50*time.Minute, 5*time.Minute, metav1.ConditionTrue, "Done", "")
+	r.PreviousAttempts = nil
+	return r
+}
+
+// onCluster runs a command about an upgrade of a fake cluster.
+func onCluster(t *testing.T, cluster *fakeCluster, terminal Terminal, run func(*Program, context.Context) error) (string, error) {
+	t.Helper()
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	p := New(Environment{Program: "/usr/bin/oc-update", Clock: clocktesting.NewFakeClock(now), Streams: streams, Terminal: &terminal})
+	*p.config.Namespace = upgradeNamespace
+	err := run(p, t.Context())
+	return out.String(), err
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]client.Object{
+		"pending": anUpgrade(pendingRecord()), "commenced": anUpgrade(commencedRecord()), "failed": aJob("night", failedRecord()),
+		"upgraded": aJob("night", upgradedRecord()), "not-reconciled": aJob("night"),
+	} {
+		for _, width := range []int{60, 100} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				p := New(Environment{Program: "/oc-update", Terminal: &Terminal{Width: width}})
+				golden(t, "upgrades/history-"+name+map[int]string{60: "-60", 100: "-100"}[width]+".txt", p.historyScreen(targetOf(target), now), true)
+			})
+		}
+	}
+}
+
+func TestHistory_of_a_schedule_is_that_of_its_jobs(t *testing.T) {
+	t.Parallel()
+	other := aJob("other")
+	other.OwnerReferences = nil
+	late := aJob("late")
+	late.Spec.StartAfter = "2026-11-24T02:00:00Z"
+	cluster := newFakeCluster(t, aSchedule(), aJob("early"), late, other)
+	targets, err := withHistory(t.Context(), cluster.Cluster, targetOf(aSchedule()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, target := range targets {
+		names = append(names, target.String())
+	}
+	if diff := cmp.Diff([]string{"upgradejob/late", "upgradejob/early"}, names); diff != "" {
+		t.Errorf("UpgradeJobs (-want +got):\n%s", diff)
+	}
+}
+
+// examplePlan is a runbook whose screens are golden files; docs/runbooks shows the real ones.
+var examplePlan = engine.Runbook{
+	Steps: []engine.Step{
+		{Name: "Started", Doc: "Sends the notification that the upgrade starts."},
+		{Name: "Commenced", Doc: "Requests the version.", Commits: true, Gates: []engine.Gate{{Name: "PreChecksAccepted"}, {Name: "NotSuspended"}}},
+		{Name: "ControlPlaneUpgraded", Doc: "Waits until the control plane is at the version."},
+		{Name: "Upgraded", Doc: "Publishes the end."},
+	},
+	Cleanup: []engine.Step{{Name: "Withdrawn", Doc: "Withdraws the request."}},
+	Finally: []engine.Step{{Name: "Released", Doc: "Releases the lock."}},
+}
+
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]client.Object{"upgrade": anUpgrade(pendingRecord()), "running": anUpgrade(commencedRecord()), "job": aJob("night"), "schedule": aSchedule()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := New(Environment{Program: "/oc-update", Terminal: &Terminal{}})
+			golden(t, "upgrades/preview-"+name+".txt", p.previewScreen(targetOf(target), examplePlan), true)
+
+			book, err := runbookOf(targetOf(target))
+			if err != nil {
+				t.Fatal(err)
+			}
+			screen := p.previewScreen(targetOf(target), book)
+			for _, s := range slices.Concat(book.Steps, book.Cleanup, book.Finally) {
+				if !strings.Contains(screen, "  "+s.Name+"\n") && !strings.Contains(screen, "  "+s.Name+" (") {
+					t.Errorf("the screen lacks step %s:\n%s", s.Name, screen)
+				}
+			}
+		})
+	}
+	custom := anUpgrade()
+	custom.Spec.Type = "Custom"
+	if _, err := runbookOf(targetOf(custom)); err == nil || !strings.Contains(err.Error(), `"Custom"`) {
+		t.Errorf("the steps of another type: %v", err)
+	}
+}
+
+// TestActions runs each action on each kind in each state.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	actions := map[string]action{"pause": pause(true), "resume": pause(false), "cancel": cancel, "retry": retry, "run-now": runNow}
+	started := pendingRecord()
+	started.StartTime, started.Phase = ago(time.Minute), history.PhaseUpgrading
+	states := map[string][]history.Record{
+		"new": nil, "pending": {pendingRecord()}, "started": {started}, "commenced": {commencedRecord()}, "failed": {failedRecord()}, "upgraded": {upgradedRecord()},
+	}
+	const at = "2026-11-23T01:00:00Z"
+	// What is changed, by "ACTION KIND"; the states that are not listed are refused.
+	want := map[string]map[string]string{
+		"pause upgrade":     {"new": "paused", "pending": "paused", "started": "paused", "failed": "paused", "upgraded": "paused"},
+		"resume upgrade":    {"new": "unpaused", "pending": "unpaused", "started": "unpaused", "commenced": "unpaused", "failed": "unpaused", "upgraded": "unpaused"},
+		"cancel upgrade":    {"new": "deleted", "pending": "deleted", "started": "deleted"},
+		"retry upgrade":     {"failed": "upgradeAt " + at},
+		"run-now upgrade":   {"new": "upgradeAt " + at, "pending": "upgradeAt " + at, "failed": "upgradeAt " + at},
+		"cancel upgradejob": {"new": "deleted", "pending": "deleted", "started": "deleted"},
+		"retry upgradejob":  {"failed": "retry " + at},
+		"pause upgradejob":  {}, "resume upgradejob": {}, "run-now upgradejob": {},
+		"pause uc":   {"new": "suspended"},
+		"resume uc":  {"new": "unsuspended"},
+		"run-now uc": {"new": "run-now " + at},
+		"cancel uc":  {}, "retry uc": {},
+	}
+	for name, do := range actions {
+		for state, records := range states {
+			for _, object := range []client.Object{anUpgrade(records...), aJob("night", records...), aSchedule()} {
+				target := targetOf(object)
+				if target.kind == kindSchedule && state != "new" {
+					continue
+				}
+				command := name + " " + string(target.kind)
+				t.Run(command+" "+state, func(t *testing.T) {
+					t.Parallel()
+					cluster := newFakeCluster(t, object)
+					printed, err := onCluster(t, cluster, Terminal{}, func(p *Program, ctx context.Context) error {
+						found, err := p.findUpgrade(ctx, cluster.Cluster, []string{target.String()}, nil)
+						if err != nil {
+							return err
+						}
+						_, err = do(ctx, p, cluster.Cluster, found)
+						return err
+					})
+					wantChange := want[command][state]
+					if got := changeOf(t, cluster, target); got != wantChange {
+						t.Errorf("it changed %q, want %q: %v %s", got, wantChange, err, printed)
+					}
+					if (err != nil) != (wantChange == "") || err != nil && exitCode(err) != ExitActionRequired {
+						t.Errorf("error %v with exit code %d", err, exitCode(err))
+					}
+				})
+			}
+		}
+	}
+}
+
+// changeOf returns how an object differs from what it was before an action.
+func changeOf(t *testing.T, cluster *fakeCluster, old upgradeTarget) string {
+	t.Helper()
+	after := newTarget(old.kind, client.ObjectKeyFromObject(old.object))
+	err := cluster.Get(t.Context(), client.ObjectKeyFromObject(old.object), after.object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "deleted"
+	case err != nil:
+		t.Fatal(err)
+	}
+	annotations := after.object.GetAnnotations()
+	switch {
+	case annotations[v1beta1.RetryAnnotation] != "":
+		return "retry " + annotations[v1beta1.RetryAnnotation]
+	case annotations[v1beta1.RunNowAnnotation] != "":
+		return "run-now " + annotations[v1beta1.RunNowAnnotation]
+	case after.kind == kindUpgrade && after.upgrade.Spec.Paused != nil:
+		return map[bool]string{true: "paused", false: "unpaused"}[*after.upgrade.Spec.Paused]
+	case after.kind == kindUpgrade && after.upgrade.Spec.UpgradeAt != old.upgrade.Spec.UpgradeAt:
+		return "upgradeAt " + after.upgrade.Spec.UpgradeAt
+	case after.kind == kindSchedule && after.schedule.Spec.Schedule.Suspend != nil:
+		return map[bool]string{true: "suspended", false: "unsuspended"}[*after.schedule.Spec.Schedule.Suspend]
+	}
+	return ""
+}
+
+// An object that changes between the read and the write is not changed.
+func TestActions_on_an_object_that_has_changed(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]action{"pause": pause(true), "cancel": cancel, "run-now": runNow} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newFakeCluster(t, anUpgrade(pendingRecord()))
+			_, err := onCluster(t, cluster, Terminal{}, func(p *Program, ctx context.Context) error {
+				found, err := p.findUpgrade(ctx, cluster.Cluster, []string{"upgrade/cluster"}, nil)
+				if err != nil {
+					return err
+				}
+				meanwhile := found.upgrade.DeepCopy()
+				meanwhile.Status.History = []history.Record{commencedRecord()}
+				if err := cluster.Client.Update(ctx, meanwhile); err != nil {
+					return err
+				}
+				_, err = do(ctx, p, cluster.Cluster, found)
+				return err
+			})
+			if !apierrors.IsConflict(err) {
+				t.Errorf("got %v, want a conflict", err)
+			}
+			if got := changeOf(t, cluster, targetOf(anUpgrade())); got != "" {
+				t.Errorf("it changed %q", got)
+			}
+		})
+	}
+}
+
+func TestFindUpgrade(t *testing.T) {
+	t.Parallel()
+	all := []upgradeKind{kindUpgrade, kindSchedule, kindJob}
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		args    []string
+		want    string
+		wantErr string
+	}{
+		"by its name":              {[]client.Object{anUpgrade(), aSchedule()}, []string{"uc/tuesdays"}, "uc/tuesdays", ""},
+		"by its full name":         {[]client.Object{anUpgrade(), aSchedule()}, []string{"UpgradeConfig.managedupgrade.appuio.io/tuesdays"}, "uc/tuesdays", ""},
+		"the only one":             {[]client.Object{anUpgrade()}, nil, "upgrade/cluster", ""},
+		"the only one in progress": {[]client.Object{aJob("early", failedRecord()), aJob("late")}, nil, "upgradejob/late", ""},
+		"one of several":           {[]client.Object{anUpgrade(), aSchedule()}, nil, "", "choose one: -n managed-upgrade-operator uc/tuesdays, -n managed-upgrade-operator upgrade/cluster"},
+		"there is none":            {nil, nil, "", "no upgrade was found"},
+		"one that does not exist":  {nil, []string{"upgradejob/night"}, "", "upgradejob/night in namespace managed-upgrade-operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newFakeCluster(t, tc.objects...)
+			_, err := onCluster(t, cluster, Terminal{}, func(p *Program, ctx context.Context) error {
+				found, err := p.findUpgrade(ctx, cluster.Cluster, tc.args, all)
+				if err == nil && found.String() != tc.want {
+					t.Errorf("found %s, want %s", found, tc.want)
+				}
+				return err
+			})
+			if (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("got %v, want %q", err, tc.wantErr)
+			}
+		})
+	}
+	for _, arg := range []string{"upgradeconfig/cluster", "cluster", "upgrade/", "node/a"} {
+		if got := run(t, "history", arg); got.code != ExitUsage || !strings.Contains(got.errOut, "upgrade/NAME, upgradejob/NAME, or uc/NAME") {
+			t.Errorf("history %s: exit code %d: %s", arg, got.code, got.errOut)
+		}
+	}
+	if got := run(t, "cancel", "--replay", "."); got.code != ExitUsage || !strings.Contains(got.errOut, "--replay") {
+		t.Errorf("cancel in a dump: exit code %d: %s", got.code, got.errOut)
+	}
+}
+
+func TestWatchUpgrade(t *testing.T) {
+	t.Parallel()
+	skipped := failedRecord()
+	skipped.Phase = history.PhaseSkipped
+	for name, tc := range map[string]struct {
+		end  *history.Record // nil means that the object is deleted
+		code ExitCode
+	}{
+		"upgraded": {new(upgradedRecord()), ExitDone}, "failed": {new(failedRecord()), ExitActionRequired},
+		"skipped": {&skipped, ExitActionRequired}, "deleted": {nil, ExitActionRequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newFakeCluster(t, anUpgrade(commencedRecord()))
+			streams, _, out, _ := genericiooptions.NewTestIOStreams()
+			clock := clocktesting.NewFakeClock(now)
+			p := New(Environment{Program: "/usr/bin/oc-update", Clock: clock, Streams: streams, Terminal: &Terminal{}})
+			*p.config.Namespace = upgradeNamespace
+			target, err := p.findUpgrade(t.Context(), cluster.Cluster, []string{"upgrade/cluster"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error)
+			go func() { ended <- p.watchUpgrade(t.Context(), cluster.Cluster, target) }()
+			for !clock.HasWaiters() {
+				runtime.Gosched()
+			}
+			next := target.upgrade.DeepCopy()
+			if tc.end == nil {
+				err = cluster.Client.Delete(t.Context(), next)
+			} else {
+				next.Status.History = []history.Record{*tc.end}
+				err = cluster.Client.Update(t.Context(), next)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock.Step(pollInterval)
+			if got := exitCode(<-ended); got != tc.code {
+				t.Errorf("exit code %d, want %d", got, tc.code)
+			}
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if !strings.HasPrefix(lines[0], "2026-11-23T01:00:00Z  Upgrading: ") || tc.end != nil && (len(lines) != 2 || !strings.Contains(lines[1], string(tc.end.Phase))) {
+				t.Errorf("it printed %q", lines)
+			}
+		})
+	}
+}
