@@ -1,0 +1,90 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/jsonpath"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+)
+
+// feedbackCondition is the condition of a manifest about its feedback.
+const feedbackCondition = "StatusFeedbackSynced"
+
+// wellKnown are the paths of the rule WellKnownStatus, by kind.
+var wellKnown = map[string][]workv1.JsonPath{
+	"Job": {
+		{Name: "JobComplete", Path: ".status.conditions[?(@.type==\"Complete\")].status"},
+		{Name: "JobSucceeded", Path: ".status.succeeded"},
+	},
+}
+
+// configOf returns the first configuration with feedback rules that matches a manifest; nil means none.
+func configOf(meta *workv1.ManifestResourceMeta, configs []workv1.ManifestConfigOption) *workv1.ManifestConfigOption {
+	i := slices.IndexFunc(configs, func(c workv1.ManifestConfigOption) bool {
+		return len(c.FeedbackRules) > 0 && feedback.Matches(meta, &c.ResourceIdentifier)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &configs[i]
+}
+
+// values evaluates the feedback rules of a configuration, which may be nil, and returns the condition
+// about them.
+func values(of object, kind string, config *workv1.ManifestConfigOption) ([]workv1.FeedbackValue, metav1.Condition) {
+	if config == nil {
+		return nil, metav1.Condition{Type: feedbackCondition, Status: metav1.ConditionTrue, Reason: "NoStatusFeedbackSynced"}
+	}
+	var all []workv1.FeedbackValue
+	for i := range config.FeedbackRules {
+		paths := config.FeedbackRules[i].JsonPaths
+		if config.FeedbackRules[i].Type == workv1.WellKnownStatusType {
+			paths = wellKnown[kind]
+		}
+		for _, path := range paths {
+			value, err := evaluate(of, path)
+			if err != nil {
+				return all, metav1.Condition{
+					Type: feedbackCondition, Status: metav1.ConditionFalse, Reason: "StatusFeedbackSyncFailed",
+					Message: fmt.Sprintf("Sync status feedback failed with error %v", err),
+				}
+			}
+			if value != nil {
+				all = append(all, *value)
+			}
+		}
+	}
+	return all, metav1.Condition{Type: feedbackCondition, Status: metav1.ConditionTrue, Reason: "StatusFeedbackSynced"}
+}
+
+// evaluate returns the value at a path: the first match, if it is a string, an integer, or a boolean. nil
+// means no value. The feature gate RawFeedbackJsonString is off.
+func evaluate(of object, path workv1.JsonPath) (*workv1.FeedbackValue, error) {
+	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
+	if err := parsed.Parse("{" + path.Path + "}"); err != nil {
+		return nil, fmt.Errorf("parsing path %s: %w", path.Path, err)
+	}
+	results, err := parsed.FindResults(of)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 {
+		return nil, nil //nolint:nilerr // a missing value is none
+	}
+	value := &workv1.FeedbackValue{Name: path.Name}
+	switch found := results[0][0].Interface().(type) {
+	case int64:
+		value.Value = workv1.FieldValue{Type: workv1.Integer, Integer: &found}
+	case string:
+		value.Value = workv1.FieldValue{Type: workv1.String, String: &found}
+	case bool:
+		value.Value = workv1.FieldValue{Type: workv1.Boolean, Boolean: &found}
+	default:
+		return nil, nil
+	}
+	return value, nil
+}
