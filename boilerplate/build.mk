@@ -20,6 +20,10 @@ build: ## Build our programs into bin/.
 demo: $(CONTROL_PLANE) $(if $(ALERTS),$(MONITORING)) build ## Upgrade a simulated cluster and print each step. SCENARIO=file runs another scenario, ALERTS=1 adds Prometheus and Alertmanager, KEEP=1 keeps the cluster up.
 	bin/devcluster demo $(if $(SCENARIO),--scenario=$(SCENARIO)) $(if $(ALERTS),--monitoring) $(if $(KEEP),--keep)
 
+.PHONY: demo-fleet
+demo-fleet: $(CONTROL_PLANE) bin/placement build ## Upgrade twelve simulated clusters of a fleet, one of which fails, and retry.
+	bin/devcluster fleet demo
+
 .PHONY: image
 image: ## Build the container image. IMAGE=name:tag names it.
 	$(CONTAINER_ENGINE) build --build-arg VERSION=$(VERSION) --tag $(IMAGE) .

@@ -58,6 +58,10 @@ e2e-all: e2e ## Run the tests of e2e with all scenarios through the binary, whic
 e2e-cvo: linux-and-root $(CONTROL_PLANE) bin/prometheus bin/alertmanager bin/cluster-version-operator build ## Run the tests with the real cluster version operator, which takes Linux and root.
 	go test -tags cvo -count 1 -timeout 20m $(TEST_FLAGS) ./test/e2e
 
+.PHONY: e2e-fleet
+e2e-fleet: $(CONTROL_PLANE) $(OCM) build ## Run the tests of fleets, with simulated clusters and with the real Open Cluster Management.
+	go test -tags fleet -count 1 -p 1 -timeout 10m $(TEST_FLAGS) ./pkg/devcluster/fleet
+
 .PHONY: linux-and-root
 linux-and-root:
 	@[ "$$(uname -s)-$$(id -u)" = Linux-0 ] || { echo "make e2e-cvo: the real cluster version operator needs Linux and root, and this is user $$(id -un) on $$(uname -s)" >&2; exit 1; }

@@ -1,0 +1,112 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+// fleetFlags are the flags that describe a fleet.
+type fleetFlags struct{ spec fleet.Spec }
+
+func (f *fleetFlags) bind(flags *pflag.FlagSet) {
+	f.spec = fleet.Spec{}.WithDefaults()
+	flags.IntVar(&f.spec.Clusters, "clusters", f.spec.Clusters, "number of simulated clusters")
+	flags.IntVar(&f.spec.Canaries, "canaries", f.spec.Canaries, "how many of them have the label canary=true")
+	flags.IntVar(&f.spec.Groups, "groups", f.spec.Groups, "number of groups of the others, in their label group")
+	flags.DurationVar(&f.spec.Duration, "duration", f.spec.Duration, "how long an upgrade of a cluster takes")
+	flags.DurationVar(&f.spec.Interval, "interval", f.spec.Interval, "time between two polls of an agent")
+}
+
+func fleetCommand(opts *globalOptions) *cobra.Command {
+	cmd := &cobra.Command{Use: "fleet", Short: "Run a hub of Open Cluster Management with simulated clusters."}
+	cmd.AddCommand(fleetUp(opts), fleetDemo(opts))
+	return cmd
+}
+
+func fleetUp(opts *globalOptions) *cobra.Command {
+	var flags fleetFlags
+	withoutHub := false
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a fleet and our hub program; Ctrl-C ends both. \"devcluster down\" ends it, too.",
+		Args:  manager.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			startTime := time.Now()
+			running, stop, err := startFleet(cmd.Context(), opts, flags.spec, !withoutHub)
+			if err != nil {
+				return ignoreInterrupt(cmd.Context(), err)
+			}
+			defer func() { err = errors.Join(err, stop()) }()
+			printFleet(cmd.OutOrStdout(), opts, running.Spec(), time.Since(startTime))
+			select {
+			case <-cmd.Context().Done():
+				return nil
+			case err := <-running.Exited():
+				return err
+			}
+		},
+	}
+	flags.bind(cmd.Flags())
+	cmd.Flags().BoolVar(&withoutHub, "without-hub", false, "do not start our hub program")
+	return cmd
+}
+
+// startFleet starts a fleet, our hub program if it is wanted, and returns the function that stops both.
+func startFleet(ctx context.Context, opts *globalOptions, spec fleet.Spec, withHub bool) (*fleet.Fleet, func() error, error) {
+	if err := opts.complete(); err != nil {
+		return nil, nil, err
+	}
+	running, err := fleet.Start(ctx, fleet.Options{BinDir: opts.bin, Dir: opts.dir, Repository: opts.repository, Spec: spec})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := running.Kubeconfig(opts.kubeconfig()); err != nil {
+		return nil, nil, errors.Join(err, running.Stop())
+	}
+	if !withHub {
+		return running, running.Stop, nil
+	}
+	hub, err := running.StartHub(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, running.Stop())
+	}
+	return running, func() error { return errors.Join(hub.Stop(), running.Stop()) }, nil
+}
+
+func printFleet(out io.Writer, opts *globalOptions, spec fleet.Spec, took time.Duration) {
+	for _, line := range []string{
+		fmt.Sprintf("A hub with %d clusters is up after %.1f s.", spec.Clusters, took.Seconds()),
+		"",
+		"  export KUBECONFIG=" + opts.kubeconfig(),
+		"  export PATH=" + opts.bin + ":$PATH",
+		"",
+		"What to try next:",
+		"  kubectl get managedclusters --show-labels",
+		"  kubectl get clusterupgraderuns -A -w   # after the following",
+		"  kubectl apply -f - <<END",
+		fleet.UpgradeYAML(),
+		"END",
+		"",
+		"Annotations script a cluster:",
+		"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.FailsAnnotation + "='etcd is degraded'",
+		"  kubectl annotate managedcluster " + fleet.ClusterName(1) + " " + agent.UnreachableAnnotation + "=",
+		"",
+		"Logs are in " + filepath.Join(opts.dir, "logs") + ". Ctrl-C ends everything.",
+	} {
+		fmt.Fprintln(out, line)
+	}
+}

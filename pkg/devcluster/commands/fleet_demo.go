@@ -1,0 +1,159 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+const (
+	// failingCluster is the cluster of the demonstration that fails.
+	failingCluster = 5
+	// screenInterval is the time between two looks at the screen, which is printed if it has changed.
+	screenInterval = 2 * time.Second
+	// demoTimeout bounds the demonstration.
+	demoTimeout = 5 * time.Minute
+)
+
+func fleetDemo(opts *globalOptions) *cobra.Command {
+	var flags fleetFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Upgrade a fleet in which a cluster fails, print the status, and retry.",
+		Args:  manager.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			p := &printer{out: cmd.OutOrStdout(), now: time.Now}
+			p.line("Starting a hub with %d simulated clusters.", flags.spec.Clusters)
+			running, stop, err := startFleet(cmd.Context(), opts, flags.spec, true)
+			if err != nil {
+				return interrupted(cmd.Context(), err)
+			}
+			defer func() {
+				err = errors.Join(err, stop())
+				if err == nil { // the logs explain an error
+					err = clearState(opts.dir)
+				}
+			}()
+			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
+			defer cancel()
+			d := &fleetDemonstration{printer: p, opts: opts, fleet: running}
+			return interrupted(cmd.Context(), d.run(ctx))
+		},
+	}
+	flags.bind(cmd.Flags())
+	return cmd
+}
+
+// fleetDemonstration is the demonstration of an upgrade of a fleet.
+type fleetDemonstration struct {
+	printer *printer
+	opts    *globalOptions
+	fleet   *fleet.Fleet
+	screen  []byte // the last one that was printed
+}
+
+func (d *fleetDemonstration) run(ctx context.Context) error {
+	if err := controlplane.RequirePrograms(d.opts.bin, "kubectl"); err != nil {
+		return err
+	}
+	failing := fleet.ClusterName(failingCluster)
+	if err := d.annotate(ctx, failing, func(a map[string]string) { a[agent.FailsAnnotation] = "etcd is degraded" }); err != nil {
+		return err
+	}
+	upgrade, err := fleet.NewUpgrade()
+	if err != nil {
+		return err
+	}
+	d.printer.line("Requesting an upgrade of all clusters; on %s, etcd will be degraded.\n\n%s\n", failing, fleet.UpgradeYAML())
+	if err := d.fleet.Client.Create(ctx, upgrade); err != nil {
+		return fmt.Errorf("requesting the upgrade: %w", err)
+	}
+	if err := d.until(ctx, upgrade, func(s *fleetv1beta1.ManagedClustersUpgradeStatus) bool {
+		c := s.ClustersSummery
+		return c != nil && c.Failed > 0 && c.Complete+c.Failed == c.Total
+	}); err != nil {
+		return err
+	}
+	d.printer.line("\nRepairing %s, and retrying what failed.\n", failing)
+	if err := d.annotate(ctx, failing, func(a map[string]string) { delete(a, agent.FailsAnnotation) }); err != nil {
+		return err
+	}
+	before := upgrade.DeepCopy()
+	upgrade.Spec.Attempt = 2
+	if err := d.fleet.Client.Patch(ctx, upgrade, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("retrying: %w", err)
+	}
+	if err := d.until(ctx, upgrade, func(s *fleetv1beta1.ManagedClustersUpgradeStatus) bool {
+		return apimeta.IsStatusConditionTrue(s.Conditions, fleetv1beta1.ConditionComplete)
+	}); err != nil {
+		return err
+	}
+	d.printer.line("\nAll clusters are upgraded.")
+	return nil
+}
+
+// annotate changes the script of a cluster.
+func (d *fleetDemonstration) annotate(ctx context.Context, name string, change func(map[string]string)) error {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := d.fleet.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		return fmt.Errorf("getting cluster %s: %w", name, err)
+	}
+	before := cluster.DeepCopy()
+	change(cluster.Annotations)
+	if err := d.fleet.Client.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("annotating cluster %s: %w", name, err)
+	}
+	return nil
+}
+
+// until prints the screen whenever it has changed, until the status is as it should be.
+func (d *fleetDemonstration) until(ctx context.Context, upgrade *fleetv1beta1.ManagedClustersUpgrade, is func(*fleetv1beta1.ManagedClustersUpgradeStatus) bool) error {
+	err := wait.PollUntilContextCancel(ctx, screenInterval, true, func(ctx context.Context) (bool, error) {
+		if err := d.fleet.Client.Get(ctx, client.ObjectKeyFromObject(upgrade), upgrade); err != nil {
+			return false, fmt.Errorf("getting the upgrade: %w", err)
+		}
+		if err := d.redraw(ctx); err != nil {
+			return false, err
+		}
+		current := upgrade.Status.ObservedGeneration == upgrade.Generation
+		return current && is(&upgrade.Status), nil
+	})
+	if err != nil {
+		return fmt.Errorf("upgrading the fleet: %w", err)
+	}
+	return nil
+}
+
+// redraw prints the screen if it has changed.
+func (d *fleetDemonstration) redraw(ctx context.Context) error {
+	command := exec.CommandContext(ctx, filepath.Join(d.opts.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
+		"--kubeconfig", d.opts.kubeconfig(), "get", "clusterupgraderuns", "--all-namespaces")
+	screen, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("printing the runs: %w: %s", err, screen)
+	}
+	if !bytes.Equal(screen, d.screen) {
+		d.screen = screen
+		d.printer.line("\n%s\n%s", d.printer.now().UTC().Format(time.TimeOnly), bytes.TrimSpace(screen))
+	}
+	return nil
+}

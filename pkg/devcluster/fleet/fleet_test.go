@@ -1,0 +1,46 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+)
+
+func TestSpec_clusters(t *testing.T) {
+	t.Parallel()
+	spec := Spec{}.WithDefaults()
+	groups := map[string]int{}
+	for number := 1; number <= spec.Clusters; number++ {
+		cluster := spec.cluster(number)
+		if cluster.Labels[clusterv1beta2.ClusterSetLabel] != ClusterSet || cluster.Labels["name"] != ClusterName(number) {
+			t.Errorf("labels %v", cluster.Labels)
+		}
+		groups[cluster.Labels[CanaryLabel]+cluster.Labels[GroupLabel]]++
+	}
+	if diff := cmp.Diff(map[string]int{"true": 1, "1": 6, "2": 5}, groups); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+}
+
+func TestSpec_invalid(t *testing.T) {
+	t.Parallel()
+	for name, spec := range map[string]Spec{
+		"negative":             {Clusters: -1},
+		"too many":             {Clusters: 10000},
+		"more canaries":        {Clusters: 2, Canaries: 3},
+		"more groups":          {Clusters: 2, Groups: 33},
+		"negative duration":    {Duration: -1},
+		"negative poll period": {Interval: -1},
+	} {
+		if spec.Validate() == nil {
+			t.Errorf("%s: it was accepted", name)
+		}
+	}
+	if err := (&Spec{Clusters: 3, Canaries: 3}).Validate(); err != nil {
+		t.Error(err)
+	}
+}

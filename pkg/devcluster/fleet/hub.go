@@ -1,0 +1,199 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/crds"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/manifests"
+)
+
+const (
+	// HubNamespace is the namespace of our hub program, and HubServiceAccount its account.
+	HubNamespace, HubServiceAccount = "managed-upgrade-operator", "managed-upgrade-hub"
+	// componentsNamespace is the namespace of the components of Open Cluster Management.
+	componentsNamespace = "open-cluster-management-hub"
+	// grace is how long a process may take to end.
+	grace = 10 * time.Second
+)
+
+// Options configure a fleet.
+type Options struct {
+	// BinDir is the folder with the programs. Empty means the bin folder of the working directory's Go
+	// module.
+	BinDir string
+	// Dir is the state folder. It is created if it is missing.
+	Dir string
+	// Repository is the checkout whose folder deploy/hub is applied.
+	Repository string
+	Spec       Spec
+}
+
+// Fleet is a running hub with its simulated clusters.
+type Fleet struct {
+	*controlplane.ControlPlane
+
+	// Client has all permissions, and reads from the API server.
+	Client client.WithWatch
+
+	spec       Spec
+	placement  *controlplane.Process
+	stopAgents context.CancelFunc
+	agents     chan error
+}
+
+// Scheme returns a scheme with the kinds of Kubernetes, of Open Cluster Management, and of our hub.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		clientgoscheme.AddToScheme(scheme), clusterv1.Install(scheme), clusterv1beta1.Install(scheme), clusterv1beta2.Install(scheme),
+		workv1.Install(scheme), fleetv1beta1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme),
+	)
+	return scheme, err
+}
+
+// Start returns when the clusters are registered, and placement and agents run. The context bounds the
+// start alone; Stop ends what was started.
+func Start(ctx context.Context, options Options) (*Fleet, error) {
+	if err := options.Spec.Validate(); err != nil {
+		return nil, err
+	}
+	running, err := controlplane.Start(ctx, controlplane.Options{BinDir: options.BinDir, Dir: options.Dir, WithoutControllerManager: true})
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{ControlPlane: running, spec: options.Spec.WithDefaults()}
+	if err := f.start(ctx, options.Repository); err != nil {
+		return nil, errors.Join(err, f.Stop())
+	}
+	return f, nil
+}
+
+func (f *Fleet) start(ctx context.Context, repository string) error {
+	if err := controlplane.RequireBuilt(f.BinDir(), "make bin/placement", "placement"); err != nil {
+		return err
+	}
+	scheme, err := Scheme()
+	if err != nil {
+		return fmt.Errorf("knowing the kinds of Open Cluster Management: %w", err)
+	}
+	if err := f.serveKinds(ctx, repository); err != nil {
+		return err
+	}
+	if f.Client, err = client.NewWithWatch(f.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if err := f.install(ctx); err != nil {
+		return err
+	}
+	if err := f.startPlacement(); err != nil {
+		return err
+	}
+	return f.startAgents(ctx, scheme)
+}
+
+// serveKinds applies the kinds of Open Cluster Management, and what belongs to our hub except what runs it.
+func (f *Fleet) serveKinds(ctx context.Context, repository string) error {
+	c, err := manifests.Client(f.RESTConfig())
+	if err != nil {
+		return err
+	}
+	hubKinds, err := fs.Sub(crds.Files, "hub")
+	if err != nil {
+		return fmt.Errorf("reading the kinds of Open Cluster Management: %w", err)
+	}
+	deploy := filepath.Join(repository, "deploy", "hub")
+	for _, files := range []fs.FS{hubKinds, os.DirFS(filepath.Join(deploy, "crds")), os.DirFS(deploy)} {
+		objects, err := manifests.Read(files)
+		if err != nil {
+			return err
+		}
+		if err := manifests.Apply(ctx, c, objects, "Deployment", "ServiceMonitor"); err != nil {
+			return fmt.Errorf("deploying the hub: %w", err)
+		}
+	}
+	return nil
+}
+
+// Path returns the path of a file in the state folder.
+func (f *Fleet) Path(elements ...string) string {
+	return filepath.Join(append([]string{f.Dir()}, elements...)...)
+}
+
+// Spec returns the description of the fleet with all defaults.
+func (f *Fleet) Spec() Spec { return f.spec }
+
+// startPlacement starts the placement controller of Open Cluster Management.
+func (f *Fleet) startPlacement() error {
+	kubeconfig := f.Path("placement.kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, f.RESTConfig()); err != nil {
+		return err
+	}
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return err
+	}
+	f.placement, err = controlplane.StartProcess(controlplane.Command{
+		Path: filepath.Join(f.BinDir(), "placement"), Log: f.Path("logs", "placement.log"), OnExit: f.ReportExit,
+		Args: []string{
+			"controller", "--kubeconfig=" + kubeconfig, "--disable-leader-election", "--namespace=" + componentsNamespace,
+			fmt.Sprintf("--listen=127.0.0.1:%d", port),
+		},
+	})
+	return err
+}
+
+// startAgents starts the simulated agents, which run until Stop.
+func (f *Fleet) startAgents(ctx context.Context, scheme *runtime.Scheme) error {
+	mgr, err := manager.New(rest.CopyConfig(f.RESTConfig()), manager.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, // there may be several fleets in a process
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the agents: %w", err)
+	}
+	if err := agent.AddToManager(mgr, agent.Options{Interval: f.spec.Interval, Clock: clock.RealClock{}}); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the agents outlive the start
+	f.stopAgents, f.agents = stop, make(chan error, 1)
+	go func() { f.agents <- mgr.Start(ctx) }()
+	return nil
+}
+
+// Stop ends the agents, placement, and the control plane. It may be called again.
+func (f *Fleet) Stop() error {
+	var errs []error
+	if f.stopAgents != nil {
+		f.stopAgents()
+		errs = append(errs, <-f.agents)
+		f.stopAgents = nil
+	}
+	errs = append(errs, f.placement.Stop(grace), f.ControlPlane.Stop())
+	return errors.Join(errs...)
+}

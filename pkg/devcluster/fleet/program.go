@@ -1,0 +1,93 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/controlplane"
+)
+
+// Hub is our hub program, which runs with the permissions of its ServiceAccount.
+type Hub struct {
+	process *controlplane.Process
+	command controlplane.Command
+	probes  string
+}
+
+// StartHub starts the hub program, and returns when it is ready.
+func (f *Fleet) StartHub(ctx context.Context) (*Hub, error) {
+	if err := controlplane.RequireBuilt(f.BinDir(), "make build", "hub"); err != nil {
+		return nil, err
+	}
+	account, err := f.ServiceAccountConfig(ctx, HubNamespace, HubServiceAccount)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the hub: %w", err)
+	}
+	kubeconfig := f.Path("hub.kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
+		return nil, err
+	}
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{probes: fmt.Sprintf("127.0.0.1:%d", port)}
+	h.command = controlplane.Command{
+		Path: filepath.Join(f.BinDir(), "hub"), Log: f.Path("logs", "hub.log"), OnExit: f.ReportExit,
+		Args: []string{
+			"--kubeconfig=" + kubeconfig, "--operator-namespace=" + HubNamespace, "--leader-elect=false",
+			"--metrics-bind-address=0", "--health-probe-bind-address=" + h.probes,
+		},
+	}
+	return h, h.Start(ctx)
+}
+
+// Start starts the program, and returns when it is ready.
+func (h *Hub) Start(ctx context.Context) (err error) {
+	if h.process, err = controlplane.StartProcess(h.command); err != nil {
+		return err
+	}
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-h.process.Exited():
+			return false, h.process.Err()
+		default:
+			return h.ready(ctx), nil
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the hub is ready, see %s: %w", h.command.Log, err)
+	}
+	return nil
+}
+
+// ready reports whether the readiness probe succeeds.
+func (h *Hub) ready(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.probes+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// PID returns the process ID.
+func (h *Hub) PID() int { return h.process.PID() }
+
+// Stop terminates the program.
+func (h *Hub) Stop() error { return h.process.Stop(grace) }
+
+// Kill ends the program at once, as a power failure of its node does.
+func (h *Hub) Kill() error { return h.process.Kill() }

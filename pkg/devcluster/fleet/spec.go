@@ -1,0 +1,107 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
+)
+
+const (
+	// Namespace is the namespace of the fleet's upgrades; the cluster set is bound to it.
+	Namespace = "fleet"
+	// ClusterSet is the cluster set of all clusters.
+	ClusterSet = "stores"
+	// CanaryLabel is true on the canaries.
+	CanaryLabel = "canary"
+	// GroupLabel is the number of the group of a cluster that is not a canary, from 1.
+	GroupLabel = "group"
+	// Installed is the release that all clusters have at first.
+	Installed = "4.20.5"
+)
+
+// Spec describes a fleet.
+type Spec struct {
+	// Clusters is the number of clusters, Canaries how many of them are canaries, and Groups the number of
+	// groups into which the others are divided; 0 means one group.
+	Clusters, Canaries, Groups int
+	// Duration is how long an upgrade of a cluster takes.
+	Duration time.Duration
+	// Interval is the time between two polls of an agent.
+	Interval time.Duration
+}
+
+// WithDefaults returns the description with its defaults: twelve clusters, one canary, two groups.
+func (s Spec) WithDefaults() Spec {
+	if s.Clusters == 0 {
+		s.Clusters, s.Canaries, s.Groups = 12, max(s.Canaries, 1), max(s.Groups, 2)
+	}
+	s.Groups = max(s.Groups, 1)
+	if s.Duration == 0 {
+		s.Duration = 10 * time.Second
+	}
+	if s.Interval == 0 {
+		s.Interval = time.Second
+	}
+	return s
+}
+
+// Validate returns what is invalid in a description.
+func (s *Spec) Validate() error {
+	switch {
+	case s.Clusters < 0 || s.Clusters > 9999:
+		return fmt.Errorf("clusters: is %d, must be between 1 and 9999", s.Clusters)
+	case s.Canaries < 0 || s.Clusters > 0 && s.Canaries > s.Clusters:
+		return fmt.Errorf("canaries: is %d, must not be negative, nor exceed the number of clusters", s.Canaries)
+	case s.Groups < 0 || s.Groups > 32:
+		return fmt.Errorf("groups: is %d, must be between 1 and 32", s.Groups)
+	case s.Duration < 0 || s.Interval < 0:
+		return fmt.Errorf("durations must not be negative")
+	}
+	return nil
+}
+
+// ClusterName returns the name of a cluster, numbered from 1. Canaries come first.
+func ClusterName(number int) string { return fmt.Sprintf("store-%04d", number) }
+
+// cluster returns the ManagedCluster with a number, as an import would have created it.
+func (s *Spec) cluster(number int) *clusterv1.ManagedCluster {
+	name := ClusterName(number)
+	cluster := &clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      map[string]string{"name": name, clusterv1beta2.ClusterSetLabel: ClusterSet},
+			Annotations: map[string]string{agent.DurationAnnotation: s.Duration.String()},
+		},
+		Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+	}
+	if number <= s.Canaries {
+		cluster.Labels[CanaryLabel] = "true"
+		return cluster
+	}
+	others := s.Clusters - s.Canaries
+	cluster.Labels[GroupLabel] = strconv.Itoa(1 + (number-s.Canaries-1)*s.Groups/others)
+	return cluster
+}
+
+// clusterStatus returns the status of a ManagedCluster whose agent is connected.
+func clusterStatus(now time.Time) clusterv1.ManagedClusterStatus {
+	condition := func(name string) metav1.Condition {
+		return metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: name, LastTransitionTime: metav1.NewTime(now)}
+	}
+	return clusterv1.ManagedClusterStatus{
+		Conditions: []metav1.Condition{
+			condition(clusterv1.ManagedClusterConditionHubAccepted), condition(clusterv1.ManagedClusterConditionJoined),
+			condition(clusterv1.ManagedClusterConditionAvailable),
+		},
+		ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: agent.VersionClaim, Value: Installed}},
+	}
+}
