@@ -84,6 +84,7 @@ func (f Facts) computeRollout() rollout {
 	pools, index := make([]PoolRollout, len(f.Pools)), make(map[string]int, len(f.Pools))
 	for i, pool := range f.Pools {
 		pools[i].Pool, index[pool.Name] = pool, i
+		pools[i].Nodes = make([]NodeRollout, 0, f.Nodes.Len()/len(f.Pools)) // pools are often of one size
 	}
 	var others []clusterstate.Node
 	newest := f.NewestUpdate()

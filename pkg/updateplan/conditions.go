@@ -46,6 +46,8 @@ type Analysis struct {
 	Current string
 	// NotAnUpdate is why no update to the target is possible; empty means that one may be.
 	NotAnUpdate string
+	// Published reports that the insights are those that the status shows: it may be too small for all.
+	Published bool
 	// FromReleaseChanged reports that this analysis is the first one for this release of the cluster.
 	FromReleaseChanged bool
 }
@@ -56,14 +58,28 @@ func Settle(plan *v1beta1.UpdatePlan, all []Reported, a Analysis) {
 	status := &plan.Status
 	ignoreUndated := a.FromReleaseChanged && len(plan.Spec.AcceptedInsights) > 0 || isForOtherRelease(plan)
 	judged := Judge(plan.Spec.AcceptedInsights, all, Scope{Now: a.Now, IgnoreUndated: ignoreUndated})
-	counts := Count(judged)
-	status.Counts = &counts
+	status.Counts = new(count(plan, judged, a.Published))
 	s := setter{plan, a.Now}
 	stale := s.staleness(judged, ignoreUndated)
 	s.set(completeness(plan, a))
 	s.set(startability(plan, a, judged))
 	s.set(stale)
 	status.ObservedGeneration = plan.Generation
+}
+
+// count returns the counts of a plan. Insights that the status does not show count as they did, and as not
+// accepted once the spec has changed: what was accepted of them is unknown.
+func count(plan *v1beta1.UpdatePlan, judged []Judged, published bool) v1beta1.InsightCounts {
+	counts, before := Count(judged), plan.Status.Counts
+	if !published || before == nil || before.Total <= counts.Total {
+		return counts
+	}
+	if plan.Status.ObservedGeneration == plan.Generation {
+		return *before
+	}
+	counts.Unaccepted += before.Total - counts.Total
+	counts.Total = before.Total
+	return counts
 }
 
 // isForOtherRelease reports whether the undated acceptances of a plan were given for another release of

@@ -187,6 +187,42 @@ func TestName(t *testing.T) {
 	}
 }
 
+// A plan that is dormant is judged by what its status shows. What it does not show still counts.
+func TestSettle_counts_what_a_status_does_not_show(t *testing.T) {
+	t.Parallel()
+	published := v1beta1.InsightCounts{Total: 80, Accepted: 70, Unaccepted: 10}
+	accept := func(plan *v1beta1.UpdatePlan) {
+		plan.Generation++
+		plan.Spec.AcceptedInsights = []v1beta1.AcceptedInsight{entry("a", "", true)}
+	}
+	for name, tc := range map[string]struct {
+		change    func(*v1beta1.UpdatePlan)
+		published bool
+		want      v1beta1.InsightCounts
+	}{
+		"dormant":                          {published: true, want: published},
+		"dormant, and the spec changed":    {change: accept, published: true, want: v1beta1.InsightCounts{Total: 80, Accepted: 1, Unaccepted: 79}},
+		"dormant, and fewer were counted":  {change: func(plan *v1beta1.UpdatePlan) { plan.Status.Counts = &v1beta1.InsightCounts{} }, published: true, want: v1beta1.InsightCounts{Total: 2, Unaccepted: 2}},
+		"dormant, and nothing was counted": {change: func(plan *v1beta1.UpdatePlan) { plan.Status.Counts = nil }, published: true, want: v1beta1.InsightCounts{Total: 2, Unaccepted: 2}},
+		"analyzed":                         {change: accept, want: v1beta1.InsightCounts{Total: 2, Accepted: 1, Unaccepted: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := analyzed(insight("a", "1", "warning"), insight("b", "2", "warning"))
+			plan.Status.Counts, plan.Status.ObservedGeneration = new(published), plan.Generation
+			if tc.change != nil {
+				tc.change(plan)
+			}
+			for range 2 { // the second pass changes nothing
+				updateplan.Settle(plan, updateplan.Insights(&plan.Status), updateplan.Analysis{Now: noon, Current: "4.14.8", Published: tc.published})
+				if diff := cmp.Diff(&tc.want, plan.Status.Counts); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour

@@ -49,14 +49,14 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	}
 	if updateplan.Validate(p.plan) != nil {
 		p.rest()
-		return nextPrune, p.write(ctx, updateplan.Insights(&p.plan.Status), updateplan.Analysis{})
+		return nextPrune, p.write(ctx, updateplan.Insights(&p.plan.Status), updateplan.Analysis{Published: true})
 	}
 	switch {
 	case p.isDue():
 		p.begin()
 	case p.state.round == nil || !p.isFollowed():
 		p.rest()
-		return nextPrune, p.write(ctx, updateplan.Insights(&p.plan.Status), updateplan.Analysis{})
+		return nextPrune, p.write(ctx, updateplan.Insights(&p.plan.Status), updateplan.Analysis{Published: true})
 	default:
 		if age := p.now.Sub(p.state.lastPass); age >= 0 && age < debounce && p.plan.Generation == p.plan.Status.ObservedGeneration {
 			return p.state.lastPass.Add(debounce), nil
