@@ -27,6 +27,14 @@ SOAK_HISTORIES ?= 0
 soak: ## Run random histories of upgrades with fresh seeds for SOAK, such as SOAK=10m, or SOAK_HISTORIES of them; from the seed SOAK_FROM, if it is set.
 	go test ./pkg/simulation/histories -count 1 -run TestSoak -soak $(SOAK) -histories $(SOAK_HISTORIES) -from $(SOAK_FROM) -timeout 0 -v
 
+MUTANTS ?= 200
+MUTANTS_SEED ?= 1
+MUTATED = ./pkg/engine ./pkg/lifecycle ./pkg/checks ./pkg/controllers/nodekeeper
+
+.PHONY: mutants
+mutants: ## Measure how many of MUTANTS defects, sampled by MUTANTS_SEED, the tests find, which takes an hour or two.
+	go run ./hack/mutate -n $(MUTANTS) -seed $(MUTANTS_SEED) $(MUTATED)
+
 .PHONY: unit
 unit: REPETITIONS := -short
 unit: long ## Run the unit tests with few repetitions of virtual time. TEST_FLAGS='-run Name -v' goes to go test.

@@ -1,0 +1,69 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The mutate program measures how many defects the tests of packages find. It changes one operator,
+// condition, literal, or statement at a time, runs the tests of the package and then those of the
+// packages that import it, and prints whether one of them fails. The files of the checkout stay as
+// they are. The same seed selects the same mutants of the same sources.
+//
+// Usage: mutate [-seed N] [-n N] [-skip N] [-timeout D] [-dependents=false] PACKAGE...
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+)
+
+func main() {
+	seed := flag.Uint64("seed", 1, "selects the mutants")
+	count := flag.Int("n", 200, "the number of mutants that compile")
+	skip := flag.Int("skip", 0, "the number of mutants to leave out first; with -n 1, the number of the one to repeat")
+	timeout := flag.Duration("timeout", 2*time.Minute, "how long the tests of one package may run; a mutant that makes them hang is killed")
+	dependents := flag.Bool("dependents", true, "run the tests of the packages that import the changed one, too")
+	flag.Parse()
+	if err := run(options{*seed, *count, *skip, *timeout, *dependents}, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	seed       uint64
+	count      int
+	skip       int
+	timeout    time.Duration
+	dependents bool
+}
+
+func run(o options, patterns []string) error {
+	packages, err := load(patterns)
+	if err != nil {
+		return err
+	}
+	mutants, err := mutantsOf(packages)
+	if err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(o.seed, 0)) //nolint:gosec // A sample that can be drawn again.
+	random.Shuffle(len(mutants), func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
+	fmt.Printf("seed %d: %d of %d mutants of %d packages\n", o.seed, o.count, len(mutants), len(packages))
+	results := map[result]int{}
+	for i := min(o.skip, len(mutants)); i < len(mutants); i++ {
+		if results[killed]+results[survived] == o.count {
+			break
+		}
+		r, by, err := try(mutants[i], o)
+		if err != nil {
+			return err
+		}
+		if results[r]++; r != invalid {
+			fmt.Printf("%s #%d %s%s\n", r, i, mutants[i], by)
+		}
+	}
+	tried := results[killed] + results[survived]
+	fmt.Printf("score: %d of %d mutants killed (%d %%); %d more did not compile\n", results[killed], tried, 100*results[killed]/max(1, tried), results[invalid])
+	return nil
+}

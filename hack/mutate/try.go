@@ -1,0 +1,122 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// pkg is a package as "go list -json" describes it.
+type pkg struct {
+	ImportPath, Dir                    string
+	GoFiles                            []string
+	Imports, TestImports, XTestImports []string
+	TestGoFiles, XTestGoFiles          []string
+	Module                             struct{ Path string }
+
+	relative string
+	// dependents are the packages whose tests are run after those of the package itself.
+	dependents []string
+}
+
+// golang returns a go command.
+func golang(arguments ...string) *exec.Cmd {
+	return exec.Command("go", arguments...) //nolint:gosec // The caller names the packages.
+}
+
+// list returns the packages of patterns.
+func list(patterns ...string) ([]pkg, error) {
+	output, err := golang(append([]string{"list", "-json"}, patterns...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	var all []pkg
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var p pkg
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("decoding packages: %w", err)
+		}
+		p.relative = strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, p.Module.Path), "/")
+		all = append(all, p)
+	}
+}
+
+// load returns the packages of patterns, with those that import them and have tests.
+func load(patterns []string) ([]pkg, error) {
+	packages, err := list(patterns...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := list("./...")
+	if err != nil {
+		return nil, err
+	}
+	for i := range packages {
+		for _, other := range all {
+			imports := slices.Concat(other.Imports, other.TestImports, other.XTestImports)
+			tested := len(other.TestGoFiles)+len(other.XTestGoFiles) > 0
+			if tested && other.ImportPath != packages[i].ImportPath && slices.Contains(imports, packages[i].ImportPath) {
+				packages[i].dependents = append(packages[i].dependents, other.ImportPath)
+			}
+		}
+	}
+	return packages, nil
+}
+
+// result is what became of a mutant.
+type result string
+
+const (
+	killed   result = "killed  "
+	survived result = "SURVIVED"
+	invalid  result = "invalid "
+)
+
+// try runs the tests with a mutant. It returns which package has killed it.
+func try(m mutant, o options) (result, string, error) {
+	source, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", "", fmt.Errorf("reading source: %w", err)
+	}
+	directory, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return "", "", fmt.Errorf("creating directory: %w", err)
+	}
+	defer os.RemoveAll(directory)
+	changed, overlay := filepath.Join(directory, "changed.go"), filepath.Join(directory, "overlay.json")
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {m.file: changed}})
+	if err != nil {
+		return "", "", fmt.Errorf("encoding overlay: %w", err)
+	}
+	//nolint:gosec // A directory of its own for temporary files.
+	if err := errors.Join(os.WriteFile(changed, m.apply(source), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
+		return "", "", fmt.Errorf("writing mutant: %w", err)
+	}
+	if golang("build", "-overlay", overlay, m.pkg.ImportPath).Run() != nil {
+		return invalid, "", nil
+	}
+	tested := []string{m.pkg.ImportPath}
+	if o.dependents {
+		tested = append(tested, m.pkg.dependents...)
+	}
+	for _, path := range tested {
+		command := golang("test", "-short", "-count", "1", "-failfast", "-vet=off", "-timeout", o.timeout.String(), "-overlay", overlay, path)
+		if command.Run() != nil {
+			return killed, " by " + strings.TrimPrefix(path, m.pkg.Module.Path+"/"), nil
+		}
+	}
+	return survived, "", nil
+}
