@@ -78,10 +78,10 @@ func testLocalJob(t *testing.T, cluster *devcluster.Cluster) {
 		if want := `application/json {"event": "Start", "version": "quay.io/release@sha256:1 $(EVENT_NAME)"}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the receiver got nothing")
 	}
-	eventually(t, 30*time.Second, func() string {
+	eventually(t, time.Minute, func() string {
 		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func testLocalJob(t *testing.T, cluster *devcluster.Cluster) {
 	if err := cluster.Client.Patch(t.Context(), job, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, func() string {
+	eventually(t, time.Minute, func() string {
 		var pods corev1.PodList
 		err := cluster.Client.List(t.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 		if err != nil || len(pods.Items) > 0 {
@@ -114,7 +114,7 @@ func testUnpullableJob(t *testing.T, cluster *devcluster.Cluster) {
 		t.Fatal(err)
 	}
 	seen := false
-	eventually(t, 30*time.Second, func() string {
+	eventually(t, time.Minute, func() string {
 		var pods corev1.PodList
 		if err := cluster.Client.List(t.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
 			t.Fatal(err)

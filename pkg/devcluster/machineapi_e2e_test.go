@@ -108,7 +108,7 @@ func TestMachineAPI(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"worker-a": "1 of 1 of 1", "worker-b": "1 of 1 of 1", "worker-c": "1 of 1 of 1", "worker-d": "0 of 0 of 0"} {
-		becomes(t, 10*time.Second, count(name), want)
+		becomes(t, time.Minute, count(name), want)
 	}
 	if got := machines(t, cluster, "worker"); got != "Running True, Running True, Running True" {
 		t.Errorf("the machines of the workers: %s", got)
@@ -119,12 +119,12 @@ func TestMachineAPI(t *testing.T) {
 	scale("worker-b", 2)
 	scale("worker-c", 2)
 	scale("worker-d", 1)
-	becomes(t, 20*time.Second, func() string { return machines(t, cluster, "worker-a") }, "Running True")
-	becomes(t, 10*time.Second, count("worker-a"), "2 of 2 of 2")
-	becomes(t, 10*time.Second, func() string { return machines(t, cluster, "worker-b") }, "Failed InsufficientResources: You have exceeded your quota.")
-	becomes(t, 20*time.Second, func() string { return machines(t, cluster, "worker-c") }, "Running Unknown")
-	becomes(t, 10*time.Second, func() string { return machines(t, cluster, "worker-d") }, "Provisioning")
-	becomes(t, 10*time.Second, func() string {
+	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-a") }, "Running True")
+	becomes(t, time.Minute, count("worker-a"), "2 of 2 of 2")
+	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-b") }, "Failed InsufficientResources: You have exceeded your quota.")
+	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-c") }, "Running Unknown")
+	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-d") }, "Provisioning")
+	becomes(t, time.Minute, func() string {
 		status := pool(t, cluster, "worker").Status
 		return fmt.Sprintf("%d machines, %d ready", status.MachineCount, status.ReadyMachineCount)
 	}, "5 machines, 4 ready")
@@ -139,7 +139,7 @@ func TestMachineAPI(t *testing.T) {
 	}
 
 	scale("worker-a", 1)
-	becomes(t, 20*time.Second, func() string { return machines(t, cluster, "worker-a") }, "")
+	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-a") }, "")
 	for _, name := range []string{"worker-b", "worker-c", "worker-d"} {
 		if err := cluster.Client.Delete(t.Context(), got(name), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)

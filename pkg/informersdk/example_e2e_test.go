@@ -169,7 +169,7 @@ func startExample(t *testing.T, program string, env ...string) (stop func()) {
 // awaitExample waits until the program listens.
 func awaitExample(t *testing.T, address string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return false, nil //nolint:nilerr // It does not listen yet.

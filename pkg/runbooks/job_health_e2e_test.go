@@ -64,7 +64,7 @@ func TestJobHealthChecks_with_a_real_Prometheus(t *testing.T) {
 		critical("KubeAPIDown", "default"), critical("ShopDown", "shop"), critical("NodesLost", ""), critical("ManagedUpgradeFailed", "upgrades"),
 		{Name: "ShopSlow", Labels: map[string]string{"severity": "warning", "namespace": "shop"}},
 	}})
-	source, err := prometheus.New(prometheus.Options{HTTPClient: httpclient.Options{URL: running.PrometheusURL(), Timeout: 2 * time.Second}, Watchdog: "Watchdog"})
+	source, err := prometheus.New(prometheus.Options{HTTPClient: httpclient.Options{URL: running.PrometheusURL(), Timeout: time.Minute}, Watchdog: "Watchdog"})
 	if err != nil {
 		t.Fatal(err)
 	}

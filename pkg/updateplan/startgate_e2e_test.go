@@ -152,7 +152,7 @@ func TestStartGate(t *testing.T) {
 		t.Error("a user deletes the UpdateStatus")
 	}
 	must("delete", "updatestatus", "cluster", "--as="+controller)
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	err := request("ann", `{"spec":{"desiredUpdate":{"version":"4.20.9"}}}`)
 	for err == nil && time.Now().Before(deadline) {
 		err = request("ann", `{"spec":{"desiredUpdate":{"version":"4.20.9"}}}`)

@@ -185,7 +185,7 @@ func startProgram(tb testing.TB, path, kubeconfig string, flags ...string) *repl
 	}
 	r.process = process
 	tb.Cleanup(func() {
-		if err := process.Stop(20 * time.Second); err != nil {
+		if err := process.Stop(time.Minute); err != nil {
 			tb.Error(err)
 		}
 		if tb.Failed() {
@@ -248,7 +248,7 @@ func (r *replica) scrape(t *testing.T, token string) (status int, body string) {
 
 func waitUntil(tb testing.TB, what string, is func(context.Context) bool) {
 	tb.Helper()
-	err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, 45*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return is(ctx), nil
 	})
 	if err != nil {
@@ -318,7 +318,7 @@ func TestOperator_runs_with_its_deployed_permissions(t *testing.T) {
 	server.checkMetricsAccess(t, first, token)
 	second.checkCertificateReload(t, certificates)
 
-	if err := first.process.Stop(20 * time.Second); err != nil {
+	if err := first.process.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, "the second replica leads", func(ctx context.Context) bool { h := holder(ctx); return h != "" && h != leader })

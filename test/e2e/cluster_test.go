@@ -177,7 +177,7 @@ func describeOnFailure(tb testing.TB, cluster *devcluster.Cluster) {
 			tb.Error(err)
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
 		kubectl := exec.CommandContext(ctx, filepath.Join(cluster.BinDir(), "kubectl"), "--kubeconfig", kubeconfig,
 			"--namespace", devcluster.OperatorNamespace, "describe", "upgradeconfigs.upgrade.managed.openshift.io,maintenance,leases,clusterversions.config.openshift.io")

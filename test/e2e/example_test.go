@@ -100,7 +100,7 @@ func TestCustomUpgrader_ends_on_SIGTERM(t *testing.T) {
 	waitUntil(t, "the example is ready", func(ctx context.Context) bool {
 		return operator.probe(ctx, "/readyz") == http.StatusOK
 	})
-	if err := operator.process.Stop(20 * time.Second); err != nil {
+	if err := operator.process.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if status := operator.process.Err().Error(); !strings.Contains(status, "exit status 0") {

@@ -67,7 +67,7 @@ func TestMemory_does_not_follow_the_objects_of_other_clients(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := process.Stop(20 * time.Second); err != nil {
+		if err := process.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

@@ -41,7 +41,7 @@ func TestWatchMoreNamespaces(t *testing.T) {
 		log := early.readLog(t)
 		return early.probe(ctx, "/readyz") != http.StatusOK && strings.Contains(log, "forbidden") && strings.Contains(log, `in the namespace \"shop\"`)
 	})
-	if err := early.process.Stop(20 * time.Second); err != nil {
+	if err := early.process.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 

@@ -305,7 +305,7 @@ func TestCaches_with_an_API_server_that_cannot_stream_lists(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := process.Stop(20 * time.Second); err != nil {
+		if err := process.Stop(time.Minute); err != nil {
 			t.Error(err)
 		}
 	})

@@ -100,7 +100,7 @@ func (w *statusWorld) followOptionalKinds() {
 	if !w.binary.process.Running() {
 		w.t.Error("the program has ended")
 	}
-	mustSucceed(w.t, w.binary.process.Stop(20*time.Second))
+	mustSucceed(w.t, w.binary.process.Stop(time.Minute))
 	mustSucceed(w.t, w.client.Delete(w.t.Context(), newer)) // a start waits half a minute for its cache
 }
 

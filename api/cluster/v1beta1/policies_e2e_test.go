@@ -87,7 +87,7 @@ func TestPolicies(t *testing.T) {
 	pre, post := edit{"spec.preUpgradeAction", action}, edit{"spec.postUpgradeAction", action}
 	foreign := edit{"spec.placement", []any{map[string]any{"name": "own"}, map[string]any{"name": "dev", "namespace": "dev"}}}
 	// Policies apply some time after they are created.
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 15*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return strings.Contains(as(ctx, "editor", manifest(t, pre), "create", "--filename=-"), actionsRefused) &&
 			strings.Contains(as(ctx, "editor", manifest(t, foreign), "create", "--filename=-"), placementRefused), nil
 	})

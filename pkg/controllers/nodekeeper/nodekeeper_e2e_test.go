@@ -287,7 +287,7 @@ func budget(namespace, name string, selector *metav1.LabelSelector) *policyv1.Po
 func (k *testEnv) eventually(what string, holds func() string) {
 	k.tb.Helper()
 	last := ""
-	err := wait.PollUntilContextTimeout(k.tb.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(k.tb.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		last = holds()
 		return last == "", nil
 	})

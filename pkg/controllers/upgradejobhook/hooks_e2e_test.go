@@ -315,7 +315,7 @@ func (e *testEnv) testInvalidTemplates(t *testing.T) {
 		"account":       {`{"serviceAccountName":"managed-upgrade-operator","containers":[{"name":"a","image":"a"}]}`, "False ServiceAccountNotAllowed"},
 	} {
 		e.create(hookOf(name, tc.pod, nil, nil, "none", never))
-		e.eventually(20*time.Second, func() string {
+		e.eventually(time.Minute, func() string {
 			var hook v1beta1.UpgradeJobHook
 			e.must(e.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &hook))
 			accepted := apimeta.FindStatusCondition(hook.Status.Conditions, v1beta1.ConditionAccepted)
@@ -361,7 +361,7 @@ func (e *testEnv) testSeedHook(t *testing.T) {
 	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
 	}
-	e.eventually(30*time.Second, func() string {
+	e.eventually(time.Minute, func() string {
 		if jobs := e.jobs(); len(jobs) > 0 {
 			return fmt.Sprintf("%d Jobs are left after their time to live", len(jobs))
 		}
@@ -379,14 +379,14 @@ func (e *testEnv) testDeletion(t *testing.T) {
 		hookOf("slow", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, map[string]any{"activeDeadlineSeconds": 15}, "deletion", v1beta1.EventStart),
 		upgradeJob("deletion", map[string]string{"hooks": "deletion"}),
 	)
-	e.eventually(20*time.Second, func() string {
+	e.eventually(time.Minute, func() string {
 		short := e.jobOf("deletion", "Start/short")
 		if short == nil || short.DeletionTimestamp == nil || len(short.Finalizers) == 0 {
 			return fmt.Sprintf("the Job whose time to live has passed is not kept: %+v", short)
 		}
 		return ""
 	})
-	e.eventually(20*time.Second, func() string {
+	e.eventually(time.Minute, func() string {
 		endless := e.jobOf("deletion", "Start/endless")
 		if endless == nil {
 			return "no Job"
@@ -402,7 +402,7 @@ func (e *testEnv) testDeletion(t *testing.T) {
 			t.Errorf("item %s: got %s, want %s", item, got, want)
 		}
 	}
-	e.eventually(20*time.Second, func() string {
+	e.eventually(time.Minute, func() string {
 		if e.jobOf("deletion", "Start/short") != nil || e.jobOf("deletion", "Start/endless") != nil {
 			return "the deleted Jobs are left"
 		}
@@ -415,7 +415,7 @@ func (e *testEnv) testQuota(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"}}
 	quota.Spec.Hard = corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}
 	e.create(quota)
-	e.eventually(30*time.Second, func() string {
+	e.eventually(time.Minute, func() string {
 		var current corev1.ResourceQuota
 		e.must(e.client.Get(t.Context(), client.ObjectKeyFromObject(quota), &current))
 		if len(current.Status.Hard) == 0 {
@@ -437,7 +437,7 @@ func (e *testEnv) testDeletedUpgradeJob(t *testing.T) {
 		hookOf("hung", onePod, map[string]string{"devcluster.openshift.io/never-ends": "true"}, nil, "deleted", v1beta1.EventCreate),
 		upgradeJob("deleted", map[string]string{"hooks": "deleted"}),
 	)
-	e.eventually(20*time.Second, func() string {
+	e.eventually(time.Minute, func() string {
 		if e.jobOf("deleted", "Create/hung") == nil {
 			return "no Job"
 		}

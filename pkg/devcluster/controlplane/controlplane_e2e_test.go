@@ -71,7 +71,7 @@ func TestAPIServer_keeps_data_and_address_across_restarts(t *testing.T) {
 	running := start(t, controlplane.Options{WithoutControllerManager: true})
 	admin := clients(t, running.RESTConfig())
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept", Namespace: "default"}}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := admin.CoreV1().ConfigMaps("default").Create(ctx, kept, metav1.CreateOptions{})
 		if apierrors.IsNotFound(err) { // the API server creates the namespace shortly after it is ready
 			return false, nil
@@ -107,7 +107,7 @@ func TestAuditLog_has_each_request(t *testing.T) {
 	if _, err := admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		log, err := os.ReadFile(running.AuditLog())
 		return containsAll(string(log), `"resource":"nodes"`, `"verb":"list"`, `"username":"admin"`), err
 	})

@@ -34,7 +34,7 @@ func TestServiceNetwork_can_be_dialed(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "informer", Namespace: "default"},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8443}}},
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		created, err := admin.CoreV1().Services("default").Create(ctx, service, metav1.CreateOptions{})
 		if apierrors.IsNotFound(err) || apierrors.IsInternalError(err) { // the namespace and the network are created shortly after the API server is ready
 			return false, nil

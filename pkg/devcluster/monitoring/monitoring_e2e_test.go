@@ -136,7 +136,7 @@ func expect(t *testing.T, what string, want, got []string) {
 
 func eventually(t *testing.T, what string, want []string, get func() []string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for got := get(); !slices.Equal(got, want); got = get() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: got %v, want %v", what, got, want)
