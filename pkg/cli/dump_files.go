@@ -87,7 +87,7 @@ func kindsOfPath(file string) []string {
 // wantedGroups are the groups whose objects are read from a dump. Other objects are skipped, so that a
 // large must-gather is read in seconds.
 var wantedGroups = []string{
-	"apiserver.openshift.io", "cluster.x-k8s.io", "config.openshift.io", "coordination.k8s.io",
+	"apiserver.openshift.io", "cluster.open-cluster-management.io", "cluster.x-k8s.io", "config.openshift.io", "coordination.k8s.io",
 	"hypershift.openshift.io", "machine.openshift.io", "machineconfiguration.openshift.io",
 	"managedupgrade.appuio.io", "operator.openshift.io", "operators.coreos.com", "policy",
 	"upgrade.managed.openshift.io",

@@ -42,6 +42,8 @@ func (p *Program) hint(err error) string {
 		return "select a kubeconfig with --kubeconfig or KUBECONFIG, or create one with \"oc login\""
 	case apierrors.IsUnauthorized(err):
 		return "log in again, for example with \"oc login\""
+	case apierrors.IsForbidden(err) && isRead(err) && isOfFleets(err):
+		return "ask an administrator for the ClusterRole fleet-viewer, and for the right to list managedclusters, placements, and placementdecisions"
 	case apierrors.IsForbidden(err) && isRead(err):
 		return "ask an administrator for the ClusterRole update-viewer, or select another user with --context"
 	case apierrors.IsForbidden(err):
@@ -80,6 +82,12 @@ func isKubeconfigError(err error) bool {
 func isRead(err error) bool {
 	message := err.Error()
 	return strings.Contains(message, " cannot get ") || strings.Contains(message, " cannot list ")
+}
+
+// isOfFleets reports whether an error is about an object of the hub of a fleet.
+func isOfFleets(err error) bool {
+	message := err.Error()
+	return strings.Contains(message, "cluster.open-cluster-management.io") || strings.Contains(message, "clusterupgraderuns")
 }
 
 func isCertificateError(err error) bool {

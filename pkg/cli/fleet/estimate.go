@@ -1,0 +1,102 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"slices"
+	"time"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+)
+
+// minSamples is how many upgrades an estimate needs.
+const minSamples = 3
+
+// Estimate is how long the rest of a rollout takes if its clusters take as long as those before.
+type Estimate struct {
+	// Low and High bound the time.
+	Low, High time.Duration
+	// Done is the number of clusters that the estimate is based on, and Median is how long they took.
+	Done   int
+	Median time.Duration
+}
+
+// load is the clusters of a stage that are not finished.
+type load struct{ inFlight, pending int }
+
+// NewEstimate returns the estimate of a rollout with so many slots; false means that too few clusters
+// are complete. Stages follow each other; in each of them, clusters follow each other in the slots. The
+// low estimate counts the clusters that have not begun, each as fast as a quarter of the earlier ones;
+// the high estimate counts those in flight, too, each as slow as a quarter of the earlier ones.
+func NewEstimate(took []time.Duration, stages []load, slots int) (Estimate, bool) {
+	e := Estimate{Done: len(took)}
+	if len(took) < minSamples || slots == 0 {
+		return e, false
+	}
+	took = slices.Sorted(slices.Values(took))
+	e.Median = took[len(took)/2]
+	fast, slow := took[len(took)/4], took[len(took)-1-len(took)/4]
+	for _, stage := range stages {
+		e.Low += time.Duration(rounds(stage.pending, slots)) * fast
+		e.High += time.Duration(rounds(stage.pending+stage.inFlight, slots)) * slow
+	}
+	return e, true
+}
+
+// rounds returns how many clusters follow each other in a slot.
+func rounds(clusters, slots int) int {
+	if slots < 0 {
+		slots = max(1, clusters)
+	}
+	return (clusters + slots - 1) / slots
+}
+
+// estimate returns the estimate of the snapshot.
+func (s *Snapshot) estimate() (Estimate, bool) {
+	var took []time.Duration
+	var stages []load
+	last := [2]int{-1, -1}
+	for _, m := range s.counted() {
+		if d, is := duration(m); is {
+			took = append(took, d)
+		}
+		if m.State == rollout.Complete || m.State == rollout.Failed {
+			continue
+		}
+		if stage := s.stage(m); stage != last {
+			stages, last = append(stages, load{}), stage
+		}
+		if m.State == rollout.NotStarted {
+			stages[len(stages)-1].pending++
+		} else {
+			stages[len(stages)-1].inFlight++
+		}
+	}
+	return NewEstimate(took, stages, s.Decision.Slots)
+}
+
+// stage identifies the members that begin without waiting for each other.
+func (s *Snapshot) stage(m *status.Member) [2]int {
+	switch {
+	case m.Hub:
+		return [2]int{2, 0}
+	case m.IsCanary():
+		return [2]int{0, 0}
+	case s.Plan.Type == rollout.ProgressivePerGroup:
+		return [2]int{1, m.Group}
+	}
+	return [2]int{1, 0}
+}
+
+// duration returns how long a cluster took from its admission to the end of its soak, and whether it
+// was upgraded.
+func duration(m *status.Member) (time.Duration, bool) {
+	run := m.Run
+	if m.State != rollout.Complete || m.LateSuccess || run == nil || run.Spec.Outcome != nil || run.Status.CompletionTime == nil {
+		return 0, false
+	}
+	d := run.Status.CompletionTime.Sub(run.Spec.AdmissionTime.Time)
+	return d, d > 0
+}

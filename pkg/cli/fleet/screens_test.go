@@ -1,0 +1,340 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+)
+
+// stores is a fleet of three canaries and groups of clusters, as objects of the API.
+type stores struct {
+	t        *testing.T
+	now      time.Time
+	upgrade  *fleetv1beta1.ManagedClustersUpgrade
+	clusters []*clusterv1.ManagedCluster
+	runs     map[string]*fleetv1alpha1.ClusterUpgradeRun
+	objects  []client.Object
+}
+
+// newStores returns a fleet whose clusters are numbered from 1: canaries first, then each group.
+func newStores(t *testing.T, clock string, canaries int, groups ...int) *stores {
+	t.Helper()
+	at, err := time.Parse("15:04", clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &stores{t: t, now: time.Date(2026, 11, 23, at.Hour(), at.Minute(), 0, 0, time.UTC), runs: map[string]*fleetv1alpha1.ClusterUpgradeRun{}}
+	f.upgrade = &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "stores", UID: "u1", Generation: 1}}
+	f.upgrade.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
+	f.upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: "4.20.6"}
+	f.upgrade.Spec.UpgradeStrategy.RolloutType = fleetv1beta1.RolloutProgressivePerGroup
+	f.upgrade.Spec.UpgradeStrategy.MaxConcurrency = new(intstr.FromInt32(40))
+	f.upgrade.Spec.UpgradeStrategy.MaxFailures = new(intstr.FromInt32(14))
+	if canaries > 0 {
+		f.upgrade.Spec.UpgradeStrategy.CanaryClusters = &fleetv1beta1.CanaryClusters{ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}}
+	}
+	number, total := 0, 0
+	for group, size := range groups {
+		if group == 0 {
+			size += canaries
+		}
+		decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "fleet", Name: fmt.Sprintf("all-%d", group),
+			Labels: map[string]string{ocmv1beta1.PlacementLabel: "all", ocmv1beta1.DecisionGroupIndexLabel: fmt.Sprint(group)},
+		}}
+		for range size {
+			number++
+			cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("store-%04d", number), Labels: map[string]string{}}}
+			if number <= canaries {
+				cluster.Labels["canary"] = "yes"
+			}
+			f.clusters = append(f.clusters, cluster)
+			decision.Status.Decisions = append(decision.Status.Decisions, ocmv1beta1.ClusterDecision{ClusterName: cluster.Name})
+		}
+		total += size
+		f.objects = append(f.objects, decision)
+	}
+	placement := &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "all"}}
+	placement.Status.NumberOfSelectedClusters = int32(total)
+	f.objects = append(f.objects, placement)
+	return f
+}
+
+// run sets the run of clusters by their numbers.
+func (f *stores) run(state fleetv1alpha1.State, reason, message string, numbers ...int) {
+	for _, n := range numbers {
+		name := fmt.Sprintf("store-%04d", n)
+		run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "stores", Labels: map[string]string{fleetv1beta1.UpgradeLabel: "u1"}}}
+		run.Spec.ManagedClustersUpgrade = fleetv1alpha1.UpgradeReference{Namespace: "fleet", Name: "stores", UID: "u1"}
+		run.Spec.Attempt, run.Status.Attempt = 1, 1
+		run.Spec.AdmissionTime = metav1.NewTime(f.now.Add(-10 * time.Hour))
+		run.Status.State, run.Status.Reason, run.Status.Message = state, reason, message
+		if state == fleetv1alpha1.StateComplete {
+			took := []time.Duration{51 * time.Minute, 52 * time.Minute, 60 * time.Minute}[n%3]
+			run.Status.CompletionTime = &metav1.Time{Time: run.Spec.AdmissionTime.Add(took)}
+		}
+		f.runs[name] = run
+	}
+}
+
+// stall marks runs as stalled.
+func (f *stores) stall(message string, numbers ...int) {
+	for _, n := range numbers {
+		run := f.runs[fmt.Sprintf("store-%04d", n)]
+		run.Status.Conditions = append(run.Status.Conditions, metav1.Condition{Type: fleetv1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: "ClusterUpgraded", Message: message})
+	}
+}
+
+func numbers(from, to int) []int {
+	var list []int
+	for n := from; n <= to; n++ {
+		list = append(list, n)
+	}
+	return list
+}
+
+func (f *stores) reader() client.Client {
+	f.t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install} {
+		if err := add(scheme); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	objects := append(slices.Clone(f.objects), f.upgrade)
+	for _, cluster := range f.clusters {
+		objects = append(objects, cluster)
+	}
+	for _, run := range f.runs {
+		objects = append(objects, run)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func (f *stores) read() *Snapshot {
+	f.t.Helper()
+	s, err := Read(f.t.Context(), f.reader(), client.ObjectKeyFromObject(f.upgrade), f.now)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+// publish publishes the status as the hub does. Obstacles are those of a dry run, by cluster.
+func (f *stores) publish(obstacles map[string]admissionStop) {
+	f.t.Helper()
+	s := f.read()
+	for i := range s.Members {
+		m := &s.Members[i]
+		m.Checked = true
+		if o, blocked := obstacles[m.Name]; blocked {
+			m.Obstacle.Reason, m.Obstacle.Message = o.reason, o.message
+		}
+	}
+	f.upgrade.Status = status.Compute(status.Fleet{
+		Upgrade: s.Upgrade, Members: s.Members, Decision: admission.Decide(s.Plan, s.Members, f.now), Now: f.now,
+	})
+}
+
+type admissionStop struct{ reason, message string }
+
+func printer() *Printer {
+	return &Printer{Width: 80, Command: func(verb string) string { return "oc update fleet " + verb + " stores" }}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	want, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("screen (-want +got):\n%s\n%s", diff, got)
+	}
+}
+
+func TestStatus_in_progress(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "14:32", 3, 120, 400, 800)
+	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", numbers(1, 184)...)
+	f.run(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonClusterVersionFailing, "etcd is degraded", 388)
+	f.run(fleetv1alpha1.StatePartialUpgrade, "ClusterUpgraded", "", append(numbers(348, 385), 402, 417)...)
+	f.stall("no progress for 47m: machine-config", 402, 417)
+	f.publish(nil)
+	s := f.read()
+	golden(t, "progress", printer().Status(s))
+	if v := s.Verdict(); v.State != Progressing {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func TestStatus_stopped(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "09:12", 3, 120)
+	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", 1, 3)
+	f.run(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonPreActionDegraded, "Job backup failed", 2)
+	f.publish(nil)
+	s := f.read()
+	golden(t, "stopped", printer().Status(s))
+	if v := s.Verdict(); v.State != ActionRequired {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func TestPlan_of_a_dry_run(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "09:12", 3, 120, 400, 800)
+	f.upgrade.Spec.DryRun = true
+	for _, n := range numbers(1200, 1211) {
+		f.clusters[n-1].Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: "4.20.6"}}
+	}
+	blocked := map[string]admissionStop{}
+	block := func(reason, message string, numbers ...int) {
+		for _, n := range numbers {
+			blocked[fmt.Sprintf("store-%04d", n)] = admissionStop{reason, message}
+		}
+	}
+	block("NotUpgradeable", "Upgradeable=False: AdminAckRequired", numbers(101, 114)...)
+	block("NotOffered", "not offered in stable-4.20", numbers(560, 564)...)
+	block("Unreachable", "unreachable", 777, 901)
+	f.publish(blocked)
+	s := f.read()
+	golden(t, "plan", printer().Plan(s))
+	forecast := s.Forecast()
+	if forecast.State(s) != ActionRequired {
+		t.Errorf("forecast %+v", forecast)
+	}
+}
+
+// What is not checked, or would not begin, is never printed as ready to run.
+func TestPlan_that_cannot_be_run(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit  func(*stores)
+		want  string
+		state State
+	}{
+		"nothing published": {func(*stores) {}, "UNKNOWN  the hub has not checked the clusters yet", Waiting},
+		"not checked": {func(f *stores) {
+			f.publish(nil)
+			c := &f.upgrade.Status.Conditions[len(f.upgrade.Status.Conditions)-1]
+			c.Status, c.Message = metav1.ConditionUnknown, "7 clusters are not checked yet"
+		}, "UNKNOWN  7 clusters are not checked yet", Waiting},
+		"no canary": {func(f *stores) {
+			f.clusters[0].Labels = nil
+			f.publish(nil)
+		}, "STOPPED  spec.upgradeStrategy.canaryClusters selects none of the selected clusters", ActionRequired},
+		"a hold": {func(f *stores) {
+			f.clusters[1].Annotations = map[string]string{"upgrade.managed.openshift.io/hold": "disk"}
+			f.publish(nil)
+		}, "BLOCKED      1  1  the annotation upgrade.managed.openshift.io/hol… store-0002", ActionRequired},
+		"no dry run": {func(f *stores) { f.upgrade.Spec.DryRun = false }, "UNKNOWN  the clusters are checked only while spec.dryRun is true", Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newStores(t, "09:12", 1, 7)
+			f.upgrade.Spec.DryRun = true
+			tc.edit(f)
+			s := f.read()
+			screen := printer().Plan(s)
+			forecast := s.Forecast()
+			runnable := strings.Contains(screen, "To run it")
+			if !strings.Contains(screen, tc.want) || forecast.State(s) != tc.state || runnable && name != "a hold" {
+				t.Errorf("state %d, want %d with %q:\n%s", forecast.State(s), tc.state, tc.want, screen)
+			}
+		})
+	}
+}
+
+// The CLI decides as the hub does: the clusters that it counts as slots, and the next ones.
+func TestRead_decides_as_the_hub(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "09:12", 1, 3, 5)
+	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", 1)
+	f.run(fleetv1alpha1.StatePartialUpgrade, "ClusterUpgraded", "", 2)
+	f.upgrade.Spec.UpgradeStrategy.MaxConcurrency = new(intstr.FromInt32(2))
+	s := f.read()
+	if diff := cmp.Diff([]string{"store-0003"}, s.Decision.Admit); diff != "" || s.Decision.InUse != 1 {
+		t.Errorf("admits (-want +got), %d slots in use:\n%s", s.Decision.InUse, diff)
+	}
+	if e, known := s.estimate(); known {
+		t.Errorf("estimate %+v of one sample", e)
+	}
+}
+
+func TestVerdict_of_a_status_that_is_behind(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "09:12", 0, 3)
+	if v := f.read().Verdict(); v.State != Unknown {
+		t.Errorf("without a status: %+v", v)
+	}
+	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", 1, 2, 3)
+	f.publish(nil)
+	if v := f.read().Verdict(); v.State != Done || v.Text != "complete" {
+		t.Errorf("complete: %+v", v)
+	}
+	f.upgrade.Generation++
+	if v := f.read().Verdict(); v.State != Unknown {
+		t.Errorf("a status of the earlier spec: %+v", v)
+	}
+}
+
+// Properties of the estimate: the bounds are ordered, more work never takes less, and more slots never
+// take more.
+func TestEstimate_properties(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		took := make([]time.Duration, minSamples+r.IntN(40))
+		for i := range took {
+			took[i] = time.Duration(1+r.IntN(300)) * time.Minute
+		}
+		var stages []load
+		for range r.IntN(5) {
+			stages = append(stages, load{inFlight: r.IntN(50), pending: r.IntN(500)})
+		}
+		slots := 1 + r.IntN(60)
+		e, known := NewEstimate(took, stages, slots)
+		if !known || e.Low > e.High || e.Median < slices.Min(took) || e.Median > slices.Max(took) {
+			t.Fatalf("seed %d: %+v, %t", seed, e, known)
+		}
+		more := append(slices.Clone(stages), load{pending: 1})
+		if longer, _ := NewEstimate(took, more, slots); longer.Low <= e.Low || longer.High <= e.High {
+			t.Fatalf("seed %d: more work takes %+v, and less %+v", seed, longer, e)
+		}
+		if faster, _ := NewEstimate(took, stages, slots+1); faster.Low > e.Low || faster.High > e.High {
+			t.Fatalf("seed %d: one slot more takes %+v, and fewer %+v", seed, faster, e)
+		}
+		r.Shuffle(len(took), func(i, j int) { took[i], took[j] = took[j], took[i] })
+		if again, _ := NewEstimate(took, stages, slots); again != e {
+			t.Fatalf("seed %d: %+v in another order: %+v", seed, e, again)
+		}
+		for n := range minSamples {
+			if _, known := NewEstimate(took[:n], stages, slots); known {
+				t.Fatalf("seed %d: %d samples are enough", seed, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+)
+
+// Snapshot is an upgrade of a fleet at one time.
+type Snapshot struct {
+	// Upgrade is the object, with the status that the hub has published.
+	Upgrade *fleetv1beta1.ManagedClustersUpgrade
+	// Members are the clusters in the order of their admission.
+	Members []status.Member
+	// Clusters are the ManagedClusters, by name.
+	Clusters map[string]*clusterv1.ManagedCluster
+	// Plan is the plan of the spec, and Decision is what rollout.Decide decides by it.
+	Plan     rollout.Plan
+	Decision rollout.Decision
+	// Unreadable is why the user cannot read the selected clusters; nil means that they were read. The
+	// members are then those that have a run, and there is no decision.
+	Unreadable error
+	// Now is the time.
+	Now time.Time
+}
+
+// Read reads an upgrade, its clusters, and its runs.
+func Read(ctx context.Context, reader client.Reader, key client.ObjectKey, now time.Time) (*Snapshot, error) {
+	s := &Snapshot{Upgrade: &fleetv1beta1.ManagedClustersUpgrade{}, Now: now}
+	if err := reader.Get(ctx, key, s.Upgrade); err != nil {
+		return nil, fmt.Errorf("reading ManagedClustersUpgrade %s/%s: %w", key.Namespace, key.Name, err)
+	}
+	list, err := admission.ListRuns(ctx, reader, s.Upgrade)
+	if err != nil {
+		return nil, err
+	}
+	fleet := &admission.Fleet{Upgrade: s.Upgrade, Runs: make(map[string]*fleetv1alpha1.ClusterUpgradeRun, len(list)), Now: now, RecordsLost: s.recordsLost()}
+	for i := range list {
+		fleet.Runs[list[i].Namespace] = &list[i]
+	}
+	switch err := s.selectClusters(ctx, reader, fleet); {
+	case apierrors.IsForbidden(err):
+		s.Unreadable = err
+		s.Members = fleet.Members()
+		return s, nil
+	case err != nil:
+		return nil, err
+	}
+	fleet.Deselected = deselected(fleet)
+	s.Clusters, s.Members = fleet.Clusters, fleet.Members()
+	s.Plan = fleet.Plan(&admission.Windows{})
+	s.Decision = admission.Decide(s.Plan, s.Members, now)
+	return s, nil
+}
+
+// selectClusters reads the ManagedClusters and which of them are selected.
+func (s *Snapshot) selectClusters(ctx context.Context, reader client.Reader, fleet *admission.Fleet) error {
+	var err error
+	if fleet.Clusters, err = admission.ReadClusters(ctx, reader); err != nil {
+		return err
+	}
+	options := selection.Options{Now: s.Now, OwnNamespaceOnly: s.reason(fleetv1beta1.ConditionSelected) == fleetv1beta1.ReasonPlacementNotAllowed}
+	if fleet.Selection, err = selection.Select(ctx, reader, s.Upgrade, fleet.Clusters, options); err != nil {
+		return fmt.Errorf("selecting the clusters: %w", err)
+	}
+	fleet.Dependencies, err = admission.ReadDependencies(ctx, reader, s.Upgrade)
+	return err
+}
+
+// deselected returns the clusters with a run that are not selected. They are treated as if they were
+// deselected for long enough, because a single read cannot confirm it.
+func deselected(fleet *admission.Fleet) map[string]time.Time {
+	if !fleet.Selection.Stable() {
+		return nil
+	}
+	selected := make(map[string]bool, len(fleet.Selection.Members))
+	for _, m := range fleet.Selection.Members {
+		selected[m.Name] = true
+	}
+	since := map[string]time.Time{}
+	for name := range fleet.Runs {
+		if !selected[name] {
+			since[name] = fleet.Now.Add(-rollout.RemovalDelay)
+		}
+	}
+	return since
+}
+
+// condition returns a published condition; without it, an empty one.
+func (s *Snapshot) condition(name string) metav1.Condition {
+	if c := apimeta.FindStatusCondition(s.Upgrade.Status.Conditions, name); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (s *Snapshot) reason(condition string) string { return s.condition(condition).Reason }
+
+// recordsLost returns what the hub has published about lost records of this attempt.
+func (s *Snapshot) recordsLost() string {
+	c := s.condition(fleetv1beta1.ConditionAdmitting)
+	if c.Reason != fleetv1beta1.ReasonRecordsLost || s.Upgrade.Status.Attempt != admission.Attempt(s.Upgrade) {
+		return ""
+	}
+	return c.Message
+}
+
+// isCurrent reports whether the published status reflects the spec.
+func (s *Snapshot) isCurrent() bool {
+	return s.Upgrade.Status.ClustersSummery != nil && s.Upgrade.Status.ObservedGeneration == s.Upgrade.Generation
+}
+
+// counted returns the members that the rollout counts.
+func (s *Snapshot) counted() []*status.Member {
+	gone := map[string]bool{}
+	for _, names := range [][]string{s.Decision.Removed, s.Decision.Ignored} {
+		for _, name := range names {
+			gone[name] = true
+		}
+	}
+	var counted []*status.Member
+	for i := range s.Members {
+		if !gone[s.Members[i].Name] {
+			counted = append(counted, &s.Members[i])
+		}
+	}
+	return counted
+}

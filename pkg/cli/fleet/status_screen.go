@@ -1,0 +1,174 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
+)
+
+// stoppedText is the least width of the causes of a rollout that has stopped.
+const stoppedText = 43
+
+// Status returns the screen of the status.
+func (p *Printer) Status(s *Snapshot) string {
+	v := s.Verdict()
+	l := &lines{p.heading(fmt.Sprintf("%s: upgrade to %s   %s", s.Upgrade.Name, target(s.Upgrade), v.Text), s.Now)}
+	l.addf("")
+	p.progress(l, s, &v)
+	if !v.Stopped {
+		p.slots(l, s)
+	}
+	if rows := causeRows(s.Upgrade.Status.Causes); len(rows) > 0 {
+		width := stoppedText
+		if !v.Stopped {
+			l.addf("")
+			width = 0
+		}
+		digits := 0
+		for i := range rows {
+			digits = max(digits, len(grouped(rows[i].count)))
+		}
+		p.table(l, func(r *row) string { return fmt.Sprintf("  %-7s %*s  ", r.label, digits, grouped(r.count)) }, rows, width)
+	}
+	if v.Detail != "" || v.Verb != "" {
+		l.addf("")
+	}
+	if v.Detail != "" {
+		l.addf("%s", text.Sanitize(v.Detail, text.MaxReason))
+	}
+	if v.Verb != "" {
+		l.addf("%s%s", v.Advice, p.Command(v.Verb))
+	}
+	return l.String()
+}
+
+// part is a line about canaries or a group.
+type part struct {
+	label    string
+	counters fleetv1beta1.ClustersSummary
+	text     string
+}
+
+// progress adds a line for the canaries and one for each group.
+func (p *Printer) progress(l *lines, s *Snapshot, v *Verdict) {
+	parts := parts(s, v)
+	label, digits := 0, 0
+	for i := range parts {
+		label = max(label, len(parts[i].label))
+		digits = max(digits, len(grouped(int(parts[i].counters.Total))))
+	}
+	for i := range parts {
+		c := &parts[i].counters
+		l.addf("  %-*s   %*s of %-*s  %s", label, parts[i].label, digits, grouped(int(c.Complete)), digits, grouped(int(c.Total)), parts[i].text)
+	}
+}
+
+// parts returns the canaries and the groups in their order.
+func parts(s *Snapshot, v *Verdict) []part {
+	published := &s.Upgrade.Status
+	var parts []part
+	if c := published.CanaryClustersSummery; c != nil && c.Total > 0 {
+		parts = append(parts, part{label: "canaries", counters: *c})
+	}
+	for i := range published.Groups {
+		g := &published.Groups[i]
+		parts = append(parts, part{label: "group " + strconv.Itoa(int(g.Index)), counters: g.ClustersSummary})
+	}
+	perGroup := s.Upgrade.Spec.UpgradeStrategy.RolloutType == fleetv1beta1.RolloutProgressivePerGroup
+	waitsFor := ""
+	for i := range parts {
+		c := &parts[i].counters
+		parts[i].text = describe(c)
+		if c.Pending == c.Total && c.Total > 0 {
+			parts[i].text = "not started"
+			if waitsFor != "" && v.State == Progressing {
+				parts[i].text = "waits for " + waitsFor
+			}
+		}
+		finished := c.Complete+c.Failed == c.Total
+		if waitsFor == "" && !finished && (perGroup || parts[i].label == "canaries") {
+			waitsFor = strings.Replace(parts[i].label, "canaries", "the canaries", 1)
+		}
+	}
+	return parts
+}
+
+// describe returns the counters behind the number of complete clusters.
+func describe(c *fleetv1beta1.ClustersSummary) string {
+	words := []string{"complete"}
+	for _, state := range []struct {
+		count int32
+		name  string
+	}{{c.Initialized + c.PartialUpgrade, "in flight"}, {c.Failed, "failed"}, {c.Pending, "pending"}} {
+		if state.count > 0 {
+			words = append(words, grouped(int(state.count))+" "+state.name)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// slots adds the line about slots, failures, and the time that is left.
+func (p *Printer) slots(l *lines, s *Snapshot) {
+	if s.Unreadable != nil {
+		l.addf("  slots and time left are unknown: %s", text.Excerpt(s.Unreadable.Error()))
+		return
+	}
+	d := &s.Decision
+	used := fmt.Sprintf("slots %s in use", grouped(d.InUse))
+	if d.Slots != rollout.Unlimited {
+		used = fmt.Sprintf("slots %s/%s", grouped(d.InUse), grouped(d.Slots))
+	}
+	failures := "failures " + grouped(d.Failures)
+	if d.Tolerated != rollout.Unlimited {
+		failures += " of " + grouped(d.Tolerated)
+	}
+	l.addf("  %s   %s%s", used, failures, s.left())
+}
+
+// left returns the time that is left, with its basis.
+func (s *Snapshot) left() string {
+	c := s.Upgrade.Status.ClustersSummery
+	if c == nil || c.Complete+c.Failed == c.Total {
+		return ""
+	}
+	e, known := s.estimate()
+	if !known {
+		return fmt.Sprintf("   left unknown (%s done)", grouped(e.Done))
+	}
+	span := roughly(e.Low, false) + " to " + roughly(e.High, true)
+	if e.Low == 0 {
+		span = "up to " + roughly(e.High, true)
+	}
+	if s.Plan.Window != nil {
+		span += " of open windows"
+	}
+	return fmt.Sprintf("   left %s (%s done, median %s)", span, grouped(e.Done), roughly(e.Median, false))
+}
+
+// causeRows returns the causes: failures first, then clusters that make no progress, then those that
+// cannot begin.
+func causeRows(causes []fleetv1beta1.Cause) []row {
+	labels := map[fleetv1beta1.CauseType]string{
+		fleetv1beta1.CauseFailed: "FAILED", fleetv1beta1.CauseStalled: "SLOW", fleetv1beta1.CauseBlocked: "BLOCKED",
+	}
+	rows := make([]row, 0, len(causes))
+	for i := range causes {
+		c := &causes[i]
+		r := row{label: labels[c.Type], count: int(c.Count), text: c.Message, names: c.Clusters}
+		switch {
+		case c.Message == "":
+			r.text = c.Reason
+		case c.Type == fleetv1beta1.CauseFailed:
+			r.text = c.Reason + ": " + c.Message
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

@@ -1,0 +1,94 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+)
+
+// State is what an upgrade of a fleet needs.
+type State int
+
+const (
+	// Done means that no cluster is left to upgrade.
+	Done State = iota
+	// Progressing means that clusters are being upgraded.
+	Progressing
+	// Waiting means that the upgrade continues without a person.
+	Waiting
+	// ActionRequired means that a person must act.
+	ActionRequired
+	// Unknown means that the hub has not published the state of the spec.
+	Unknown
+)
+
+// Verdict is the state of an upgrade in words.
+type Verdict struct {
+	State State
+	// Text is the state.
+	Text string
+	// Stopped reports whether the rollout has stopped until its next attempt.
+	Stopped bool
+	// Detail explains the state and contains the remedy; empty means that Text does.
+	Detail string
+	// Verb is the command that a person runs next; empty means none.
+	Verb string
+	// Advice introduces the command.
+	Advice string
+}
+
+const (
+	afterFixing = "After fixing the cause: "
+	stopAdvice  = "No further clusters will be started. " + afterFixing
+)
+
+// Verdict returns the verdict about the published status.
+func (s *Snapshot) Verdict() Verdict {
+	if !s.isCurrent() {
+		return Verdict{State: Unknown, Text: "the hub has not observed the last change yet", Detail: "If it does not within a minute, check that the hub is running."}
+	}
+	counters := s.Upgrade.Status.ClustersSummery
+	inFlight := counters.Initialized + counters.PartialUpgrade
+	admitting := s.condition(fleetv1beta1.ConditionAdmitting)
+	if v, found := stops()[admitting.Reason]; found {
+		if v.Detail == "" && !v.Stopped {
+			v.Detail = admitting.Message
+		}
+		if v.State == Waiting && inFlight > 0 {
+			v.State = Progressing
+		}
+		return v
+	}
+	switch {
+	case counters.Total > 0 && counters.Complete == counters.Total && s.reason(fleetv1beta1.ConditionComplete) == fleetv1beta1.ReasonManagedClustersUpgradeComplete:
+		return Verdict{State: Done, Text: "complete"}
+	case admitting.Reason == fleetv1beta1.ReasonFinished && inFlight == 0 && counters.Failed > 0:
+		return Verdict{State: ActionRequired, Text: "finished, " + grouped(int(counters.Failed)) + " failed", Verb: "retry", Advice: afterFixing}
+	case admitting.Reason == fleetv1beta1.ReasonHeld && inFlight == 0:
+		return Verdict{State: ActionRequired, Text: "waits for clusters that are held", Detail: admitting.Message}
+	}
+	return Verdict{State: Progressing, Text: "in progress, no action needed"}
+}
+
+// stops returns the verdicts by the reason for which no cluster begins. Other reasons are those of a
+// rollout in progress.
+func stops() map[string]Verdict {
+	return map[string]Verdict{
+		fleetv1beta1.ReasonCanaryFailed:         {State: ActionRequired, Text: "STOPPED: a canary failed", Stopped: true, Verb: "retry", Advice: stopAdvice},
+		fleetv1beta1.ReasonMaxFailuresExceeded:  {State: ActionRequired, Text: "STOPPED: too many clusters failed", Stopped: true, Verb: "retry", Advice: stopAdvice},
+		fleetv1beta1.ReasonRecordsLost:          {State: ActionRequired, Text: "STOPPED: records were lost", Stopped: true, Verb: "retry", Advice: "Check the clusters that had begun. Then: "},
+		fleetv1beta1.ReasonCancelled:            {State: Done, Text: "cancelled", Detail: "No further clusters will be started."},
+		fleetv1beta1.ReasonPaused:               {State: ActionRequired, Text: "paused", Detail: "No further clusters will be started.", Verb: "resume", Advice: "To continue: "},
+		fleetv1beta1.ReasonDryRun:               {State: ActionRequired, Text: "dry run", Detail: "No cluster is upgraded.", Verb: "plan", Advice: "To see what was found: "},
+		fleetv1beta1.ReasonInvalidStrategy:      {State: ActionRequired, Text: "the strategy is invalid"},
+		fleetv1beta1.ReasonNoClustersSelected:   {State: ActionRequired, Text: "no clusters are selected"},
+		fleetv1beta1.ReasonCanaryNotSelected:    {State: ActionRequired, Text: "no canary is selected"},
+		fleetv1beta1.ReasonDependencyMissing:    {State: ActionRequired, Text: "a dependency is missing"},
+		fleetv1beta1.ReasonDependencyIncomplete: {State: Waiting, Text: "waits for another upgrade"},
+		fleetv1beta1.ReasonOutsideWindow:        {State: Waiting, Text: "waits for its window"},
+		fleetv1beta1.ReasonSelectionUnstable:    {State: Waiting, Text: "waits for its selection"},
+		fleetv1beta1.ReasonDeleting:             {State: Waiting, Text: "is being deleted"},
+		fleetv1beta1.ReasonCannotObserve:        {State: Unknown, Text: "the hub cannot read its objects"},
+	}
+}
