@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +66,10 @@ type world struct {
 	seen     map[string]int  // how often each work was written, by name, attempt, and form
 	pending  bool            // the agent is about to act
 	states   []string        // of the run, in their order
+	stalled  int             // how often the run was stored as stalled
+
+	jobs  map[string]string // what becomes of a Job a minute after it began, by the beginning of its name: Complete or Failed
+	begun []string          // the beginnings of the names of Jobs, in the order in which they began
 }
 
 func newWorld(tb testing.TB, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *world {
@@ -126,7 +131,7 @@ func (w *world) observe(change simulation.Change) {
 	switch object := change.New.(type) {
 	case *workv1.ManifestWork:
 		before, _ := change.Old.(*workv1.ManifestWork)
-		if change.Actor == "hub" && (before == nil || before.Generation != object.Generation) {
+		if change.Actor == "hub" && object.DeletionTimestamp.IsZero() && (before == nil || before.Generation != object.Generation) {
 			w.seen[object.Name+" "+object.Annotations[delivery.Annotation]]++
 		}
 		if change.Actor != "agent" {
@@ -140,6 +145,9 @@ func (w *world) observe(change simulation.Change) {
 func (w *world) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
 	if s := string(run.Status.State); s != "" && (len(w.states) == 0 || w.states[len(w.states)-1] != s) {
 		w.states = append(w.states, s)
+	}
+	if run.Status.Reason == fleetv1alpha1.ReasonStalled {
+		w.stalled++
 	}
 	c := run.Status.Conditions
 	if run.Status.State == fleetv1alpha1.StateComplete && apimeta.IsStatusConditionFalse(c, fleetv1alpha1.ConditionSucceeded) {
@@ -187,9 +195,24 @@ func (w *world) sync() {
 		if now := w.spoke.Desired(); now != desired && now != "" && !w.refuses {
 			w.install(now)
 		}
+		w.runJobs()
 		if !w.mute {
 			work.Status = status
 			w.must(agent.Status().Update(w.t.Context(), work))
+		}
+	}
+}
+
+// runJobs begins and finishes the Jobs of the cluster.
+func (w *world) runJobs() {
+	for _, job := range w.spoke.Objects("Job") {
+		name, _, _ := strings.Cut(job.GetName(), "-")
+		if !slices.Contains(w.begun, name) {
+			w.begun = append(w.begun, name)
+		}
+		if end := w.jobs[name]; end != "" {
+			delete(w.jobs, name)
+			w.change(time.Minute, func() { w.spoke.SetCondition(job, end, "True", end, "the Job is "+end, w.Now()) })
 		}
 	}
 }
@@ -262,13 +285,16 @@ func (w *world) editUpgrade(edit func(*fleetv1beta1.ManagedClustersUpgradeSpec))
 	w.must(w.client.Update(w.t.Context(), upgrade))
 }
 
-func (w *world) claim(version string) {
+func (w *world) claim(version string) { w.setClaim("version.openshift.io", version) }
+
+// setClaim sets the only claim of the cluster; an empty value removes it.
+func (w *world) setClaim(name, value string) {
 	w.t.Helper()
 	var managed clusterv1.ManagedCluster
 	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: cluster}, &managed))
 	managed.Status.ClusterClaims = nil
-	if version != "" {
-		managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: version}}
+	if value != "" {
+		managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: name, Value: value}}
 	}
 	w.must(w.client.Status().Update(w.t.Context(), &managed))
 }
@@ -384,10 +410,45 @@ func (w *world) expect(state fleetv1alpha1.State, reason string) {
 func (w *world) expectReleased() {
 	w.t.Helper()
 	var lease coordinationv1.Lease
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: cluster, Name: "cluster-upgrade"}, &lease))
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: cluster, Name: "cluster-upgrade"}, &lease)
+	if !apierrors.IsNotFound(err) {
+		w.must(err)
+	}
 	if lease.Spec.HolderIdentity != nil {
 		w.t.Errorf("%s holds the lock", *lease.Spec.HolderIdentity)
 	}
+}
+
+// expectQuiet checks that an ended run makes no request, that nothing is locked, and that each work was
+// written once in each form.
+func (w *world) expectQuiet() {
+	w.t.Helper()
+	w.expectReleased()
+	w.requests = nil
+	w.runFor(24 * time.Hour)
+	if len(w.requests) > 0 {
+		w.t.Errorf("requests of a run that has ended: %v", w.requests)
+	}
+	for name, times := range w.seen {
+		if times > 1 {
+			w.t.Errorf("work %s was written %d times", name, times)
+		}
+	}
+}
+
+// restart ends the process and starts another one.
+func (w *world) restart() {
+	w.process.Kill()
+	w.start()
+}
+
+// finishUpgrade publishes that all clusters of the upgrade are finished, as its controller does.
+func (w *world) finishUpgrade() {
+	w.t.Helper()
+	upgrade := w.upgrade()
+	upgrade.Status.ObservedGeneration = upgrade.Generation
+	upgrade.Status.ClustersSummery = &fleetv1beta1.ClustersSummary{Total: 1, Complete: 1}
+	w.must(w.client.Status().Update(w.t.Context(), upgrade))
 }
 
 func raw(manifest string) workv1.Manifest {
