@@ -41,7 +41,11 @@ const (
 )
 
 // upgradeWork is the work of the platform.
-var upgradeWork = delivery.UpgradeName(cluster)
+var (
+	upgradeWork = delivery.UpgradeName(cluster)
+	clusterKey  = client.ObjectKey{Name: cluster}
+	leaseKey    = client.ObjectKey{Namespace: cluster, Name: "cluster-upgrade"}
+)
 
 var definitions = sync.OnceValues(func() ([]*simulation.Definition, error) {
 	return simulation.Definitions(os.DirFS("../../../deploy/hub/crds"))
@@ -60,6 +64,7 @@ type world struct {
 	plan     simulation.Plan // of the writes; nil serves all
 	requests []string        // of the hub to the API server
 	offline  bool            // the agent answers nothing
+	held     string          // the agent does not apply this work; empty means that it applies all
 	mute     bool            // the agent applies works, and reports nothing
 	refuses  bool            // the cluster version operator does not begin to install what is requested
 	takes    time.Duration   // how long the cluster takes to install a release; 0 means for ever
@@ -185,6 +190,9 @@ func (w *world) sync() {
 			w.spoke.Delete(work)
 			controllerutil.RemoveFinalizer(work, spoke.Finalizer)
 			w.must(agent.Update(w.t.Context(), work))
+			continue
+		}
+		if work.Name == w.held {
 			continue
 		}
 		if controllerutil.AddFinalizer(work, spoke.Finalizer) {
@@ -410,7 +418,7 @@ func (w *world) expect(state fleetv1alpha1.State, reason string) {
 func (w *world) expectReleased() {
 	w.t.Helper()
 	var lease coordinationv1.Lease
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: cluster, Name: "cluster-upgrade"}, &lease)
+	err := w.client.Get(w.t.Context(), leaseKey, &lease)
 	if !apierrors.IsNotFound(err) {
 		w.must(err)
 	}
@@ -434,6 +442,44 @@ func (w *world) expectQuiet() {
 			w.t.Errorf("work %s was written %d times", name, times)
 		}
 	}
+}
+
+// holdAgent keeps the agent from applying a work, for as long as releaseAgent is not called.
+func (w *world) holdAgent(work string) { w.held = work }
+
+func (w *world) releaseAgent() {
+	w.held = ""
+	w.wakeAgent(0)
+}
+
+// expectUntouched checks that the platform of the cluster is not upgraded, and that no upgrade is
+// requested.
+func (w *world) expectUntouched() {
+	w.t.Helper()
+	if desired, history := w.spoke.Desired(), w.spoke.History(); desired != "" || len(history) != 1 {
+		w.t.Errorf("%q is requested, history %v", desired, history)
+	}
+}
+
+// expectNoWorks checks that no work is left.
+func (w *world) expectNoWorks() {
+	w.t.Helper()
+	var works workv1.ManifestWorkList
+	w.must(w.client.List(w.t.Context(), &works))
+	for i := range works.Items {
+		w.t.Errorf("work %s is left", works.Items[i].Name)
+	}
+}
+
+// count returns the number of requests of a kind.
+func (w *world) count(request string) int {
+	n := 0
+	for _, r := range w.requests {
+		if r == request {
+			n++
+		}
+	}
+	return n
 }
 
 // restart ends the process and starts another one.

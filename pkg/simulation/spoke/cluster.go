@@ -88,6 +88,16 @@ func (c *Cluster) Desired() string {
 	return desired
 }
 
+// Request has a user of the cluster request a release; empty withdraws the request.
+func (c *Cluster) Request(release string) {
+	spec, _ := c.Version().Object["spec"].(map[string]any)
+	delete(spec, "desiredUpdate")
+	if release != "" {
+		spec["desiredUpdate"] = map[string]any{"version": release}
+	}
+	c.Version().SetGeneration(c.Version().GetGeneration() + 1)
+}
+
 // History returns the history of the ClusterVersion as release and state, the newest first.
 func (c *Cluster) History() []string {
 	var lines []string

@@ -128,7 +128,7 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 	if err != nil {
 		return nil, engine.Result{}, err
 	}
-	switch delivery.Compare(existing, desired) {
+	switch compare(existing, desired) {
 	case delivery.ChangeNone:
 		return existing, engine.Result{}, nil
 	case delivery.ChangeWait:
@@ -151,6 +151,19 @@ func (c *Cluster) deliver(ctx context.Context, desired *workv1.ManifestWork) (*w
 		return nil, engine.Result{}, fmt.Errorf("writing ManifestWork %s/%s: %w", desired.Namespace, desired.Name, err)
 	}
 	return nil, engine.Wait(reasonDelivered, "waiting until the agent applies ManifestWork %s", desired.Name), nil
+}
+
+// compare is delivery.Compare, with the work of another ManagedClustersUpgrade taken over. Its run has
+// ended, since this one has the lock of the cluster; it was kept to observe the cluster.
+func compare(existing, desired *workv1.ManifestWork) delivery.Change {
+	change := delivery.Compare(existing, desired)
+	switch {
+	case change != delivery.ChangeForeign || existing.Labels[fleetv1beta1.UpgradeLabel] == "" || existing.Annotations[delivery.Annotation] == "":
+		return change
+	case !existing.DeletionTimestamp.IsZero():
+		return delivery.ChangeWait
+	}
+	return delivery.ChangeUpdate
 }
 
 // own makes the run the owner of a work: the work does not outlive it.

@@ -1,0 +1,419 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+)
+
+// moments are the parts of a run in which something happens to it.
+var moments = map[string]struct {
+	prepare   func(*world)
+	after     time.Duration
+	delivered bool // the agent has applied the request
+}{
+	"before the pre-action is available": {after: time.Minute},
+	"before the agent applies the request": {
+		prepare: func(w *world) { w.jobs = map[string]string{"backup": "Complete"}; w.holdAgent(upgradeWork) }, after: 5 * time.Minute,
+	},
+	"before the cluster accepts the request": {
+		prepare: func(w *world) { w.jobs = map[string]string{"backup": "Complete"}; w.refuses = true }, after: 5 * time.Minute, delivered: true,
+	},
+	"while the platform is upgraded": {
+		prepare: func(w *world) { w.jobs = map[string]string{"backup": "Complete"} }, after: 20 * time.Minute, delivered: true,
+	},
+	"while the post-action runs": {
+		prepare: func(w *world) { w.jobs = map[string]string{"backup": "Complete"} }, after: 50 * time.Minute, delivered: true,
+	},
+}
+
+func TestRun_cancelled(t *testing.T) {
+	t.Parallel()
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, actions)
+			if moment.prepare != nil {
+				moment.prepare(w)
+			}
+			w.admit()
+			w.runFor(moment.after)
+			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Cancelled = true })
+			w.runFor(time.Minute)
+			w.releaseAgent()
+			if w.refuses {
+				w.refuses = false
+				w.install(target)
+			}
+			w.jobs = map[string]string{"check": "Complete"}
+			w.wakeAgent(0)
+			w.settle(5 * time.Hour)
+			if moment.delivered {
+				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+			} else {
+				w.expect(fleetv1alpha1.StateFailed, "Cancelled")
+				w.expectUntouched()
+			}
+			w.expectQuiet()
+		})
+	}
+}
+
+func TestRun_deleted(t *testing.T) {
+	t.Parallel()
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, actions)
+			if moment.prepare != nil {
+				moment.prepare(w)
+			}
+			w.admit()
+			w.runFor(moment.after)
+			w.must(w.client.Delete(t.Context(), w.run()))
+			w.runFor(time.Minute)
+			w.releaseAgent()
+			if w.refuses {
+				w.refuses = false
+				w.install(target)
+			}
+			w.runFor(5 * time.Hour)
+			if w.run() != nil {
+				t.Errorf("the run is left: %s", w.describe())
+			}
+			w.expectNoWorks()
+			if moment.delivered {
+				if diff := cmp.Diff([]string{target + " Completed", installed + " Completed"}, w.spoke.History()); diff != "" {
+					t.Errorf("the upgrade did not continue (-want +got):\n%s", diff)
+				}
+			} else {
+				w.expectUntouched()
+			}
+			w.expectQuiet()
+		})
+	}
+}
+
+// TestRun_deleted_while_the_cluster_is_unreachable does not wait for the agent.
+func TestRun_deleted_while_the_cluster_is_unreachable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.setOffline(true)
+	w.admit()
+	w.runFor(5 * time.Minute)
+	w.must(w.client.Delete(t.Context(), w.run()))
+	w.runFor(30 * time.Second)
+	if w.run() != nil {
+		t.Errorf("the run is left: %s", w.describe())
+	}
+	w.setOffline(false)
+	w.runFor(5 * time.Hour)
+	w.expectNoWorks()
+	w.expectUntouched()
+}
+
+// TestRun_deleted_after_it_has_ended removes the work that observes the cluster.
+func TestRun_deleted_after_it_has_ended(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.takes = 0
+	w.admit()
+	w.settle(5 * time.Hour)
+	w.must(w.client.Delete(t.Context(), w.run()))
+	w.runFor(time.Minute)
+	w.expectNoWorks()
+	if w.spoke.Desired() != target {
+		t.Error("the ClusterVersion has changed")
+	}
+}
+
+func TestRun_paused(t *testing.T) {
+	t.Parallel()
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, actions)
+			if moment.prepare != nil {
+				moment.prepare(w)
+			}
+			w.admit()
+			w.runFor(moment.after)
+			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = true })
+			w.runFor(time.Minute)
+			w.releaseAgent()
+			if w.refuses {
+				w.refuses = false
+				w.install(target)
+			}
+			w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+			w.wakeAgent(0)
+			w.runFor(2 * time.Hour)
+			if moment.delivered {
+				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+				return
+			}
+			w.expect(fleetv1alpha1.StateInitialized, "Paused")
+			w.expectUntouched()
+			w.requests = nil
+			w.runFor(10 * time.Hour)
+			if w.count("patch ManifestWork")+w.count("create ManifestWork") > 0 {
+				t.Errorf("works are written while paused: %v", w.requests)
+			}
+			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.Paused = false })
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		})
+	}
+}
+
+func TestRun_retried(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]func(*world){
+		"after it was refused": func(w *world) {
+			refuse(w)
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateFailed, "TargetRefused")
+			w.spoke.SetCondition(w.spoke.Version(), "ReleaseAccepted", "True", "Loaded", "", w.Now())
+			w.refuses = false
+		},
+		"after the agent did not apply it": func(w *world) {
+			w.setOffline(true)
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateFailed, "ApplyTimedOut")
+			w.setOffline(false)
+		},
+		"after it timed out": func(w *world) {
+			w.takes = 0
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateFailed, "ClusterUpgradeTimedOut")
+			w.change(30*time.Minute, func() { w.spoke.Complete(w.Now()) })
+		},
+		"after it was replaced": func(w *world) {
+			w.takes = 0
+			w.change(20*time.Minute, func() { w.spoke.Accept(installed, w.Now()) })
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateFailed, "Superseded")
+			w.takes = 40 * time.Minute
+			w.spoke.Request("")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.admit()
+			script(w)
+			w.states = nil
+			w.retry()
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+			if run := w.run(); run.Status.Attempt != 2 || len(run.Status.History) != 2 || run.Status.History[0].Attempt != 2 {
+				t.Errorf("attempt %d, history of %d", run.Status.Attempt, len(run.Status.History))
+			}
+			w.expectQuiet()
+		})
+	}
+}
+
+// TestRun_lost_record empties the status in each part of the run. The upgrade is adopted, not repeated.
+func TestRun_lost_record(t *testing.T) {
+	t.Parallel()
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, actions)
+			if moment.prepare != nil {
+				moment.prepare(w)
+			}
+			w.admit()
+			w.runFor(moment.after)
+			run := w.run()
+			run.Status = fleetv1alpha1.ClusterUpgradeRunStatus{}
+			w.must(w.client.Status().Update(t.Context(), run))
+			w.runFor(time.Minute)
+			w.releaseAgent()
+			if w.refuses {
+				w.refuses = false
+				w.install(target)
+			}
+			w.jobs = map[string]string{"backup": "Complete", "check": "Complete"}
+			w.wakeAgent(0)
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+			w.expectQuiet()
+		})
+	}
+}
+
+func TestRun_detached(t *testing.T) {
+	t.Parallel()
+	for name, detach := range map[string]func(*world){
+		"deleted": func(w *world) {
+			w.must(w.client.Delete(w.t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}}))
+		},
+		"not accepted any more": func(w *world) {
+			var managed clusterv1.ManagedCluster
+			w.must(w.client.Get(w.t.Context(), clusterKey, &managed))
+			managed.Spec.HubAcceptsClient = false
+			w.must(w.client.Update(w.t.Context(), &managed))
+		},
+	} {
+		for when, moment := range moments {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, actions)
+				if moment.prepare != nil {
+					moment.prepare(w)
+				}
+				w.admit()
+				w.runFor(moment.after)
+				w.offline = true
+				w.setAvailable(false)
+				detach(w)
+				w.settle(time.Hour)
+				w.expect(fleetv1alpha1.StateFailed, "ClusterDetached")
+				w.expectReleased()
+			})
+		}
+	}
+}
+
+// admitOther creates a run of another upgrade for the same cluster.
+func (w *world) admitOther(version string) {
+	w.t.Helper()
+	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "others"}}
+	upgrade.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
+	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: version}
+	w.must(w.client.Create(w.t.Context(), upgrade))
+	w.must(w.client.Create(w.t.Context(), &fleetv1alpha1.ClusterUpgradeRun{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "others", Labels: map[string]string{fleetv1beta1.UpgradeLabel: string(upgrade.UID)}},
+		Spec: fleetv1alpha1.ClusterUpgradeRunSpec{
+			ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "fleet", Name: "others", UID: string(upgrade.UID)},
+			Attempt:                1, AdmissionTime: metav1.NewTime(w.Now().Truncate(time.Second)), ClusterVersion: upgrade.Spec.ClusterVersion,
+		},
+	}))
+}
+
+// TestRun_waits_for_the_lock waits for the run of another upgrade, also if that fails.
+func TestRun_waits_for_the_lock(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]func(*world){
+		"of a run that completes": func(*world) {},
+		"of a run that fails":     failing(10*time.Minute, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.admitOther("4.20.55-ec.1")
+			w.runFor(5 * time.Minute)
+			script(w)
+			w.editUpgrade(func(spec *fleetv1beta1.ManagedClustersUpgradeSpec) { spec.ClusterVersion.Version = "4.20.56" })
+			w.admit()
+			w.runFor(time.Minute)
+			w.expect(fleetv1alpha1.StateInitialized, fleetv1alpha1.ReasonLockedBy)
+			if message := w.run().Status.Message; !strings.Contains(message, cluster+"/others") {
+				t.Errorf("message %q does not name the holder", message)
+			}
+			w.change(20*time.Minute, func() {
+				w.spoke.SetCondition(w.spoke.Version(), "Failing", "False", "AsExpected", "", w.Now())
+			})
+			w.settle(4 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+			w.expectReleased()
+		})
+	}
+}
+
+// TestRun_leaves_foreign_works_alone waits while the name of the work is in use.
+func TestRun_leaves_foreign_works_alone(t *testing.T) {
+	t.Parallel()
+	for name, labels := range map[string]map[string]string{"without a label": nil, "of another upgrade": {fleetv1beta1.UpgradeLabel: "other"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			foreign := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: upgradeWork, Labels: labels}}
+			foreign.Spec.Workload.Manifests = []workv1.Manifest{raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b"}}`)}
+			w.must(w.client.Create(t.Context(), foreign))
+			w.admit()
+			w.runFor(10 * time.Minute)
+			w.expect(fleetv1alpha1.StateInitialized, "ForeignWork")
+			if work := w.work(upgradeWork); len(work.Spec.Workload.Manifests) != 1 || len(work.OwnerReferences) > 0 {
+				t.Errorf("the work was changed: %+v", work)
+			}
+			w.must(w.client.Delete(t.Context(), w.work(upgradeWork)))
+			w.settle(2 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		})
+	}
+}
+
+// TestRun_keeps_the_cluster_version does not delete a work that a user has edited so that its deletion
+// would delete the ClusterVersion.
+func TestRun_keeps_the_cluster_version(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admit()
+	w.runFor(20 * time.Minute)
+	work := w.work(upgradeWork)
+	work.Spec.DeleteOption = nil
+	w.must(w.client.Update(t.Context(), work))
+	w.settle(2 * time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+	if w.spoke.Version() == nil {
+		t.Error("the ClusterVersion is deleted")
+	}
+}
+
+// TestRun_restores_its_work delivers again what a user has deleted, and only observes what was accepted.
+func TestRun_restores_its_work(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		after time.Duration
+		form  string
+	}{"before it was accepted": {30 * time.Second, "1/Apply"}, "after it was accepted": {20 * time.Minute, "1/ReadOnly"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.admit()
+			w.runFor(tc.after)
+			w.must(w.client.Delete(t.Context(), w.work(upgradeWork)))
+			w.runFor(time.Minute)
+			if form := w.form(); form != tc.form {
+				t.Errorf("work %q, want %q", form, tc.form)
+			}
+			w.settle(2 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		})
+	}
+}
+
+// TestRun_lock is that of the cluster.
+func TestRun_lock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admit()
+	w.runFor(10 * time.Minute)
+	var lease coordinationv1.Lease
+	w.must(w.client.Get(t.Context(), leaseKey, &lease))
+	if lease.Spec.HolderIdentity == nil || !strings.Contains(*lease.Spec.HolderIdentity, w.run().Name) {
+		t.Errorf("lease %+v", lease.Spec)
+	}
+	if work := w.work(upgradeWork); len(work.OwnerReferences) != 1 || work.OwnerReferences[0].UID != w.run().UID {
+		t.Errorf("the run does not own its work: %v", work.OwnerReferences)
+	}
+	if w.work(delivery.PreflightName(cluster)) != nil {
+		t.Error("a preflight is delivered to a cluster that claims its release")
+	}
+}
