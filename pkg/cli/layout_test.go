@@ -47,7 +47,7 @@ func FuzzWrap(f *testing.F) {
 				t.Errorf("line %q has %d columns, want at most %d", line, columns(line), width)
 			}
 		}
-		if got, want := strings.Join(strings.Fields(strings.Join(lines, "")), ""), strings.Join(strings.Fields(text), ""); got != want {
+		if got, want := strings.Join(strings.Fields(strings.Join(lines, " ")), ""), strings.Join(strings.Fields(text), ""); got != want {
 			t.Errorf("lines %q lack characters of %q", lines, text)
 		}
 	})

@@ -91,9 +91,16 @@ func TestExample(t *testing.T) {
 	stop()
 }
 
-// buildExample builds the example, and returns the path of the program.
+// buildExample builds the example, and returns the path of the program. The example is short.
 func buildExample(t *testing.T) string {
 	t.Helper()
+	source, err := os.ReadFile(filepath.Join(exampleFolder, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(source), "\n"); lines > 80 {
+		t.Errorf("the example has %d lines, want at most 80", lines)
+	}
 	program := filepath.Join(t.TempDir(), exampleName)
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	cmd.Dir = exampleFolder
