@@ -44,6 +44,9 @@ type Binary struct {
 	// Bind hands the clients to what the controllers share. It is called once, before the controllers
 	// are bound; nil means that they share nothing.
 	Bind func(Clients) error
+	// Preflight is called once, when the API server has answered and before anything is set up. An error
+	// ends the binary; nil means that there is nothing to check.
+	Preflight func(context.Context) error
 	// Metrics holds the metrics of the binary; nil means none.
 	Metrics prometheus.Collector
 	// Runnables run beside the controllers.
@@ -73,6 +76,11 @@ func Run(ctx context.Context, o Options, restConfig *rest.Config, log logr.Logge
 	}
 	if err := checkConnection(ctx, restConfig); err != nil {
 		return err
+	}
+	if b.Preflight != nil {
+		if err := b.Preflight(ctx); err != nil {
+			return err
+		}
 	}
 	mgr, err := ctrl.NewManager(restConfig, o.managerOptions(log, scheme, kinds, b))
 	if err != nil {

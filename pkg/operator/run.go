@@ -81,7 +81,9 @@ func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log lo
 	if err != nil {
 		return err
 	}
-	return manager.Run(ctx, o, restConfig, log, p.binary())
+	binary := p.binary()
+	binary.Preflight = func(ctx context.Context) error { return refuseBesideFormer(ctx, &o, restConfig, clk) }
+	return manager.Run(ctx, o, restConfig, log, binary)
 }
 
 func readConfig(o *manager.Options) (config.Config, error) {

@@ -1,0 +1,159 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+)
+
+// The Deployment of the operator that managed clusters run, which serves the same UpgradeConfigs.
+const (
+	formerNamespace = "openshift-managed-upgrade-operator"
+	formerName      = "managed-upgrade-operator"
+	// formerLabel is on its pods, and not on those of this operator, which may have the same name in the
+	// same namespace.
+	formerLabel = "name"
+)
+
+// ReasonOtherOperator is the reason of the condition Accepted, and of the Event, while the former operator
+// runs in the cluster.
+const ReasonOtherOperator = "OtherOperator"
+
+const formerMessage = "this operator does nothing while Deployment " + formerNamespace + "/" + formerName +
+	" runs, which serves the same UpgradeConfigs: remove one of the two operators, see docs/migrate.md"
+
+// formerOperator looks for the former operator. Two operators would both start upgrades.
+type formerOperator struct {
+	client     client.Client
+	namespace  string   // of this operator
+	namespaces []string // whose UpgradeConfigs this operator reconciles; empty means all
+	clock      clock.PassiveClock
+}
+
+// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=managed-upgrade-operator,verbs=get
+
+// refuseBesideFormer returns an error if the former operator runs in the cluster.
+func refuseBesideFormer(ctx context.Context, o *manager.Options, restConfig *rest.Config, clk clock.PassiveClock) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	c, err := client.New(restConfig, client.Options{Scheme: scheme, Mapper: formerMapper(scheme)})
+	if err != nil {
+		return fmt.Errorf("looking for another operator: %w", err)
+	}
+	f := formerOperator{client: c, namespace: o.Namespace, namespaces: o.Watched(), clock: clk}
+	return f.refuse(ctx)
+}
+
+// formerMapper maps the few kinds without requests.
+func formerMapper(scheme *runtime.Scheme) meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("UpgradeConfig"), meta.RESTScopeNamespace)
+	return mapper
+}
+
+func (f formerOperator) refuse(ctx context.Context) error {
+	runs, err := f.runs(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for another operator: %w", err)
+	}
+	if !runs {
+		return nil
+	}
+	if err := f.record(ctx); err != nil {
+		return fmt.Errorf("%s (%w)", formerMessage, err)
+	}
+	return fmt.Errorf("%s", formerMessage)
+}
+
+// runs reports whether the Deployment of the former operator exists and wants replicas.
+func (f formerOperator) runs(ctx context.Context) (bool, error) {
+	var deployment appsv1.Deployment
+	err := f.client.Get(ctx, client.ObjectKey{Namespace: formerNamespace, Name: formerName}, &deployment)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	isFormer := deployment.Spec.Template.Labels[formerLabel] == formerName
+	return isFormer && (deployment.Spec.Replicas == nil || *deployment.Spec.Replicas > 0), nil
+}
+
+// record sets the condition Accepted of the UpgradeConfigs that are not finished, and creates an Event
+// about the Deployment of this operator.
+func (f formerOperator) record(ctx context.Context) error {
+	namespaces := f.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		var list v1alpha1.UpgradeConfigList
+		if err := f.client.List(ctx, &list, client.InNamespace(namespace)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("listing the UpgradeConfigs: %w", err)
+		}
+		for i := range list.Items {
+			if err := f.setCondition(ctx, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return f.createEvent(ctx)
+}
+
+// setCondition sets the condition, unless it is set already.
+func (f formerOperator) setCondition(ctx context.Context, cfg *v1alpha1.UpgradeConfig) error {
+	conditions := cfg.Status.Conditions
+	changed := meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: history.ConditionAccepted, Status: metav1.ConditionFalse, Reason: ReasonOtherOperator, Message: formerMessage,
+		LastTransitionTime: metav1.NewTime(f.clock.Now()), ObservedGeneration: cfg.Generation,
+	})
+	if !changed {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": cfg.ResourceVersion}, "status": map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.client.Status().Patch(ctx, cfg, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("setting the condition of UpgradeConfig %s/%s: %w", cfg.Namespace, cfg.Name, err)
+	}
+	return nil
+}
+
+// createEvent creates the Event. A process that is restarted finds it.
+func (f formerOperator) createEvent(ctx context.Context) error {
+	now := metav1.NewTime(f.clock.Now())
+	err := f.client.Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: f.namespace, Name: "managed-upgrade-operator.other-operator"},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: f.namespace, Name: "managed-upgrade-operator"},
+		Type:           corev1.EventTypeWarning, Reason: ReasonOtherOperator, Message: formerMessage,
+		Source: corev1.EventSource{Component: "managed-upgrade-operator"}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating an Event: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// formerDeployment returns the Deployment of the former operator.
+func formerDeployment() *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: formerNamespace, Name: formerName},
+		Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"name": formerName}}}},
+	}
+}
+
+func TestFormerOperator(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*appsv1.Deployment)
+		want   bool // whether this operator refuses to start
+	}{
+		"runs":           {func(*appsv1.Deployment) {}, true},
+		"is scaled to 0": {func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, false},
+		"is this operator in that namespace": {func(d *appsv1.Deployment) {
+			d.Spec.Template.Labels = map[string]string{"app.kubernetes.io/name": formerName}
+		}, false},
+		"is elsewhere": {func(d *appsv1.Deployment) { d.Namespace = "upgrades" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deployment := formerDeployment()
+			tc.change(deployment)
+			upgrade := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "cluster"}}
+			elsewhere := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: formerNamespace, Name: "cluster"}}
+			c := simulation.NewFakeClient(t, deployment, upgrade, elsewhere)
+			f := formerOperator{client: c, namespace: "upgrades", namespaces: []string{"upgrades"}, clock: testingclock.NewFakePassiveClock(time.Now())}
+			for range 2 { // a process that is restarted changes nothing
+				if err := f.refuse(t.Context()); (err != nil) != tc.want || err != nil && !strings.Contains(err.Error(), "docs/migrate.md") {
+					t.Fatalf("got %v, want a refusal: %t", err, tc.want)
+				}
+			}
+			for object, want := range map[*v1alpha1.UpgradeConfig]bool{upgrade: tc.want, elsewhere: false} {
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+					t.Fatal(err)
+				}
+				condition := meta.FindStatusCondition(object.Status.Conditions, history.ConditionAccepted)
+				if got := condition != nil && condition.Status == metav1.ConditionFalse && condition.Reason == ReasonOtherOperator; got != want {
+					t.Errorf("the condition of %s: %+v, want it: %t", object.Namespace, condition, want)
+				}
+			}
+			var events corev1.EventList
+			if err := c.List(t.Context(), &events); err != nil {
+				t.Fatal(err)
+			}
+			want := map[bool][]string{true: {"upgrades/OtherOperator"}}[tc.want]
+			var got []string
+			for _, e := range events.Items {
+				got = append(got, e.Namespace+"/"+e.Reason)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("Events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An operator that cannot find out whether it is alone does not start.
+func TestFormerOperator_is_unknown(t *testing.T) {
+	t.Parallel()
+	base, ok := simulation.NewFakeClient(t).(client.WithWatch)
+	if !ok {
+		t.Fatal("the fake client cannot be wrapped")
+	}
+	c := interceptor.NewClient(base, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("forbidden")
+		},
+	})
+	if err := (formerOperator{client: c}).refuse(t.Context()); err == nil {
+		t.Error("it starts")
+	}
+}
