@@ -1,0 +1,99 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// end is what a run leaves behind.
+type end struct {
+	State   fleetv1alpha1.State
+	Reason  string
+	Form    string
+	Desired string
+	History []string
+	Jobs    []string
+	Written map[string]int
+}
+
+// faultScenarios are runs in which each write of the hub fails once, in each way.
+var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
+	"complete": func(tb testing.TB, plan simulation.Plan) *world {
+		w := newWorld(tb, actions, operators)
+		w.plan = plan
+		w.jobs = map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Complete"}
+		w.claim("")
+		w.admit(soaks)
+		return w
+	},
+	"refused": func(tb testing.TB, plan simulation.Plan) *world {
+		w := newWorld(tb)
+		w.plan = plan
+		refuse(w)
+		w.admit()
+		return w
+	},
+	"failing": func(tb testing.TB, plan simulation.Plan) *world {
+		w := newWorld(tb)
+		w.plan = plan
+		w.takes = 0
+		failing(20*time.Minute, 0)(w)
+		w.admit()
+		return w
+	},
+	"deleted before it is delivered": func(tb testing.TB, plan simulation.Plan) *world {
+		w := newWorld(tb)
+		w.plan = plan
+		w.holdAgent(upgradeWork)
+		w.admit()
+		w.After(5*time.Minute, func() { w.must(w.client.Delete(tb.Context(), w.run())) })
+		w.After(6*time.Minute, w.releaseAgent)
+		return w
+	},
+}
+
+// finish lets the run end, and returns what it leaves behind.
+func (w *world) finish() end {
+	w.t.Helper()
+	w.settle(4 * time.Hour)
+	w.runFor(15 * time.Minute)
+	e := end{Form: w.form(), Desired: w.spoke.Desired(), History: w.spoke.History(), Jobs: w.begun, Written: w.seen}
+	if run := w.run(); run != nil {
+		e.State, e.Reason = run.Status.State, run.Status.Reason
+	}
+	w.expectReleased()
+	return e
+}
+
+// TestRun_survives_faults has each write of the hub fail once: the run ends in the same way, and nothing is
+// written to the cluster twice.
+func TestRun_survives_faults(t *testing.T) {
+	t.Parallel()
+	for name, start := range faultScenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := &simulation.WriteLog{}
+			want := start(t, log.Plan).finish()
+			if len(log.Writes) < 5 {
+				t.Fatalf("%d writes", len(log.Writes))
+			}
+			faults := log.Faults(simulation.CrashBefore, simulation.CrashAfter, simulation.Refuse, simulation.LoseAnswer, simulation.Conflict)
+			for _, fault := range simulation.Sampled(faults) {
+				t.Run(fault.Name, func(t *testing.T) {
+					t.Parallel()
+					if diff := cmp.Diff(want, start(t, fault.Plan).finish()); diff != "" {
+						t.Errorf("(-without faults +got):\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
