@@ -10,10 +10,12 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"time"
 )
 
@@ -24,8 +26,11 @@ func main() {
 	timeout := flag.Duration("timeout", 2*time.Minute, "how long the tests of one package may run; a mutant that makes them hang is killed")
 	dependents := flag.Bool("dependents", true, "run the tests of the packages that import the changed one, too")
 	flag.Parse()
-	if err := run(options{*seed, *count, *skip, *timeout, *dependents}, flag.Args()); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, options{*seed, *count, *skip, *timeout, *dependents}, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
+		stop()
 		os.Exit(1)
 	}
 }
@@ -38,8 +43,8 @@ type options struct {
 	dependents bool
 }
 
-func run(o options, patterns []string) error {
-	packages, err := load(patterns)
+func run(ctx context.Context, o options, patterns []string) error {
+	packages, err := load(ctx, patterns)
 	if err != nil {
 		return err
 	}
@@ -55,8 +60,11 @@ func run(o options, patterns []string) error {
 		if results[killed]+results[survived] == o.count {
 			break
 		}
-		r, by, err := try(mutants[i], o)
-		if err != nil {
+		r, by, err := try(ctx, mutants[i], o)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("interrupted at mutant %d: %w", i, ctx.Err())
+		case err != nil:
 			return err
 		}
 		if results[r]++; r != invalid {

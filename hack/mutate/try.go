@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,13 +31,13 @@ type pkg struct {
 }
 
 // golang returns a go command.
-func golang(arguments ...string) *exec.Cmd {
-	return exec.Command("go", arguments...) //nolint:gosec // The caller names the packages.
+func golang(ctx context.Context, arguments ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // The caller names the packages.
 }
 
 // list returns the packages of patterns.
-func list(patterns ...string) ([]pkg, error) {
-	output, err := golang(append([]string{"list", "-json"}, patterns...)...).Output()
+func list(ctx context.Context, patterns ...string) ([]pkg, error) {
+	output, err := golang(ctx, append([]string{"list", "-json"}, patterns...)...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing packages: %w", err)
 	}
@@ -55,12 +56,12 @@ func list(patterns ...string) ([]pkg, error) {
 }
 
 // load returns the packages of patterns, with those that import them and have tests.
-func load(patterns []string) ([]pkg, error) {
-	packages, err := list(patterns...)
+func load(ctx context.Context, patterns []string) ([]pkg, error) {
+	packages, err := list(ctx, patterns...)
 	if err != nil {
 		return nil, err
 	}
-	all, err := list("./...")
+	all, err := list(ctx, "./...")
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ const (
 )
 
 // try runs the tests with a mutant. It returns which package has killed it.
-func try(m mutant, o options) (result, string, error) {
+func try(ctx context.Context, m mutant, o options) (result, string, error) {
 	source, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", "", fmt.Errorf("reading source: %w", err)
@@ -105,7 +106,7 @@ func try(m mutant, o options) (result, string, error) {
 	if err := errors.Join(os.WriteFile(changed, m.apply(source), 0o600), os.WriteFile(overlay, replaced, 0o600)); err != nil {
 		return "", "", fmt.Errorf("writing mutant: %w", err)
 	}
-	if golang("build", "-overlay", overlay, m.pkg.ImportPath).Run() != nil {
+	if golang(ctx, "build", "-overlay", overlay, m.pkg.ImportPath).Run() != nil {
 		return invalid, "", nil
 	}
 	tested := []string{m.pkg.ImportPath}
@@ -113,7 +114,7 @@ func try(m mutant, o options) (result, string, error) {
 		tested = append(tested, m.pkg.dependents...)
 	}
 	for _, path := range tested {
-		command := golang("test", "-short", "-count", "1", "-failfast", "-vet=off", "-timeout", o.timeout.String(), "-overlay", overlay, path)
+		command := golang(ctx, "test", "-short", "-count", "1", "-failfast", "-vet=off", "-timeout", o.timeout.String(), "-overlay", overlay, path)
 		if command.Run() != nil {
 			return killed, " by " + strings.TrimPrefix(path, m.pkg.Module.Path+"/"), nil
 		}
