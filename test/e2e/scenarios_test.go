@@ -24,7 +24,7 @@ import (
 func alsoThroughTheBinary() []string {
 	return []string{
 		"healthy-z", "superseded", "operator-restarts", "capacity-reserved", "status-wiped", "deleted-before-commit",
-		"post-upgrade-procedures", "release-refused", "scheduled-maintenance", "maintenance-both-groups", "maintenance-operator-killed",
+		"post-upgrade-procedures", "release-refused", "scheduled-maintenance", "maintenance-both-groups", "maintenance-config-waits", "maintenance-operator-killed",
 		"pre-checks-required",
 	}
 }
