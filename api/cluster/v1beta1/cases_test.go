@@ -4,15 +4,12 @@
 package v1beta1_test
 
 import (
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
 const (
@@ -67,37 +64,7 @@ type edit struct {
 
 func (e edit) apply(t *testing.T, object map[string]any) {
 	t.Helper()
-	set(t, object, strings.Split(e.path, "."), runtime.DeepCopyJSONValue(e.value))
-}
-
-func set(t *testing.T, node any, path []string, value any) {
-	t.Helper()
-	if list, ok := node.([]any); ok {
-		i, err := strconv.Atoi(path[0])
-		if err != nil || i >= len(list) {
-			t.Fatalf("no item %s in %v", path[0], list)
-		}
-		if len(path) > 1 {
-			set(t, list[i], path[1:], value)
-			return
-		}
-		list[i] = value
-		return
-	}
-	object, ok := node.(map[string]any)
-	switch {
-	case !ok:
-		t.Fatalf("no field %s in %v", path[0], node)
-	case len(path) > 1:
-		if object[path[0]] == nil {
-			object[path[0]] = map[string]any{}
-		}
-		set(t, object[path[0]], path[1:], value)
-	case value == nil:
-		delete(object, path[0])
-	default:
-		object[path[0]] = value
-	}
+	devtest.SetField(t, object, e.path, e.value)
 }
 
 const namespace = "fleet"
@@ -111,19 +78,8 @@ var samples = map[string]string{
 // sample returns the object of a sample without its status.
 func sample(tb testing.TB, kind string) *unstructured.Unstructured {
 	tb.Helper()
-	data, err := os.ReadFile(filepath.Join(samplesFolder, samples[kind]))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if data, err = yaml.YAMLToJSON(data); err != nil {
-		tb.Fatal(err)
-	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(data); err != nil {
-		tb.Fatal(err)
-	}
+	object := devtest.Sample(tb, filepath.Join(samplesFolder, samples[kind]))
 	object.SetNamespace(namespace)
-	unstructured.RemoveNestedField(object.Object, "status")
 	return object
 }
 

@@ -113,42 +113,6 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// rulesOf returns the message of each rule below a node of a schema, by its path, a space, and the
-// rule.
-func rulesOf(tb testing.TB, schema any) map[string]string {
-	tb.Helper()
-	data, err := json.Marshal(schema)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var node any
-	if err := json.Unmarshal(data, &node); err != nil {
-		tb.Fatal(err)
-	}
-	found := map[string]string{}
-	var walk func(path string, node any)
-	walk = func(path string, node any) {
-		switch node := node.(type) {
-		case map[string]any:
-			rules, _ := node["x-kubernetes-validations"].([]any)
-			for _, rule := range rules {
-				rule := rule.(map[string]any)
-				message, _ := rule["message"].(string)
-				found[path+" "+rule["rule"].(string)] = message
-			}
-			for name, value := range node {
-				walk(path+"."+name, value)
-			}
-		case []any:
-			for _, value := range node {
-				walk(path, value)
-			}
-		}
-	}
-	walk("", node)
-	return found
-}
-
 // Each rule has a case that violates it, except those of Open Cluster Management and those of the
 // schedule, which are compared below.
 func TestEachRuleHasACase(t *testing.T) {
@@ -163,7 +127,7 @@ func TestEachRuleHasACase(t *testing.T) {
 		messages = append(messages, tc.want...)
 	}
 	for kind, crd := range definitions(t) {
-		for at, message := range rulesOf(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
+		for at, message := range devtest.Rules(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
 			path, _, _ := strings.Cut(at, " ")
 			if strings.Contains(path, ".windows.") && !strings.HasSuffix(path, ".duration") || strings.Contains(path, ".manifestWork.") {
 				continue
@@ -189,27 +153,16 @@ func TestWindowsFollowTheRulesOfSchedules(t *testing.T) {
 	schedule := property(*maintenance.Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "schedule")
 	windows := property(*definitions(t)["ManagedClustersUpgrade"].Spec.Versions[0].Schema.OpenAPIV3Schema, "spec", "upgradeStrategy", "windows")
 	for _, field := range []string{"cron", "isoWeek", "location"} {
-		want, got := rulesOf(t, schedule.Properties[field]), rulesOf(t, windows.Items.Schema.Properties[field])
+		want, got := devtest.Rules(t, schedule.Properties[field]), devtest.Rules(t, windows.Items.Schema.Properties[field])
 		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
 			t.Errorf("the rules of %s differ from those of an UpgradeConfig (-UpgradeConfig +window), or there are none:\n%s", field, diff)
 		}
 	}
 }
 
-// Client-side "kubectl apply" stores the object in an annotation, and all annotations of an object
-// have 262144 bytes.
 func TestDefinitionsFitClientSideApply(t *testing.T) {
 	t.Parallel()
-	const limit = 262144 - 16*1024 // other annotations
-	for kind, crd := range definitions(t) {
-		data, err := json.Marshal(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(data) > limit {
-			t.Errorf("the definition of %s has %d bytes, want at most %d", kind, len(data), limit)
-		}
-	}
+	devtest.CheckClientSideApply(t, definitionsFolder)
 }
 
 func TestDefinitionsNames(t *testing.T) {
@@ -234,24 +187,7 @@ func TestDefinitionsNames(t *testing.T) {
 // The definitions of fleets are installed on hubs only.
 func TestKustomizationsIncludeTheDefinitionsOfHubsOnly(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join(definitionsFolder, "kustomization.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kustomization struct{ Resources []string }
-	if err := yaml.Unmarshal(data, &kustomization); err != nil {
-		t.Fatal(err)
-	}
-	want, err := filepath.Glob(filepath.Join(definitionsFolder, "*_*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range want {
-		want[i] = filepath.Base(want[i])
-	}
-	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
-		t.Errorf("resources (-want +got):\n%s", diff)
-	}
+	devtest.CheckKustomization(t, definitionsFolder)
 	for name := range crds(t, "../../../deploy/crds") {
 		if strings.HasSuffix(name, "/ManagedClustersUpgrade") || strings.HasSuffix(name, "/ClusterUpgradeRun") {
 			t.Errorf("%s is among the definitions of the operator", name)

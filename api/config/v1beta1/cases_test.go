@@ -6,14 +6,13 @@ package v1beta1_test
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
 const (
@@ -57,33 +56,14 @@ type edits map[string]any
 func (e edits) apply(tb testing.TB, object *unstructured.Unstructured) {
 	tb.Helper()
 	for path, value := range e {
-		fields := strings.Split(path, ".")
-		if value == nil {
-			unstructured.RemoveNestedField(object.Object, fields...)
-			continue
-		}
-		if err := unstructured.SetNestedField(object.Object, runtime.DeepCopyJSONValue(value), fields...); err != nil {
-			tb.Fatal(err)
-		}
+		devtest.SetField(tb, object.Object, path, value)
 	}
 }
 
 // sample returns the object of a sample, without its status, which the API server ignores.
 func sample(tb testing.TB, kind string) *unstructured.Unstructured {
 	tb.Helper()
-	data, err := os.ReadFile(filepath.Join(samplesFolder, samples[kind]))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if data, err = yaml.YAMLToJSON(data); err != nil {
-		tb.Fatal(err)
-	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(data); err != nil {
-		tb.Fatal(err)
-	}
-	delete(object.Object, "status")
-	return object
+	return devtest.Sample(tb, filepath.Join(samplesFolder, samples[kind]))
 }
 
 // cases are the edits of each kind that the API server accepts or rejects.

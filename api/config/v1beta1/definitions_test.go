@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
@@ -212,20 +210,9 @@ func TestListsOfStatusAreAtomic(t *testing.T) {
 	}
 }
 
-// Client-side "kubectl apply" stores the object in an annotation, and all annotations of an object
-// have 262144 bytes.
 func TestDefinitionsFitClientSideApply(t *testing.T) {
 	t.Parallel()
-	const limit = 262144 - 16*1024 // other annotations
-	for kind, crd := range crds(t) {
-		data, err := json.Marshal(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(data) > limit {
-			t.Errorf("the definition of %s has %d bytes, want at most %d", kind, len(data), limit)
-		}
-	}
+	devtest.CheckClientSideApply(t, definitionsFolder)
 }
 
 func TestDefinitionsNames(t *testing.T) {
@@ -250,22 +237,5 @@ func TestDefinitionsNames(t *testing.T) {
 
 func TestKustomizationIncludesEachDefinition(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join(definitionsFolder, "kustomization.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kustomization struct{ Resources []string }
-	if err := yaml.Unmarshal(data, &kustomization); err != nil {
-		t.Fatal(err)
-	}
-	want, err := filepath.Glob(filepath.Join(definitionsFolder, "*_*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range want {
-		want[i] = filepath.Base(want[i])
-	}
-	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
-		t.Errorf("resources (-want +got):\n%s", diff)
-	}
+	devtest.CheckKustomization(t, definitionsFolder)
 }

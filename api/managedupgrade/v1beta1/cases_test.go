@@ -5,15 +5,13 @@ package v1beta1_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/devtest"
 )
 
 const (
@@ -71,66 +69,15 @@ type edit struct {
 
 func (e edit) apply(t *testing.T, object map[string]any) {
 	t.Helper()
-	set(t, object, strings.Split(e.path, "."), runtime.DeepCopyJSONValue(e.value))
-}
-
-func set(t *testing.T, node any, path []string, value any) {
-	t.Helper()
-	if list, ok := node.([]any); ok {
-		i, err := strconv.Atoi(path[0])
-		if err != nil || i >= len(list) {
-			t.Fatalf("no item %s in %v", path[0], list)
-		}
-		if len(path) > 1 {
-			set(t, list[i], path[1:], value)
-			return
-		}
-		list[i] = value
-		return
-	}
-	object, ok := node.(map[string]any)
-	switch {
-	case !ok:
-		t.Fatalf("no field %s in %v", path[0], node)
-	case len(path) > 1:
-		if object[path[0]] == nil {
-			object[path[0]] = map[string]any{}
-		}
-		set(t, object[path[0]], path[1:], value)
-	case value == nil:
-		delete(object, path[0])
-	default:
-		object[path[0]] = value
-	}
+	devtest.SetField(t, object, e.path, e.value)
 }
 
 // sample returns the object of a sample.
 func sample(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(samplesFolder, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(data, &object.Object); err != nil {
-		t.Fatal(err)
-	}
+	object := devtest.Sample(t, filepath.Join(samplesFolder, file))
 	object.SetNamespace(namespace)
-	return unstructuredJSON(t, object)
-}
-
-// unstructuredJSON returns an object as it is decoded from JSON: with whole numbers as int64.
-func unstructuredJSON(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
-	t.Helper()
-	data, err := object.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoded := &unstructured.Unstructured{}
-	if err := decoded.UnmarshalJSON(data); err != nil {
-		t.Fatal(err)
-	}
-	return decoded
+	return object
 }
 
 const namespace = "upgrades"

@@ -4,7 +4,6 @@
 package v1beta1_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,51 +102,18 @@ func TestEachRuleHasACase(t *testing.T) {
 			}
 		}
 		messages = append(messages, unchangeable) // TestJobCannotChange
-		var walk func(path string, node any)
-		walk = func(path string, node any) {
-			switch node := node.(type) {
-			case map[string]any:
-				rules, _ := node["x-kubernetes-validations"].([]any)
-				for _, rule := range rules {
-					if message := rule.(map[string]any)["message"].(string); !slices.Contains(messages, message) {
-						t.Errorf("%s%s: no case is rejected because %q", kind, path, message)
-					}
-				}
-				for name, value := range node {
-					walk(path+"."+name, value)
-				}
-			case []any:
-				for _, value := range node {
-					walk(path, value)
-				}
+		for at, message := range devtest.Rules(t, crd.Spec.Versions[0].Schema.OpenAPIV3Schema) {
+			if !slices.Contains(messages, message) {
+				path, _, _ := strings.Cut(at, " ")
+				t.Errorf("%s%s: no case is rejected because %q", kind, path, message)
 			}
 		}
-		data, err := json.Marshal(crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var schema any
-		if err := json.Unmarshal(data, &schema); err != nil {
-			t.Fatal(err)
-		}
-		walk("", schema)
 	}
 }
 
-// Client-side "kubectl apply" stores the object in an annotation, and all annotations of an object
-// have 262144 bytes.
 func TestDefinitionsFitClientSideApply(t *testing.T) {
 	t.Parallel()
-	const limit = 262144 - 16*1024 // other annotations
-	for kind, crd := range crds(t) {
-		data, err := json.Marshal(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(data) > limit {
-			t.Errorf("the definition of %s has %d bytes, want at most %d", kind, len(data), limit)
-		}
-	}
+	devtest.CheckClientSideApply(t, definitionsFolder)
 }
 
 func TestDefinitionsNames(t *testing.T) {
@@ -174,22 +140,5 @@ func TestDefinitionsNames(t *testing.T) {
 
 func TestKustomizationIncludesEachDefinition(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join(definitionsFolder, "kustomization.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kustomization struct{ Resources []string }
-	if err := yaml.Unmarshal(data, &kustomization); err != nil {
-		t.Fatal(err)
-	}
-	want, err := filepath.Glob(filepath.Join(definitionsFolder, "*_*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range want {
-		want[i] = filepath.Base(want[i])
-	}
-	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
-		t.Errorf("resources (-want +got):\n%s", diff)
-	}
+	devtest.CheckKustomization(t, definitionsFolder)
 }

@@ -4,10 +4,12 @@
 package devtest
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -33,4 +35,81 @@ func Definitions(tb testing.TB, folder string) []*apiextensionsv1.CustomResource
 		all = append(all, crd)
 	}
 	return all
+}
+
+// CheckClientSideApply reports each definition of a folder that client-side "kubectl apply" may not
+// apply: it stores the object in an annotation, and all annotations of an object have 262144 bytes.
+func CheckClientSideApply(tb testing.TB, folder string) {
+	tb.Helper()
+	const limit = 262144 - 16*1024 // other annotations
+	for _, crd := range Definitions(tb, folder) {
+		data, err := json.Marshal(crd)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if len(data) > limit {
+			tb.Errorf("the definition of %s has %d bytes, want at most %d", crd.Name, len(data), limit)
+		}
+	}
+}
+
+// CheckKustomization reports the differences between the resources of a kustomization and the
+// definitions in its folder.
+func CheckKustomization(tb testing.TB, folder string) {
+	tb.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml")) //nolint:gosec // a file of the repository
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		tb.Fatal(err)
+	}
+	want, err := filepath.Glob(filepath.Join(folder, "*_*.yaml"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range want {
+		want[i] = filepath.Base(want[i])
+	}
+	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
+		tb.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
+// Rules returns the message of each validation rule below a node of a schema, by its path, a space,
+// and the rule.
+func Rules(tb testing.TB, schema any) map[string]string {
+	tb.Helper()
+	data, err := json.Marshal(schema)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var node any
+	if err := json.Unmarshal(data, &node); err != nil {
+		tb.Fatal(err)
+	}
+	found := map[string]string{}
+	addRules(found, "", node)
+	return found
+}
+
+func addRules(found map[string]string, path string, node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		rules, _ := node["x-kubernetes-validations"].([]any)
+		for _, rule := range rules {
+			rule, _ := rule.(map[string]any)
+			text, _ := rule["rule"].(string)
+			message, _ := rule["message"].(string)
+			found[path+" "+text] = message
+		}
+		for name, value := range node {
+			addRules(found, path+"."+name, value)
+		}
+	case []any:
+		for _, value := range node {
+			addRules(found, path, value)
+		}
+	}
 }
