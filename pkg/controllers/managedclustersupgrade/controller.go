@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -67,6 +68,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placements,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions,verbs=list;watch
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;watch;create;patch;delete
 
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
@@ -77,13 +79,14 @@ func (r *Reconciler) Controller() manager.Controller {
 			Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster,
 			Requests: r.clusterRequests, Predicates: []predicate.Predicate{clusterChanged()},
 		},
+		{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workRequests},
 		{Object: &ocmv1beta1.Placement{}, Requests: r.placementRequests},
 		{Object: &ocmv1beta1.PlacementDecision{}, Requests: r.decisionRequests},
 	}
 	return manager.Controller{
 		Name: "managedclustersupgrade",
 		AddToScheme: []func(*runtime.Scheme) error{
-			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install,
+			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install,
 		},
 		Reads: reads,
 		Bind: func(clients manager.Clients) error {

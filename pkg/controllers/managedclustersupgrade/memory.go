@@ -36,6 +36,8 @@ type memory struct {
 	ignored    map[string]bool      // failed clusters that the published status does not count
 	detached   map[string]bool      // clusters whose run is gone with the cluster since the last status
 	windows    admission.Windows
+	preflight  *preflights // of a dry run; nil means none
+	swept      bool        // the works of an earlier process are known to be gone
 }
 
 // written is a run that was written.

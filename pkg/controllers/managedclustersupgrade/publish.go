@@ -110,6 +110,9 @@ func (s *scope) delete(ctx context.Context) error {
 		return s.publishStopped(ctx, fleetv1beta1.ReasonDeleting,
 			"the ManagedClustersUpgrade is being deleted; waiting until its ClusterUpgradeRuns are gone")
 	}
+	if err := s.deletePreflights(ctx, s.live); err != nil {
+		return err
+	}
 	return s.write(ctx, "removing the finalizer of", s.patchObject, func(u *fleetv1beta1.ManagedClustersUpgrade) {
 		controllerutil.RemoveFinalizer(u, fleetv1beta1.Finalizer)
 	})

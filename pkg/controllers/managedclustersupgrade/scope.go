@@ -69,6 +69,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 		}
 		return errors.Join(err, s.publishStopped(ctx, fleetv1beta1.ReasonCannotObserve, err.Error()))
 	}
+	unchecked := s.preflight(ctx)
 	s.decide()
 	if len(s.decision.Admit) > 0 {
 		if err := s.recordStart(ctx); err != nil {
@@ -83,7 +84,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 		}
 	}
 	s.wakeAt(s.decision.Next)
-	return errors.Join(unplaced, err, s.publish(ctx))
+	return errors.Join(unplaced, unchecked, err, s.publish(ctx))
 }
 
 // prepare reads what decides about admission, and makes the plan and the members of it.

@@ -85,6 +85,14 @@ func KeepsClusterVersion(work *workv1.ManifestWork) bool {
 	return false
 }
 
+// KeepClusterVersion returns a copy of a work whose deletion keeps the ClusterVersion and deletes the
+// other objects.
+func KeepClusterVersion(work *workv1.ManifestWork) *workv1.ManifestWork {
+	repaired := work.DeepCopy()
+	repaired.Spec.DeleteOption = orphan(clusterVersionID)
+	return repaired
+}
+
 func isClusterVersion(manifest workv1.Manifest) bool {
 	var object metav1.PartialObjectMetadata
 	if err := json.Unmarshal(manifest.Raw, &object); err != nil {

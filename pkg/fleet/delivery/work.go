@@ -17,6 +17,10 @@ import (
 // Annotation on a work identifies what it delivers: the attempt and the form, for example 1/Apply.
 const Annotation = "upgrade.managed.openshift.io/delivery"
 
+// DryRunAnnotation on a work means that a dry run reads its feedback and then deletes it. Its value is the
+// generation of the ManagedClustersUpgrade.
+const DryRunAnnotation = "upgrade.managed.openshift.io/dry-run"
+
 // fieldManager is the field manager with which the agent applies what the hub delivers.
 const fieldManager = "work-agent-mcu"
 

@@ -18,8 +18,12 @@ import (
 // MaxConditionMessage bounds the message of a condition, in bytes.
 const MaxConditionMessage = 320
 
-// reasonChecking is the reason of PreflightPassed until all clusters are checked.
-const reasonChecking = "Checking"
+const (
+	// reasonChecking is the reason of PreflightPassed until all clusters are checked.
+	reasonChecking = "Checking"
+	// reasonClaimsOnly is the reason of PreflightPassed if claims are read, and show no obstacle.
+	reasonClaimsOnly = "ClaimsOnly"
+)
 
 // verdict is a condition without its type.
 type verdict struct {
@@ -167,6 +171,10 @@ func (t *totals) preflight() verdict {
 		return isFalse(reason, message)
 	case t.unchecked > 0 || t.clusters.Total == 0:
 		return verdict{metav1.ConditionUnknown, reasonChecking, fmt.Sprintf("%s not checked yet", clusters(int32(t.unchecked), "is", "are"))}
+	}
+	if t.Upgrade.Spec.ClaimsOnly {
+		return verdict{metav1.ConditionUnknown, reasonClaimsOnly, fmt.Sprintf("the claims of %s show no obstacle; "+
+			"they do not show whether the release is offered, its risks, Upgradeable, and Failing", clusters(t.clusters.Total, "", ""))}
 	}
 	return isTrue(fleetv1beta1.ReasonPreflightPassed, fmt.Sprintf("no obstacle was found on %s", clusters(t.clusters.Total, "", "")))
 }

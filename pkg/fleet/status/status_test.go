@@ -197,6 +197,14 @@ func TestCompute_conditions(t *testing.T) {
 			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
 				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nStalled=False NotStalled\nPreflightPassed=True PreflightPassed",
 		},
+		{
+			name:    "dry run by claims alone does not pass",
+			plan:    rollout.Plan{DryRun: true},
+			upgrade: upgrade(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.ClaimsOnly = true, true }),
+			members: []status.Member{{Member: rollout.Member{Name: "a", State: rollout.NotStarted}, Checked: true}},
+			want: "Selected=True ManagedClustersSelected\nApplied=False NothingApplied\nInProgress=False NothingInProgress\n" +
+				"Complete=False ClustersPending\nFailed=False NoFailures\nAdmitting=False DryRun\nStalled=False NotStalled\nPreflightPassed=Unknown ClaimsOnly",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

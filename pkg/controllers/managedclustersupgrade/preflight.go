@@ -1,0 +1,256 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/preflight"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+)
+
+const (
+	// maxPreflights bounds how many clusters are checked at a time.
+	maxPreflights = 100
+	// preflightTimeout is how long the agent of a cluster may take for its answer.
+	preflightTimeout = 2 * time.Minute
+)
+
+// preflights is a dry run. A restart loses it: the clusters are checked again.
+type preflights struct {
+	generation int64
+	results    map[string]preflight.Result // by cluster, of those whose agent has answered or not
+	started    map[string]time.Time        // clusters whose agent has been asked, and has not answered
+	created    map[string]time.Time        // works that the cache may not hold yet, by cluster
+	deleted    map[types.UID]bool          // works that the cache may still hold
+}
+
+// workRequests requests a pass over the upgrade whose dry run a work belongs to.
+func (r *Reconciler) workRequests(ctx context.Context, object client.Object) []reconcile.Request {
+	if _, is := object.GetAnnotations()[delivery.DryRunAnnotation]; !is {
+		return nil
+	}
+	uid := types.UID(object.GetLabels()[fleetv1beta1.UpgradeLabel])
+	return r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return u.UID == uid })
+}
+
+// preflight checks the members of a dry run. It deletes the works of one that is over.
+func (s *scope) preflight(ctx context.Context) error {
+	if !s.upgrade.Spec.DryRun || s.upgrade.Spec.Cancelled {
+		return s.endPreflight(ctx)
+	}
+	if p := s.memory.preflight; p == nil || p.generation != s.upgrade.Generation {
+		s.memory.preflight = &preflights{
+			generation: s.upgrade.Generation, results: map[string]preflight.Result{}, started: map[string]time.Time{},
+			created: map[string]time.Time{}, deleted: map[types.UID]bool{},
+		}
+	}
+	s.memory.swept = false
+	works, err := s.listPreflights(ctx, s.client)
+	if err != nil {
+		return err
+	}
+	locked, err := s.lockedClusters(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range s.members {
+		m := &s.members[i]
+		c := preflight.Cluster{ManagedCluster: s.clusters[m.Name], Hold: m.Hold, LockedBy: locked[m.Name], Work: works[m.Name]}
+		errs = append(errs, s.checkMember(ctx, m, &c))
+		delete(works, m.Name)
+	}
+	for name := range works { // no longer selected
+		errs = append(errs, s.deletePreflight(ctx, works[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// checkMember checks one cluster, and deletes its work once the result is known.
+func (s *scope) checkMember(ctx context.Context, m *status.Member, c *preflight.Cluster) error {
+	p := s.memory.preflight
+	result := preflight.Result{Checked: true} // one that has begun
+	if m.State == rollout.NotStarted {
+		result = preflight.CheckClaims(&s.upgrade.Spec, c)
+	}
+	if known, is := p.results[m.Name]; is && !result.Checked {
+		result = known
+	}
+	var err error
+	if !result.Checked {
+		if result, err = s.askAgent(ctx, m, c); result.Checked {
+			p.results[m.Name] = result
+		}
+	}
+	m.Checked, m.Obstacle = result.Checked, result.Obstacle
+	if !result.Checked {
+		return err
+	}
+	delete(p.started, m.Name)
+	if c.Work != nil {
+		err = errors.Join(err, s.deletePreflight(ctx, c.Work))
+	}
+	return err
+}
+
+// askAgent returns what the agent reports. It creates the work of a cluster if there is room for it.
+func (s *scope) askAgent(ctx context.Context, m *status.Member, c *preflight.Cluster) (preflight.Result, error) {
+	p := s.memory.preflight
+	started, asked := p.started[m.Name]
+	if !asked {
+		if len(p.started) >= maxPreflights {
+			return preflight.Result{}, nil
+		}
+		started = s.now
+		p.started[m.Name] = started
+	}
+	s.wakeAt(started.Add(preflightTimeout))
+	current := *c
+	current.Expired = !s.now.Before(started.Add(preflightTimeout))
+	if c.Work != nil && !s.isCurrent(c.Work) {
+		current.Work = nil
+	}
+	if result := preflight.Check(&s.upgrade.Spec, &current); result.Checked {
+		return result, nil
+	}
+	switch {
+	case current.Work != nil:
+		return preflight.Result{}, nil
+	case c.Work != nil: // of an earlier dry run; its deletion causes another pass
+		return preflight.Result{}, s.deletePreflight(ctx, c.Work)
+	}
+	return preflight.Result{}, s.createPreflight(ctx, m)
+}
+
+// isCurrent reports whether a work observes what the spec requests.
+func (s *scope) isCurrent(work *workv1.ManifestWork) bool {
+	return work.DeletionTimestamp.IsZero() && !s.memory.preflight.deleted[work.UID] &&
+		work.Annotations[delivery.DryRunAnnotation] == strconv.FormatInt(s.upgrade.Generation, 10)
+}
+
+// createPreflight creates the work of a cluster. One that exists is of a run or of another upgrade, or
+// the cache does not hold it yet.
+func (s *scope) createPreflight(ctx context.Context, m *status.Member) error {
+	p := s.memory.preflight
+	if at, is := p.created[m.Name]; is && s.now.Sub(at) < cacheTimeout {
+		s.wakeAt(at.Add(cacheTimeout))
+		return nil
+	}
+	work, err := delivery.PreflightWork(s.newRun(m))
+	if err != nil {
+		return fmt.Errorf("building the work that checks cluster %s: %w", m.Name, err)
+	}
+	work.Annotations[delivery.DryRunAnnotation] = strconv.FormatInt(s.upgrade.Generation, 10)
+	p.created[m.Name] = s.now
+	s.wakeAt(s.now.Add(cacheTimeout))
+	if err := s.client.Create(ctx, work); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the work that checks cluster %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// deletePreflight deletes a work, once. A work that a user has edited so that its deletion would delete
+// the ClusterVersion is repaired first.
+func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) error {
+	if p := s.memory.preflight; !work.DeletionTimestamp.IsZero() || p != nil && p.deleted[work.UID] {
+		return nil
+	}
+	if !delivery.KeepsClusterVersion(work) {
+		if err := s.client.Patch(ctx, delivery.KeepClusterVersion(work), client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("repairing ManifestWork %s: %w", work.Name, err)
+		}
+		return errBehind // it is deleted as it was repaired
+	}
+	if err := client.IgnoreNotFound(s.client.Delete(ctx, work.DeepCopy(), client.Preconditions{UID: &work.UID})); err != nil {
+		return fmt.Errorf("deleting ManifestWork %s: %w", work.Name, err)
+	}
+	if p := s.memory.preflight; p != nil {
+		p.deleted[work.UID] = true
+	}
+	return nil
+}
+
+// endPreflight deletes the works of a dry run that is over, also those of an earlier process and those
+// that the cache does not hold yet.
+func (s *scope) endPreflight(ctx context.Context) error {
+	m := s.memory
+	if m.swept {
+		return nil
+	}
+	if err := s.deletePreflights(ctx, s.client); err != nil {
+		return err
+	}
+	if m.preflight != nil {
+		for _, at := range m.preflight.created {
+			if until := at.Add(cacheTimeout); until.After(s.now) {
+				s.wakeAt(until)
+				return nil
+			}
+		}
+	}
+	m.preflight, m.swept = nil, true
+	return nil
+}
+
+// deletePreflights deletes the works of all dry runs of the upgrade.
+func (s *scope) deletePreflights(ctx context.Context, from client.Reader) error {
+	works, err := s.listPreflights(ctx, from)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for name := range works {
+		errs = append(errs, s.deletePreflight(ctx, works[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// listPreflights returns the works of dry runs of the upgrade, by cluster.
+func (s *scope) listPreflights(ctx context.Context, from client.Reader) (map[string]*workv1.ManifestWork, error) {
+	var list workv1.ManifestWorkList
+	own := client.MatchingLabels{fleetv1beta1.UpgradeLabel: string(s.upgrade.UID)}
+	if err := from.List(ctx, &list, own, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ManifestWorks of the dry run: %w", err)
+	}
+	works := map[string]*workv1.ManifestWork{}
+	for i := range list.Items {
+		if _, is := list.Items[i].Annotations[delivery.DryRunAnnotation]; is {
+			works[list.Items[i].Namespace] = &list.Items[i]
+		}
+	}
+	return works, nil
+}
+
+// lockedClusters returns the clusters that other upgrades are upgrading, with their names.
+func (s *scope) lockedClusters(ctx context.Context) (map[string]string, error) {
+	var list fleetv1alpha1.ClusterUpgradeRunList
+	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the ClusterUpgradeRuns of other upgrades: %w", err)
+	}
+	locked := map[string]string{}
+	for i := range list.Items {
+		run := &list.Items[i]
+		ref := &run.Spec.ManagedClustersUpgrade
+		member := rollout.Member{State: status.StateOf(run, run.Spec.Attempt)}
+		if ref.UID != string(s.upgrade.UID) && member.InFlight() {
+			locked[run.Namespace] = ref.Namespace + "/" + ref.Name
+		}
+	}
+	return locked, nil
+}

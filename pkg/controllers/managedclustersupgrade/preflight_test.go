@@ -1,0 +1,331 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
+)
+
+// dryRunWorld is a hub with a dry run. An agent answers the works of each cluster, but not those of the
+// silent ones.
+type dryRunWorld struct {
+	*world
+	spokes map[string]*spoke.Cluster
+	silent map[string]bool
+}
+
+func dryRun(u *fleetv1beta1.ManagedClustersUpgrade) {
+	u.Spec.DryRun = true
+	u.Spec.ClusterVersion.Version = "4.21.0"
+}
+
+// newDryRun returns a world of reachable clusters at 4.20.5 to which 4.21.0 is offered.
+func newDryRun(t *testing.T, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *dryRunWorld {
+	t.Helper()
+	w := &dryRunWorld{spokes: map[string]*spoke.Cluster{}, silent: map[string]bool{}}
+	w.world = newWorld(t, clusters, append([]func(*fleetv1beta1.ManagedClustersUpgrade){dryRun}, edits...)...)
+	for i := range clusters {
+		name := fmt.Sprintf("c%04d", i)
+		w.setReachable(name, metav1.ConditionTrue)
+		w.spokes[name] = spoke.New(name, "4.20.5", w.Now())
+		w.offer(name, "4.21.0")
+	}
+	w.Observe(func(change simulation.Change) {
+		if work, is := change.New.(*workv1.ManifestWork); is && change.Actor != "agent" {
+			w.After(15*time.Second, func() { w.answer(client.ObjectKeyFromObject(work)) })
+		}
+	})
+	return w
+}
+
+func (w *dryRunWorld) setReachable(name string, status metav1.ConditionStatus) {
+	var cluster clusterv1.ManagedCluster
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster))
+	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Agent", LastTransitionTime: metav1.NewTime(w.Now())}}
+	w.must(w.client.Status().Update(w.t.Context(), &cluster))
+}
+
+// offer sets the releases that are offered to a cluster.
+func (w *dryRunWorld) offer(name string, releases ...string) {
+	var offered []any
+	for _, release := range releases {
+		offered = append(offered, map[string]any{"version": release, "image": spoke.Image(release)})
+	}
+	status, _ := w.spokes[name].Version().Object["status"].(map[string]any)
+	status["availableUpdates"] = offered
+}
+
+// answer lets the agent apply or delete a work.
+func (w *dryRunWorld) answer(key client.ObjectKey) {
+	if w.silent[key.Namespace] {
+		return
+	}
+	agent, work := w.Client("agent"), &workv1.ManifestWork{}
+	err := agent.Get(w.t.Context(), key, work)
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	w.must(err)
+	cluster := w.spokes[key.Namespace]
+	if !work.DeletionTimestamp.IsZero() {
+		cluster.Delete(work)
+		if controllerutil.RemoveFinalizer(work, spoke.Finalizer) {
+			w.must(agent.Update(w.t.Context(), work))
+		}
+		return
+	}
+	if controllerutil.AddFinalizer(work, spoke.Finalizer) {
+		w.must(agent.Update(w.t.Context(), work))
+	}
+	work.Status = cluster.Apply(work, w.Now())
+	w.must(agent.Status().Update(w.t.Context(), work))
+}
+
+func (w *dryRunWorld) works() []workv1.ManifestWork {
+	var list workv1.ManifestWorkList
+	w.must(w.client.List(w.t.Context(), &list))
+	return list.Items
+}
+
+// causes returns the causes of the status, one per line.
+func (w *dryRunWorld) causes() string {
+	var lines []string
+	for _, c := range w.get().Status.Causes {
+		lines = append(lines, fmt.Sprintf("%s %s %d: %s", c.Type, c.Reason, c.Count, strings.Join(c.Clusters, ",")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// expectUntouched checks that a dry run has left nothing on any cluster and on the hub.
+func (w *dryRunWorld) expectUntouched() {
+	w.t.Helper()
+	if works := w.works(); len(works) > 0 {
+		w.t.Errorf("%d works are left, one is %s", len(works), works[0].Name)
+	}
+	for name, cluster := range w.spokes {
+		if cluster.Version() == nil || cluster.Desired() != "" || len(cluster.Objects("ClusterRole")) > 0 {
+			w.t.Errorf("cluster %s has ClusterVersion %v and ClusterRoles %v", name, cluster.Version(), cluster.Objects("ClusterRole"))
+		}
+	}
+}
+
+func TestDryRun_groups_obstacles_by_cause(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 12)
+	w.offer("c0001")
+	w.offer("c0002")
+	for _, name := range []string{"c0003", "c0004"} {
+		w.spokes[name].SetCondition(w.spokes[name].Version(), "Upgradeable", "False", "AdminAckRequired", "APIs are removed", w.Now())
+	}
+	w.setReachable("c0005", metav1.ConditionUnknown)
+	w.claim("c0006", "version.openshift.io", "4.21.1")
+	w.claim("c0007", "controlplanetopology.openshift.io", "External")
+	w.claim("c0008", "version.openshift.io", "4.21.0")
+	w.silent["c0009"] = true
+	w.editCluster("c0010", func(c *clusterv1.ManagedCluster) {
+		c.Annotations = map[string]string{"upgrade.managed.openshift.io/hold": "migration"}
+	})
+	other := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: "c0011", Name: "other"}}
+	other.Spec = fleetv1alpha1.ClusterUpgradeRunSpec{
+		ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "fleet", Name: "other", UID: "other"}, Attempt: 1, AdmissionTime: metav1.NewTime(w.Now()),
+	}
+	w.must(w.client.Create(t.Context(), other))
+	w.runFor(time.Minute)
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionFalse {
+		t.Errorf("after a minute: %+v", c)
+	}
+	w.runFor(2 * time.Minute)
+	w.silent["c0009"] = false
+	w.answer(client.ObjectKey{Namespace: "c0009", Name: "c0009-upgrade-preflight"})
+	w.runFor(time.Minute)
+	want := `Blocked AdminAckRequired 2: c0003,c0004
+Blocked NotOffered 2: c0001,c0002
+Blocked Held 1: c0010
+Blocked HostedControlPlane 1: c0007
+Blocked LockedBy 1: c0011
+Blocked NewerVersionInstalled 1: c0006
+Blocked NoFeedback 1: c0009
+Blocked Unreachable 1: c0005`
+	if diff := cmp.Diff(want, w.causes()); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionFalse || c.Reason != "AdminAckRequired" || !strings.Contains(c.Message, "APIs are removed") {
+		t.Errorf("condition PreflightPassed: %+v", c)
+	}
+	w.expect("12/0/0/0/0/12", fleetv1beta1.ReasonDryRun)
+	w.expectUntouched()
+	if runs := w.runs(); len(runs) != 1 {
+		t.Errorf("%d runs", len(runs))
+	}
+	if n := w.count("create ManifestWork"); n != 6 {
+		t.Errorf("%d works were created, want one for each cluster that needs it", n)
+	}
+	w.requests = nil
+	w.runFor(20 * time.Minute)
+	if len(w.requests) > 0 {
+		t.Errorf("requests after the dry run: %q", w.requests)
+	}
+}
+
+func TestDryRun_passes_and_the_upgrade_begins(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 2, concurrency(2))
+	w.runFor(10 * time.Second)
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown {
+		t.Errorf("before the agents have answered: %+v", c)
+	}
+	w.runFor(time.Minute)
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionTrue {
+		t.Errorf("after they have answered: %+v", c)
+	}
+	w.expectUntouched()
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun = false })
+	w.runFor(time.Minute)
+	w.expect("2/2/0/0/0/0", fleetv1beta1.ReasonFinished)
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Type != "" {
+		t.Errorf("after the dry run: %+v", c)
+	}
+}
+
+func TestDryRun_of_claims_writes_nothing(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 3, func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.ClaimsOnly = true })
+	w.claim("c0000", "version.openshift.io", "4.20.5")
+	w.claim("c0001", "version.openshift.io", "4.20.5")
+	w.runFor(time.Minute)
+	if diff := cmp.Diff("Blocked VersionUnknown 1: c0002", w.causes()); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	w.claim("c0002", "version.openshift.io", "4.20.5")
+	w.runFor(time.Minute)
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "do not show whether the release is offered") {
+		t.Errorf("condition PreflightPassed: %+v", c)
+	}
+	if n := w.count("create ManifestWork"); n != 0 {
+		t.Errorf("%d works were created", n)
+	}
+}
+
+func TestDryRun_checks_in_batches(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, maxPreflights+30)
+	w.silent["c0003"] = true
+	w.runFor(5 * time.Second)
+	if n := len(w.works()); n != maxPreflights {
+		t.Errorf("%d works at a time, want %d", n, maxPreflights)
+	}
+	w.runFor(4 * time.Minute)
+	if diff := cmp.Diff("Blocked NoFeedback 1: c0003", w.causes()); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	if n := w.count("create ManifestWork"); n != maxPreflights+30 {
+		t.Errorf("%d works were created", n)
+	}
+}
+
+func TestDryRun_ends_in_the_middle(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*dryRunWorld){
+		"dryRun is false": func(w *dryRunWorld) {
+			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.Paused = false, true })
+		},
+		"cancelled": func(w *dryRunWorld) {
+			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Cancelled = true })
+		},
+		"deleted": func(w *dryRunWorld) { w.must(w.client.Delete(w.t.Context(), w.get())) },
+		"another process ends it": func(w *dryRunWorld) {
+			w.process.Kill()
+			w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.DryRun, u.Spec.Paused = false, true })
+			w.start()
+		},
+		"deselected": func(w *dryRunWorld) {
+			for name := range w.spokes {
+				w.silent[name] = true
+				w.editCluster(name, func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newDryRun(t, 3)
+			w.runFor(5 * time.Second)
+			if len(w.works()) != 3 {
+				t.Fatalf("%d works", len(w.works()))
+			}
+			end(w)
+			w.runFor(5 * time.Minute)
+			w.expectUntouched()
+		})
+	}
+}
+
+func TestDryRun_checks_another_target_again(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 2)
+	w.runFor(5 * time.Second)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.ClusterVersion.Version = "4.21.1" })
+	w.runFor(2 * time.Minute)
+	if diff := cmp.Diff("Blocked NotOffered 2: c0000,c0001", w.causes()); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	w.expectUntouched()
+}
+
+// A user may remove the rule that keeps the ClusterVersion.
+func TestDryRun_repairs_an_edited_work(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 1)
+	w.runFor(5 * time.Second)
+	work := w.works()[0]
+	work.Spec.DeleteOption = nil
+	w.must(w.client.Update(t.Context(), &work))
+	w.runFor(2 * time.Minute)
+	w.expectUntouched()
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionTrue {
+		t.Errorf("condition PreflightPassed: %+v", c)
+	}
+}
+
+func faultyDryRun(t *testing.T, plan simulation.Plan) {
+	t.Helper()
+	w := newDryRun(t, 3)
+	w.plan = plan
+	w.offer("c0001")
+	w.runFor(10 * time.Minute)
+	if diff := cmp.Diff("Blocked NotOffered 1: c0001", w.causes()); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	w.expectUntouched()
+}
+
+func TestDryRun_with_a_crash_at_every_write(t *testing.T) {
+	t.Parallel()
+	log := &simulation.WriteLog{}
+	faultyDryRun(t, log.Plan)
+	if len(log.Writes) < 6 {
+		t.Fatalf("writes: %s", log.Writes)
+	}
+	for _, fault := range log.Faults() {
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			faultyDryRun(t, fault.Plan)
+		})
+	}
+}
