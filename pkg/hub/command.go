@@ -16,6 +16,8 @@ type Options struct {
 
 	// AllowPlacementNamespaces allows upgrades to name Placements of other namespaces.
 	AllowPlacementNamespaces bool
+	// Image is the image of the Jobs that approve operators on managed clusters.
+	Image string
 }
 
 // Command returns the command line of the hub.
@@ -34,6 +36,7 @@ func Command(version string) *cobra.Command {
 	flags := cmd.Flags()
 	options.BindShared(flags)
 	flags.BoolVar(&options.AllowPlacementNamespaces, "allow-placement-namespaces", true, "allow a ManagedClustersUpgrade to name Placements of other namespaces, in which its creator may create ManagedClustersUpgrades")
+	flags.StringVar(&options.Image, "image", "", "image of this program, for the Jobs that approve the upgrades of operators on managed clusters; empty means that upgrades with ocpOperators wait")
 	cmd.SetFlagErrorFunc(manager.FlagError)
 	return cmd
 }

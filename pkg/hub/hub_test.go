@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -60,31 +59,5 @@ func TestCommand_help_lists_the_flags(t *testing.T) {
 		if !strings.Contains(out.String(), flag+" ") {
 			t.Errorf("--help lacks %s:\n%s", flag, out.String())
 		}
-	}
-}
-
-func TestTrimCluster_keeps_what_is_read(t *testing.T) {
-	t.Parallel()
-	meta := metav1.ObjectMeta{
-		Name: "c", UID: "u", ResourceVersion: "3", Labels: map[string]string{"canary": "yes"}, Annotations: map[string]string{"a": "b"},
-		DeletionTimestamp: &metav1.Time{},
-	}
-	claims := []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: "4.20.5"}}
-	cluster := &clusterv1.ManagedCluster{ObjectMeta: meta}
-	cluster.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
-	cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://c"}}
-	cluster.Status.ClusterClaims = claims
-	cluster.Spec.HubAcceptsClient = true
-	available := metav1.Condition{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}
-	cluster.Status.Conditions = []metav1.Condition{{Type: "HubAcceptedManagedCluster"}, available}
-	got, err := trimCluster(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &clusterv1.ManagedCluster{ObjectMeta: meta, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}, Status: clusterv1.ManagedClusterStatus{
-		ClusterClaims: claims, Conditions: []metav1.Condition{available},
-	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

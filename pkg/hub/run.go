@@ -9,9 +9,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterupgraderun"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/managedclustersupgrade"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -58,6 +61,7 @@ type hub struct {
 	clock    clock.PassiveClock
 	registry *prometheus.Registry
 	upgrades *managedclustersupgrade.Reconciler
+	runs     *clusterupgraderun.Reconciler
 }
 
 func newHub(o Options, clk clock.PassiveClock) (*hub, error) {
@@ -68,6 +72,7 @@ func newHub(o Options, clk clock.PassiveClock) (*hub, error) {
 	h.upgrades = &managedclustersupgrade.Reconciler{
 		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces},
 	}
+	h.runs = &clusterupgraderun.Reconciler{Clock: clk, Image: o.Image}
 	return h, nil
 }
 
@@ -75,7 +80,8 @@ func newHub(o Options, clk clock.PassiveClock) (*hub, error) {
 func (h *hub) binary() manager.Binary {
 	return manager.Binary{
 		LeaderLease: leaderLease,
-		Controllers: trimmed(h.upgrades.Controller()),
+		Controllers: []manager.Controller{h.upgrades.Controller(), h.runs.Controller()},
+		AddToScheme: []func(*runtime.Scheme) error{corev1.AddToScheme}, // Events
 		Metrics:     h.registry,
 		Clock:       h.clock,
 	}

@@ -19,6 +19,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -65,7 +66,7 @@ func (r *Reconciler) Controller() manager.Controller {
 		Facts: []manager.Kind{
 			{Object: &workv1.ManifestWork{}, HasLabel: fleetv1beta1.UpgradeLabel, Requests: r.workChanged},
 			{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeChanged},
-			{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Requests: r.clusterChanged},
+			{Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster, Requests: r.clusterChanged},
 		},
 	})
 	bind := c.Bind

@@ -68,11 +68,11 @@ type fleetDemonstration struct {
 	printer *printer
 	opts    *globalOptions
 	fleet   *fleet.Fleet
-	screen  []byte // the last one that was printed
+	screen  string // the last one that was printed
 }
 
 func (d *fleetDemonstration) run(ctx context.Context) error {
-	if err := controlplane.RequirePrograms(d.opts.bin, "kubectl"); err != nil {
+	if err := controlplane.RequireBuilt(d.opts.bin, "make build", "kubectl-update"); err != nil {
 		return err
 	}
 	failing := fleet.ClusterName(failingCluster)
@@ -97,11 +97,11 @@ func (d *fleetDemonstration) run(ctx context.Context) error {
 	if err := d.annotate(ctx, failing, func(a map[string]string) { delete(a, agent.FailsAnnotation) }); err != nil {
 		return err
 	}
-	before := upgrade.DeepCopy()
-	upgrade.Spec.Attempt = 2
-	if err := d.fleet.Client.Patch(ctx, upgrade, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("retrying: %w", err)
+	retried, err := d.command(ctx, "retry")
+	if err != nil {
+		return err
 	}
+	d.printer.line("%s", retried)
 	if err := d.until(ctx, upgrade, func(s *fleetv1beta1.ManagedClustersUpgradeStatus) bool {
 		return apimeta.IsStatusConditionTrue(s.Conditions, fleetv1beta1.ConditionComplete)
 	}); err != nil {
@@ -145,15 +145,24 @@ func (d *fleetDemonstration) until(ctx context.Context, upgrade *fleetv1beta1.Ma
 
 // redraw prints the screen if it has changed.
 func (d *fleetDemonstration) redraw(ctx context.Context) error {
-	command := exec.CommandContext(ctx, filepath.Join(d.opts.bin, "kubectl"), //nolint:gosec // the kubectl of the programs' folder
-		"--kubeconfig", d.opts.kubeconfig(), "get", "clusterupgraderuns", "--all-namespaces")
-	screen, err := command.CombinedOutput()
+	screen, err := d.command(ctx, "status")
 	if err != nil {
-		return fmt.Errorf("printing the runs: %w: %s", err, screen)
+		return err
 	}
-	if !bytes.Equal(screen, d.screen) {
+	if screen != d.screen {
 		d.screen = screen
-		d.printer.line("\n%s\n%s", d.printer.now().UTC().Format(time.TimeOnly), bytes.TrimSpace(screen))
+		d.printer.line("\n%s", screen)
 	}
 	return nil
+}
+
+// command returns what a command of our plugin prints about the upgrade. Its exit code is a verdict.
+func (d *fleetDemonstration) command(ctx context.Context, verb string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(d.opts.bin, "kubectl-update"), //nolint:gosec // the program of the programs' folder
+		"--kubeconfig", d.opts.kubeconfig(), "--namespace", fleet.Namespace, "fleet", verb, "stores")
+	printed, err := command.CombinedOutput()
+	if _, verdict := errors.AsType[*exec.ExitError](err); err != nil && !verdict {
+		return "", fmt.Errorf("running kubectl-update fleet %s: %w", verb, err)
+	}
+	return string(bytes.TrimSpace(printed)), nil
 }

@@ -78,6 +78,7 @@ func TestTrimCluster_keeps_what_decides(t *testing.T) {
 		Name: "a", UID: "u", ResourceVersion: "7", Labels: cluster.Labels, DeletionTimestamp: cluster.DeletionTimestamp,
 		Annotations: map[string]string{v1alpha1.HoldAnnotation: "disk"},
 	}}
+	want.Spec.HubAcceptsClient = true // a run waits for it
 	want.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{cluster.Status.ClusterClaims[0], cluster.Status.ClusterClaims[2]}
 	got, err := admission.TrimCluster(cluster)
 	if err != nil {

@@ -79,6 +79,7 @@ func TrimCluster(object any) (any, error) {
 	if reason, held := cluster.Annotations[v1alpha1.HoldAnnotation]; held {
 		trimmed.Annotations = map[string]string{v1alpha1.HoldAnnotation: reason}
 	}
+	trimmed.Spec.HubAcceptsClient = cluster.Spec.HubAcceptsClient
 	trimmed.Status.Conditions = cluster.Status.Conditions
 	trimmed.Status.ClusterClaims = slices.DeleteFunc(slices.Clone(cluster.Status.ClusterClaims), func(c clusterv1.ManagedClusterClaim) bool {
 		return c.Name != claimVersion && c.Name != claimTopology && c.Name != selection.HubClaim
