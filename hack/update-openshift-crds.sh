@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Copies the CRDs of OpenShift for the dev cluster from the github.com/openshift/api that go.mod names.
-# If there is one for each feature set, it copies the default one. Those of the File Integrity Operator
-# and of the Prometheus Operator come from their own modules.
+# If there is one for each feature set, it copies the default one. Those of the File Integrity Operator,
+# of the Prometheus Operator, and of the Operator Lifecycle Manager come from their own modules.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -40,4 +40,11 @@ cat "$integrity/config/crd/bases/fileintegrity.openshift.io_fileintegrities.yaml
 monitoring=$(folder github.com/prometheus-operator/prometheus-operator@v0.85.0)
 for name in servicemonitors prometheusrules; do
   cat "$monitoring/example/prometheus-operator-crd/monitoring.coreos.com_$name.yaml" >"$target/$name.yaml"
+done
+
+olm=$(folder github.com/operator-framework/api@v0.45.0)
+mkdir -p "$target/olm"
+rm -f "$target/olm"/*.yaml
+for name in subscriptions installplans clusterserviceversions; do
+  cat "$olm/crds/operators.coreos.com_$name.yaml" >"$target/olm/$name.yaml"
 done

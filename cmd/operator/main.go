@@ -1,7 +1,8 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The operator upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request.
+// The operator upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request. Its
+// subcommand approve-operators approves the upgrades of operators, as the Job of a fleet requests.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
@@ -18,9 +20,11 @@ import (
 )
 
 func main() {
-	if err := operator.Command(manager.Version(), upgraders).ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+	cmd := operator.Command(manager.Version(), upgraders)
+	cmd.AddCommand(operator.ApproveCommand(os.Getenv, clock.RealClock{}))
+	if err := cmd.ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", strings.ReplaceAll(err.Error(), "\n", "; "))
-		os.Exit(1)
+		os.Exit(operator.ExitCode(err))
 	}
 }
 

@@ -5,9 +5,19 @@
 // cluster serves, as their owners publish them. Those of this project are not among them.
 package crds
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
 // Files are the CustomResourceDefinitions, one in each file.
 //
 //go:embed *.yaml
 var Files embed.FS
+
+//go:embed olm/*.yaml
+var olm embed.FS
+
+// OLM returns the CustomResourceDefinitions of the Operator Lifecycle Manager, one in each file. A dev
+// cluster does not serve them by default.
+func OLM() (fs.FS, error) { return fs.Sub(olm, "olm") }

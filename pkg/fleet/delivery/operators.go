@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,8 +20,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
 )
 
-// approver is the name of the namespace and of all objects that approve operators. The name of the Job
-// has a hash, too.
+// approver is the name of the namespace and of all objects that approve operators. The Job has a hash in
+// its name as well.
 const approver = "installplan-approver"
 
 // approverGrace is how long the Job may run in addition to the time in which it approves.
@@ -58,9 +57,9 @@ func OperatorsWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Manag
 		object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": approver}},
 		object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
 		clusterRole(approver, false,
-			rule("operators.coreos.com", "subscriptions", reads...),
-			rule("operators.coreos.com", "clusterserviceversions", reads...),
-			rule("operators.coreos.com", "installplans", append(slices.Clone(reads), "patch")...),
+			rule("operators.coreos.com", "subscriptions", "list"),
+			rule("operators.coreos.com", "clusterserviceversions", "get"),
+			rule("operators.coreos.com", "installplans", "get", "patch"),
 		),
 		object{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": object{"name": approver},

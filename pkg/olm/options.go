@@ -1,0 +1,79 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package olm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The environment variables of the program, as the proposal of ManagedClustersUpgrade prints them.
+const (
+	// EnvTimeout is the number of seconds in which the upgrades must be installed.
+	EnvTimeout = "WAITTIME"
+	// EnvInclude lists the operators to upgrade, each as name,namespace, separated by spaces. Empty
+	// means all.
+	EnvInclude = "INCLUDELIST"
+	// EnvExclude lists the operators not to upgrade, in the same form.
+	EnvExclude = "EXCLUDELIST"
+)
+
+// maxTimeout bounds the timeout. It is the longest one of a ManagedClustersUpgrade.
+const maxTimeout = 7 * 24 * time.Hour
+
+// Options select the operators to upgrade by the names of their Subscriptions.
+type Options struct {
+	// Timeout is how long the upgrades may take.
+	Timeout time.Duration
+	// Include lists the Subscriptions to upgrade; empty means all.
+	Include []types.NamespacedName
+	// Exclude lists the Subscriptions that are not upgraded, even if Include lists them.
+	Exclude []types.NamespacedName
+}
+
+// ParseOptions returns the options that environment variables hold. It returns everything that is
+// invalid, each with its variable.
+func ParseOptions(getenv func(string) string) (Options, error) {
+	timeout, err := parseTimeout(getenv(EnvTimeout))
+	include, err2 := parseNames(EnvInclude, getenv(EnvInclude))
+	exclude, err3 := parseNames(EnvExclude, getenv(EnvExclude))
+	if err := errors.Join(err, err2, err3); err != nil {
+		return Options{}, err
+	}
+	return Options{Timeout: timeout, Include: include, Exclude: exclude}, nil
+}
+
+func parseTimeout(value string) (time.Duration, error) {
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if maximum := int64(maxTimeout / time.Second); err != nil || seconds < 1 || seconds > maximum {
+		return 0, fmt.Errorf("%s: is %q, must be a number of seconds from 1 to %d", EnvTimeout, value, maximum)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+func parseNames(variable, value string) ([]types.NamespacedName, error) {
+	var names []types.NamespacedName
+	for _, item := range strings.Fields(value) {
+		name, namespace, found := strings.Cut(item, ",")
+		if !found || name == "" || namespace == "" || strings.Contains(namespace, ",") {
+			return nil, fmt.Errorf("%s: %q must be the name and the namespace of a Subscription, for example gitops,openshift-operators", variable, item)
+		}
+		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return names, nil
+}
+
+// selects reports whether the lists select a Subscription.
+func (o *Options) selects(name types.NamespacedName) bool {
+	return (len(o.Include) == 0 || slices.Contains(o.Include, name)) && !o.excludes(name)
+}
+
+// excludes reports whether the list of exclusions names a Subscription.
+func (o *Options) excludes(name types.NamespacedName) bool { return slices.Contains(o.Exclude, name) }
