@@ -123,7 +123,7 @@ func computed(t *testing.T, cluster *Cluster) (result, updatev1beta1.UpdateStatu
 // A dump has the same verdict as the cluster from which it was taken.
 func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]time.Duration{"idle": 0, "control plane": 20 * time.Minute, "workers": 36 * time.Minute} {
+	for name, after := range map[string]time.Duration{"idle": 0, "control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSimulated(t, devcluster.Spec{})
