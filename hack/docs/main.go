@@ -29,6 +29,7 @@ func main() {
 		"docs/alerts/README.md":              alerts,
 		"docs/reference/operator.md":         withoutError(flags),
 		"docs/reference/hub.md":              withoutError(hubFlags),
+		"docs/reference/permissions.md":      permissions,
 
 		"docs/reference/update-status-controller.md": withoutError(statusFlags),
 		"docs/reference/kubectl-update.md":           withoutError(cli.Reference),
