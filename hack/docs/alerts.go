@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFiles are the alerts of the operator, and those of the Update Status Controller.
-var ruleFiles = []string{"deploy/operator/prometheus_rule.yaml", "deploy/update-status/prometheus_rule.yaml"}
+// ruleFiles are the alerts of the operator, of the Update Status Controller, and of the hub.
+var ruleFiles = []string{"deploy/operator/prometheus_rule.yaml", "deploy/update-status/prometheus_rule.yaml", "deploy/hub/prometheus_rule.yaml"}
 
 // deployedRules is the part of a PrometheusRule that the list shows.
 type deployedRules struct {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
@@ -120,6 +121,9 @@ func metricsPage() (string, error) {
 	}
 	poolMetrics.SetPool("", metrics.Pool{PausedReason: metrics.PausedByDelay, PausedUntil: at.Time})
 	scheduleMetrics.SetSchedule(metrics.Schedule{Next: at.Time, LastSlot: at.Time})
+	if err := addFleetMetrics(registry); err != nil {
+		return "", err
+	}
 	families, err := registry.Gather()
 	if err != nil {
 		return "", err
@@ -129,7 +133,8 @@ func metricsPage() (string, error) {
 		"group of the object that requests the upgrade. The series of an object end when it is deleted. A\n" +
 		"timestamp is in seconds since 1970. The [alerts](../alerts) use the metrics. Those that start with\n" +
 		"`managed_upgrade_status_`, `managed_upgrade_plan_`, and `managed_upgrade_informer_` are of the Update\n" +
-		"Status Controller, the other ones of the operator.\n\n" +
+		"Status Controller, those that start with `managed_upgrade_fleet_` of the hub, and the other ones of the\n" +
+		"operator.\n\n" +
 		"| metric | type | labels | description |\n| --- | --- | --- | --- |\n")
 	for _, family := range families {
 		var labels []string
@@ -146,6 +151,21 @@ func metricsPage() (string, error) {
 }
 
 func kind(t dto.MetricType) string { return strings.ToLower(t.String()) }
+
+// addFleetMetrics registers the metrics of the hub.
+func addFleetMetrics(registry *prometheus.Registry) error {
+	fleetMetrics, err := metrics.NewFleets(registry)
+	if err != nil {
+		return err
+	}
+	at := metav1.NewTime(time.Unix(0, 0))
+	fleetMetrics.ObserveStep(history.StepCondition{StartTime: &at, CompleteTime: &at})
+	fleetMetrics.SetFleet(metrics.Fleet{
+		Causes: []fleetv1beta1.Cause{{Type: fleetv1beta1.CauseFailed}}, BudgetLeft: new(int), Blocked: fleetv1beta1.ReasonPaused,
+		OldestInFlight: at.Time, LastPass: at.Time,
+	})
+	return nil
+}
 
 // addStatusMetrics registers the metrics of the Update Status Controller.
 func addStatusMetrics(registry *prometheus.Registry) error {

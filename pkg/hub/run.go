@@ -69,8 +69,12 @@ func newHub(o Options, clk clock.PassiveClock) (*hub, error) {
 	if err := metrics.RegisterBuildInfo(h.registry, o.Version); err != nil {
 		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
+	fleets, err := metrics.NewFleets(h.registry)
+	if err != nil {
+		return nil, fmt.Errorf("registering the metrics of fleets: %w", err)
+	}
 	h.upgrades = &managedclustersupgrade.Reconciler{
-		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces},
+		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces}, Metrics: fleets,
 	}
 	h.runs = &clusterupgraderun.Reconciler{Clock: clk, Image: o.Image}
 	return h, nil

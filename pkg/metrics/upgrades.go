@@ -121,14 +121,18 @@ func (m *Upgrades) ObserveStep(kind schema.GroupKind, upgradeType string, c hist
 	if c.CompleteTime == nil || c.StartTime == nil {
 		return
 	}
-	result := "done"
+	m.stepDuration.WithLabelValues(kind.String(), upgradeType, label(c.Type), stepResult(c)).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
+}
+
+// stepResult returns how a step ended.
+func stepResult(c history.StepCondition) string {
 	switch {
 	case c.Status == metav1.ConditionFalse:
-		result = "failed"
+		return "failed"
 	case c.Reason != engine.ReasonDone:
-		result = "skipped"
+		return "skipped"
 	}
-	m.stepDuration.WithLabelValues(kind.String(), upgradeType, label(c.Type), result).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
+	return "done"
 }
 
 // ObserveEnd observes that an attempt has ended in that phase. The reason is that of a failure; a

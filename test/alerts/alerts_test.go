@@ -25,8 +25,8 @@ const (
 	pagesURL    = "https://github.com/managed-upgrade/managed-upgrade-operator/blob/main/docs/alerts/"
 )
 
-// ruleFiles are the alerts of the operator, and those of the Update Status Controller.
-var ruleFiles = []string{"../../deploy/operator/prometheus_rule.yaml", "../../deploy/update-status/prometheus_rule.yaml"}
+// ruleFiles are the alerts of the operator, of the Update Status Controller, and of the hub.
+var ruleFiles = []string{"../../deploy/operator/prometheus_rule.yaml", "../../deploy/update-status/prometheus_rule.yaml", "../../deploy/hub/prometheus_rule.yaml"}
 
 // groups is the part of a PrometheusRule that Prometheus reads.
 type groups struct {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +28,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 )
 
 const (
@@ -55,7 +59,10 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Selection configures which Placements are used.
 	Selection selection.Options
+	// Metrics are set after each pass; nil means that they are not exported.
+	Metrics *metrics.Fleets
 
+	events        *notify.Events
 	selectMembers selector
 	client        client.Client
 	live          client.Reader
@@ -69,6 +76,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=placementdecisions,verbs=list;watch
 // +kubebuilder:rbac:groups=upgrade.managed.openshift.io,resources=clusterupgraderuns,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=work.open-cluster-management.io,resources=manifestworks,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=events,verbs=create
 
 // Controller declares the controller.
 func (r *Reconciler) Controller() manager.Controller {
@@ -86,7 +94,7 @@ func (r *Reconciler) Controller() manager.Controller {
 	return manager.Controller{
 		Name: "managedclustersupgrade",
 		AddToScheme: []func(*runtime.Scheme) error{
-			fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install,
+			corev1.AddToScheme, fleetv1beta1.AddToScheme, fleetv1alpha1.AddToScheme, clusterv1.Install, ocmv1beta1.Install, workv1.Install,
 		},
 		Reads: reads,
 		Bind: func(clients manager.Clients) error {
@@ -94,6 +102,14 @@ func (r *Reconciler) Controller() manager.Controller {
 			if r.selectMembers == nil {
 				r.selectMembers = selection.Select
 			}
+			if r.Metrics == nil {
+				unexported, err := metrics.NewFleets(prometheus.NewRegistry())
+				if err != nil {
+					return fmt.Errorf("creating the metrics: %w", err)
+				}
+				r.Metrics = unexported
+			}
+			r.events = &notify.Events{Client: clients.Client, Clock: r.Clock, Component: component, OnFailure: r.Metrics.IncEventFailures}
 			return nil
 		},
 		Reconciler: r,
@@ -106,6 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, upgrade)
 	if apierrors.IsNotFound(err) {
 		delete(r.memories, req.NamespacedName)
+		r.Metrics.DeleteFleet(req.Namespace, req.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 )
@@ -28,13 +29,15 @@ type memory struct {
 	replaced string    // the resource version that the last write replaced
 	until    time.Time // until when the cache may hold that version
 
-	selected   []selection.Member   // the last consistent selection
-	deselected map[string]time.Time // since when consistent selections lack a member
-	written    map[string]*written  // runs that the cache may not hold yet, by cluster
-	refused    map[string]refusal   // clusters whose run could not be written
-	begun      map[string]bool      // clusters that the published status counts as begun
-	ignored    map[string]bool      // failed clusters that the published status does not count
-	detached   map[string]bool      // clusters whose run is gone with the cluster since the last status
+	selected   []selection.Member    // the last consistent selection
+	deselected map[string]time.Time  // since when consistent selections lack a member
+	written    map[string]*written   // runs that the cache may not hold yet, by cluster
+	refused    map[string]refusal    // clusters whose run could not be written
+	begun      map[string]bool       // clusters that the published status counts as begun
+	ignored    map[string]bool       // failed clusters that the published status does not count
+	detached   map[string]bool       // clusters whose run is gone with the cluster since the last status
+	ended      map[string]int32      // the attempt of each run that has ended; nil before the first pass
+	events     []engine.Notification // that could not be written
 	windows    admission.Windows
 	preflight  *preflights // of a dry run; nil means none
 	swept      bool        // the works of an earlier process are known to be gone

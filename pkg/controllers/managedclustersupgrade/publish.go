@@ -48,6 +48,7 @@ func (s *scope) publish(ctx context.Context) error {
 		Unstable: !s.selection.Stable(), Problem: rollout.Stop{Reason: s.selection.Reason, Message: s.selection.Message},
 	})
 	if equality.Semantic.DeepEqual(next, s.upgrade.Status) {
+		s.writeEvents(ctx)
 		s.noteCounted()
 		return nil
 	}
@@ -55,6 +56,7 @@ func (s *scope) publish(ctx context.Context) error {
 		s.wakeAt(at)
 		return nil
 	}
+	s.publishTransitions(ctx, &next)
 	if err := s.writeStatus(ctx, &next); err != nil {
 		return err
 	}
@@ -148,5 +150,6 @@ func (s *scope) publishStopped(ctx context.Context, reason, message string) erro
 	if equality.Semantic.DeepEqual(*next, s.upgrade.Status) {
 		return nil
 	}
+	s.publishTransitions(ctx, next)
 	return s.writeStatus(ctx, next)
 }

@@ -5,9 +5,9 @@ package managedclustersupgrade
 
 import (
 	"context"
+	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -19,6 +19,8 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
@@ -110,16 +112,26 @@ func (r *Reconciler) requests(ctx context.Context, include func(*fleetv1beta1.Ma
 	return manager.Requests(ctx, r.client, &fleetv1beta1.ManagedClustersUpgradeList{}, include)
 }
 
-// clusterChanged passes changes of a ManagedCluster that decide about admission. Conditions and
-// resources change with each heartbeat, and decide about nothing.
+// clusterChanged passes changes of a ManagedCluster that decide about admission. Conditions, resources,
+// and other claims decide about nothing.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isOld := e.ObjectOld.(*clusterv1.ManagedCluster)
 		after, isNew := e.ObjectNew.(*clusterv1.ManagedCluster)
 		return !isOld || !isNew || before.UID != after.UID ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
-			!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
-			!equality.Semantic.DeepEqual(before.Status.ClusterClaims, after.Status.ClusterClaims)
+			!maps.Equal(before.Labels, after.Labels) || holdOf(before) != holdOf(after) ||
+			!maps.Equal(admission.Claims(before), admission.Claims(after))
 	}}
+}
+
+// hold is the annotation that holds a cluster.
+type hold struct {
+	reason string
+	held   bool
+}
+
+func holdOf(cluster *clusterv1.ManagedCluster) hold {
+	reason, held := cluster.Annotations[v1alpha1.HoldAnnotation]
+	return hold{reason, held}
 }

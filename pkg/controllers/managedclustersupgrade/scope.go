@@ -84,7 +84,11 @@ func (s *scope) reconcile(ctx context.Context) error {
 		}
 	}
 	s.wakeAt(s.decision.Next)
-	return errors.Join(unplaced, unchecked, err, s.publish(ctx))
+	err = errors.Join(unplaced, unchecked, err, s.publish(ctx))
+	if err == nil {
+		s.observe()
+	}
+	return err
 }
 
 // prepare reads what decides about admission, and makes the plan and the members of it.

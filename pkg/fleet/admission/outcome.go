@@ -24,16 +24,24 @@ const (
 	external      = "External"
 )
 
+// Claims returns the claims of a cluster that decide about its selection and admission.
+func Claims(cluster *clusterv1.ManagedCluster) map[string]string {
+	claims := map[string]string{}
+	for _, claim := range cluster.Status.ClusterClaims {
+		if claim.Name == claimVersion || claim.Name == claimTopology || claim.Name == selection.HubClaim {
+			claims[claim.Name] = claim.Value
+		}
+	}
+	return claims
+}
+
 // Outcome returns how the attempt ends without anything being delivered to the cluster, by what the
 // cluster claims; nil means that it does not.
 func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.ManagedCluster) *fleetv1alpha1.Outcome {
 	if cluster == nil || spec.ClusterVersion == nil {
 		return nil
 	}
-	claims := map[string]string{}
-	for _, claim := range cluster.Status.ClusterClaims {
-		claims[claim.Name] = claim.Value
-	}
+	claims := Claims(cluster)
 	if claims[claimTopology] == external {
 		return &fleetv1alpha1.Outcome{
 			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonHostedControlPlane,

@@ -1,0 +1,167 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managedclustersupgrade
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+)
+
+// events returns the Events about the upgrade in the order of their times, as "Type Reason".
+func (w *world) events() []string {
+	w.t.Helper()
+	var list corev1.EventList
+	w.must(w.client.List(w.t.Context(), &list))
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
+		return cmp.Or(a.EventTime.Time.Compare(b.EventTime.Time), cmp.Compare(a.Reason, b.Reason))
+	})
+	var events []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.Kind != "ManagedClustersUpgrade" || e.InvolvedObject.UID != w.get().UID || e.Source.Component != component {
+			w.t.Errorf("an Event about %+v of %s", e.InvolvedObject, e.Source.Component)
+		}
+		events = append(events, e.Type+" "+e.Reason)
+	}
+	return events
+}
+
+// retriedRollout fails on its canary and is retried after that.
+func retriedRollout(t *testing.T, plan simulation.Plan) *world {
+	t.Helper()
+	w := newWorld(t, 3, concurrency(3), canary)
+	w.makeCanary("c0002")
+	w.fails["c0002"] = 1
+	w.plan = plan
+	w.runFor(hours)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Attempt = 2 })
+	w.runFor(10 * time.Minute)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = true })
+	w.runFor(hours)
+	w.edit(func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.Paused = false })
+	w.runFor(hours)
+	return w
+}
+
+// retriedEvents are the Events of a retried rollout. Those of one time are sorted by their reasons.
+var retriedEvents = []string{
+	"Normal ManagedClustersSelected", "Normal ManagedClustersUpgradeApplied", "Normal ManagedClustersUpgradeInProgress",
+	"Warning CanaryFailed", "Warning CanaryFailed",
+	"Normal NoFreeSlot", "Normal ManagedClustersUpgradeInProgress", "Normal Paused",
+	"Normal ManagedClustersUpgradeInProgress", "Normal ManagedClustersUpgradeComplete",
+}
+
+func TestEvents_of_transitions(t *testing.T) {
+	t.Parallel()
+	w := retriedRollout(t, nil)
+	if diff := gocmp.Diff(retriedEvents, w.events()); diff != "" {
+		t.Errorf("Events (-want +got):\n%s", diff)
+	}
+	w.process.Kill()
+	w.start()
+	w.runFor(hours)
+	if diff := gocmp.Diff(retriedEvents, w.events()); diff != "" {
+		t.Errorf("Events after a restart (-want +got):\n%s", diff)
+	}
+}
+
+// A crash at any write repeats no Event and loses none.
+func TestEvents_once_despite_crashes(t *testing.T) {
+	t.Parallel()
+	log := &simulation.WriteLog{}
+	retriedRollout(t, log.Plan)
+	want := slices.Sorted(slices.Values(retriedEvents))
+	for _, fault := range log.Faults() {
+		if !strings.Contains(fault.Name, "Event") && !strings.Contains(fault.Name, "ManagedClustersUpgrade") {
+			continue
+		}
+		t.Run(fault.Name, func(t *testing.T) {
+			t.Parallel()
+			w := retriedRollout(t, fault.Plan)
+			if diff := gocmp.Diff(want, slices.Sorted(slices.Values(w.events()))); diff != "" {
+				t.Errorf("Events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Events that cannot be written do not stop the rollout.
+func TestEvents_that_cannot_be_written(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, concurrency(2))
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Kind == "Event" {
+			return simulation.Fault{Outcome: simulation.Refuse, Err: errors.New("no quota")}
+		}
+		return simulation.Fault{}
+	}
+	w.runFor(hours)
+	w.expect("2/0/0/2/0/0", fleetv1beta1.ReasonFinished)
+}
+
+func TestMetrics_follow_the_fleet(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	fleets, err := metrics.NewFleets(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, 3, concurrency(1), maxFailures(0))
+	w.metrics = fleets
+	w.process.Kill()
+	w.start()
+	w.fails["c0000"] = 1
+	w.runFor(10 * time.Minute)
+	admitted := w.run("c0000").Spec.AdmissionTime
+	want := func(lines string) {
+		t.Helper()
+		names := []string{
+			"managed_upgrade_fleet_clusters", "managed_upgrade_fleet_failed_clusters", "managed_upgrade_fleet_budget_left",
+			"managed_upgrade_fleet_admission_blocked", "managed_upgrade_fleet_oldest_in_flight_timestamp_seconds",
+		}
+		gathered, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, family := range gathered {
+			for _, m := range family.GetMetric() {
+				if value := m.GetGauge().GetValue(); slices.Contains(names, family.GetName()) && value != 0 {
+					label := ""
+					for _, l := range m.GetLabel() {
+						if n := l.GetName(); n == "state" || n == "reason" {
+							label = " " + l.GetValue()
+						}
+					}
+					got = append(got, fmt.Sprintf("%s%s %.0f", strings.TrimPrefix(family.GetName(), "managed_upgrade_fleet_"), label, value))
+				}
+			}
+		}
+		if diff := gocmp.Diff(lines, strings.Join(got, "\n")); diff != "" {
+			t.Errorf("metrics (-want +got):\n%s", diff)
+		}
+	}
+	want(fmt.Sprintf("admission_blocked NoFreeSlot 1\nclusters NotStarted 2\nclusters PartialUpgrade 1\noldest_in_flight_timestamp_seconds %d", admitted.Unix()))
+	w.runFor(hours)
+	want("admission_blocked MaxFailuresExceeded 1\nbudget_left -1\nclusters Failed 1\nclusters NotStarted 2\nfailed_clusters ClusterVersionFailing 1")
+	if n, err := testutil.GatherAndCount(registry, "managed_upgrade_fleet_step_duration_seconds"); err != nil || n != 1 {
+		t.Errorf("%d series of steps, %v", n, err)
+	}
+	w.must(w.client.Delete(t.Context(), w.get()))
+	w.runFor(hours)
+	want("")
+}

@@ -1,0 +1,168 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+)
+
+// Fleets are the metrics about the upgrades of fleets. Their number does not depend on the number of
+// clusters. The series of an object end when it is deleted.
+type Fleets struct {
+	stepDuration  *prometheus.HistogramVec
+	eventFailures prometheus.Counter
+
+	mu     sync.Mutex
+	fleets map[fleetKey]Fleet
+}
+
+// fleetKey identifies a ManagedClustersUpgrade.
+type fleetKey struct{ namespace, name string }
+
+// Fleet is the state of the upgrade of a fleet after a reconcile.
+type Fleet struct {
+	// Namespace and Name are those of the ManagedClustersUpgrade.
+	Namespace, Name string
+	// Clusters counts the clusters by their states.
+	Clusters fleetv1beta1.ClustersSummary
+	// Causes are why clusters failed or make no progress; their number is bounded.
+	Causes []fleetv1beta1.Cause
+	// BudgetLeft is how many further failures are tolerated; nil means any number.
+	BudgetLeft *int
+	// Blocked is the reason for which no cluster begins; empty means that one may.
+	Blocked string
+	// OldestInFlight is when the cluster began that is in flight for the longest time; zero means that
+	// none is in flight.
+	OldestInFlight time.Time
+	// LastPass is when the last reconcile ended without an error; zero means that the upgrade is
+	// finished and need not be reconciled.
+	LastPass time.Time
+}
+
+var (
+	fleetLabels = []string{"namespace", "name"}
+
+	fleetClusters = prometheus.NewDesc("managed_upgrade_fleet_clusters",
+		"Number of clusters of the fleet, by state: NotStarted, Initialized, PartialUpgrade, Complete, or Failed.", append(fleetLabels[:2:2], "state"), nil)
+	fleetFailures = prometheus.NewDesc("managed_upgrade_fleet_failed_clusters",
+		"Number of clusters of the fleet that failed, by reason: the most frequent ones.", append(fleetLabels[:2:2], "reason"), nil)
+	fleetStalled = prometheus.NewDesc("managed_upgrade_fleet_stalled_clusters",
+		"Number of clusters of the fleet in flight that make no progress.", fleetLabels, nil)
+	fleetBudget = prometheus.NewDesc("managed_upgrade_fleet_budget_left",
+		"Number of further failures that the fleet tolerates; negative if it has stopped. There is no series without a limit.", fleetLabels, nil)
+	fleetBlocked = prometheus.NewDesc("managed_upgrade_fleet_admission_blocked",
+		"1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.", append(fleetLabels[:2:2], "reason"), nil)
+	fleetOldest = prometheus.NewDesc("managed_upgrade_fleet_oldest_in_flight_timestamp_seconds",
+		"Time at which the cluster began that is in flight for the longest time. There is no series if none is in flight.", fleetLabels, nil)
+	fleetLastPass = prometheus.NewDesc("managed_upgrade_fleet_last_pass_timestamp_seconds",
+		"Time of the last reconcile of an unfinished fleet that ended without an error.", fleetLabels, nil)
+)
+
+// NewFleets creates the metrics and registers them.
+func NewFleets(registry prometheus.Registerer) (*Fleets, error) {
+	m := &Fleets{
+		fleets: map[fleetKey]Fleet{},
+		stepDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "managed_upgrade_fleet_step_duration_seconds", Buckets: durationBuckets(),
+			Help: "Duration of the steps of clusters of fleets, by result: done, skipped, or failed.",
+		}, []string{"step", "result"}),
+		eventFailures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "managed_upgrade_fleet_event_failures_total", Help: "Kubernetes Events about fleets that could not be written.",
+		}),
+	}
+	err := errors.Join(registry.Register(fleetCollector{m}), registry.Register(m.stepDuration), registry.Register(m.eventFailures))
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// SetFleet replaces the state of a fleet.
+func (m *Fleets) SetFleet(f Fleet) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fleets[fleetKey{f.Namespace, f.Name}] = f
+}
+
+// DeleteFleet removes the series of a fleet.
+func (m *Fleets) DeleteFleet(namespace, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.fleets, fleetKey{namespace, name})
+}
+
+// ObserveStep observes a step of a cluster that is finished. It ignores others.
+func (m *Fleets) ObserveStep(c history.StepCondition) {
+	if c.CompleteTime != nil && c.StartTime != nil {
+		m.stepDuration.WithLabelValues(label(c.Type), stepResult(c)).Observe(c.CompleteTime.Sub(c.StartTime.Time).Seconds())
+	}
+}
+
+// IncEventFailures counts a Kubernetes Event that could not be written.
+func (m *Fleets) IncEventFailures() { m.eventFailures.Inc() }
+
+// fleetCollector collects the series of the fleets.
+type fleetCollector struct{ *Fleets }
+
+// Describe implements prometheus.Collector.
+func (fleetCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{fleetClusters, fleetFailures, fleetStalled, fleetBudget, fleetBlocked, fleetOldest, fleetLastPass} {
+		to <- desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c fleetCollector) Collect(to chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.fleets {
+		f.collect(to)
+	}
+}
+
+func (f *Fleet) collect(to chan<- prometheus.Metric) {
+	emit := func(desc *prometheus.Desc, value float64, labels ...string) {
+		to <- gauge(desc, value, append([]string{f.Namespace, f.Name}, labels...)...)
+	}
+	for state, n := range map[string]int32{
+		"NotStarted": f.Clusters.Pending, "Initialized": f.Clusters.Initialized, "PartialUpgrade": f.Clusters.PartialUpgrade,
+		"Complete": f.Clusters.Complete, "Failed": f.Clusters.Failed,
+	} {
+		emit(fleetClusters, float64(n), state)
+	}
+	stalled := int32(0)
+	failures := map[string]int32{}
+	for i := range f.Causes {
+		switch c := &f.Causes[i]; c.Type {
+		case fleetv1beta1.CauseFailed:
+			failures[label(c.Reason)] += c.Count
+		case fleetv1beta1.CauseStalled:
+			stalled += c.Count
+		case fleetv1beta1.CauseBlocked:
+		}
+	}
+	for reason, n := range failures {
+		emit(fleetFailures, float64(n), reason)
+	}
+	emit(fleetStalled, float64(stalled))
+	if f.BudgetLeft != nil {
+		emit(fleetBudget, float64(*f.BudgetLeft))
+	}
+	if f.Blocked != "" {
+		emit(fleetBlocked, 1, label(f.Blocked))
+	}
+	if !f.OldestInFlight.IsZero() {
+		emit(fleetOldest, seconds(f.OldestInFlight))
+	}
+	if !f.LastPass.IsZero() {
+		emit(fleetLastPass, seconds(f.LastPass))
+	}
+}
