@@ -1,0 +1,464 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/clusterupgraderun"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/managedclustersupgrade"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
+)
+
+// fleet is a hub with all its controllers, and clusters whose agents answer works after ten seconds. A
+// Job of an action takes five minutes, an upgrade forty.
+type fleet struct {
+	*simulation.World
+	t      testing.TB
+	client client.Client
+	spokes map[string]*spoke.Cluster
+
+	jobs     map[string]string // by cluster and the beginning of the name of a Job, how it ends; Complete by default
+	stuck    map[string]bool   // clusters that never complete a release
+	pending  map[string]bool   // clusters whose agent is about to act
+	history  []string          // what began on the clusters, as "cluster what"
+	admitted []string          // clusters in the order of their admission
+	stopped  bool              // the status has shown that the rollout has stopped
+	limit    int32             // maxConcurrency
+	begun    map[string]bool   // clusters that have begun
+}
+
+func newFleet(tb testing.TB, clusters int, edits ...func(*fleetv1beta1.ManagedClustersUpgrade)) *fleet {
+	tb.Helper()
+	hub, err := definitions()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f := &fleet{
+		World: simulation.New(simulation.Options{Definitions: hub}), t: tb, spokes: map[string]*spoke.Cluster{}, limit: 1,
+		jobs: map[string]string{}, stuck: map[string]bool{}, pending: map[string]bool{}, begun: map[string]bool{},
+	}
+	f.client = f.Client("test")
+	f.EnableGarbageCollection()
+	f.Observe(f.observe)
+	var names []string
+	for i := range clusters {
+		name := fmt.Sprintf("c%d", i+1)
+		names = append(names, name)
+		f.spokes[name] = spoke.New(name, installed, f.Now())
+		f.must(f.client.Create(tb.Context(), &clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}, Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true},
+		}))
+		var managed clusterv1.ManagedCluster
+		f.must(f.client.Get(tb.Context(), client.ObjectKey{Name: name}, &managed))
+		managed.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: installed}}
+		managed.Status.Conditions = []metav1.Condition{{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.NewTime(f.Now()),
+		}}
+		f.must(f.client.Status().Update(tb.Context(), &managed))
+	}
+	f.must(f.client.Create(tb.Context(), &ocmv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "all"}}))
+	f.selectClusters(names...)
+	upgrade := &fleetv1beta1.ManagedClustersUpgrade{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "stores"}}
+	upgrade.Spec.Placement = []fleetv1beta1.PlacementReference{{Name: "all"}}
+	upgrade.Spec.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Version: target}
+	for _, edit := range edits {
+		edit(upgrade)
+	}
+	if limit := upgrade.Spec.UpgradeStrategy.MaxConcurrency; limit != nil {
+		f.limit = limit.IntVal
+	}
+	f.must(f.client.Create(tb.Context(), upgrade))
+	program := &simulation.Program{Name: "hub", Controllers: func(env simulation.Env) ([]manager.Controller, error) {
+		upgrades, runs := &managedclustersupgrade.Reconciler{Clock: env.Clock}, &clusterupgraderun.Reconciler{Clock: env.Clock, Image: hubImage}
+		return []manager.Controller{upgrades.Controller(), runs.Controller()}, nil
+	}}
+	_, err = f.Start(program)
+	f.must(err)
+	return f
+}
+
+func (f *fleet) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleet) runFor(d time.Duration) {
+	f.t.Helper()
+	f.must(f.RunFor(d))
+}
+
+// selectClusters has the Placement select the clusters.
+func (f *fleet) selectClusters(names ...string) {
+	f.t.Helper()
+	var placement ocmv1beta1.Placement
+	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "fleet", Name: "all"}, &placement))
+	decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: "all-decision-1", Labels: map[string]string{ocmv1beta1.PlacementLabel: "all"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&placement, schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1beta1", Kind: "Placement"})},
+	}}
+	for _, name := range names {
+		decision.Status.Decisions = append(decision.Status.Decisions, ocmv1beta1.ClusterDecision{ClusterName: name})
+	}
+	f.must(client.IgnoreNotFound(f.client.Delete(f.t.Context(), decision.DeepCopy())))
+	f.must(f.Add(decision))
+	placement.Status.NumberOfSelectedClusters = int32(len(names))
+	placement.Status.Conditions = []metav1.Condition{{
+		Type: ocmv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled", LastTransitionTime: metav1.NewTime(f.Now()),
+	}}
+	f.must(f.client.Status().Update(f.t.Context(), &placement))
+}
+
+// observe checks the invariants of what is stored, and lets the agents answer works.
+func (f *fleet) observe(change simulation.Change) {
+	switch object := change.New.(type) {
+	case *workv1.ManifestWork:
+		if change.Actor != "agent" {
+			f.wake(object.Namespace)
+		}
+	case *fleetv1alpha1.ClusterUpgradeRun:
+		if change.Old == nil {
+			f.admitted = append(f.admitted, object.Namespace)
+			if f.stopped {
+				f.Fail(fmt.Errorf("%s was admitted after the rollout had stopped", object.Namespace))
+			}
+			if f.begun[object.Namespace] {
+				f.Fail(fmt.Errorf("%s has two runs", object.Namespace))
+			}
+			f.begun[object.Namespace] = true
+		}
+	case *fleetv1beta1.ManagedClustersUpgrade:
+		if change.Actor == "hub" && object.Status.ClustersSummery != nil {
+			f.observeStatus(object)
+		}
+	}
+}
+
+// observeStatus checks the invariants of a status.
+func (f *fleet) observeStatus(u *fleetv1beta1.ManagedClustersUpgrade) {
+	s, c := u.Status.ClustersSummery, u.Status.Conditions
+	switch {
+	case s.Initialized+s.PartialUpgrade > f.limit:
+		f.Fail(fmt.Errorf("%d clusters in flight, at most %d may be", s.Initialized+s.PartialUpgrade, f.limit))
+	case s.Initialized+s.PartialUpgrade+s.Complete+s.Failed+s.Pending != s.Total:
+		f.Fail(fmt.Errorf("states do not sum up: %+v", s))
+	case apimeta.IsStatusConditionTrue(c, fleetv1beta1.ConditionComplete) && apimeta.IsStatusConditionTrue(c, fleetv1beta1.ConditionFailed):
+		f.Fail(errors.New("both Complete and Failed"))
+	case int(s.Total-s.Pending) > len(f.begun):
+		f.Fail(fmt.Errorf("%d clusters have begun, and %d runs were created", s.Total-s.Pending, len(f.begun)))
+	}
+	if admitting := apimeta.FindStatusCondition(c, fleetv1beta1.ConditionAdmitting); admitting != nil {
+		f.stopped = admitting.Reason == "CanaryFailed" || admitting.Reason == "MaxFailuresExceeded"
+	}
+}
+
+func (f *fleet) wake(name string) {
+	if !f.pending[name] {
+		f.pending[name] = true
+		f.After(10*time.Second, func() { f.pending[name] = false; f.sync(name) })
+	}
+}
+
+// change lets something happen on a cluster later.
+func (f *fleet) change(d time.Duration, name string, do func()) {
+	f.After(d, func() { do(); f.wake(name) })
+}
+
+// note records what begins on a cluster; it is an error if that comes before what must precede it.
+func (f *fleet) note(name, what string) {
+	line := name + " " + what
+	if slices.Contains(f.history, line) {
+		return
+	}
+	order := []string{"backup", "backup done", "upgrade", "upgrade done", "installplan", "installplan done", "check"}
+	upgrade := f.upgrade().Spec
+	for _, before := range order[:max(0, slices.Index(order, what))] {
+		skipped := strings.HasPrefix(before, "backup") && upgrade.PreUpgradeAction == nil || strings.HasPrefix(before, "installplan") && upgrade.OCPOperators == nil
+		if !skipped && !slices.Contains(f.history, name+" "+before) {
+			f.Fail(fmt.Errorf("%s: %s came before %s", name, what, before))
+		}
+	}
+	f.history = append(f.history, line)
+}
+
+// sync lets the agent of a cluster answer each work.
+func (f *fleet) sync(name string) {
+	agent, cluster := f.Client("agent"), f.spokes[name]
+	var works workv1.ManifestWorkList
+	f.must(agent.List(f.t.Context(), &works, client.InNamespace(name)))
+	for i := range works.Items {
+		work := &works.Items[i]
+		if !work.DeletionTimestamp.IsZero() {
+			cluster.Delete(work)
+			controllerutil.RemoveFinalizer(work, spoke.Finalizer)
+			f.must(agent.Update(f.t.Context(), work))
+			continue
+		}
+		if controllerutil.AddFinalizer(work, spoke.Finalizer) {
+			f.must(agent.Update(f.t.Context(), work))
+		}
+		desired := cluster.Desired()
+		work.Status = cluster.Apply(work, f.Now())
+		if now := cluster.Desired(); now != desired && now != "" {
+			f.install(name, now)
+		}
+		f.runJobs(name)
+		f.must(agent.Status().Update(f.t.Context(), work))
+	}
+}
+
+func (f *fleet) install(name, release string) {
+	f.note(name, "upgrade")
+	f.change(time.Minute, name, func() { f.spokes[name].Accept(release, f.Now()) })
+	if !f.stuck[name] {
+		f.change(40*time.Minute, name, func() {
+			f.spokes[name].Complete(f.Now())
+			f.note(name, "upgrade done")
+		})
+	}
+}
+
+func (f *fleet) runJobs(name string) {
+	for _, job := range f.spokes[name].Objects("Job") {
+		what, _, _ := strings.Cut(job.GetName(), "-")
+		if slices.Contains(f.history, name+" "+what) {
+			continue
+		}
+		f.note(name, what)
+		end := f.jobs[name+" "+what]
+		if end == "" {
+			end = "Complete"
+		}
+		f.change(5*time.Minute, name, func() {
+			f.spokes[name].SetCondition(job, end, "True", end, "the Job is "+end, f.Now())
+			if end == "Complete" {
+				f.note(name, what+" done")
+			}
+		})
+	}
+}
+
+func (f *fleet) upgrade() *fleetv1beta1.ManagedClustersUpgrade {
+	f.t.Helper()
+	var u fleetv1beta1.ManagedClustersUpgrade
+	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "fleet", Name: "stores"}, &u))
+	return &u
+}
+
+// states returns the state of each run, and its reason if it has failed.
+func (f *fleet) states() map[string]string {
+	f.t.Helper()
+	var runs fleetv1alpha1.ClusterUpgradeRunList
+	f.must(f.client.List(f.t.Context(), &runs))
+	states := map[string]string{}
+	for i := range runs.Items {
+		s := &runs.Items[i].Status
+		states[runs.Items[i].Namespace] = string(s.State)
+		if s.State == fleetv1alpha1.StateFailed {
+			states[runs.Items[i].Namespace] = string(s.Reason)
+		}
+	}
+	return states
+}
+
+func (f *fleet) expectStates(want map[string]string) {
+	f.t.Helper()
+	if diff := cmp.Diff(want, f.states()); diff != "" {
+		f.t.Errorf("states (-want +got):\n%s", diff)
+	}
+}
+
+// actionWorks returns the clusters with a work of an action.
+func (f *fleet) actionWorks(action delivery.Action) []string {
+	f.t.Helper()
+	var works workv1.ManifestWorkList
+	f.must(f.client.List(f.t.Context(), &works))
+	var clusters []string
+	for i := range works.Items {
+		if works.Items[i].Name == delivery.ActionName(string(f.upgrade().UID), action) {
+			clusters = append(clusters, works.Items[i].Namespace)
+		}
+	}
+	slices.Sort(clusters)
+	return clusters
+}
+
+func concurrency(n int32) func(*fleetv1beta1.ManagedClustersUpgrade) {
+	return func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.MaxConcurrency = new(intstr.FromInt32(n))
+	}
+}
+
+// canary makes a cluster the canary, which does not soak.
+func canary(name string) func(*fleetv1beta1.ManagedClustersUpgrade) {
+	return func(u *fleetv1beta1.ManagedClustersUpgrade) {
+		u.Spec.UpgradeStrategy.CanaryClusters = &fleetv1beta1.CanaryClusters{
+			ClusterSelector: fleetv1beta1.LabelSelector{MatchLabels: map[string]string{"name": name}},
+		}
+	}
+}
+
+// What a cluster does with actions and operators.
+func steps(name string, n int) []string {
+	all := []string{"backup", "backup done", "upgrade", "upgrade done", "installplan", "installplan done", "check", "check done"}
+	for i := range all {
+		all[i] = name + " " + all[i]
+	}
+	return all[:n]
+}
+
+func (f *fleet) of(name string) []string {
+	return slices.DeleteFunc(slices.Clone(f.history), func(line string) bool { return !strings.HasPrefix(line, name+" ") })
+}
+
+func TestSequence_1_pre_action_is_available_before_the_upgrade(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, actions)
+	f.runFor(4 * time.Minute)
+	if f.spokes["c1"].Desired() != "" {
+		t.Error("the upgrade is requested while the pre-action runs")
+	}
+	f.runFor(5 * time.Minute)
+	if f.spokes["c1"].Desired() != target {
+		t.Error("the upgrade is not requested although the pre-action is available")
+	}
+}
+
+func TestSequence_2_degraded_pre_action_stops_no_other_cluster(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, actions)
+	f.jobs["c1 backup"] = "Failed"
+	f.runFor(5 * time.Hour)
+	f.expectStates(map[string]string{"c1": "PreActionDegraded", "c2": "Complete", "c3": "Complete"})
+	if diff := cmp.Diff(steps("c1", 1), f.of("c1")); diff != "" {
+		t.Errorf("the failed cluster (-want +got):\n%s", diff)
+	}
+}
+
+func TestSequence_3_and_11_actions_are_deleted_after_all_clusters_are_finished(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, actions)
+	f.runFor(80 * time.Minute)
+	f.expectStates(map[string]string{"c1": "Complete", "c2": "PartialUpgrade"})
+	if diff := cmp.Diff([]string{"c1", "c2"}, f.actionWorks(delivery.PreUpgrade)); diff != "" {
+		t.Errorf("pre-actions while a cluster is upgraded (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"c1"}, f.actionWorks(delivery.PostUpgrade)); diff != "" {
+		t.Errorf("post-actions while a cluster is upgraded (-want +got):\n%s", diff)
+	}
+	f.runFor(3 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete"})
+	if left := slices.Concat(f.actionWorks(delivery.PreUpgrade), f.actionWorks(delivery.PostUpgrade)); len(left) > 0 {
+		t.Errorf("actions are left on %v", left)
+	}
+}
+
+func TestSequence_4_canaries_are_complete_first(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, canary("c2"), concurrency(3))
+	f.runFor(70 * time.Minute) // upgraded after 42 minutes, soaked after 72
+	f.expectStates(map[string]string{"c2": "PartialUpgrade"})
+	f.runFor(3 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete", "c2": "Complete", "c3": "Complete"})
+	if f.admitted[0] != "c2" {
+		t.Errorf("admitted %v", f.admitted)
+	}
+}
+
+func TestSequence_5_failed_canary_stops_the_rollout(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, canary("c2"), concurrency(3))
+	f.stuck["c2"] = true
+	f.runFor(10 * time.Hour)
+	f.expectStates(map[string]string{"c2": "ClusterUpgradeTimedOut"})
+	for _, name := range []string{"c1", "c3"} {
+		if f.spokes[name].Desired() != "" {
+			t.Errorf("%s is upgraded", name)
+		}
+	}
+}
+
+func TestSequence_6_operators_follow_the_platform(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, actions, operators)
+	f.runFor(3 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete"})
+	if diff := cmp.Diff(steps("c1", 8), f.of("c1")); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestSequence_7_decisions_change(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	f.runFor(20 * time.Minute)
+	f.expectStates(map[string]string{"c1": "PartialUpgrade"})
+	f.selectClusters("c3") // c1 is in flight, c2 has not started
+	f.runFor(5 * time.Hour)
+	f.expectStates(map[string]string{"c1": "Complete", "c3": "Complete"})
+	if f.spokes["c2"].Desired() != "" {
+		t.Error("a deselected cluster that had not started is upgraded")
+	}
+}
+
+func TestSequence_8_concurrency(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 7, concurrency(3), actions) // observeStatus checks the limit
+	f.runFor(10 * time.Minute)
+	if diff := cmp.Diff([]string{"c1", "c2", "c3"}, slices.Sorted(maps.Keys(f.states()))); diff != "" {
+		t.Errorf("admitted (-want +got):\n%s", diff)
+	}
+	f.runFor(10 * time.Hour)
+	if s := f.upgrade().Status.ClustersSummery; s.Complete != 7 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestSequence_9_post_action_follows_the_upgrade(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, actions)
+	f.runFor(30 * time.Minute)
+	if works := f.actionWorks(delivery.PostUpgrade); len(works) > 0 {
+		t.Error("the post-action is applied while the platform is upgraded")
+	}
+	f.runFor(3 * time.Hour)
+	if !slices.Contains(f.of("c1"), "c1 check done") {
+		t.Errorf("the post-action has not run: %v", f.history)
+	}
+}
+
+func TestSequence_10_degraded_post_action_fails_the_cluster(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, actions)
+	f.jobs["c1 check"] = "Failed"
+	f.runFor(5 * time.Hour)
+	f.expectStates(map[string]string{"c1": "PostActionDegraded", "c2": "Complete"})
+	if !apimeta.IsStatusConditionTrue(f.upgrade().Status.Conditions, fleetv1beta1.ConditionFailed) {
+		t.Error("the upgrade is not Failed")
+	}
+}
