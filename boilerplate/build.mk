@@ -25,8 +25,8 @@ demo-fleet: $(CONTROL_PLANE) bin/placement build ## Upgrade twelve simulated clu
 	bin/devcluster fleet demo
 
 .PHONY: image
-image: ## Build the container image. IMAGE=name:tag names it.
-	$(CONTAINER_ENGINE) build --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
+image: ## Build the container image. IMAGE=name:tag names it, PLATFORM=linux/arm64 is of another machine.
+	$(CONTAINER_ENGINE) build $(if $(PLATFORM),--platform=$(PLATFORM)) --build-arg VERSION=$(VERSION) --tag $(IMAGE) .
 
 .PHONY: clean
 clean: ## Remove what was built and what the dev cluster left, tools included.

@@ -33,6 +33,12 @@ docker-build: image ## Build the container image, as the target image does.
 docker-push: ## Push the container image IMG.
 	$(CONTAINER_ENGINE) push $(IMG)
 
+PLATFORMS ?= linux/amd64,linux/arm64
+
+.PHONY: image-multi
+image-multi: ## Build and push the container image IMG for all PLATFORMS, with docker buildx.
+	docker buildx build --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) --tag $(IMG) --push .
+
 .PHONY: manifests
 manifests: bin/controller-gen ## Generate the CRDs and the permissions.
 	hack/update-crds.sh
@@ -44,3 +50,7 @@ fmt: format ## Format the code, as the target format does.
 .PHONY: vet
 vet: ## Run go vet, with the build tags of all tests.
 	go vet -tags e2e,cvo ./...
+
+.PHONY: release
+release: ## Write a release into dist/: archives of the plugin, manifests with image IMG, checksums. VERSION=v0.1.0 names it.
+	KUBECTL='$(KUBECTL)' IMG='$(IMG)' hack/release.sh $(VERSION)
