@@ -72,14 +72,14 @@ func (s *Snapshot) Forecast() Forecast {
 	return f
 }
 
-// classify counts a cluster as ready, done, or blocked.
+// classify counts a cluster as ready, done, or blocked. Local collects the obstacles by their reasons.
 func (s *Snapshot) classify(m *status.Member, f *Forecast, local map[string]*row) {
 	outcome := admission.Outcome(&s.Upgrade.Spec, s.Clusters[m.Name])
-	block := func(reason string) {
+	block := func(reason, message string) {
 		f.Blocked++
 		r := local[reason]
 		if r == nil {
-			r = &row{text: reason}
+			r = &row{text: message}
 			local[reason] = r
 		}
 		r.count++
@@ -91,38 +91,47 @@ func (s *Snapshot) classify(m *status.Member, f *Forecast, local map[string]*row
 	case m.State == rollout.Complete, m.State == rollout.NotStarted && outcome != nil && outcome.State == fleetv1alpha1.StateComplete:
 		f.Done++
 	case m.State == rollout.Failed:
-		reason := "failed before"
+		reason := "Failed"
 		if m.Run != nil {
 			reason = cmp.Or(m.Run.Status.Reason, reason)
 		}
-		block(reason)
+		block(reason, reason)
 	case m.State == rollout.NotStarted && outcome != nil:
-		block(outcome.Reason)
+		block(outcome.Reason, outcome.Reason)
 	case m.State == rollout.NotStarted && m.Hold != "":
-		block(m.Hold)
+		block(fleetv1beta1.ReasonHeld, m.Hold)
 	default:
 		f.Ready++
 	}
 }
 
-// addObstacles adds what a dry run found, which the hub has published, and sorts all obstacles. A
-// cluster that is held is counted already.
+// addObstacles adds what a dry run found, which the hub has published, and sorts all obstacles. Of those
+// with the same reason, the greater number counts.
 func (f *Forecast) addObstacles(causes []fleetv1beta1.Cause, local map[string]*row) {
-	for _, r := range local {
-		f.obstacles = append(f.obstacles, *r)
-	}
 	for i := range causes {
 		c := &causes[i]
-		if c.Type != fleetv1beta1.CauseBlocked || c.Reason == fleetv1beta1.ReasonHeld {
+		if c.Type != fleetv1beta1.CauseBlocked {
 			continue
 		}
-		f.obstacles = append(f.obstacles, row{count: int(c.Count), text: cmp.Or(c.Message, c.Reason), names: c.Clusters})
-		f.Blocked += int(c.Count)
-		f.Ready = max(0, f.Ready-int(c.Count))
+		known := 0
+		if r := local[c.Reason]; r != nil {
+			known = r.count
+		}
+		if more := int(c.Count) - known; more > 0 {
+			local[c.Reason] = &row{count: int(c.Count), text: cmp.Or(c.Message, c.Reason), names: c.Clusters}
+			f.Blocked += more
+			f.Ready = max(0, f.Ready-more)
+		}
+	}
+	for _, r := range local {
+		f.obstacles = append(f.obstacles, *r)
 	}
 	slices.SortFunc(f.obstacles, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.text, b.text))
 	})
+	if len(causes) == fleetv1beta1.MaxCauses && f.Unchecked == "" {
+		f.Unchecked = "the hub lists the most frequent obstacles only; there may be others"
+	}
 }
 
 // unchecked returns what the hub has not checked by a dry run; empty means nothing.

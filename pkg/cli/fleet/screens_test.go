@@ -228,6 +228,24 @@ func TestPlan_of_a_dry_run(t *testing.T) {
 	}
 }
 
+// The hub publishes holds and clusters with newer releases, too: each cluster counts once.
+func TestPlan_counts_each_cluster_once(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "09:12", 0, 9)
+	f.upgrade.Spec.DryRun = true
+	f.clusters[1].Annotations = map[string]string{"upgrade.managed.openshift.io/hold": "disk"}
+	newer := []clusterv1.ManagedClusterClaim{{Name: "version.openshift.io", Value: "4.21.0"}}
+	f.clusters[2].Status.ClusterClaims = newer
+	const reason = fleetv1alpha1.ReasonNewerVersionInstalled
+	f.publish(map[string]admissionStop{
+		"store-0002": {fleetv1beta1.ReasonHeld, "held"}, "store-0003": {reason, "newer"}, "store-0004": {reason, "newer"}, // by its feedback
+	})
+	s := f.read()
+	if got := s.Forecast(); got.Ready != 6 || got.Blocked != 3 || got.Done != 0 {
+		t.Errorf("%d ready, %d blocked, %d done:\n%s", got.Ready, got.Blocked, got.Done, printer().Plan(s))
+	}
+}
+
 // What is not checked, or would not begin, is never printed as ready to run.
 func TestPlan_that_cannot_be_run(t *testing.T) {
 	t.Parallel()

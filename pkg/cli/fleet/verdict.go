@@ -51,7 +51,7 @@ func (s *Snapshot) Verdict() Verdict {
 	counters := s.Upgrade.Status.ClustersSummery
 	inFlight := counters.Initialized + counters.PartialUpgrade
 	admitting := s.condition(fleetv1beta1.ConditionAdmitting)
-	if v, found := stops()[admitting.Reason]; found {
+	if v, found := stopVerdicts()[admitting.Reason]; found {
 		if v.Detail == "" && !v.Stopped {
 			v.Detail = admitting.Message
 		}
@@ -71,9 +71,9 @@ func (s *Snapshot) Verdict() Verdict {
 	return Verdict{State: Progressing, Text: "in progress, no action needed"}
 }
 
-// stops returns the verdicts by the reason for which no cluster begins. Other reasons are those of a
+// stopVerdicts returns the verdicts by the reason for which no cluster begins. Other reasons are those of a
 // rollout in progress.
-func stops() map[string]Verdict {
+func stopVerdicts() map[string]Verdict {
 	return map[string]Verdict{
 		fleetv1beta1.ReasonCanaryFailed:         {State: ActionRequired, Text: "STOPPED: a canary failed", Stopped: true, Verb: "retry", Advice: stopAdvice},
 		fleetv1beta1.ReasonMaxFailuresExceeded:  {State: ActionRequired, Text: "STOPPED: too many clusters failed", Stopped: true, Verb: "retry", Advice: stopAdvice},
