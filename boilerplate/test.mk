@@ -81,5 +81,5 @@ linux-and-root:
 BENCH_PACKAGES = $(shell grep -rl --include='*_test.go' '^func Benchmark' api pkg cmd test 2>/dev/null | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: bench
-bench: $(CONTROL_PLANE) $(MONITORING) build ## Measure the figures of docs/benchmarks.md, which takes half an hour. TEST_FLAGS='-bench Idle' measures only that.
-	go test -tags e2e -run '^$$' -bench . -count 1 -p 1 -timeout 60m $(TEST_FLAGS) $(BENCH_PACKAGES)
+bench: $(CONTROL_PLANE) $(MONITORING) bin/placement build ## Measure the figures of docs/benchmarks.md, which takes half an hour. TEST_FLAGS='-bench Idle' measures only that.
+	go test -tags e2e,fleet -run '^$$' -bench . -count 1 -p 1 -timeout 60m $(TEST_FLAGS) $(BENCH_PACKAGES)

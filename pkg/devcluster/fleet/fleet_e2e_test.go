@@ -20,16 +20,19 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
 )
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func await(t *testing.T, what string, holds func(context.Context) bool) {
+// limit is how long a test waits for something; only a failure reaches it, or a large benchmark.
+var limit = time.Minute
+
+func await(t testing.TB, what string, holds func(context.Context) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		return holds(ctx), nil
 	})
 	if err != nil {

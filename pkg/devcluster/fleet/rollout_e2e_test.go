@@ -1,0 +1,335 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build fleet
+
+package fleet_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet/agent"
+)
+
+// hubUser is the user of our hub program.
+const hubUser = "system:serviceaccount:" + fleet.HubNamespace + ":" + fleet.HubServiceAccount
+
+// rollout is an upgrade of a fleet through the binary, every status of which is checked.
+type rollout struct {
+	t       testing.TB
+	fleet   *fleet.Fleet
+	hub     *fleet.Hub
+	upgrade *fleetv1beta1.ManagedClustersUpgrade
+
+	mu      sync.Mutex
+	largest int                                         // bytes of the object
+	began   []string                                    // clusters in the order of their admission
+	states  map[string]fleetv1alpha1.State              // by cluster
+	status  fleetv1beta1.ManagedClustersUpgradeStatus   // the last one
+	runs    map[string]*fleetv1alpha1.ClusterUpgradeRun // by cluster
+}
+
+func newRollout(t testing.TB, spec fleet.Spec, change func(*fleetv1beta1.ManagedClustersUpgrade)) *rollout {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	r := &rollout{t: t, states: map[string]fleetv1alpha1.State{}, runs: map[string]*fleetv1alpha1.ClusterUpgradeRun{}}
+	var err error
+	r.fleet, err = fleet.Start(ctx, fleet.Options{Dir: t.TempDir(), Repository: "../../..", Spec: spec})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := r.fleet.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.hub, err = r.fleet.StartHub(ctx)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := r.hub.Stop(); err != nil {
+			t.Error(err)
+		}
+		if log, err := os.ReadFile(r.fleet.Path("logs", "hub.log")); err == nil && t.Failed() {
+			t.Logf("the end of the log of the hub:\n%s", log[max(0, len(log)-8000):])
+		}
+	})
+	r.upgrade, err = fleet.NewUpgrade()
+	must(t, err)
+	change(r.upgrade)
+	r.watch()
+	return r
+}
+
+// watch observes the upgrade and its runs until the test ends.
+func (r *rollout) watch() {
+	r.t.Helper()
+	upgrades, err := r.fleet.Client.Watch(r.t.Context(), &fleetv1beta1.ManagedClustersUpgradeList{})
+	must(r.t, err)
+	runs, err := r.fleet.Client.Watch(r.t.Context(), &fleetv1alpha1.ClusterUpgradeRunList{})
+	must(r.t, err)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for event := range upgrades.ResultChan() {
+			if upgrade, is := event.Object.(*fleetv1beta1.ManagedClustersUpgrade); is {
+				r.observe(upgrade)
+			}
+		}
+	})
+	group.Go(func() {
+		for event := range runs.ResultChan() {
+			if run, is := event.Object.(*fleetv1alpha1.ClusterUpgradeRun); is {
+				r.observeRun(run)
+			}
+		}
+	})
+	r.t.Cleanup(func() {
+		upgrades.Stop()
+		runs.Stop()
+		group.Wait()
+	})
+}
+
+// observe checks the invariants of a status.
+func (r *rollout) observe(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = upgrade.Status
+	c := upgrade.Status.ClustersSummery
+	if c == nil {
+		return
+	}
+	if limit := upgrade.Spec.UpgradeStrategy.MaxConcurrency.IntVal; c.Initialized+c.PartialUpgrade > limit {
+		r.t.Errorf("%d and %d clusters are in flight, the limit is %d", c.Initialized, c.PartialUpgrade, limit)
+	}
+	if sum := c.Initialized + c.PartialUpgrade + c.Complete + c.Failed + c.Pending; sum != c.Total {
+		r.t.Errorf("the states sum to %d, not to %d", sum, c.Total)
+	}
+	conditions := upgrade.Status.Conditions
+	if apimeta.IsStatusConditionTrue(conditions, fleetv1beta1.ConditionComplete) && apimeta.IsStatusConditionTrue(conditions, fleetv1beta1.ConditionFailed) {
+		r.t.Error("Complete and Failed are both True")
+	}
+	encoded, err := json.Marshal(upgrade)
+	r.largest = max(r.largest, len(encoded))
+	if err != nil || len(encoded) >= 10_000 {
+		r.t.Errorf("the object has %d bytes: %v", len(encoded), err)
+	}
+}
+
+// observeRun notes the order in which clusters begin. None begins before the canary is complete.
+func (r *rollout) observeRun(run *fleetv1alpha1.ClusterUpgradeRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	canary := fleet.ClusterName(1)
+	if _, known := r.states[run.Namespace]; !known {
+		r.began = append(r.began, run.Namespace)
+		if r.fleet.Spec().Canaries == 1 && run.Namespace != canary && r.states[canary] != fleetv1alpha1.StateComplete {
+			r.t.Errorf("%s begins while the canary is %q", run.Namespace, r.states[canary])
+		}
+	}
+	r.states[run.Namespace] = run.Status.State
+	r.runs[run.Namespace] = run
+}
+
+// read calls a function with what was observed.
+func (r *rollout) read(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// await waits until the counters of the last status are as they should be.
+func (r *rollout) await(what string, is func(c fleetv1beta1.ClustersSummary) bool) {
+	r.t.Helper()
+	await(r.t, what, func(context.Context) (holds bool) {
+		r.read(func() { holds = r.status.ClustersSummery != nil && is(*r.status.ClustersSummery) })
+		return holds
+	})
+}
+
+// edit changes the spec of the upgrade.
+func (r *rollout) edit(change func(*fleetv1beta1.ManagedClustersUpgradeSpec)) {
+	r.t.Helper()
+	current := &fleetv1beta1.ManagedClustersUpgrade{}
+	must(r.t, r.fleet.Client.Get(r.t.Context(), client.ObjectKeyFromObject(r.upgrade), current))
+	before := current.DeepCopy()
+	change(&current.Spec)
+	must(r.t, r.fleet.Client.Patch(r.t.Context(), current, client.MergeFrom(before)))
+}
+
+// annotate changes the script of a cluster.
+func (r *rollout) annotate(name string, change func(map[string]string)) {
+	r.t.Helper()
+	cluster := &clusterv1.ManagedCluster{}
+	must(r.t, r.fleet.Client.Get(r.t.Context(), client.ObjectKey{Name: name}, cluster))
+	before := cluster.DeepCopy()
+	change(cluster.Annotations)
+	must(r.t, r.fleet.Client.Patch(r.t.Context(), cluster, client.MergeFrom(before)))
+}
+
+// request is a request of the hub, as the audit log records it.
+type request struct {
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Namespace   string `json:"namespace"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	URI      string `json:"requestURI"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	Received time.Time `json:"requestReceivedTimestamp"`
+}
+
+// requests returns the complete requests of the hub since a time.
+func (r *rollout) requests(since time.Time) []request {
+	r.t.Helper()
+	file, err := os.Open(r.fleet.AuditLog())
+	must(r.t, err)
+	defer file.Close()
+	var found []request
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return found // an incomplete line is still being written
+		}
+		var one request
+		must(r.t, json.Unmarshal(line, &one))
+		if one.User.Username == hubUser && one.Stage == "ResponseComplete" && !one.Received.Before(since) {
+			found = append(found, one)
+		}
+	}
+}
+
+func (q *request) writes() bool {
+	return q.Verb == "create" || q.Verb == "patch" || q.Verb == "update" || q.Verb == "delete"
+}
+
+// TestRollout upgrades a fleet through the binary: the canary, a failure, a pause, a hub that is killed,
+// a retry, and the deletion.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	r := newRollout(t, fleet.Spec{Clusters: 12, Canaries: 1, Groups: 2, Duration: 3 * time.Second, Interval: 500 * time.Millisecond},
+		func(u *fleetv1beta1.ManagedClustersUpgrade) { u.Spec.UpgradeStrategy.MinSuccessTime = "1s" })
+	failing := fleet.ClusterName(5)
+	r.annotate(failing, func(a map[string]string) { a[agent.FailsAnnotation] = "etcd is degraded" })
+	must(t, r.fleet.Client.Create(t.Context(), r.upgrade))
+
+	t.Log("the hub is killed while clusters are in flight")
+	r.await("clusters are in flight", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 1 && c.PartialUpgrade >= 2 })
+	must(t, r.hub.Kill())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, r.hub.Start(ctx))
+
+	t.Log("a pause admits no other cluster")
+	r.await("more clusters are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete >= 3 })
+	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = true })
+	time.Sleep(2 * time.Second) // the limit within which admission stops
+	var before, after int
+	r.read(func() { before = len(r.began) })
+	r.await("what was delivered has ended", func(c fleetv1beta1.ClustersSummary) bool { return c.PartialUpgrade == 0 })
+	r.read(func() { after = len(r.began) })
+	if before != after || after == 12 {
+		t.Errorf("%d clusters had begun 2 s after the pause, and %d later", before, after)
+	}
+	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Paused = false })
+
+	t.Log("one cluster fails, in the words of its cluster version operator")
+	r.await("all others are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 11 && c.Failed == 1 })
+	r.read(func() {
+		if run := r.runs[failing]; run.Status.State != fleetv1alpha1.StateFailed || !strings.Contains(run.Status.Message, "etcd is degraded") {
+			t.Errorf("the run of the cluster that fails: %+v", run.Status)
+		}
+		if len(r.status.Causes) != 1 || r.status.Causes[0].Clusters[0] != failing {
+			t.Errorf("causes %+v", r.status.Causes)
+		}
+	})
+
+	t.Log("a retry completes it")
+	r.annotate(failing, func(a map[string]string) { delete(a, agent.FailsAnnotation) })
+	r.edit(func(s *fleetv1beta1.ManagedClustersUpgradeSpec) { s.Attempt = 2 })
+	r.await("all are complete", func(c fleetv1beta1.ClustersSummary) bool { return c.Complete == 12 })
+	r.checkWorks(t)
+
+	t.Log("then the hub is quiet")
+	await(t, "the works are gone", func(ctx context.Context) bool {
+		var works workv1.ManifestWorkList
+		return r.fleet.Client.List(ctx, &works) == nil && len(works.Items) == 0
+	})
+	time.Sleep(3 * time.Second)
+	quiet := time.Now()
+	time.Sleep(5 * time.Second)
+	for _, q := range r.requests(quiet) {
+		if q.writes() {
+			t.Errorf("a write while nothing happens: %s %s", q.Verb, q.URI)
+		}
+	}
+
+	r.delete(t)
+	for _, q := range r.requests(time.Time{}) {
+		if q.Response.Code == 403 {
+			t.Errorf("a permission is missing: %s %s", q.Verb, q.URI)
+		}
+	}
+}
+
+// checkWorks checks that each cluster got its work once.
+func (r *rollout) checkWorks(t *testing.T) {
+	t.Helper()
+	created := map[string]int{}
+	for _, q := range r.requests(time.Time{}) {
+		if q.Verb == "create" && q.Object.Resource == "manifestworks" && q.Response.Code == 201 {
+			created[q.Object.Namespace]++
+		}
+	}
+	for number := 1; number <= 12; number++ {
+		if name := fleet.ClusterName(number); created[name] != 1 {
+			t.Errorf("%s got %d works", name, created[name])
+		}
+	}
+}
+
+// delete deletes the upgrade, which leaves no run, no work, and no lock that is held.
+func (r *rollout) delete(t *testing.T) {
+	t.Helper()
+	must(t, r.fleet.Client.Delete(t.Context(), r.upgrade)) // its Placement is garbage, which nothing collects here
+	await(t, "the upgrade is gone with its runs and works, and holds no lock", func(ctx context.Context) bool {
+		var runs fleetv1alpha1.ClusterUpgradeRunList
+		var works workv1.ManifestWorkList
+		var leases coordinationv1.LeaseList
+		for _, list := range []client.ObjectList{&runs, &works, &leases} {
+			if r.fleet.Client.List(ctx, list) != nil {
+				return false
+			}
+		}
+		held := 0
+		for i := range leases.Items {
+			if holder := leases.Items[i].Spec.HolderIdentity; leases.Items[i].Name == "cluster-upgrade" && holder != nil && *holder != "" {
+				held++
+			}
+		}
+		gone := r.fleet.Client.Get(ctx, client.ObjectKeyFromObject(r.upgrade), &fleetv1beta1.ManagedClustersUpgrade{}) != nil
+		return gone && len(runs.Items) == 0 && len(works.Items) == 0 && held == 0
+	})
+}
