@@ -1,0 +1,119 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterupgraderun_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+)
+
+func withUpgradeConfig(u *fleetv1beta1.ManagedClustersUpgrade) {
+	u.Spec.UpgradeConfig = &fleetv1beta1.UpgradeConfigTemplate{Type: "OSD", PDBForceDrainTimeout: new(int32(60))}
+}
+
+// upgradeConfig returns the UpgradeConfig of the cluster; nil means that there is none.
+func (w *world) upgradeConfig() *unstructured.Unstructured {
+	if all := w.spoke.Objects("UpgradeConfig"); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// report has the operator of the cluster report a phase later.
+func (w *world) report(d time.Duration, phase string, conditions ...string) {
+	w.change(d, func() {
+		config := w.upgradeConfig()
+		if config == nil {
+			return
+		}
+		record := map[string]any{"version": target, "phase": phase}
+		if phase == "Upgrading" || phase == "Upgraded" {
+			status := "False"
+			if len(conditions) == 0 {
+				status = "True"
+			}
+			record["conditions"] = []any{
+				map[string]any{"type": "StartedNotificationSent", "status": "True", "completeTime": "2026-03-01T12:00:00Z"},
+				map[string]any{"type": "CommenceUpgrade", "status": status},
+			}
+		}
+		config.Object["status"] = map[string]any{"observedGeneration": config.GetGeneration(), "history": []any{record}}
+		for _, c := range conditions {
+			w.spoke.SetCondition(config, c, "False", "Blocked", "the pre-checks fail", w.Now())
+		}
+	})
+}
+
+func TestRun_delivers_an_UpgradeConfig(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		script func(*world)
+		state  fleetv1alpha1.State
+		reason string
+		left   bool // the UpgradeConfig is left on the cluster
+	}{
+		"upgraded": {
+			script: func(w *world) {
+				w.report(time.Minute, "Pending")
+				w.report(5*time.Minute, "Upgrading", "Progressing")
+				w.report(10*time.Minute, "Upgrading")
+				w.report(60*time.Minute, "Upgraded")
+			},
+			state: "Complete", reason: "Upgraded", left: true,
+		},
+		"fails": {
+			script: func(w *world) {
+				w.report(5*time.Minute, "Upgrading")
+				w.report(20*time.Minute, "Failed")
+			},
+			state: "Failed", reason: "ClusterVersionFailing", left: true,
+		},
+		"refused":     {script: func(w *world) { w.report(time.Minute, "Pending", "Accepted") }, state: "Failed", reason: "TargetRefused"},
+		"never begun": {script: func(w *world) { w.report(time.Minute, "Pending") }, state: "Failed", reason: "ClusterUpgradeTimedOut"},
+		"held before its commit": {
+			script: func(w *world) { w.report(time.Minute, "Upgrading", "Progressing") }, state: "Failed", reason: "ClusterUpgradeTimedOut",
+		},
+		"never complete": {
+			script: func(w *world) { w.report(time.Minute, "Upgrading") }, state: "Failed", reason: "ClusterUpgradeTimedOut", left: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, withUpgradeConfig)
+			w.spoke.RawJSON = true
+			w.admit()
+			tc.script(w)
+			w.settle(5 * time.Hour)
+			w.expect(tc.state, tc.reason)
+			if w.spoke.Desired() != "" {
+				t.Error("the ClusterVersion is changed")
+			}
+			if left := w.upgradeConfig() != nil; left != tc.left {
+				t.Errorf("the UpgradeConfig is left: %t, want %t", left, tc.left)
+			}
+			w.expectQuiet()
+		})
+	}
+}
+
+func TestRun_withdraws_an_UpgradeConfig(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withUpgradeConfig)
+	w.holdAgent(upgradeWork)
+	w.admit()
+	w.runFor(5 * time.Minute)
+	w.must(w.client.Delete(t.Context(), w.run()))
+	w.runFor(time.Minute)
+	w.releaseAgent()
+	w.runFor(time.Hour)
+	if w.run() != nil || w.upgradeConfig() != nil {
+		t.Errorf("UpgradeConfig %v; %s", w.upgradeConfig(), w.describe())
+	}
+	w.expectNoWorks()
+}
