@@ -133,7 +133,7 @@ func (f *Fleet) serveKinds(ctx context.Context, repository string) error {
 		if err != nil {
 			return err
 		}
-		if err := manifests.Apply(ctx, c, objects, "Deployment", "ServiceMonitor"); err != nil {
+		if err := manifests.Apply(ctx, c, objects, "Deployment", "ServiceMonitor", "PrometheusRule"); err != nil {
 			return fmt.Errorf("deploying the hub: %w", err)
 		}
 	}
