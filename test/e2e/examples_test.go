@@ -29,7 +29,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 )
 
-// TestExamples runs the commands of README and of deploy/samples that create an UpgradeConfig. What
+// TestExamples runs the commands of docs/first-upgrade.md and of deploy/samples that create an UpgradeConfig. What
 // they create is accepted and scheduled soon, and nothing would block it.
 func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of one name
 	t.Parallel()
@@ -47,14 +47,14 @@ func TestExamples(t *testing.T) { //nolint:tparallel // all create an object of 
 	if err != nil {
 		t.Fatal(err)
 	}
-	intro := shellBlock.FindStringSubmatch(readFile(t, filepath.Join(repository, "README.md")))[1]
+	intro := shellBlock.FindStringSubmatch(readFile(t, filepath.Join(repository, "docs/first-upgrade.md")))[1]
 
 	for name, tc := range map[string]struct {
 		command  string
 		versions string
 		risks    int
 	}{
-		"README":                       {intro, "4.20.6|4.20.10", 0},
+		"first upgrade":                {intro, "4.20.6|4.20.10", 0},
 		"upgradeconfig.sh":             {filepath.Join(samples, "upgradeconfig.sh") + " | oc apply --validate=strict -f -", "4.20.10", 0},
 		"upgradeconfig-conditional.sh": {filepath.Join(samples, "upgradeconfig-conditional.sh") + " | oc apply --validate=strict -f -", "4.20.11", 2},
 	} {
