@@ -27,6 +27,7 @@ type end struct {
 // faultScenarios are runs in which each write of the hub fails once, in each way.
 var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 	"complete": func(tb testing.TB, plan simulation.Plan) *world {
+		tb.Helper()
 		w := newWorld(tb, actions, operators)
 		w.plan = plan
 		w.jobs = map[string]string{"backup": "Complete", "installplan": "Complete", "check": "Complete"}
@@ -35,6 +36,7 @@ var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 		return w
 	},
 	"refused": func(tb testing.TB, plan simulation.Plan) *world {
+		tb.Helper()
 		w := newWorld(tb)
 		w.plan = plan
 		refuse(w)
@@ -42,6 +44,7 @@ var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 		return w
 	},
 	"failing": func(tb testing.TB, plan simulation.Plan) *world {
+		tb.Helper()
 		w := newWorld(tb)
 		w.plan = plan
 		w.takes = 0
@@ -50,6 +53,7 @@ var faultScenarios = map[string]func(testing.TB, simulation.Plan) *world{
 		return w
 	},
 	"deleted before it is delivered": func(tb testing.TB, plan simulation.Plan) *world {
+		tb.Helper()
 		w := newWorld(tb)
 		w.plan = plan
 		w.holdAgent(upgradeWork)

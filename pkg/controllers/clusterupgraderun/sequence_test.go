@@ -280,7 +280,7 @@ func (f *fleet) states() map[string]string {
 		s := &runs.Items[i].Status
 		states[runs.Items[i].Namespace] = string(s.State)
 		if s.State == fleetv1alpha1.StateFailed {
-			states[runs.Items[i].Namespace] = string(s.Reason)
+			states[runs.Items[i].Namespace] = s.Reason
 		}
 	}
 	return states

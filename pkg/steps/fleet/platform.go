@@ -54,6 +54,12 @@ func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWor
 	return p
 }
 
+// isRelease reports whether a text is the version of a release.
+func isRelease(text string) bool {
+	_, err := semver.Parse(text)
+	return err == nil
+}
+
 func isNewer(installed, target string) bool {
 	newest, err := semver.Parse(installed)
 	if err != nil {

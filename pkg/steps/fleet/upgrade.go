@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -138,7 +137,7 @@ func (c *Cluster) check(ctx context.Context) (engine.Result, error) {
 			installed = claim.Value
 		}
 	}
-	if _, err := semver.Parse(installed); err != nil {
+	if !isRelease(installed) {
 		return c.preflight(ctx)
 	}
 	return c.failIfNewer(installed), nil
@@ -164,7 +163,7 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	f := feedback.Read(work)
 	version := f.ClusterVersion()
 	installed := cmp.Or(version.Installed.Text, version.Version.Text)
-	if _, err := semver.Parse(installed); err != nil {
+	if !isRelease(installed) {
 		return engine.Wait(reasonNoFeedback, "waiting until the agent reports which release is installed"), nil
 	}
 	return c.failIfNewer(installed), nil
