@@ -36,7 +36,7 @@ func TestApprover(t *testing.T) {
 		"operator at its newest release":     {cluster: []client.Object{manual("a", "gitops", "g.v1")}, printed: "a/gitops: g.v1 is installed\n"},
 		"operator with a newer release":      {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2")}, approvals: []string{"a/install-g-v2"}, printed: "a/gitops: approving InstallPlan install-g-v2 with g.v2\na/gitops: g.v2 is installed\n", after: 5 * time.Second},
 		"releases one after the other":       {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2 g.v3")}, approvals: []string{"a/install-g-v2", "a/install-g-v3"}, after: 10 * time.Second},
-		"automatic approval":                 {cluster: []client.Object{automatic("a", "gitops", "g.v1 g.v2", installTime, "1h")}, printed: "a/gitops: skipped: OLM approves its upgrades automatically\n"},
+		"automatic approval":                 {cluster: []client.Object{automatic("gitops", "g.v1 g.v2", installTime, "1h")}, printed: "a/gitops: skipped: OLM approves its upgrades automatically\n"},
 		"slow installation":                  {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", installTime, "9m")}, approvals: []string{"a/install-g-v2"}, printed: "ClusterServiceVersion g.v2 is in phase Installing\n", after: 9*time.Minute + 5*time.Second},
 		"installation that takes too long":   {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", installTime, "11m")}, approvals: []string{"a/install-g-v2"}, want: "operators are not upgraded within 10m0s: 1 of 1: a/gitops: ClusterServiceVersion g.v2 is in phase Installing", after: 10 * time.Minute},
 		"installation that fails":            {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2", fails, "g.v2")}, approvals: []string{"a/install-g-v2"}, want: "operators are not upgraded: 1 of 1: a/gitops: ClusterServiceVersion g.v2 failed: InstallCheckFailed: simulated failure of g.v2", after: 2*time.Minute + 5*time.Second},
@@ -54,8 +54,8 @@ func TestApprover(t *testing.T) {
 			approvals: []string{"b/install-l-v2"}, want: "not upgraded: 1 of 2: a/gitops: SharedInstallPlan: InstallPlan install-g-v2 also upgrades quay", after: 5 * time.Second,
 		},
 		"InstallPlan shared with one that is not included":        {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1 q.v2")}, include: []string{"a/gitops"}, want: "SharedInstallPlan"},
-		"InstallPlan shared with an automatic one":                {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("a", "quay", "q.v1 q.v2")}, include: []string{"a/gitops"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
-		"InstallPlan shared with an automatic one, excluded":      {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("a", "quay", "q.v1 q.v2")}, exclude: []string{"a/quay"}, want: "SharedInstallPlan"},
+		"InstallPlan shared with an automatic one":                {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("quay", "q.v1 q.v2")}, include: []string{"a/gitops"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
+		"InstallPlan shared with an automatic one, excluded":      {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), automatic("quay", "q.v1 q.v2")}, exclude: []string{"a/quay"}, want: "SharedInstallPlan"},
 		"excluded one with the same name in another namespace":    {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("b", "gitops", "g.v1 g.v2")}, exclude: []string{"b/gitops"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
 		"excluded one that has no newer release, same namespace ": {cluster: []client.Object{manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1")}, exclude: []string{"a/quay"}, approvals: []string{"a/install-g-v2"}, after: 5 * time.Second},
 	} {
@@ -155,10 +155,10 @@ func TestInterruptedRunIsContinuedByTheNextOne(t *testing.T) {
 func TestExcludedSubscriptionWhoseStatusComesLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1"))
-	plan := w.get(simulatedolm.InstallPlans, "a", "install-g-v2")
+	plan := w.get(simulatedolm.InstallPlans, "install-g-v2")
 	w.set(plan, []any{"g.v2", "q.v2"}, "spec", "clusterServiceVersionNames")
 	w.onTick = func(time.Duration) {
-		quay := w.get(simulatedolm.Subscriptions, "a", "quay")
+		quay := w.get(simulatedolm.Subscriptions, "quay")
 		w.set(quay, "q.v2", "status", "currentCSV")
 	}
 	_, err := w.run(t.Context(), olm.Options{Timeout: time.Minute, Exclude: names("a/quay")})
@@ -170,7 +170,7 @@ func TestExcludedSubscriptionWhoseStatusComesLate(t *testing.T) {
 func TestInstallPlanThatReplacesAnExcludedRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1"))
-	plan := w.get(simulatedolm.InstallPlans, "a", "install-g-v2")
+	plan := w.get(simulatedolm.InstallPlans, "install-g-v2")
 	w.set(plan, []any{map[string]any{"identifier": "q.v2", "replaces": "q.v1", "path": "p"}}, "status", "bundleLookups")
 	_, err := w.run(t.Context(), olm.Options{Timeout: time.Minute, Exclude: names("a/quay")})
 	if !errors.Is(err, olm.ErrNotUpgraded) || !strings.Contains(err.Error(), "also upgrades quay") || len(w.approvals) > 0 {
@@ -181,7 +181,7 @@ func TestInstallPlanThatReplacesAnExcludedRelease(t *testing.T) {
 func TestInstallPlanWithADependency(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manual("a", "gitops", "g.v1 g.v2"))
-	plan := w.get(simulatedolm.InstallPlans, "a", "install-g-v2")
+	plan := w.get(simulatedolm.InstallPlans, "install-g-v2")
 	w.set(plan, []any{"g.v2", "dependency.v1"}, "spec", "clusterServiceVersionNames")
 	printed, err := w.run(t.Context(), timeout)
 	if err != nil || len(w.approvals) != 1 || w.Since(startTime) != 15*time.Second || !strings.Contains(printed, "waiting for OLM to report which operators") {
@@ -195,7 +195,7 @@ func TestFailureThatOLMRepairs(t *testing.T) {
 	w := newWorld(t, manual("a", "gitops", "g.v1 g.v2", fails, "g.v2"))
 	w.onTick = func(elapsed time.Duration) {
 		if elapsed == time.Minute {
-			repaired := w.get(simulatedolm.Subscriptions, "a", "gitops")
+			repaired := w.get(simulatedolm.Subscriptions, "gitops")
 			w.set(repaired, "", "metadata", "annotations", fails)
 		}
 	}
@@ -208,14 +208,14 @@ func TestApprovalOfAnInstallPlanThatChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manual("a", "gitops", "g.v1 g.v2"), manual("a", "quay", "q.v1"))
 	w.onPatch = func(name string) error { // between the read and the approval
-		if plan := w.get(simulatedolm.InstallPlans, "a", name); len(w.approvals) == 0 {
+		if plan := w.get(simulatedolm.InstallPlans, name); len(w.approvals) == 0 {
 			w.set(plan, []any{"g.v2", "q.v2"}, "spec", "clusterServiceVersionNames")
-			w.set(w.get(simulatedolm.Subscriptions, "a", "quay"), "q.v2", "status", "currentCSV")
+			w.set(w.get(simulatedolm.Subscriptions, "quay"), "q.v2", "status", "currentCSV")
 		}
 		return nil
 	}
 	_, err := w.run(t.Context(), olm.Options{Timeout: time.Minute, Exclude: names("a/quay")})
-	approved := w.get(simulatedolm.InstallPlans, "a", "install-g-v2").Object["spec"].(map[string]any)["approved"]
+	approved := w.get(simulatedolm.InstallPlans, "install-g-v2").Object["spec"].(map[string]any)["approved"]
 	if !errors.Is(err, olm.ErrNotUpgraded) || approved != false {
 		t.Errorf("got %v, and the InstallPlan is approved: %v; want a refusal", err, approved)
 	}

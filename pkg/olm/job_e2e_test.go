@@ -122,7 +122,7 @@ func installCluster(t *testing.T, admin client.Client) {
 		manual("b", "other", "other.v1"),
 		manual("c", "quay", "quay.v1 quay.v2"),
 		manual("c", "storage", "storage.v1 storage.v2"),
-		automatic("a", "automatic", "automatic.v1"),
+		automatic("automatic", "automatic.v1"),
 	} {
 		if err := admin.Create(t.Context(), object); err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func parseTimeout(value string) (time.Duration, error) {
 
 func parseNames(variable, value string) ([]types.NamespacedName, error) {
 	var names []types.NamespacedName
-	for _, item := range strings.Fields(value) {
+	for item := range strings.FieldsSeq(value) {
 		name, namespace, found := strings.Cut(item, ",")
 		if !found || name == "" || namespace == "" || strings.Contains(namespace, ",") {
 			return nil, fmt.Errorf("%s: %q must be the name and the namespace of a Subscription, for example gitops,openshift-operators", variable, item)

@@ -104,11 +104,12 @@ func (w *world) run(ctx context.Context, options olm.Options) (string, error) {
 	return out.String(), err
 }
 
-func (w *world) get(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+// get returns an object of namespace a.
+func (w *world) get(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	w.tb.Helper()
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	if err := w.client.Get(w.tb.Context(), types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
+	if err := w.client.Get(w.tb.Context(), types.NamespacedName{Namespace: "a", Name: name}, object); err != nil {
 		w.tb.Fatal(err)
 	}
 	return object
@@ -155,8 +156,9 @@ func manual(namespace, name, releases string, annotations ...string) client.Obje
 	return subscription("Manual", namespace, name, releases, annotations...)
 }
 
-func automatic(namespace, name, releases string, annotations ...string) client.Object {
-	return subscription("Automatic", namespace, name, releases, annotations...)
+// automatic is a Subscription in namespace a.
+func automatic(name, releases string, annotations ...string) client.Object {
+	return subscription("Automatic", "a", name, releases, annotations...)
 }
 
 // names returns Subscriptions, each given as namespace/name.

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -256,9 +257,7 @@ func (s *Simulator) setStatus(ctx context.Context, target *unstructured.Unstruct
 	case InstallPlans.Kind:
 		status["catalogSources"] = []any{}
 	}
-	for name, value := range fields {
-		status[name] = value
-	}
+	maps.Copy(status, fields)
 	target.Object["status"] = status
 	if err := s.Client.Status().Update(ctx, target); err != nil {
 		return fmt.Errorf("updating the status of %s %s: %w", target.GetKind(), target.GetName(), err)
