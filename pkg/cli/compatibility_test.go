@@ -141,8 +141,8 @@ func addUnknownFields(value any) {
 	}
 }
 
-// Objects of older definitions lack fields. An update in progress is never reported as none because of one,
-// whichever it is.
+// Objects of older definitions lack fields. An update in progress is never reported as none because
+// of one, whichever it is.
 func TestStatus_with_older_definitions(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"control plane": 20 * time.Minute, "workers": 30 * time.Minute} {
@@ -226,8 +226,8 @@ func eachStatus(value any, visit func(map[string]any)) {
 	within(object["status"])
 }
 
-// A status of a newer controller may have values that this version does not know. They are never good
-// news, and hide nothing else.
+// A status of a newer controller may have values that this version does not know. They are never
+// good news, and hide nothing else.
 func TestStatus_of_a_newer_controller(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

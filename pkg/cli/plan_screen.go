@@ -57,8 +57,8 @@ func (s *planScreen) render(code ExitCode) string {
 	return s.String()
 }
 
-// update returns the releases of the update, or the target alone if the cluster is at it or being updated
-// to it.
+// update returns the releases of the update, or the target alone if the cluster is at it or being
+// updated to it.
 func (s *planScreen) update() string {
 	from, to := cmp.Or(text.Excerpt(s.plan.Status.FromRelease), "an unknown release"), s.plan.Spec.TargetRelease
 	if from == to {
@@ -183,7 +183,8 @@ func (s *planScreen) do(code ExitCode, rest []updateplan.Judged) {
 	}
 }
 
-// plainUID matches the uids that a shell and --accept read as one word. A third party may choose the uid.
+// plainUID matches the uids that a shell and --accept read as one word. A third party may choose
+// the uid.
 var plainUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
 
 // acceptID returns what a printed command accepts an insight by: its uid, if the command finds that

@@ -147,7 +147,8 @@ func (c *Cluster) localPlan(ctx context.Context, release string) *updatev1beta1.
 	return plan
 }
 
-// printPlan prints a plan, and returns its verdict. The source is empty for a plan of the controller.
+// printPlan prints a plan, and returns its verdict. The source is empty for a plan of the
+// controller.
 func (p *Program) printPlan(o *preChecksOptions, plan *updatev1beta1.UpdatePlan, source string) error {
 	code := planVerdict(plan, p.Clock.Now())
 	if !o.format.isText() {

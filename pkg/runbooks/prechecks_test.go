@@ -22,8 +22,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// Each step that depends on the plan keeps it analyzed and has the gate: without the gate, a finding whose
-// acceptance is an hour old would block as if nobody had accepted it.
+// Each step that depends on the plan keeps it analyzed and has the gate: without the gate, a
+// finding whose acceptance is an hour old would block as if nobody had accepted it.
 func TestTables_check_the_plan_where_they_depend_on_it(t *testing.T) {
 	t.Parallel()
 	deps := Deps{Config: config.Default()}

@@ -31,9 +31,9 @@ func (p *eventPublisher) Publish(ctx context.Context, object client.Object, even
 	}
 }
 
-// PublishChange publishes an Event about a change of the status of an object, before it is written. The same
-// change of the same status is the same Event: a process that is killed before the write repeats both,
-// and publishes nothing twice. A failure is logged: no status waits for an Event.
+// PublishChange publishes an Event about a change of the status of an object, before it is written.
+// The same change of the same status is the same Event: a process that is killed before the write
+// repeats both, and publishes nothing twice. A failure is logged: no status waits for an Event.
 func (p *eventPublisher) PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string) {
 	status, err := json.Marshal(before)
 	if err == nil {

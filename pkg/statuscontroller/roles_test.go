@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRoles_of_users lists each permission of the roles for users: one that is added fails the test. What the
-// roles permit is tested with an API server (pkg/updateplan).
+// TestRoles_of_users lists each permission of the roles for users: one that is added fails the
+// test. What the roles permit is tested with an API server (pkg/updateplan).
 func TestRoles_of_users(t *testing.T) {
 	t.Parallel()
 	reads := func(more ...string) []string {

@@ -96,8 +96,8 @@ func withStatus(p *v1beta1.UpdatePlan, insights ...v1beta1.Insight) v1beta1.Upda
 	return status
 }
 
-// TestSettle_undated_acceptances follows a plan whose cluster got another release: until its spec is
-// changed, what was accepted without a time is accepted no more.
+// TestSettle_undated_acceptances follows a plan whose cluster got another release: until its spec
+// is changed, what was accepted without a time is accepted no more.
 func TestSettle_undated_acceptances(t *testing.T) {
 	t.Parallel()
 	plan := analyzed(insight("a", "1", "warning"))

@@ -31,8 +31,8 @@ const (
 	operator   = "system:serviceaccount:managed-upgrade-operator:managed-upgrade-operator"
 )
 
-// install installs the start gate as a user does, and users: ann starts updates, ben may also bypass
-// pre-checks, cleo accepts risks, and dora changes plans.
+// install installs the start gate as a user does, and users: ann starts updates, ben may also
+// bypass pre-checks, cleo accepts risks, and dora changes plans.
 func install(ctx context.Context) error {
 	objects, err := manifests.Read(openshift.Files)
 	if err == nil {

@@ -63,7 +63,8 @@ func (p *pass) ask(clusterID string) {
 }
 
 // suggestsInformerUpdate reports whether the analysis suggests to the informers that they check for
-// updates of their own software: if a user requested that, and hourly at most for all plans together.
+// updates of their own software: if a user requested that, and hourly at most for all plans
+// together.
 func (p *pass) suggestsInformerUpdate() bool {
 	_, requested := p.plan.Annotations[v1beta1.RefreshInformersAnnotation]
 	if !requested || p.state.round.requestedAt.IsZero() {
@@ -107,8 +108,8 @@ func (p *pass) evaluate(ctx context.Context) error {
 	return p.write(ctx, updateplan.Flatten(all), analysis)
 }
 
-// mustGather reports whether the facts that are not cached are outdated. A change of the spec may make the
-// update startable, so that is decided on recent ones.
+// mustGather reports whether the facts that are not cached are outdated. A change of the spec may
+// make the update startable, so that is decided on recent ones.
 func (p *pass) mustGather() bool {
 	interval := gatherInterval
 	switch {
@@ -121,8 +122,8 @@ func (p *pass) mustGather() bool {
 	return age < 0 || age >= interval
 }
 
-// applyAnswers applies the answers of the update informers, and returns the names of the enabled ones
-// that have not answered.
+// applyAnswers applies the answers of the update informers, and returns the names of the enabled
+// ones that have not answered.
 func (p *pass) applyAnswers(enabled, disabled []string) (waiting []string) {
 	waiting = slices.Clone(enabled)
 	answers, _ := p.Informers.PlanAnswers(client.ObjectKeyFromObject(p.plan))
@@ -161,12 +162,12 @@ func (p *pass) report(all []v1beta1.InformerInsights, facts informers.Facts) {
 	status.ControlPlane, status.WorkerPools, status.RecentlyResolved = sized.ControlPlane, sized.WorkerPools, sized.RecentlyResolved
 }
 
-// capacityUIDs is the prefix of the uids of findings about the requests of pods. They involve pools, as
-// others do.
+// capacityUIDs is the prefix of the uids of findings about the requests of pods. They involve
+// pools, as others do.
 const capacityUIDs = "capacity/"
 
-// readiness returns the answer of the built-in informer. What it reports was first observed when it was
-// first reported for this plan: an earlier acceptance is about something else.
+// readiness returns the answer of the built-in informer. What it reports was first observed when it
+// was first reported for this plan: an earlier acceptance is about something else.
 func (p *pass) readiness(facts informers.Facts) insight.Answer {
 	answer := insight.Answer{Informer: informers.NameReadiness, Result: insight.Success, At: p.now, Live: true}
 	if !facts.Has(informers.SourceClusterVersion) {
@@ -188,8 +189,8 @@ func (p *pass) readiness(facts informers.Facts) insight.Answer {
 	return answer
 }
 
-// keepTimes replaces the acquisition times of insights that are otherwise as they were published: a plan
-// in which nothing has changed is not written.
+// keepTimes replaces the acquisition times of insights that are otherwise as they were published: a
+// plan in which nothing has changed is not written.
 func keepTimes(all []v1beta1.InformerInsights, published []updateplan.Reported) []v1beta1.InformerInsights {
 	before := map[string]metav1.Time{}
 	same := map[string]v1beta1.Insight{}

@@ -32,19 +32,20 @@ import (
 )
 
 const (
-	// debounce is the shortest time between two evaluations of a plan that changes of the cluster cause.
+	// debounce is the shortest time between two evaluations of a plan that changes of the cluster
+	// cause.
 	debounce = 5 * time.Second
 	// followInterval is the longest time between two evaluations of a plan that is followed.
 	followInterval = time.Minute
-	// gatherInterval is how long facts are used that are not cached, while the update may be started.
-	// Otherwise, they are read in each pass that followInterval causes: an administrator or an upgrade
-	// waits for what they report to be fixed.
+	// gatherInterval is how long facts are used that are not cached, while the update may be
+	// started. Otherwise, they are read in each pass that followInterval causes: an administrator
+	// or an upgrade waits for what they report to be fixed.
 	gatherInterval = 10 * time.Minute
-	// suggestInterval is the shortest time between two suggestions to the update informers that they
-	// check for updates of their own software.
+	// suggestInterval is the shortest time between two suggestions to the update informers that
+	// they check for updates of their own software.
 	suggestInterval = time.Hour
-	// maxRequeue is the longest time between two passes over a plan, so that a clock that was set back
-	// delays nothing for longer.
+	// maxRequeue is the longest time between two passes over a plan, so that a clock that was set
+	// back delays nothing for longer.
 	maxRequeue = 24 * time.Hour
 	// conflictRequeue is when a plan is reconciled again whose cached object is outdated.
 	conflictRequeue = time.Second
@@ -65,8 +66,8 @@ type Informers interface {
 
 // EventPublisher publishes Events.
 type EventPublisher interface {
-	// PublishChange publishes an Event about a change of the status of an object, before it is written.
-	// The same change of the same status is the same Event.
+	// PublishChange publishes an Event about a change of the status of an object, before it is
+	// written. The same change of the same status is the same Event.
 	PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string)
 	// PublishOnce publishes an Event about an object, unless an equal one exists.
 	PublishOnce(ctx context.Context, object client.Object, eventType, reason, message string) error
@@ -79,14 +80,14 @@ type Reconciler struct {
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
-	// Prometheus is the source of alerts, and Metrics that of the requests of pods; nil means that none
-	// is configured.
+	// Prometheus is the source of alerts, and Metrics that of the requests of pods; nil means that
+	// none is configured.
 	Prometheus informers.Prometheus
 	Metrics    informers.Metrics
 	// LockNamespace is the namespace of the upgrade lock.
 	LockNamespace string
-	// Informers requests the insights of the update informers, and Changed receives an event when one
-	// has answered.
+	// Informers requests the insights of the update informers, and Changed receives an event when
+	// one has answered.
 	Informers Informers
 	Changed   <-chan event.GenericEvent
 	Events    EventPublisher
@@ -94,8 +95,8 @@ type Reconciler struct {
 	memory informers.Memory
 	mu     sync.Mutex
 	states map[string]*state // by the name of the plan
-	// suggestedAt is when an analysis last suggested that the informers check for updates of their own
-	// software; zero means never.
+	// suggestedAt is when an analysis last suggested that the informers check for updates of their
+	// own software; zero means never.
 	suggestedAt time.Time
 }
 
@@ -116,13 +117,13 @@ type state struct {
 
 // round is an analysis. The status reflects it as soon as it can be written.
 type round struct {
-	// fromRelease is the release of the cluster, and token that of the annotation that requested the
-	// analysis.
+	// fromRelease is the release of the cluster, and token that of the annotation that requested
+	// the analysis.
 	fromRelease, token string
 	// requestedAt is when a user requested the analysis; zero means that something else did.
 	requestedAt time.Time
-	// releaseChanged reports that the analysis is the first one for this release, and generation is that
-	// of the spec then.
+	// releaseChanged reports that the analysis is the first one for this release, and generation is
+	// that of the spec then.
 	releaseChanged bool
 	generation     int64
 	// asked reports that the update informers were asked.
@@ -176,8 +177,8 @@ func (r *Reconciler) Controller() manager.Controller {
 	}
 }
 
-// requestsOfPlan requests the reconcile of a plan, and of all others if it is a new one: there may be too
-// many now.
+// requestsOfPlan requests the reconcile of a plan, and of all others if it is a new one: there may
+// be too many now.
 func (r *Reconciler) requestsOfPlan(ctx context.Context, plan client.Object) []reconcile.Request {
 	if r.peek(plan.GetName()) == nil {
 		return r.requestsOfAll(ctx, plan)
@@ -231,8 +232,8 @@ func (r *Reconciler) forget(name string) {
 	r.Informers.ForgetPlan(types.NamespacedName{Name: name})
 }
 
-// Reconcile makes one pass over one plan. A pass over a plan that is dormant makes no request unless
-// its spec has changed.
+// Reconcile makes one pass over one plan. A pass over a plan that is dormant makes no request
+// unless its spec has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()

@@ -1,8 +1,9 @@
 // Copyright The Managed Upgrade Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package updateplan keeps the status of UpdatePlans: it analyzes the update of each plan, follows the
-// cluster for an hour, and then makes no request for the plan until another analysis is requested.
+// Package updateplan keeps the status of UpdatePlans: it analyzes the update of each plan, follows
+// the cluster for an hour, and then makes no request for the plan until another analysis is
+// requested.
 //
 //	created, refreshed, or the cluster has another release
 //	        |
@@ -14,6 +15,6 @@
 //	        |  installed, not offered, not requested
 //	    pruned: an Event keeps the acceptances
 //
-// What a status means is decided by package pkg/updateplan alone. An analysis that a crash interrupts
-// is repeated: its plan is not complete.
+// What a status means is decided by package pkg/updateplan alone. An analysis that a crash
+// interrupts is repeated: its plan is not complete.
 package updateplan

@@ -82,9 +82,9 @@ func (p *pass) untilNext() time.Duration {
 	return min(followInterval, max(p.state.round.completedAt.Add(updateplan.MaxAge).Sub(p.now), time.Second))
 }
 
-// isDue reports whether an analysis is to begin: a new one was requested, the release of the cluster has
-// changed, or the last one was interrupted. A new process repeats the analysis of a plan that is
-// followed: it does not know which informers have answered.
+// isDue reports whether an analysis is to begin: a new one was requested, the release of the
+// cluster has changed, or the last one was interrupted. A new process repeats the analysis of a
+// plan that is followed: it does not know which informers have answered.
 func (p *pass) isDue() bool {
 	status := &p.plan.Status
 	switch r := p.state.round; {
@@ -144,7 +144,8 @@ func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updatepla
 // errOutdated reports that the cache does not have the last write yet.
 var errOutdated = errors.New("the cache is behind")
 
-// publish publishes what a write will change, before it: a process that is killed in between repeats both.
+// publish publishes what a write will change, before it: a process that is killed in between
+// repeats both.
 func (p *pass) publish(ctx context.Context) {
 	before, after := p.published, &p.plan.Status
 	becomes := func(name string) *metav1.Condition {

@@ -21,7 +21,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updateplan"
 )
 
-// acceptancesPerEvent bounds the acceptances that one Event names: its message has at most 1,024 bytes.
+// acceptancesPerEvent bounds the acceptances that one Event names: its message has at most 1,024
+// bytes.
 const acceptancesPerEvent = 3
 
 // prune deletes the plan if it is of no use any more, and otherwise returns when that may be.
@@ -70,8 +71,8 @@ func (p *pass) deletePlan(ctx context.Context, options ...client.DeleteOption) e
 	return p.Client.Delete(ctx, p.plan, append(options, client.Preconditions{UID: &uid, ResourceVersion: &version})...)
 }
 
-// notOffered returns since when the release is not offered: since the analysis that found it, or since
-// now.
+// notOffered returns since when the release is not offered: since the analysis that found it, or
+// since now.
 func (p *pass) notOffered() time.Time {
 	for _, of := range updateplan.Insights(&p.plan.Status) {
 		if of.Insight.UID == informers.UIDNotOffered && !of.Insight.FirstObservedTime.IsZero() && of.Insight.FirstObservedTime.Time.Before(p.now) {
@@ -86,8 +87,8 @@ func (p *pass) isRunning(plan *v1beta1.UpdatePlan) bool {
 	return p.current != "" && p.current == plan.Spec.TargetRelease
 }
 
-// isUnderWay reports whether the update of a plan is requested or in progress, or being analyzed. An
-// unknown release may be any.
+// isUnderWay reports whether the update of a plan is requested or in progress, or being analyzed.
+// An unknown release may be any.
 func (p *pass) isUnderWay(plan *v1beta1.UpdatePlan) bool {
 	requested, pending := p.version.PendingRequest()
 	s := p.peek(plan.Name)

@@ -192,7 +192,8 @@ func TestPlanAcceptance(t *testing.T) {
 	}
 }
 
-// TestPlanOfAnotherRelease updates the cluster to a release in between: no acceptance holds any more.
+// TestPlanOfAnotherRelease updates the cluster to a release in between: no acceptance holds any
+// more.
 func TestPlanOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ dated, dormant bool }{
@@ -331,8 +332,9 @@ func TestPlanThatIsInvalid(t *testing.T) {
 	}
 }
 
-// TestPlanKilledAtEachWrite kills the controller before and after each of its writes. In the end the
-// plan is as without that, no Event is lost, and at no time is it startable although it must not be.
+// TestPlanKilledAtEachWrite kills the controller before and after each of its writes. In the end
+// the plan is as without that, no Event is lost, and at no time is it startable although it must
+// not be.
 func TestPlanKilledAtEachWrite(t *testing.T) {
 	t.Parallel()
 	life := func(t *testing.T, kill int, outcome simulation.Outcome) (writes int, status v1beta1.UpdatePlanStatus, events []string) {
@@ -395,7 +397,8 @@ func TestPlanKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// TestPlanSurvivesARestart restarts the controller while a plan is dormant, and while it is followed.
+// TestPlanSurvivesARestart restarts the controller while a plan is dormant, and while it is
+// followed.
 func TestPlanSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -466,8 +469,9 @@ func TestPlanOfAnotherReleaseWithoutWrites(t *testing.T) {
 	}
 }
 
-// TestPlanFollowsFactsThatAreNotCached repairs etcd, of which the controller has no cache. An administrator who
-// waits for the plan does not wait for long, and a plan that is startable costs few requests.
+// TestPlanFollowsFactsThatAreNotCached repairs etcd, of which the controller has no cache. An
+// administrator who waits for the plan does not wait for long, and a plan that is startable costs
+// few requests.
 func TestPlanFollowsFactsThatAreNotCached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -563,8 +567,8 @@ func TestPlanOfADisabledInformer(t *testing.T) {
 	}
 }
 
-// TestPlanIgnoresInformersWithReservedNames waits for no informer that is never queried. It was created
-// before validation refused its name.
+// TestPlanIgnoresInformersWithReservedNames waits for no informer that is never queried. It was
+// created before validation refused its name.
 func TestPlanIgnoresInformersWithReservedNames(t *testing.T) {
 	t.Parallel()
 	named := func(name string) client.Object {

@@ -32,8 +32,8 @@ import (
 
 const benchPools = 20
 
-// largeCluster returns a cluster whose nodes are being updated: of ten nodes of a pool, four are updated,
-// one is in flight, and one of twenty is degraded.
+// largeCluster returns a cluster whose nodes are being updated: of ten nodes of a pool, four are
+// updated, one is in flight, and one of twenty is degraded.
 func largeCluster(nodes int) []client.Object {
 	started := metav1.NewTime(simulation.Start.Add(-2 * time.Hour))
 	ended, before := metav1.NewTime(simulation.Start.Add(-time.Hour)), metav1.NewTime(simulation.Start.Add(-1000*time.Hour))
@@ -88,8 +88,8 @@ func largeCluster(nodes int) []client.Object {
 	return objects
 }
 
-// sharing returns a client whose lists share the objects, as those of a cache do: the simulation, which
-// copies them, is not measured.
+// sharing returns a client whose lists share the objects, as those of a cache do: the simulation,
+// which copies them, is not measured.
 func sharing(tb testing.TB, objects []client.Object) client.WithWatch {
 	tb.Helper()
 	lists := map[reflect.Type]client.ObjectList{}
@@ -117,8 +117,8 @@ func sharing(tb testing.TB, objects []client.Object) client.WithWatch {
 	})
 }
 
-// passes returns a function that makes a pass of the largeCluster that writes nothing, its client, and the size
-// of the last write.
+// passes returns a function that makes a pass of the largeCluster that writes nothing, its client,
+// and the size of the last write.
 func passes(tb testing.TB, nodes int) (pass func(), c client.Client, written *int) {
 	tb.Helper()
 	clock := clocktesting.NewFakePassiveClock(simulation.Start)
@@ -151,8 +151,8 @@ const (
 	maxGrowth = 12 // times a pass of 200 nodes
 )
 
-// BenchmarkPass measures a whole pass of an update of the nodes that makes no progress: gathering, the
-// built-in informers, the assessment, and the comparison with what is published.
+// BenchmarkPass measures a whole pass of an update of the nodes that makes no progress: gathering,
+// the built-in informers, the assessment, and the comparison with what is published.
 func BenchmarkPass(b *testing.B) {
 	b.Logf("Method: a pass that writes nothing, of a cluster with %d pools and 33 operators; of 20 nodes, 8 are updated, 2 in flight, and 1 is degraded. "+
 		"Lists share the objects, as those of a cache do. The time is that of the clock; best-ms is the processor time of the thread a pass, the best of ten times twenty passes, "+
@@ -193,8 +193,8 @@ func checkFigures(tb testing.TB, best []time.Duration) {
 	}
 }
 
-// fastestPass returns the processor time of a pass: the least of ten measurements. Each is of twenty passes,
-// because the kernel counts the time of a thread in milliseconds.
+// fastestPass returns the processor time of a pass: the least of ten measurements. Each is of
+// twenty passes, because the kernel counts the time of a thread in milliseconds.
 func fastestPass(tb testing.TB, pass func()) time.Duration {
 	tb.Helper()
 	runtime.LockOSThread()

@@ -15,8 +15,9 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
 
-// TestCluster_in_trouble has the cluster fail for a while, in the middle of an update. The verdict is no
-// better meanwhile, and afterward everything is as before: nothing was resolved, and nothing is new.
+// TestCluster_in_trouble has the cluster fail for a while, in the middle of an update. The verdict
+// is no better meanwhile, and afterward everything is as before: nothing was resolved, and nothing
+// is new.
 func TestCluster_in_trouble(t *testing.T) {
 	t.Parallel()
 	var saved configv1.ClusterVersionStatus
@@ -76,8 +77,8 @@ func TestCluster_in_trouble(t *testing.T) {
 	}
 }
 
-// TestTarget_that_is_superseded requests another release in the middle of an update: it is another update,
-// and the insights of the informer go on.
+// TestTarget_that_is_superseded requests another release in the middle of an update: it is another
+// update, and the insights of the informer go on.
 func TestTarget_that_is_superseded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

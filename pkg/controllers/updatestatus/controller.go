@@ -42,8 +42,8 @@ const (
 
 // EventPublisher publishes Events.
 type EventPublisher interface {
-	// PublishChange publishes an Event about a change of the status of an object, before it is written.
-	// The same change of the same status is the same Event.
+	// PublishChange publishes an Event about a change of the status of an object, before it is
+	// written. The same change of the same status is the same Event.
 	PublishChange(ctx context.Context, object client.Object, before any, eventType, reason, message string)
 }
 
@@ -66,8 +66,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Prometheus is the source of alerts; nil means that none is configured.
 	Prometheus informers.Prometheus
-	// Answers returns the latest answers of the update informers, and Changed receives an event when
-	// there is another one.
+	// Answers returns the latest answers of the update informers, and Changed receives an event
+	// when there is another one.
 	Answers func() []insight.Answer
 	Changed <-chan event.GenericEvent
 	Events  EventPublisher
@@ -75,9 +75,10 @@ type Reconciler struct {
 
 	memory   informers.Memory
 	insights insight.State
-	// restoredFrom is the resource version of the UpdateStatus from which the insights were restored.
-	// written reports that this process has written it since: what it knows is the newest state.
-	// replaced is the resource version that the last write replaced: a cache that has it is behind.
+	// restoredFrom is the resource version of the UpdateStatus from which the insights were
+	// restored. written reports that this process has written it since: what it knows is the newest
+	// state. replaced is the resource version that the last write replaced: a cache that has it is
+	// behind.
 	restoredFrom string
 	written      bool
 	replaced     string
@@ -134,8 +135,8 @@ func requestStatus(context.Context, client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: v1beta1.UpdateStatusName}}}
 }
 
-// statusChangedPredicate passes changes of the UpdateStatus by others: its deletion, and what a user has
-// acknowledged.
+// statusChangedPredicate passes changes of the UpdateStatus by others: its deletion, and what a
+// user has acknowledged.
 type statusChangedPredicate struct{ predicate.Funcs }
 
 // Update compares two states of the UpdateStatus.
@@ -186,8 +187,8 @@ func (r *Reconciler) create(ctx context.Context) error {
 	return nil
 }
 
-// compute returns the present status. The previous one is that of the object, unless the cache is behind
-// the last write.
+// compute returns the present status. The previous one is that of the object, unless the cache is
+// behind the last write.
 func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) (v1beta1.UpdateStatusStatus, error) {
 	r.restore(object)
 	gathered := informers.Gather(ctx, informers.Readers{
@@ -216,8 +217,9 @@ func (r *Reconciler) compute(ctx context.Context, object *v1beta1.UpdateStatus) 
 	return status, err
 }
 
-// restore continues from the published status. Until this process has written one itself, its cache may be
-// behind the last write of another leader, so that each other version of the object is a new beginning.
+// restore continues from the published status. Until this process has written one itself, its cache
+// may be behind the last write of another leader, so that each other version of the object is a new
+// beginning.
 func (r *Reconciler) restore(object *v1beta1.UpdateStatus) {
 	if r.written || !r.insights.IsZero() && r.restoredFrom == object.ResourceVersion {
 		return
@@ -226,8 +228,8 @@ func (r *Reconciler) restore(object *v1beta1.UpdateStatus) {
 	r.insights.Restore(object.Status)
 }
 
-// startable returns the releases to which an update may be started now. None is, if it is unknown at
-// which release the cluster is.
+// startable returns the releases to which an update may be started now. None is, if it is unknown
+// at which release the cluster is.
 func (r *Reconciler) startable(ctx context.Context, gathered informers.Facts) ([]v1beta1.StartableRelease, error) {
 	var plans v1beta1.UpdatePlanList
 	if err := r.Client.List(ctx, &plans, client.UnsafeDisableDeepCopy); err != nil {
@@ -259,8 +261,8 @@ func observedPlans(plans []v1beta1.UpdatePlan, startable []v1beta1.StartableRele
 	return observed
 }
 
-// untilWithdrawal returns the time until the first startable release is to be withdrawn; no release means
-// the given time.
+// untilWithdrawal returns the time until the first startable release is to be withdrawn; no release
+// means the given time.
 func untilWithdrawal(releases []v1beta1.StartableRelease, now time.Time, next time.Duration) time.Duration {
 	for i := range releases {
 		next = min(next, max(releases[i].ExpirationTime.Sub(now), time.Millisecond))

@@ -21,15 +21,16 @@ const maxEvents = 10
 // published is an Event.
 type published struct{ eventType, reason, message string }
 
-// publish publishes what a write will change, before it: a process that is killed in between repeats both.
+// publish publishes what a write will change, before it: a process that is killed in between
+// repeats both.
 func (r *Reconciler) publish(ctx context.Context, before *v1beta1.UpdateStatus, after v1beta1.UpdateStatusStatus) {
 	for _, e := range changes(before.Status, after) {
 		r.Events.PublishChange(ctx, before, before.Status, e.eventType, e.reason, e.message)
 	}
 }
 
-// changes returns the Events about the difference between two statuses: another state of the assessment,
-// and insights of level error and above that are new or resolved.
+// changes returns the Events about the difference between two statuses: another state of the
+// assessment, and insights of level error and above that are new or resolved.
 func changes(before, after v1beta1.UpdateStatusStatus) []published {
 	var events []published
 	if e, changed := stateChanged(before.Assessment, after.Assessment); changed {
@@ -71,7 +72,8 @@ func stateChanged(before, after *v1beta1.Assessment) (published, bool) {
 	return published{eventType, "Update" + string(after.State), stateMessage(after)}, true
 }
 
-// stateMessage returns the summary of an assessment. Without one, there is no more to say than the state.
+// stateMessage returns the summary of an assessment. Without one, there is no more to say than the
+// state.
 func stateMessage(a *v1beta1.Assessment) string {
 	update := "The update to " + a.Release
 	if a.FromRelease != "" {

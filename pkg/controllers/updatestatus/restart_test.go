@@ -35,8 +35,8 @@ func (w *world) story() {
 // outcome is what is left of a story.
 type outcome struct {
 	Insights, Resolved []string
-	// Events are those about insights, sorted, each once: a new process may report an insight again that
-	// it does not know yet.
+	// Events are those about insights, sorted, each once: a new process may report an insight again
+	// that it does not know yet.
 	Events []string
 	State  v1beta1.AssessmentState
 }
@@ -85,8 +85,8 @@ func (w *world) checkHistory() {
 	}
 }
 
-// TestKilled_at_each_write ends the process before and after each write of a story. The story ends in the
-// same way, and nothing is lost or observed twice.
+// TestKilled_at_each_write ends the process before and after each write of a story. The story ends
+// in the same way, and nothing is lost or observed twice.
 func TestKilled_at_each_write(t *testing.T) {
 	t.Parallel()
 	whole := newWorld(t)
@@ -130,7 +130,8 @@ func TestKilled_at_each_write(t *testing.T) {
 	}
 }
 
-// TestLeader_that_is_new has no answers for a while: it keeps what was published, and marks it as stale.
+// TestLeader_that_is_new has no answers for a while: it keeps what was published, and marks it as
+// stale.
 func TestLeader_that_is_new(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,7 +171,8 @@ func TestLeader_that_is_new(t *testing.T) {
 	}
 }
 
-// TestLeader_with_a_stale_cache starts with a cache that is behind the last write of the leader before.
+// TestLeader_with_a_stale_cache starts with a cache that is behind the last write of the leader
+// before.
 func TestLeader_with_a_stale_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,9 +18,9 @@ import (
 // intervals between requests, for an update that is pending and not active.
 const staleAfter = 4 * time.Minute
 
-// sources returns the sources of the assessment that are not facts: this controller, which is running,
-// and the enabled informers. While no update is pending, none of them is queried, and their last answers
-// stay current.
+// sources returns the sources of the assessment that are not facts: this controller, which is
+// running, and the enabled informers. While no update is pending, none of them is queried, and
+// their last answers stay current.
 func sources(existing []v1beta1.UpdateInformer, answers []insight.Answer, pending bool, now time.Time) []v1beta1.Source {
 	all := []v1beta1.Source{{Name: v1beta1.SourceStatusController, Current: true, ObservedTime: new(metav1.NewTime(now))}}
 	for i := range existing {

@@ -31,8 +31,8 @@ const (
 	actor      = "update-status-controller"
 )
 
-// world is a scripted cluster in virtual time, on which the controller of the UpdateStatus runs. The
-// answers of update informers are set by the test.
+// world is a scripted cluster in virtual time, on which the controller of the UpdateStatus runs.
+// The answers of update informers are set by the test.
 type world struct {
 	*simulation.World
 	t       *testing.T
@@ -207,7 +207,8 @@ func (w *world) object() *v1beta1.UpdateStatus {
 	return &status
 }
 
-// insights returns the published insights by informer and uid, with the time of the first observation.
+// insights returns the published insights by informer and uid, with the time of the first
+// observation.
 func insights(status v1beta1.UpdateStatusStatus) map[string]time.Time {
 	all := map[string]time.Time{}
 	add := func(section v1beta1.Section) {

@@ -37,8 +37,8 @@ func (b *budget) spend(bytes int, now time.Time) {
 	b.nextWrite = now.Add(max(writeInterval, time.Duration(bytes)*time.Second/writeRate))
 }
 
-// wait returns how long to wait before the next write. A clock that was set back waits no longer than
-// the interval.
+// wait returns how long to wait before the next write. A clock that was set back waits no longer
+// than the interval.
 func (b *budget) wait(now time.Time) time.Duration {
 	if b.lastWrite.After(now) {
 		*b = budget{}

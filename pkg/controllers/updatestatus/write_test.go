@@ -24,7 +24,8 @@ const (
 	largestObject  = 900 << 10
 )
 
-// flood returns answers of many informers, each with so many insights, whose texts depend on a number.
+// flood returns answers of many informers, each with so many insights, whose texts depend on a
+// number.
 func (w *world) flood(informers, each, number int) []insight.Answer {
 	var answers []insight.Answer
 	for i := range informers {
@@ -129,7 +130,8 @@ func TestObject_stays_within_its_size(t *testing.T) {
 	}
 }
 
-// TestConflict has another client write between the read and the write of the controller, several times.
+// TestConflict has another client write between the read and the write of the controller, several
+// times.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,8 +192,8 @@ func TestAnswer_that_is_lost(t *testing.T) {
 	}
 }
 
-// TestStale_cache has the cache receive nothing about the UpdateStatus for a while: what was written
-// meanwhile is not taken back.
+// TestStale_cache has the cache receive nothing about the UpdateStatus for a while: what was
+// written meanwhile is not taken back.
 func TestStale_cache(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -239,7 +241,8 @@ func TestUpdateStatus_that_is_deleted(t *testing.T) {
 	}
 }
 
-// TestAcknowledgement_that_is_hostile has an annotation of the largest size acknowledge nothing that exists.
+// TestAcknowledgement_that_is_hostile has an annotation of the largest size acknowledge nothing
+// that exists.
 func TestAcknowledgement_that_is_hostile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

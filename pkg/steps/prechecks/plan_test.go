@@ -227,8 +227,8 @@ func TestPlan_is_deleted_while_the_step_waits(t *testing.T) {
 	}
 }
 
-// If the clocks differ, each analysis that was requested is dated in the future or is too old. The step
-// does not request another one at once.
+// If the clocks differ, each analysis that was requested is dated in the future or is too old. The
+// step does not request another one at once.
 func TestPlan_requests_one_analysis_while_clocks_differ(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
