@@ -163,32 +163,42 @@ func (p *Program) fleetStatus(ctx context.Context, cluster *Cluster, key client.
 // the status is appended if it has changed, other than by time.
 func (p *Program) watchFleet(ctx context.Context, cluster *Cluster, key client.ObjectKey, s *fleet.Snapshot) error {
 	last := ""
+	show := func(screen, compared string) error {
+		if !p.Terminal.Interactive && compared == last {
+			return nil
+		}
+		last = compared
+		return p.show(screen)
+	}
 	for {
 		screen := p.fleetPrinter(key.Name).Status(s)
 		_, body, _ := strings.Cut(screen, "\n") // the first line contains the time
-		if body = s.Verdict().Text + body; p.Terminal.Interactive || body != last {
-			if err := p.show(screen); err != nil {
-				return err
-			}
-			last = body
+		if err := show(screen, s.Verdict().Text+body); err != nil {
+			return err
 		}
-		for next := s; ; {
-			select {
-			case <-ctx.Done():
-				return exitWith(fleetExit(s.Verdict().State))
-			case <-p.Clock.After(pollInterval):
-			}
-			var err error
-			if next, err = fleet.Read(ctx, cluster, key, cluster.Clock.Now()); err == nil {
-				s = next
-				break
-			}
-			if message := p.explain(err); ctx.Err() == nil && message != last {
-				last = message
-				if err := p.show(message + "\n"); err != nil {
-					return err
-				}
-			}
+		next := p.nextFleet(ctx, cluster, key, func(message string) error { return show(message, message) })
+		if next == nil {
+			return exitWith(fleetExit(s.Verdict().State))
+		}
+		s = next
+	}
+}
+
+// nextFleet returns the next snapshot that can be read, and reports errors meanwhile; nil means that the
+// user has interrupted it.
+func (p *Program) nextFleet(ctx context.Context, cluster *Cluster, key client.ObjectKey, report func(string) error) *fleet.Snapshot {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.Clock.After(pollInterval):
+		}
+		s, err := fleet.Read(ctx, cluster, key, cluster.Clock.Now())
+		if err == nil {
+			return s
+		}
+		if ctx.Err() != nil || report(p.explain(err)+"\n") != nil {
+			return nil
 		}
 	}
 }

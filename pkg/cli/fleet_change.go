@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,7 +102,7 @@ const maxFleetFile = 3 << 20
 func (p *Program) readFleet(file string) (*fleetv1beta1.ManagedClustersUpgrade, error) {
 	in := p.Streams.In
 	if file != "-" {
-		opened, err := os.Open(file)
+		opened, err := os.DirFS(filepath.Dir(file)).Open(filepath.Base(file))
 		if err != nil {
 			return nil, usageError("--filename: %w", err)
 		}

@@ -144,6 +144,8 @@ func (s *Snapshot) unchecked() string {
 		return "the hub has not checked the clusters yet"
 	case passed.Status == metav1.ConditionUnknown:
 		return passed.Message
+	case s.Upgrade.Spec.ClaimsOnly:
+		return "only the claims of the clusters were read: see the condition PreflightPassed"
 	}
 	return ""
 }

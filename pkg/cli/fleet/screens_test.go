@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ type stores struct {
 	clusters []*clusterv1.ManagedCluster
 	runs     map[string]*fleetv1alpha1.ClusterUpgradeRun
 	objects  []client.Object
+	// unchecked is how many clusters a dry run has not checked.
+	unchecked int
 }
 
 // newStores returns a fleet whose clusters are numbered from 1: canaries first, then each group.
@@ -62,7 +65,7 @@ func newStores(t *testing.T, clock string, canaries int, groups ...int) *stores 
 		}
 		decision := &ocmv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet", Name: fmt.Sprintf("all-%d", group),
-			Labels: map[string]string{ocmv1beta1.PlacementLabel: "all", ocmv1beta1.DecisionGroupIndexLabel: fmt.Sprint(group)},
+			Labels: map[string]string{ocmv1beta1.PlacementLabel: "all", ocmv1beta1.DecisionGroupIndexLabel: strconv.Itoa(group)},
 		}}
 		for range size {
 			number++
@@ -148,7 +151,7 @@ func (f *stores) publish(obstacles map[string]admissionStop) {
 	s := f.read()
 	for i := range s.Members {
 		m := &s.Members[i]
-		m.Checked = true
+		m.Checked = i >= f.unchecked
 		if o, blocked := obstacles[m.Name]; blocked {
 			m.Obstacle.Reason, m.Obstacle.Message = o.reason, o.message
 		}
@@ -260,6 +263,14 @@ func TestPlan_that_cannot_be_run(t *testing.T) {
 			c := &f.upgrade.Status.Conditions[len(f.upgrade.Status.Conditions)-1]
 			c.Status, c.Message = metav1.ConditionUnknown, "7 clusters are not checked yet"
 		}, "UNKNOWN  7 clusters are not checked yet", Waiting},
+		"not checked, but for one that is blocked": {func(f *stores) {
+			f.unchecked = 3
+			f.publish(map[string]admissionStop{"store-0005": {"Unreachable", "unreachable"}})
+		}, "UNKNOWN  3 clusters are not checked yet; an obstacle was found", ActionRequired},
+		"only claims": {func(f *stores) {
+			f.upgrade.Spec.ClaimsOnly = true
+			f.publish(map[string]admissionStop{"store-0005": {"VersionUnknown", "it does not claim its release"}})
+		}, "UNKNOWN  only the claims of the clusters were read", ActionRequired},
 		"no canary": {func(f *stores) {
 			f.clusters[0].Labels = nil
 			f.publish(nil)

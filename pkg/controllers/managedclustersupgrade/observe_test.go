@@ -28,7 +28,7 @@ func (w *world) events() []string {
 	var list corev1.EventList
 	w.must(w.client.List(w.t.Context(), &list))
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
-		return cmp.Or(a.EventTime.Time.Compare(b.EventTime.Time), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(a.EventTime.Compare(b.EventTime.Time), cmp.Compare(a.Reason, b.Reason))
 	})
 	var events []string
 	for _, e := range list.Items {

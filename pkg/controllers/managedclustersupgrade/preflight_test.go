@@ -148,7 +148,7 @@ func TestDryRun_groups_obstacles_by_cause(t *testing.T) {
 	}
 	w.must(w.client.Create(t.Context(), other))
 	w.runFor(time.Minute)
-	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionFalse {
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionUnknown || !strings.Contains(c.Message, "an obstacle was found") {
 		t.Errorf("after a minute: %+v", c)
 	}
 	w.runFor(2 * time.Minute)

@@ -107,7 +107,7 @@ func usesOneOf(placements map[types.NamespacedName]bool) func(*fleetv1beta1.Mana
 	}
 }
 
-// requests requests a pass over the upgrades that satisfy a condition.
+// requests returns a request for each upgrade that satisfies a condition; nil means each upgrade.
 func (r *Reconciler) requests(ctx context.Context, include func(*fleetv1beta1.ManagedClustersUpgrade) bool) []reconcile.Request {
 	return manager.Requests(ctx, r.client, &fleetv1beta1.ManagedClustersUpgradeList{}, include)
 }

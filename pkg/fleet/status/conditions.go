@@ -165,12 +165,16 @@ func (t *totals) stalled() verdict {
 }
 
 func (t *totals) preflight() verdict {
+	reason, message := t.first(fleetv1beta1.CauseBlocked)
 	switch {
-	case t.obstacles > 0:
-		reason, message := t.first(fleetv1beta1.CauseBlocked)
-		return isFalse(reason, message)
 	case t.unchecked > 0 || t.clusters.Total == 0:
-		return verdict{metav1.ConditionUnknown, reasonChecking, fmt.Sprintf("%s not checked yet", clusters(int32(t.unchecked), "is", "are"))}
+		unchecked := fmt.Sprintf("%s not checked yet", clusters(int32(t.unchecked), "is", "are"))
+		if t.obstacles > 0 {
+			unchecked += "; an obstacle was found: " + message
+		}
+		return verdict{metav1.ConditionUnknown, reasonChecking, unchecked}
+	case t.obstacles > 0:
+		return isFalse(reason, message)
 	}
 	if t.Upgrade.Spec.ClaimsOnly {
 		return verdict{metav1.ConditionUnknown, reasonClaimsOnly, fmt.Sprintf("the claims of %s show no obstacle; "+
