@@ -188,7 +188,7 @@ func (p Plan) request(ctx context.Context, now time.Time, plan *v1beta1.UpdatePl
 		return p.create(ctx, now)
 	}
 	analyzed := plan.Status.LastAnalysisTime
-	if updateplan.Validate(plan) != nil || !updateplan.IsAnalyzed(plan) || analyzed == nil {
+	if !updateplan.IsAnalyzed(plan) || analyzed == nil { // nor is an invalid plan analyzed
 		return engine.Result{}, nil
 	}
 	if age := now.Sub(analyzed.Time); updateplan.IsRecent(analyzed.Time, now) && age < refreshAfter {
