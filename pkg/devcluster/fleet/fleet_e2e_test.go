@@ -20,23 +20,23 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/fleet"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // limit is how long a test waits for something; only a failure reaches it, or a large benchmark.
 var limit = time.Minute
 
-func await(t testing.TB, what string, holds func(context.Context) bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
+func await(tb testing.TB, what string, holds func(context.Context) bool) {
+	tb.Helper()
+	err := wait.PollUntilContextTimeout(tb.Context(), 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		return holds(ctx), nil
 	})
 	if err != nil {
-		t.Fatalf("waiting until %s: %v", what, err)
+		tb.Fatalf("waiting until %s: %v", what, err)
 	}
 }
 

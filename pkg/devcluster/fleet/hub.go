@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,8 +34,10 @@ import (
 )
 
 const (
-	// HubNamespace is the namespace of our hub program, and HubServiceAccount its account.
-	HubNamespace, HubServiceAccount = "managed-upgrade-operator", "managed-upgrade-hub"
+	// HubNamespace is the namespace of our hub program.
+	HubNamespace = "managed-upgrade-operator"
+	// HubServiceAccount is the ServiceAccount of our hub program.
+	HubServiceAccount = "managed-upgrade-hub"
 	// componentsNamespace is the namespace of the components of Open Cluster Management.
 	componentsNamespace = "open-cluster-management-hub"
 	// grace is how long a process may take to end.
@@ -71,7 +73,7 @@ type Fleet struct {
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
-		clientgoscheme.AddToScheme(scheme), clusterv1.Install(scheme), clusterv1beta1.Install(scheme), clusterv1beta2.Install(scheme),
+		clientgoscheme.AddToScheme(scheme), clusterv1.Install(scheme), ocmv1beta1.Install(scheme), clusterv1beta2.Install(scheme),
 		workv1.Install(scheme), fleetv1beta1.AddToScheme(scheme), fleetv1alpha1.AddToScheme(scheme),
 	)
 	return scheme, err

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -64,7 +65,7 @@ func (s *Spec) Validate() error {
 	case s.Groups < 0 || s.Groups > 32:
 		return fmt.Errorf("groups: is %d, must be between 1 and 32", s.Groups)
 	case s.Duration < 0 || s.Interval < 0:
-		return fmt.Errorf("durations must not be negative")
+		return errors.New("durations must not be negative")
 	}
 	return nil
 }

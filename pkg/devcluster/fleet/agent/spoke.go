@@ -161,7 +161,7 @@ func (c *spoke) object(a *applied, s *script, now time.Time) object {
 		return c.version.object(s, now)
 	case "UpgradeConfig":
 		if u := c.configs[a.meta.Namespace+"/"+a.meta.Name]; u != nil {
-			return u.object(c.version, s, now)
+			return u.object(c.version, s)
 		}
 		return nil
 	case "Job":

@@ -3,7 +3,10 @@
 
 package agent
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // upgradeConfig simulates an UpgradeConfig and the operator that runs its upgrade.
 type upgradeConfig struct {
@@ -36,7 +39,7 @@ func (u *upgradeConfig) version() string {
 }
 
 // object returns the UpgradeConfig with the status that follows from the ClusterVersion.
-func (u *upgradeConfig) object(v *clusterVersion, s *script, now time.Time) object {
+func (u *upgradeConfig) object(v *clusterVersion, s *script) object {
 	phase, succeeded, step, message := "New", "Unknown", "Pending", "upgradeAt has not come"
 	newest := &v.history[0]
 	at := u.at()
@@ -57,9 +60,7 @@ func (u *upgradeConfig) object(v *clusterVersion, s *script, now time.Time) obje
 		completed["status"], completed["completeTime"] = "True", stamp(at)
 	}
 	metadata := object{"generation": u.generation}
-	for key, value := range u.metadata {
-		metadata[key] = value
-	}
+	maps.Copy(metadata, u.metadata)
 	return object{
 		"apiVersion": "upgrade.managed.openshift.io/v1alpha1", "kind": "UpgradeConfig", "metadata": metadata, "spec": u.spec,
 		"status": object{
