@@ -311,11 +311,17 @@ func TestRun_waits_for_the_lock(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]func(*world){
 		"of a run that completes": func(*world) {},
-		"of a run that fails":     failing(10*time.Minute, 0),
+		"of a run that fails": func(w *world) { // and that never succeeds late
+			failing(10*time.Minute, 0)(w)
+			w.takes = 40 * time.Minute
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
+			if name == "of a run that fails" {
+				w.takes = 0
+			}
 			w.admitOther("4.20.55-ec.1")
 			w.runFor(5 * time.Minute)
 			script(w)
@@ -364,16 +370,23 @@ func TestRun_leaves_foreign_works_alone(t *testing.T) {
 func TestRun_keeps_the_cluster_version(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.admit()
-	w.runFor(20 * time.Minute)
+	w.admit(soaks)
+	w.runFor(60 * time.Minute)
 	work := w.work(upgradeWork)
 	work.Spec.DeleteOption = nil
 	w.must(w.client.Update(t.Context(), work))
-	w.settle(2 * time.Hour)
-	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
-	if w.spoke.Version() == nil {
-		t.Error("the ClusterVersion is deleted")
+	w.runFor(time.Hour)
+	if w.work(upgradeWork) == nil || w.spoke.Version() == nil {
+		t.Fatalf("the ClusterVersion is deleted: %s", w.describe())
 	}
+	if message := w.describe(); !strings.Contains(message, "restore its deleteOption") {
+		t.Errorf("the reason is missing: %s", message)
+	}
+	work = w.work(upgradeWork)
+	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
+	w.must(w.client.Update(t.Context(), work))
+	w.settle(time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 }
 
 // TestRun_restores_its_work delivers again what a user has deleted, and only observes what was accepted.

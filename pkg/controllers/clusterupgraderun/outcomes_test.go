@@ -394,3 +394,42 @@ func TestRun_operators_only(t *testing.T) {
 	}
 	w.expectQuiet()
 }
+
+// TestRun_lost_feedback_holds_the_soak_open completes only once the agent reports again.
+func TestRun_lost_feedback_holds_the_soak_open(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admit(soaks)
+	w.runFor(30 * time.Minute)
+	if err := w.RunUntil(time.Hour, func() bool { return w.form() == "1/ReadOnly" }); err != nil {
+		t.Fatal(err)
+	}
+	w.mute = true // the agent does not report the read-only work
+	w.runFor(3 * time.Hour)
+	w.expect(fleetv1alpha1.StatePartialUpgrade, "NoFeedback")
+	w.mute = false
+	w.wakeAgent(0)
+	w.settle(time.Hour)
+	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+}
+
+// TestRun_clock_of_the_cluster is wrong by an hour: a short failure ends no run.
+func TestRun_clock_of_the_cluster(t *testing.T) {
+	t.Parallel()
+	for name, offset := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.admit()
+			set := func(after time.Duration, status string) {
+				w.change(after, func() {
+					w.spoke.SetCondition(w.spoke.Version(), "Failing", status, "ClusterOperatorDegraded", "etcd is degraded", w.Now().Add(offset))
+				})
+			}
+			set(15*time.Minute, "True")
+			set(20*time.Minute, "False")
+			w.settle(2 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		})
+	}
+}
