@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,7 @@ func (p *Program) formerConfig(ctx context.Context, file string) (string, error)
 		}
 		return config.Data[configKey], nil
 	}
-	read := func() ([]byte, error) { return os.ReadFile(file) }
+	read := func() ([]byte, error) { return os.ReadFile(filepath.Clean(file)) }
 	if file == stdinPlaceholder {
 		read = func() ([]byte, error) { return io.ReadAll(p.Streams.In) }
 	}

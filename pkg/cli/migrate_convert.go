@@ -37,10 +37,10 @@ func convertConfig(former string) (*migration, error) {
 	if err := yaml.Unmarshal([]byte(former), &m.former); err != nil {
 		return nil, fmt.Errorf("parsing the configuration of the former operator: %w", err)
 	}
-	m.duration("upgradeWindow.timeOut", time.Minute, 120, "upgradeWindow")
-	m.duration("upgradeWindow.delayTrigger", time.Minute, 30, "notifications", "delayedAfter")
-	m.duration("scale.timeOut", time.Minute, 30, "scale", "timeout")
-	m.duration("nodeDrain.timeOut", time.Minute, 45, "nodeDrain", "timeOut")
+	m.duration("upgradeWindow.timeOut", 120, "upgradeWindow")
+	m.duration("upgradeWindow.delayTrigger", 30, "notifications", "delayedAfter")
+	m.duration("scale.timeOut", 30, "scale", "timeout")
+	m.duration("nodeDrain.timeOut", 45, "nodeDrain", "timeOut")
 	m.list("healthCheck.ignoredCriticals", "alerts", "ignoreAlerts")
 	m.list("healthCheck.ignoredNamespaces", "alerts", "ignoreNamespaces")
 	m.list("maintenance.ignoredAlerts.controlPlaneCriticals", "maintenance", "controlPlaneAlerts")
@@ -121,13 +121,13 @@ func (m *migration) dropped(key, why string) {
 	}
 }
 
-// duration converts a number, or the default of the former operator if there is none.
-func (m *migration) duration(key string, unit time.Duration, byDefault float64, to ...string) {
+// duration converts a number of minutes, or the default of the former operator if there is none.
+func (m *migration) duration(key string, byDefault float64, to ...string) {
 	number, ok := m.take(key).(float64)
 	if !ok || number <= 0 {
 		number = byDefault
 	}
-	m.set(config.Duration{Duration: time.Duration(number * float64(unit))}.String(), to...)
+	m.set(config.Duration{Duration: time.Duration(number * float64(time.Minute))}.String(), to...)
 }
 
 // list converts a list of texts.

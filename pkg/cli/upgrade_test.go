@@ -107,11 +107,11 @@ func upgradedRecord() history.Record {
 	return r
 }
 
-// onCluster runs a command about an upgrade of a fake cluster.
-func onCluster(t *testing.T, cluster *fakeCluster, terminal Terminal, run func(*Program, context.Context) error) (string, error) {
+// withProgram runs a part of a command, in the namespace of the upgrades.
+func withProgram(t *testing.T, run func(*Program, context.Context) error) (string, error) {
 	t.Helper()
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
-	p := New(Environment{Program: "/usr/bin/oc-update", Clock: clocktesting.NewFakeClock(now), Streams: streams, Terminal: &terminal})
+	p := New(Environment{Program: "/usr/bin/oc-update", Clock: clocktesting.NewFakeClock(now), Streams: streams, Terminal: &Terminal{}})
 	*p.config.Namespace = upgradeNamespace
 	err := run(p, t.Context())
 	return out.String(), err
@@ -228,7 +228,7 @@ func TestActions(t *testing.T) {
 				t.Run(command+" "+state, func(t *testing.T) {
 					t.Parallel()
 					cluster := newFakeCluster(t, object)
-					printed, err := onCluster(t, cluster, Terminal{}, func(p *Program, ctx context.Context) error {
+					printed, err := withProgram(t, func(p *Program, ctx context.Context) error {
 						found, err := p.findUpgrade(ctx, cluster.Cluster, []string{target.String()}, nil)
 						if err != nil {
 							return err
@@ -283,7 +283,7 @@ func TestActions_on_an_object_that_has_changed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := newFakeCluster(t, anUpgrade(pendingRecord()))
-			_, err := onCluster(t, cluster, Terminal{}, func(p *Program, ctx context.Context) error {
+			_, err := withProgram(t, func(p *Program, ctx context.Context) error {
 				found, err := p.findUpgrade(ctx, cluster.Cluster, []string{"upgrade/cluster"}, nil)
 				if err != nil {
 					return err
@@ -326,7 +326,7 @@ func TestFindUpgrade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := newFakeCluster(t, tc.objects...)
-			_, err := onCluster(t, cluster, Terminal{}, func(p *Program, ctx context.Context) error {
+			_, err := withProgram(t, func(p *Program, ctx context.Context) error {
 				found, err := p.findUpgrade(ctx, cluster.Cluster, tc.args, all)
 				if err == nil && found.String() != tc.want {
 					t.Errorf("found %s, want %s", found, tc.want)

@@ -52,7 +52,7 @@ func TestFormerOperator(t *testing.T) {
 			upgrade := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "cluster"}}
 			elsewhere := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: formerNamespace, Name: "cluster"}}
 			c := simulation.NewFakeClient(t, deployment, upgrade, elsewhere)
-			f := formerOperator{client: c, namespace: "upgrades", namespaces: []string{"upgrades"}, clock: testingclock.NewFakePassiveClock(time.Now())}
+			f := formerOperator{client: c, namespace: "upgrades", namespaces: []string{"upgrades"}, clock: testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 			for range 2 { // a process that is restarted changes nothing
 				if err := f.refuse(t.Context()); (err != nil) != tc.want || err != nil && !strings.Contains(err.Error(), "docs/migrate.md") {
 					t.Fatalf("got %v, want a refusal: %t", err, tc.want)
@@ -86,11 +86,7 @@ func TestFormerOperator(t *testing.T) {
 // An operator that cannot find out whether it is alone does not start.
 func TestFormerOperator_is_unknown(t *testing.T) {
 	t.Parallel()
-	base, ok := simulation.NewFakeClient(t).(client.WithWatch)
-	if !ok {
-		t.Fatal("the fake client cannot be wrapped")
-	}
-	c := interceptor.NewClient(base, interceptor.Funcs{
+	c := interceptor.NewClient(simulation.NewFakeClient(t), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("forbidden")
 		},
