@@ -66,7 +66,7 @@ func newJobSteps(t Deps, job *v1beta1.UpgradeJob, record history.Record) jobStep
 		Target: s.target, CheckAvailability: isSet(job.Spec.DesiredVersionCheckAvailability), Requested: s.requested,
 	}
 	s.available = controlplane.FailUnlessAvailable(t.Client, t.Live, s.pinned)
-	s.upgradeable = controlplane.Upgradeable(t.Client, s.target)
+	s.upgradeable = inOrder(controlplane.NothingInstalling(t.Client), controlplane.Upgradeable(t.Client, s.target))
 	s.plan = t.updatePlan(s.target)
 	s.healthy = health.WaitUntilHealthy(s.preHealthChecks(), reasonClusterUnhealthy)
 	s.notSuperseded = controlplane.NotSuperseded(t.Client, t.Live, s.target)
@@ -179,7 +179,7 @@ func (s jobSteps) VersionStillAvailable() engine.Step {
 func (s jobSteps) ClusterUpgradeable() engine.Step {
 	return engine.Step{
 		Name:     "ClusterUpgradeable",
-		Doc:      "Waits until no other update is in progress and the cluster is upgradeable.",
+		Doc:      "Waits until no other update is in progress, on the control plane or on the nodes of a pool that is not paused, and the cluster is upgradeable.",
 		Gates:    []engine.Gate{{Name: "NotSuspended", Check: s.notSuspended}, {Name: "VersionStillAvailable", Check: s.available}},
 		Do:       s.upgradeable,
 		PreCheck: s.upgradeable,

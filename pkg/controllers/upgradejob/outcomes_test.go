@@ -24,6 +24,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
 // outcome is how an UpgradeJob ended.
@@ -102,6 +103,15 @@ func at(after time.Duration, do func(*world)) func(*world) {
 	}
 }
 
+// rollOutWorkers lets the nodes of the workers be behind the release that the control plane has.
+func rollOutWorkers(w *world) {
+	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
+		if pool.Name == "worker" {
+			pool.Status.Configuration.Name, pool.Status.UpdatedMachineCount = "rendered-worker-4.4.4", 0
+		}
+	})
+}
+
 // The rows of the table of outcomes in the design, in its order.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
@@ -173,6 +183,17 @@ func TestOutcomes(t *testing.T) {
 				})
 			}),
 			want: outcome{phase: history.PhaseSkipped, reason: "Expired", step: "VersionStillAvailable"}, message: "4.4.7",
+		},
+		"expired while the workers roll out the release before": {
+			cluster: rollOutWorkers,
+			want:    outcome{phase: history.PhaseSkipped, reason: "Expired", step: "ClusterUpgradeable"}, message: "machine config pools being updated: worker",
+		},
+		"upgraded once the workers have rolled out the release before": {
+			cluster: rollOutWorkers,
+			then: at(20*time.Minute, func(w *world) {
+				w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) { openshift.MarkUpdated(pool, "4.4.5") })
+			}),
+			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
 		},
 		"expired while the operator was down": {
 			then: func(w *world) {

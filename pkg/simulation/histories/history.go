@@ -82,6 +82,8 @@ type trigger struct {
 // hooks are actions that wait for a moment of an upgrade. They come some seconds after it.
 type hooks struct {
 	requested, commenced, failed func()
+	// completed comes when the control plane is at a new version, before the nodes are.
+	completed func()
 	// started comes when the first step of an upgrade begins.
 	started func(*v1alpha1.UpgradeConfig)
 	// ended comes when an upgrade ends.

@@ -68,7 +68,7 @@ func jobActions() []action {
 			own = append(own, a)
 		}
 	}
-	return own
+	return append(own, action{"create an UpgradeJob once the control plane is updated", 3, func(h *runner) { h.once.completed = h.createJob }})
 }
 
 // jobKeys are the UpgradeJobs that there may be.

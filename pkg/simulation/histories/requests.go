@@ -27,6 +27,9 @@ func (c *checker) clusterVersion(change simulation.Change, after *configv1.Clust
 	if newest(before) != newest(after) {
 		c.commenced(change, newest(after))
 	}
+	if installing(before) && !installing(after) {
+		c.h.soonAfter(&c.h.once.completed)
+	}
 	if reflect.DeepEqual(before.Spec.DesiredUpdate, after.Spec.DesiredUpdate) {
 		return
 	}
@@ -73,14 +76,26 @@ func (c *checker) requested(now time.Time, before *configv1.ClusterVersion, vers
 	}
 }
 
-// moves reports whether an update is in progress that no upgrade may replace. An UpgradeJob waits for
-// the control plane only: pools may be behind it, and delayed ones usually are.
+// moves reports whether an update is in progress that no upgrade may replace: control plane or workers
+// have not come to the newest version. An UpgradeJob does not wait for pools that are paused, as
+// those usually are that another one delays.
 func (c *checker) moves() bool {
-	if c.h.kind == UpgradeJobs {
-		history := c.version.Status.History
-		return len(history) == 0 || history[0].State != configv1.CompletedUpdate
+	if installing(c.version) {
+		return true
 	}
-	return c.wholeVersion() == ""
+	for _, pool := range c.pools {
+		delayed := c.h.kind == UpgradeJobs && pool.Spec.Paused
+		if !delayed && !poolIsAt(pool, newest(c.version)) {
+			return true
+		}
+	}
+	return false
+}
+
+// installing reports whether the control plane is being moved to a version.
+func installing(version *configv1.ClusterVersion) bool {
+	history := version.Status.History
+	return len(history) == 0 || history[0].State != configv1.CompletedUpdate
 }
 
 // noteHold notes since when all upgrades are held.

@@ -34,3 +34,19 @@ func WaitUntilSettled(r client.Reader, target clusterstate.Target) engine.Upgrad
 		return engine.Done("nothing is being installed"), nil
 	}
 }
+
+// NothingInstalling waits until the cluster is settled, see checks.Unsettled: no upgrade may replace a
+// release that workers still roll out. A pool that is paused rolls out nothing, so those that an
+// UpgradeJob delays are not waited for.
+func NothingInstalling(r client.Reader) engine.UpgradeStep {
+	return func(ctx context.Context, _ engine.Run) (engine.Result, error) {
+		unsettled, err := checks.Unsettled(ctx, r)
+		switch {
+		case err != nil:
+			return engine.Result{}, err
+		case len(unsettled) > 0:
+			return engine.Wait("AnotherUpdateInProgress", "%s", checks.Message(unsettled)), nil
+		}
+		return engine.Done("nothing is being installed"), nil
+	}
+}
