@@ -5,21 +5,22 @@
 # release.sh VERSION
 #
 # Writes what a release consists of into dist: the archives and the manifest of the plugin, the manifests
-# of each program with the image of the release, the list of Go modules, and the checksums of all of it. The same commit and Go
-# version give the same files.
+# of each program with the image of the release, the list of Go modules, and the checksums of all of it.
+# The same commit and Go version give the same files.
+#
+# KUBECTL is the client, oc or kubectl, and may have arguments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=${1:?the version is missing, for example v0.1.0}
 [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+ ]] || { echo "hack/release.sh: $version must be a version such as v0.1.0" >&2; exit 2; }
 image=${IMG:?IMG is missing, the image of the release, for example registry.example.com/managed-upgrade-operator:$version}
-read -ra kubectl <<<"${KUBECTL:-kubectl}"
 
 rm -rf dist
 hack/krew.sh "$version"
 for folder in deploy deploy/update-status deploy/hub; do
   name=${folder#deploy} name=${name#/}
-  "${kubectl[@]}" kustomize "$folder" | sed "s|image: managed-upgrade-operator:latest\$|image: $image|" > "dist/install-${name:-operator}.yaml"
+  hack/render.sh "$folder" "$image" > "dist/install-${name:-operator}.yaml"
 done
 go list -m all > dist/modules.txt
 (cd dist && find . -type f ! -name checksums.txt -printf '%P\n' | LC_ALL=C sort | xargs sha256sum > checksums.txt)

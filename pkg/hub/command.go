@@ -36,7 +36,7 @@ func Command(version string) *cobra.Command {
 	flags := cmd.Flags()
 	options.BindShared(flags)
 	flags.BoolVar(&options.AllowPlacementNamespaces, "allow-placement-namespaces", true, "allow a ManagedClustersUpgrade to name Placements of other namespaces, in which its creator may create ManagedClustersUpgrades")
-	flags.StringVar(&options.Image, "image", "", "image of this program, for the Jobs that approve the upgrades of operators on managed clusters; empty means that upgrades with ocpOperators wait")
+	flags.StringVar(&options.Image, "image", "", "image of this program, for the Jobs that approve the upgrades of operators on managed clusters; required if an upgrade has ocpOperators, which fails without it after its platform is upgraded")
 	cmd.SetFlagErrorFunc(manager.FlagError)
 	return cmd
 }
