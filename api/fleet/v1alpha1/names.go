@@ -11,6 +11,11 @@ import (
 // Finalizer is on a ClusterUpgradeRun while an attempt of its upgrade is in progress.
 const Finalizer = "upgrade.managed.openshift.io/upgrade-in-progress"
 
+// WorksFinalizer is on a ClusterUpgradeRun while a ManifestWork of its cluster contains the
+// ClusterVersion. Such a work has no owner reference, because the garbage collector would delete it
+// without a check that the ClusterVersion stays.
+const WorksFinalizer = "upgrade.managed.openshift.io/works-of-clusterversion"
+
 // UpgradeLabel on a ClusterUpgradeRun is the UID of its ManagedClustersUpgrade.
 const UpgradeLabel = fleetv1beta1.UpgradeLabel
 

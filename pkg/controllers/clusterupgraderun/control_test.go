@@ -365,28 +365,90 @@ func TestRun_leaves_foreign_works_alone(t *testing.T) {
 	}
 }
 
-// TestRun_keeps_the_cluster_version does not delete a work that a user has edited so that its deletion
-// would delete the ClusterVersion.
+// TestRun_keeps_the_cluster_version repairs a work that a user has edited so that its deletion would delete
+// the ClusterVersion, before anything deletes it.
 func TestRun_keeps_the_cluster_version(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.admit(soaks)
-	w.runFor(60 * time.Minute)
-	work := w.work(upgradeWork)
-	work.Spec.DeleteOption = nil
-	w.must(w.client.Update(t.Context(), work))
-	w.runFor(time.Hour)
-	if w.work(upgradeWork) == nil || w.spoke.Version() == nil {
-		t.Fatalf("the ClusterVersion is deleted: %s", w.describe())
+	for name, tc := range map[string]struct {
+		failed bool          // the run has failed, and only observes the cluster
+		after  time.Duration // from the edit to the deletion
+		down   bool          // the hub is down in the meantime
+	}{
+		"failed run, deleted at once":      {failed: true},
+		"failed run, deleted later":        {failed: true, after: time.Hour},
+		"failed run, deleted without hub":  {failed: true, after: time.Minute, down: true},
+		"run in flight, deleted at once":   {},
+		"run in flight, deleted later":     {after: 5 * time.Minute},
+		"run in flight, deleted unwatched": {after: time.Minute, down: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.takes = 0
+			w.admit()
+			if tc.failed {
+				w.settle(5 * time.Hour)
+			} else {
+				w.runFor(20 * time.Minute)
+			}
+			w.dropDeleteOption(upgradeWork)
+			if tc.down {
+				w.process.Kill()
+			}
+			w.runFor(tc.after)
+			if work := w.work(upgradeWork); tc.after > 0 && !tc.down && !delivery.KeepsClusterVersion(work) {
+				t.Errorf("deleteOption %+v", work.Spec.DeleteOption)
+			}
+			w.must(w.client.Delete(t.Context(), w.run()))
+			if tc.down {
+				w.runFor(time.Minute)
+				w.start()
+			}
+			w.runFor(time.Hour)
+			if w.spoke.Version() == nil {
+				t.Fatal("the ClusterVersion is deleted")
+			}
+			if run := w.run(); run != nil {
+				t.Errorf("the run is left, finalizers %v", run.Finalizers)
+			}
+			w.expectNoWorks()
+			w.expectReleased()
+		})
 	}
-	if message := w.describe(); !strings.Contains(message, "restore its deleteOption") {
-		t.Errorf("the reason is missing: %s", message)
-	}
-	work = w.work(upgradeWork)
-	work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: workv1.DeletePropagationPolicyTypeOrphan}
-	w.must(w.client.Update(t.Context(), work))
-	w.settle(time.Hour)
+}
+
+// TestRun_keeps_the_cluster_version_of_an_action deletes the work of an action that contains it.
+func TestRun_keeps_the_cluster_version_of_an_action(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(upgrade *fleetv1beta1.ManagedClustersUpgrade) {
+		upgrade.Spec.PreUpgradeAction = &fleetv1beta1.UpgradeAction{ManifestWork: workv1.ManifestWorkSpec{
+			Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{
+				raw(`{"apiVersion":"config.openshift.io/v1","kind":"ClusterVersion","metadata":{"name":"version"},"spec":{"channel":"fast"}}`),
+			}},
+		}}
+	})
+	w.admit()
+	w.settle(5 * time.Hour)
 	w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+	action := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
+	if owners := w.work(action).OwnerReferences; len(owners) > 0 {
+		t.Errorf("the garbage collector would delete it: %v", owners)
+	}
+	w.dropDeleteOption(action)
+	w.must(w.client.Delete(t.Context(), w.run()))
+	w.runFor(time.Hour)
+	if w.spoke.Version() == nil {
+		t.Fatal("the ClusterVersion is deleted")
+	}
+	w.expectNoWorks()
+}
+
+// dropDeleteOption has a user remove the deletion option of a work.
+func (w *world) dropDeleteOption(name string) {
+	w.t.Helper()
+	work := w.work(name)
+	work.Spec.DeleteOption = nil
+	w.must(w.client.Update(w.t.Context(), work))
 }
 
 // TestRun_restores_its_work delivers again what a user has deleted, and only observes what was accepted.
@@ -423,8 +485,8 @@ func TestRun_lock(t *testing.T) {
 	if lease.Spec.HolderIdentity == nil || !strings.Contains(*lease.Spec.HolderIdentity, w.run().Name) {
 		t.Errorf("lease %+v", lease.Spec)
 	}
-	if work := w.work(upgradeWork); len(work.OwnerReferences) != 1 || work.OwnerReferences[0].UID != w.run().UID {
-		t.Errorf("the run does not own its work: %v", work.OwnerReferences)
+	if work := w.work(upgradeWork); len(work.OwnerReferences) > 0 {
+		t.Errorf("the garbage collector would delete the work: %v", work.OwnerReferences)
 	}
 	if w.work(delivery.PreflightName(cluster)) != nil {
 		t.Error("a preflight is delivered to a cluster that claims its release")

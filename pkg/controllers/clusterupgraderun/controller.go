@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
@@ -145,6 +146,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	r.memory.setView(req.NamespacedName, v)
+	if changed, err := r.protect(ctx, &run); changed || err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err) // the change causes another pass
+	}
+	if !run.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(&run, fleetv1alpha1.Finalizer) {
+		return reconcile.Result{}, nil // the lifecycle has released it
+	}
 	if run.Spec.Outcome != nil && !hasRecord(&run) {
 		return reconcile.Result{}, r.publishOutcome(ctx, &run)
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
@@ -107,7 +108,7 @@ func (r *Reconciler) observeProgress(run *fleetv1alpha1.ClusterUpgradeRun, v *vi
 // tidy removes what has no use any more once the run has ended: the work of a platform that was upgraded
 // late, and the actions once all clusters of the upgrade are finished.
 func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun, v view) error {
-	ended := run.Status.Attempt == run.Spec.Attempt && len(run.Finalizers) == 0 &&
+	ended := run.Status.Attempt == run.Spec.Attempt && !controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) &&
 		(run.Status.State == fleetv1alpha1.StateComplete || run.Status.State == fleetv1alpha1.StateFailed)
 	if !ended {
 		return nil
@@ -122,4 +123,31 @@ func (r *Reconciler) tidy(ctx context.Context, run *fleetv1alpha1.ClusterUpgrade
 		return cluster.RemoveActions(ctx)
 	}
 	return nil
+}
+
+// protect repairs the works of a run by whose deletion the ClusterVersion would be deleted, and sets the
+// finalizer of the run while a work contains the ClusterVersion. It reports whether it has changed the
+// run. Before a run that is being deleted loses this finalizer, its works are removed.
+func (r *Reconciler) protect(ctx context.Context, run *fleetv1alpha1.ClusterUpgradeRun) (bool, error) {
+	cluster := fleet.Cluster{Client: r.client, Run: run}
+	found, err := cluster.ProtectClusterVersion(ctx)
+	deleting := !run.DeletionTimestamp.IsZero()
+	ended := !controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer)
+	if err == nil && deleting && ended && controllerutil.ContainsFinalizer(run, fleetv1alpha1.WorksFinalizer) {
+		err, found = cluster.RemoveAll(ctx), false
+	}
+	if err != nil {
+		return false, err
+	}
+	after := run.DeepCopy()
+	switch {
+	case found && !deleting && controllerutil.AddFinalizer(after, fleetv1alpha1.WorksFinalizer):
+	case !found && ended && controllerutil.RemoveFinalizer(after, fleetv1alpha1.WorksFinalizer):
+	default:
+		return false, nil
+	}
+	if err := r.client.Patch(ctx, after, client.MergeFromWithOptions(run, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, fmt.Errorf("setting the finalizers of ClusterUpgradeRun %s/%s: %w", run.Namespace, run.Name, err)
+	}
+	return true, nil
 }

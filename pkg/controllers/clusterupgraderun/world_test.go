@@ -380,7 +380,10 @@ func (w *world) runUntil(limit time.Duration, state fleetv1alpha1.State, reason 
 // settle lets time pass until the attempt has ended.
 func (w *world) settle(limit time.Duration) {
 	w.t.Helper()
-	err := w.RunUntil(limit, func() bool { run := w.run(); return run == nil || len(run.Finalizers) == 0 && isTerminal(run) })
+	err := w.RunUntil(limit, func() bool {
+		run := w.run()
+		return run == nil || !controllerutil.ContainsFinalizer(run, fleetv1alpha1.Finalizer) && isTerminal(run)
+	})
 	if err != nil {
 		w.t.Fatalf("the run has not ended: %v; %s", err, w.describe())
 	}

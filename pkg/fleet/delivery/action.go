@@ -26,7 +26,7 @@ const (
 )
 
 // ActionWork returns the work of an action for the cluster of a run. nil means that there is no such
-// action.
+// action. Its deletion keeps the ClusterVersion, even without such a deleteOption of the user.
 func ActionWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.ManagedClustersUpgrade, action Action) (*workv1.ManifestWork, error) {
 	spec, err := ActionSpec(mcu, action)
 	if spec == nil || err != nil {
@@ -34,6 +34,9 @@ func ActionWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.ManagedC
 	}
 	work := newWork(run, ActionName(run.Spec.ManagedClustersUpgrade.UID, action), FormApply)
 	work.Spec = *spec
+	if !KeepsClusterVersion(work) {
+		work = KeepClusterVersion(work)
+	}
 	return work, nil
 }
 

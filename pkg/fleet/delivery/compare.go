@@ -68,7 +68,7 @@ func union(base, more map[string]string) map[string]string {
 // work has the rule that orphans it, or does not contain it. A user may have edited the work. A manifest
 // that cannot be decoded counts as a ClusterVersion.
 func KeepsClusterVersion(work *workv1.ManifestWork) bool {
-	if !slices.ContainsFunc(work.Spec.Workload.Manifests, isClusterVersion) {
+	if !HasClusterVersion(work) {
 		return true
 	}
 	option := work.Spec.DeleteOption
@@ -85,12 +85,22 @@ func KeepsClusterVersion(work *workv1.ManifestWork) bool {
 	return false
 }
 
-// KeepClusterVersion returns a copy of a work whose deletion keeps the ClusterVersion and deletes the
-// other objects.
+// KeepClusterVersion returns a copy of a work whose deletion keeps the ClusterVersion. Other objects
+// that its deletion kept are kept, too.
 func KeepClusterVersion(work *workv1.ManifestWork) *workv1.ManifestWork {
 	repaired := work.DeepCopy()
 	repaired.Spec.DeleteOption = orphan(clusterVersionID)
+	if option := work.Spec.DeleteOption; option != nil && option.SelectivelyOrphan != nil {
+		rules := &repaired.Spec.DeleteOption.SelectivelyOrphan.OrphaningRules
+		*rules = append(*rules, option.SelectivelyOrphan.OrphaningRules...)
+	}
 	return repaired
+}
+
+// HasClusterVersion reports whether a work contains the ClusterVersion. A manifest that cannot be decoded
+// counts as one.
+func HasClusterVersion(work *workv1.ManifestWork) bool {
+	return slices.ContainsFunc(work.Spec.Workload.Manifests, isClusterVersion)
 }
 
 func isClusterVersion(manifest workv1.Manifest) bool {

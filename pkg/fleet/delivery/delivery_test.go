@@ -421,3 +421,23 @@ func TestKeepsClusterVersion(t *testing.T) {
 		})
 	}
 }
+
+// TestKeepClusterVersion keeps what else the user keeps.
+func TestKeepClusterVersion(t *testing.T) {
+	t.Parallel()
+	other := workv1.OrphaningRule{Resource: "configmaps", Namespace: "default", Name: "backup"}
+	work := &workv1.ManifestWork{}
+	work.Spec.Workload.Manifests = []workv1.Manifest{raw(`{"apiVersion":"config.openshift.io/v1","kind":"ClusterVersion","metadata":{"name":"version"}}`)}
+	work.Spec.DeleteOption = &workv1.DeleteOption{
+		PropagationPolicy: workv1.DeletePropagationPolicyTypeSelectivelyOrphan,
+		SelectivelyOrphan: &workv1.SelectivelyOrphan{OrphaningRules: []workv1.OrphaningRule{other}},
+	}
+	repaired := KeepClusterVersion(work)
+	if !KeepsClusterVersion(repaired) || KeepsClusterVersion(work) {
+		t.Errorf("the ClusterVersion is not kept: %+v", repaired.Spec.DeleteOption)
+	}
+	want := []workv1.OrphaningRule{workv1.OrphaningRule(clusterVersionID), other}
+	if diff := cmp.Diff(want, repaired.Spec.DeleteOption.SelectivelyOrphan.OrphaningRules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}

@@ -21,6 +21,10 @@ const Annotation = "upgrade.managed.openshift.io/delivery"
 // generation of the ManagedClustersUpgrade.
 const DryRunAnnotation = "upgrade.managed.openshift.io/dry-run"
 
+// RepairedAnnotation on a work means that the hub has restored its deleteOption. The agent may own the
+// ClusterVersion until it has applied the work again.
+const RepairedAnnotation = "upgrade.managed.openshift.io/repaired"
+
 // fieldManager is the field manager with which the agent applies what the hub delivers.
 const fieldManager = "work-agent-mcu"
 

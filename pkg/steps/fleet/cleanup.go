@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
@@ -108,10 +111,11 @@ func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Resul
 
 // RemoveAll removes all works of the run, of its actions, too. It does not wait.
 func (c *Cluster) RemoveAll(ctx context.Context) error {
-	return errors.Join(
-		c.remove(ctx, delivery.UpgradeName(c.Run.Namespace)), c.remove(ctx, delivery.PreflightName(c.Run.Namespace)),
-		c.remove(ctx, delivery.OperatorsName(c.Run.Namespace)), c.RemoveActions(ctx),
-	)
+	var errs []error
+	for _, name := range c.names() {
+		errs = append(errs, c.remove(ctx, name))
+	}
+	return errors.Join(errs...)
 }
 
 // RemoveUpgrade removes the work of the platform.
@@ -125,8 +129,66 @@ func (c *Cluster) RemoveActions(ctx context.Context) error {
 	return errors.Join(c.remove(ctx, delivery.ActionName(uid, delivery.PreUpgrade)), c.remove(ctx, delivery.ActionName(uid, delivery.PostUpgrade)))
 }
 
+// names returns the names of the works of the run.
+func (c *Cluster) names() []string {
+	uid := c.Run.Spec.ManagedClustersUpgrade.UID
+	return []string{
+		delivery.UpgradeName(c.Run.Namespace), delivery.PreflightName(c.Run.Namespace), delivery.OperatorsName(c.Run.Namespace),
+		delivery.ActionName(uid, delivery.PreUpgrade), delivery.ActionName(uid, delivery.PostUpgrade),
+	}
+}
+
+// ProtectClusterVersion repairs each work of the run whose deletion would delete the ClusterVersion, as
+// a user may have edited it. It reports whether a work contains the ClusterVersion.
+func (c *Cluster) ProtectClusterVersion(ctx context.Context) (bool, error) {
+	found := false
+	var errs []error
+	for _, name := range c.names() {
+		work, err := c.work(ctx, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if !c.isOwn(work) || !work.DeletionTimestamp.IsZero() || !delivery.HasClusterVersion(work) {
+			continue
+		}
+		found = true
+		if !isProtected(work) {
+			errs = append(errs, c.repair(ctx, work))
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// isProtected reports whether no deletion of a work deletes the ClusterVersion.
+func isProtected(work *workv1.ManifestWork) bool {
+	return delivery.KeepsClusterVersion(work) && !(delivery.HasClusterVersion(work) && slices.ContainsFunc(work.OwnerReferences, isRun))
+}
+
+func isRun(owner metav1.OwnerReference) bool {
+	return owner.Kind == "ClusterUpgradeRun" && strings.HasPrefix(owner.APIVersion, fleetv1alpha1.GroupVersion.Group+"/")
+}
+
+// repair restores the deleteOption of a work, and removes its owner.
+func (c *Cluster) repair(ctx context.Context, work *workv1.ManifestWork) error {
+	repaired := work.DeepCopy()
+	if !delivery.KeepsClusterVersion(work) {
+		repaired = delivery.KeepClusterVersion(work)
+		if repaired.Annotations == nil {
+			repaired.Annotations = map[string]string{}
+		}
+		repaired.Annotations[delivery.RepairedAnnotation] = "deleteOption"
+	}
+	repaired.OwnerReferences = slices.DeleteFunc(repaired.OwnerReferences, isRun)
+	if err := c.Client.Patch(ctx, repaired, client.MergeFromWithOptions(work, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("restoring the deleteOption of ManifestWork %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return nil
+}
+
 // remove deletes a work of the run. A work whose deletion would delete the ClusterVersion, as a user may
-// have edited it, stays.
+// have edited it, is repaired first, and deleted once the agent has applied it: until then, the agent
+// may own the ClusterVersion.
 func (c *Cluster) remove(ctx context.Context, name string) error {
 	work, err := c.work(ctx, name)
 	switch {
@@ -134,11 +196,25 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 		return err
 	case !c.isOwn(work) || !work.DeletionTimestamp.IsZero():
 		return nil
-	case !delivery.KeepsClusterVersion(work):
-		return fmt.Errorf("deleting ManifestWork %s/%s would delete the ClusterVersion of the cluster: restore its deleteOption", work.Namespace, name)
+	}
+	if !isProtected(work) {
+		if err := c.repair(ctx, work); err != nil {
+			return err
+		}
+		return awaitsRepair(work)
+	}
+	if f := feedback.Read(work); work.Annotations[delivery.RepairedAnnotation] != "" && f.Applied != metav1.ConditionTrue {
+		if detached, err := c.detached(ctx); err != nil || detached == "" {
+			return errors.Join(awaitsRepair(work), err)
+		}
 	}
 	if err := client.IgnoreNotFound(c.Client.Delete(ctx, work, client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion})); err != nil {
 		return fmt.Errorf("deleting ManifestWork %s/%s: %w", work.Namespace, name, err)
 	}
 	return nil
+}
+
+// awaitsRepair returns the error for a work that cannot be deleted yet.
+func awaitsRepair(work *workv1.ManifestWork) error {
+	return fmt.Errorf("deleting ManifestWork %s/%s: the agent has not applied its restored deleteOption, and may own the ClusterVersion", work.Namespace, work.Name)
 }

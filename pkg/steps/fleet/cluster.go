@@ -166,8 +166,13 @@ func compare(existing, desired *workv1.ManifestWork) delivery.Change {
 	return delivery.ChangeUpdate
 }
 
-// own makes the run the owner of a work: the work does not outlive it.
+// own makes the run the owner of a work: the work does not outlive it. A work with the ClusterVersion
+// has no owner: the garbage collector would delete it even after an edit by which the ClusterVersion
+// is deleted as well. The run has a finalizer for it.
 func (c *Cluster) own(work *workv1.ManifestWork) {
+	if delivery.HasClusterVersion(work) {
+		return
+	}
 	work.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: fleetv1alpha1.GroupVersion.String(), Kind: "ClusterUpgradeRun", Name: c.Run.Name, UID: c.Run.UID,
 	}}
