@@ -22,25 +22,25 @@ import (
 // unused are the permissions of the hub that TestRollout does not use, with the reason. Those to list
 // what is watched are used if the API server cannot stream lists.
 var unused = map[string]string{
-	"create manifestworkreplicasets.work.open-cluster-management.io":               "the upgrade has no actions",
-	"delete manifestworkreplicasets.work.open-cluster-management.io":               "the upgrade has no actions",
-	"patch manifestworkreplicasets.work.open-cluster-management.io":                "the upgrade has no actions",
-	"watch manifestworkreplicasets.work.open-cluster-management.io":                "the upgrade has no actions",
-	"create placementdecisions.cluster.open-cluster-management.io":                 "the upgrade has no actions",
-	"delete placementdecisions.cluster.open-cluster-management.io":                 "the upgrade has no actions",
-	"patch placementdecisions.cluster.open-cluster-management.io":                  "the upgrade has no actions",
-	"patch placementdecisions/status.cluster.open-cluster-management.io":           "the upgrade has no actions",
-	"patch placements/status.cluster.open-cluster-management.io":                   "the upgrade has no actions",
 	"execute-as manifestworks.work.open-cluster-management.io":                     "a webhook of Open Cluster Management checks it",
 	"delete placements.cluster.open-cluster-management.io":                         "the clusterSelector is not removed",
 	"get placements.cluster.open-cluster-management.io":                            "the Placement is not created while the cache is behind",
 	"patch placements.cluster.open-cluster-management.io":                          "the clusterSelector does not change",
 	"get managedclustersupgrades.cluster.open-cluster-management.io":               "the cache is not behind for long",
 	"update managedclustersupgrades/finalizers.cluster.open-cluster-management.io": "an admission plugin of OpenShift checks it",
-	"delete leases.coordination.k8s.io":                                            "released Leases stay",
 	"update leases.coordination.k8s.io":                                            "there is no leader election",
 	"create subjectaccessreviews.authorization.k8s.io":                             "the metrics are not served",
 	"create tokenreviews.authentication.k8s.io":                                    "the metrics are not served",
+}
+
+func TestUnused_permissions_are_granted(t *testing.T) {
+	t.Parallel()
+	granted := grantedToHub(t)
+	for permission := range unused {
+		if !slices.Contains(granted, permission) {
+			t.Errorf("%s is excused, and is not granted", permission)
+		}
+	}
 }
 
 // checkPermissions compares the requests of the hub with the permissions in deploy/hub, both ways.
