@@ -101,7 +101,8 @@ func (p *pass) answer(ctx context.Context, step Step, run Run) (Result, error) {
 	return result, err
 }
 
-// untilRequest returns how long the committing step must not make a request; 0 means that it may.
+// untilRequest returns how long the committing step must not make a request, and how long one is not
+// taken back; 0 means that it may.
 func (e *Engine) untilRequest() time.Duration {
 	since := e.Clock.Now().Sub(e.UnrequestedAt)
 	if e.UnrequestedAt.IsZero() || since < 0 { // a clock that has jumped back
@@ -215,9 +216,15 @@ func (p *pass) whileHeld(ctx context.Context, step Step, b blocker, run Run) (Re
 }
 
 // undo takes back what the committing step did, for as long as the record holds that it acted. A
-// forged or recovered record may hold that while an earlier step runs.
+// forged or recovered record may hold that while an earlier step runs. If this process has done so in
+// the last second, another one whose clock differs has requested it since: without a pause, they
+// would do so in turn.
 func (p *pass) undo(ctx context.Context, step Step, held Result, run Run) (Result, error) {
 	if step.Undo == nil || p.record.RequestTime == nil {
+		return held, nil
+	}
+	if rest := p.engine.untilRequest(); rest > 0 {
+		held.after = rest
 		return held, nil
 	}
 	ctx, cancel := WithTimeout(ctx, p.engine.Clock, stepTimeout)

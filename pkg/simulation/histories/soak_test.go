@@ -96,6 +96,7 @@ var failedSeeds = []failedSeed{
 	{"an upgrade that has ended keeps its lock for the longest time between two retries", 3705185442, 52},
 	{"two leaders whose clocks differ overwrite each other's end of the window of an upgrade that waits", 799345750, 52},
 	{"the channel that another client has set while the upgrade was held is restored", 4170922763, 51},
+	{"two leaders whose clocks differ request the version and withdraw it in turn", 1155744897, 52},
 }
 
 // TestFailedSeeds replays histories that have found a defect, so that it stays repaired: all of
