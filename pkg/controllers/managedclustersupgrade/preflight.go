@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -69,6 +70,7 @@ func (s *scope) preflight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.forgetDeselected()
 	var errs []error
 	for i := range s.members {
 		m := &s.members[i]
@@ -80,6 +82,18 @@ func (s *scope) preflight(ctx context.Context) error {
 		errs = append(errs, s.deletePreflight(ctx, works[name]))
 	}
 	return errors.Join(errs...)
+}
+
+// forgetDeselected leaves the room of clusters that are no longer selected to others. A work that the
+// cache may not hold yet is remembered until the cache does.
+func (s *scope) forgetDeselected() {
+	p := s.memory.preflight
+	selected := make(map[string]bool, len(s.members))
+	for i := range s.members {
+		selected[s.members[i].Name] = true
+	}
+	maps.DeleteFunc(p.started, func(name string, _ time.Time) bool { return !selected[name] })
+	maps.DeleteFunc(p.created, func(name string, at time.Time) bool { return !selected[name] && s.now.Sub(at) >= cacheTimeout })
 }
 
 // checkMember checks one cluster, and deletes its work once the result is known.
@@ -165,8 +179,8 @@ func (s *scope) createPreflight(ctx context.Context, m *status.Member) error {
 	return nil
 }
 
-// deletePreflight deletes a work, once. A work that a user has edited so that its deletion would delete
-// the ClusterVersion is repaired first.
+// deletePreflight deletes a work, once, unless it was changed since it was read. A work that a user has
+// edited so that its deletion would delete the ClusterVersion is repaired first.
 func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) error {
 	if p := s.memory.preflight; !work.DeletionTimestamp.IsZero() || p != nil && p.deleted[work.UID] {
 		return nil
@@ -177,7 +191,12 @@ func (s *scope) deletePreflight(ctx context.Context, work *workv1.ManifestWork) 
 		}
 		return errBehind // it is deleted as it was repaired
 	}
-	if err := client.IgnoreNotFound(s.client.Delete(ctx, work.DeepCopy(), client.Preconditions{UID: &work.UID})); err != nil {
+	unchanged := client.Preconditions{UID: &work.UID, ResourceVersion: &work.ResourceVersion}
+	err := client.IgnoreNotFound(s.client.Delete(ctx, work.DeepCopy(), unchanged))
+	switch {
+	case apierrors.IsConflict(err):
+		return errBehind // it may have been edited so
+	case err != nil:
 		return fmt.Errorf("deleting ManifestWork %s: %w", work.Name, err)
 	}
 	if p := s.memory.preflight; p != nil {

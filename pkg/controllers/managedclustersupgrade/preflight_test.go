@@ -19,6 +19,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
@@ -327,5 +328,54 @@ func TestDryRun_with_a_crash_at_every_write(t *testing.T) {
 			t.Parallel()
 			faultyDryRun(t, fault.Plan)
 		})
+	}
+}
+
+// A work that is edited right before its deletion is repaired: nothing may delete the ClusterVersion.
+func TestDryRun_work_that_is_edited_before_its_deletion(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 1)
+	edited := false
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Verb == "delete" && r.Kind == "ManifestWork" && !edited {
+			edited = true
+			work := w.works()[0]
+			work.Spec.DeleteOption = nil
+			w.must(w.client.Update(t.Context(), &work))
+		}
+		return simulation.Fault{}
+	}
+	w.Observe(func(change simulation.Change) {
+		work, is := change.Old.(*workv1.ManifestWork)
+		deleted := change.New == nil || change.New.GetDeletionTimestamp() != nil
+		if is && change.Actor == "hub" && deleted && !delivery.KeepsClusterVersion(work) {
+			t.Error("a work that deletes the ClusterVersion was deleted")
+		}
+	})
+	w.runFor(3 * time.Minute)
+	if !edited {
+		t.Error("no work was deleted")
+	}
+	w.expectUntouched()
+}
+
+// Clusters that are deselected before they have answered leave room for others.
+func TestDryRun_checks_others_after_clusters_are_deselected(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, maxPreflights+10)
+	for i := range maxPreflights {
+		w.silent[fmt.Sprintf("c%04d", i)] = true
+	}
+	w.runFor(5 * time.Second)
+	w.offer(fmt.Sprintf("c%04d", maxPreflights))
+	for _, work := range w.works() {
+		w.editCluster(work.Namespace, func(c *clusterv1.ManagedCluster) { delete(c.Labels, "selected") })
+	}
+	w.runFor(5 * time.Minute)
+	if diff := cmp.Diff(fmt.Sprintf("Blocked NotOffered 1: c%04d", maxPreflights), w.causes()); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
+	}
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionFalse {
+		t.Errorf("condition PreflightPassed: %+v", c)
 	}
 }
