@@ -188,7 +188,7 @@ func (s fleetSteps) TargetWithdrawn() engine.Step {
 func (s fleetSteps) WorksRemoved() engine.Step {
 	return engine.Step{
 		Name: fleetv1alpha1.StepWorksRemoved,
-		Doc:  "Removes the ManifestWorks of the attempt. After a failure, that of the platform stays, and observes only.",
+		Doc:  "Removes the ManifestWorks of the attempt. After a failure, that of the platform stays, and observes only; that of the operators stays if its Job has failed.",
 		Do:   s.RemoveWorks,
 	}
 }

@@ -66,8 +66,6 @@ const (
 	ReasonLockedBy = "LockedBy"
 	// ReasonStalled is a cluster that makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonSharedInstallPlan is an InstallPlan that concerns an operator that is excluded.
-	ReasonSharedInstallPlan = "SharedInstallPlan"
 )
 
 // The steps of a run, in their order.

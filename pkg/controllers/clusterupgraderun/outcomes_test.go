@@ -333,6 +333,7 @@ func TestRun_actions_and_operators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, actions, operators)
+			failed := tc.finish["installplan"] == "Failed"
 			w.jobs = tc.finish
 			w.admit()
 			w.settle(5 * time.Hour)
@@ -343,8 +344,10 @@ func TestRun_actions_and_operators(t *testing.T) {
 			if diff := cmp.Diff(tc.jobs, w.begun); diff != "" {
 				t.Errorf("Jobs in the order in which they began (-want +got):\n%s", diff)
 			}
-			if w.work(delivery.OperatorsName(cluster)) != nil {
-				t.Error("the work of the operators is left")
+			if work := w.work(delivery.OperatorsName(cluster)); (work != nil) != failed {
+				t.Errorf("the work of the operators is left: %v, want %v", work != nil, failed)
+			} else if failed && !strings.Contains(w.run().Status.Message, delivery.LogCommand(work)) {
+				t.Errorf("the message lacks the command for the log: %s", w.run().Status.Message)
 			}
 			pre := delivery.ActionName(string(w.upgrade().UID), delivery.PreUpgrade)
 			if w.work(pre) == nil {

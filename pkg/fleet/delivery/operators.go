@@ -71,6 +71,15 @@ func OperatorsWork(run *fleetv1alpha1.ClusterUpgradeRun, mcu *fleetv1beta1.Manag
 	return work, err
 }
 
+// LogCommand returns the command that shows the log of the Job of a work that approves operators.
+func LogCommand(work *workv1.ManifestWork) string {
+	job := approver
+	if configs := work.Spec.ManifestConfigs; len(configs) > 0 {
+		job = configs[0].ResourceIdentifier.Name
+	}
+	return "oc -n " + approver + " logs job/" + job
+}
+
 // ApprovesOperators reports whether there is an operator to approve. Without one, there is no work: an
 // empty list of operators would approve all.
 func ApprovesOperators(mcu *fleetv1beta1.ManagedClustersUpgrade) bool {

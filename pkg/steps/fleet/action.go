@@ -65,7 +65,11 @@ func (c *Cluster) OperatorsUpgraded(ctx context.Context, _ engine.Run) (engine.R
 	if err != nil {
 		return engine.Result{}, fmt.Errorf("building the ManifestWork that upgrades the operators: %w", err)
 	}
-	return c.available(ctx, desired, fleetv1alpha1.ReasonOperatorsFailed)
+	result, err := c.available(ctx, desired, fleetv1alpha1.ReasonOperatorsFailed)
+	if result.Reason() == fleetv1alpha1.ReasonOperatorsFailed {
+		result = engine.Fail(result.Reason(), "%s; on the cluster, `%s` shows why", result.Message(), delivery.LogCommand(desired))
+	}
+	return result, err
 }
 
 // AreOperatorsUpgraded reports whether the operators are upgraded.

@@ -84,7 +84,8 @@ func (c *Cluster) isReachable(ctx context.Context) (bool, error) {
 
 // RemoveWorks removes the works that have no use once the attempt has ended: those of the preflight and
 // of the operators, and that of the platform. The latter stays read-only after a failure, so that a late
-// success is seen, and stays if the agent has not withdrawn the request.
+// success is seen, and stays if the agent has not withdrawn the request. The work of the operators stays
+// if its Job has failed, because the log of the Job has the cause; one that still runs is removed.
 func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Result, error) {
 	work, err := c.work(ctx, delivery.UpgradeName(c.Run.Namespace))
 	if err != nil {
@@ -102,11 +103,27 @@ func (c *Cluster) RemoveWorks(ctx context.Context, run engine.Run) (engine.Resul
 			return result, nil
 		}
 	}
-	err = errors.Join(err, c.remove(ctx, delivery.PreflightName(c.Run.Namespace)), c.remove(ctx, delivery.OperatorsName(c.Run.Namespace)))
+	err = errors.Join(err, c.remove(ctx, delivery.PreflightName(c.Run.Namespace)), c.removeOperators(ctx))
 	if err != nil {
 		return engine.Result{}, err
 	}
 	return engine.Done("the ManifestWorks are removed"), nil
+}
+
+// removeOperators removes the work of the operators unless its Job has failed in this attempt.
+func (c *Cluster) removeOperators(ctx context.Context) error {
+	name := delivery.OperatorsName(c.Run.Namespace)
+	work, err := c.work(ctx, name)
+	if err != nil {
+		return err
+	}
+	if c.formOf(work) == delivery.FormApply {
+		f := feedback.Read(work)
+		if state, _ := f.Action(); state == fleetv1alpha1.ActionDegraded {
+			return nil
+		}
+	}
+	return c.remove(ctx, name)
 }
 
 // RemoveAll removes all works of the run, of its actions, too. It does not wait.
