@@ -140,7 +140,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if upgrade.DeletionTimestamp != nil {
 		err = s.delete(ctx)
 	} else {
-		err = s.reconcile(ctx)
+		if err = s.reconcile(ctx); err == nil {
+			s.observe()
+		} else {
+			s.observeFailure()
+		}
 	}
 	behind := apierrors.IsConflict(err) || errors.Is(err, errBehind)
 	if err != nil && !behind {

@@ -14,6 +14,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 )
 
 // memory is what a process knows about an upgrade beside the objects. A restart loses it, which
@@ -24,6 +25,7 @@ type memory struct {
 	started    time.Time // of the first pass
 	expected   int       // clusters that the status counted then
 	decided    time.Time // of the last pass
+	passed     time.Time // of the last pass without an error; zero means none
 	published  time.Time // when the status was written last
 
 	replaced string    // the resource version that the last write replaced
@@ -38,6 +40,7 @@ type memory struct {
 	detached   map[string]bool       // clusters whose run is gone with the cluster since the last status
 	ended      map[string]int32      // the attempt of each run that has ended; nil before the first pass
 	events     []engine.Notification // that could not be written
+	exported   metrics.Fleet         // what the metrics contain
 	windows    admission.Windows
 	preflight  *preflights // of a dry run; nil means none
 	swept      bool        // the works of an earlier process are known to be gone

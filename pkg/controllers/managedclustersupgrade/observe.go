@@ -6,6 +6,10 @@ package managedclustersupgrade
 import (
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
@@ -13,6 +17,7 @@ import (
 
 // observe exports the state of the fleet after a pass that ended without an error.
 func (s *scope) observe() {
+	s.memory.passed = s.now
 	s.observeSteps()
 	published := &s.upgrade.Status
 	if published.ClustersSummery == nil {
@@ -26,10 +31,35 @@ func (s *scope) observe() {
 		left := tolerated - s.decision.Failures
 		fleet.BudgetLeft = &left
 	}
-	if c := fleet.Clusters; c.Total == 0 || c.Complete+c.Failed < c.Total {
-		fleet.LastPass = s.now
+	s.export(&fleet, s.now)
+}
+
+// observeFailure exports the published state after a pass that ended with an error. The time of the last
+// pass without one remains; it is that of the first pass if there is none.
+func (s *scope) observeFailure() {
+	fleet, published := s.memory.exported, &s.upgrade.Status
+	fleet.Namespace, fleet.Name, fleet.Causes, fleet.Blocked = s.upgrade.Namespace, s.upgrade.Name, published.Causes, ""
+	if published.ClustersSummery != nil {
+		fleet.Clusters = *published.ClustersSummery
 	}
-	s.Metrics.SetFleet(fleet)
+	if c := apimeta.FindStatusCondition(published.Conditions, fleetv1beta1.ConditionAdmitting); c != nil && c.Status != metav1.ConditionTrue {
+		fleet.Blocked = c.Reason
+	}
+	passed := s.memory.passed
+	if passed.IsZero() {
+		passed = s.memory.started
+	}
+	s.export(&fleet, passed)
+}
+
+// export exports the state of the fleet, with the time of the last pass unless the upgrade is finished.
+func (s *scope) export(fleet *metrics.Fleet, passed time.Time) {
+	fleet.LastPass = time.Time{}
+	if c := fleet.Clusters; c.Total == 0 || c.Complete+c.Failed < c.Total {
+		fleet.LastPass = passed
+	}
+	s.memory.exported = *fleet
+	s.Metrics.SetFleet(*fleet)
 }
 
 // oldestInFlight returns when the cluster was admitted that is in flight for the longest time; zero

@@ -165,3 +165,51 @@ func TestMetrics_follow_the_fleet(t *testing.T) {
 	w.runFor(hours)
 	want("")
 }
+
+// An upgrade whose first pass fails already is exported, too: its alerts depend on it.
+func TestMetrics_of_an_upgrade_whose_passes_fail(t *testing.T) {
+	t.Parallel()
+	for reason, fail := range map[string]func(*world){
+		fleetv1beta1.ReasonCannotObserve: func(w *world) { w.unreadable = errors.New("no answer") },
+		fleetv1beta1.ReasonSelectionUnstable: func(w *world) {
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Verb == "create" && r.Kind == "Placement" {
+					return simulation.Fault{Outcome: simulation.Refuse, Err: forbidden()}
+				}
+				return simulation.Fault{}
+			}
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			registry := prometheus.NewRegistry()
+			fleets, err := metrics.NewFleets(registry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, 2, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+				u.Spec.Placement, u.Spec.ClusterSelector = nil, &fleetv1beta1.ClusterSelector{}
+			})
+			w.process.Kill()
+			w.metrics = fleets
+			fail(w)
+			before := w.reconciles
+			w.start()
+			w.must(w.RunUntil(time.Minute, func() bool { return w.reconciles > before }))
+			first := float64(w.Now().UnixMilli()) / 1000
+			w.runFor(time.Hour)
+			want := fmt.Sprintf(`
+# HELP managed_upgrade_fleet_admission_blocked 1 for the reason for which no cluster of the fleet begins. There is no series if one may begin.
+# TYPE managed_upgrade_fleet_admission_blocked gauge
+managed_upgrade_fleet_admission_blocked{name="stores",namespace="fleet",reason="%s"} 1
+# HELP managed_upgrade_fleet_last_pass_timestamp_seconds Time of the last reconcile of an unfinished fleet that ended without an error.
+# TYPE managed_upgrade_fleet_last_pass_timestamp_seconds gauge
+managed_upgrade_fleet_last_pass_timestamp_seconds{name="stores",namespace="fleet"} %g
+`, reason, first)
+			if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+				"managed_upgrade_fleet_admission_blocked", "managed_upgrade_fleet_last_pass_timestamp_seconds"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

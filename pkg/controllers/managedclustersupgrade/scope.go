@@ -84,11 +84,7 @@ func (s *scope) reconcile(ctx context.Context) error {
 		}
 	}
 	s.wakeAt(s.decision.Next)
-	err = errors.Join(unplaced, unchecked, err, s.publish(ctx))
-	if err == nil {
-		s.observe()
-	}
-	return err
+	return errors.Join(unplaced, unchecked, err, s.publish(ctx))
 }
 
 // prepare reads what decides about admission, and makes the plan and the members of it.
