@@ -68,9 +68,9 @@ func readiness(t *testing.T, cluster *devcluster.Cluster, name string) string {
 	return "silent"
 }
 
-func becomes(t *testing.T, within time.Duration, what func() string, want string) {
+func becomes(t *testing.T, what func() string, want string) {
 	t.Helper()
-	eventually(t, within, func() string {
+	eventually(t, time.Minute, func() string {
 		if got := what(); got != want {
 			return fmt.Sprintf("it is %q, want %q", got, want)
 		}
@@ -108,7 +108,7 @@ func TestMachineAPI(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"worker-a": "1 of 1 of 1", "worker-b": "1 of 1 of 1", "worker-c": "1 of 1 of 1", "worker-d": "0 of 0 of 0"} {
-		becomes(t, time.Minute, count(name), want)
+		becomes(t, count(name), want)
 	}
 	if got := machines(t, cluster, "worker"); got != "Running True, Running True, Running True" {
 		t.Errorf("the machines of the workers: %s", got)
@@ -119,12 +119,12 @@ func TestMachineAPI(t *testing.T) {
 	scale("worker-b", 2)
 	scale("worker-c", 2)
 	scale("worker-d", 1)
-	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-a") }, "Running True")
-	becomes(t, time.Minute, count("worker-a"), "2 of 2 of 2")
-	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-b") }, "Failed InsufficientResources: You have exceeded your quota.")
-	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-c") }, "Running Unknown")
-	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-d") }, "Provisioning")
-	becomes(t, time.Minute, func() string {
+	becomes(t, func() string { return machines(t, cluster, "worker-a") }, "Running True")
+	becomes(t, count("worker-a"), "2 of 2 of 2")
+	becomes(t, func() string { return machines(t, cluster, "worker-b") }, "Failed InsufficientResources: You have exceeded your quota.")
+	becomes(t, func() string { return machines(t, cluster, "worker-c") }, "Running Unknown")
+	becomes(t, func() string { return machines(t, cluster, "worker-d") }, "Provisioning")
+	becomes(t, func() string {
 		status := pool(t, cluster, "worker").Status
 		return fmt.Sprintf("%d machines, %d ready", status.MachineCount, status.ReadyMachineCount)
 	}, "5 machines, 4 ready")
@@ -139,13 +139,13 @@ func TestMachineAPI(t *testing.T) {
 	}
 
 	scale("worker-a", 1)
-	becomes(t, time.Minute, func() string { return machines(t, cluster, "worker-a") }, "")
+	becomes(t, func() string { return machines(t, cluster, "worker-a") }, "")
 	for _, name := range []string{"worker-b", "worker-c", "worker-d"} {
 		if err := cluster.Client.Delete(t.Context(), got(name), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	becomes(t, time.Minute, func() string {
+	becomes(t, func() string {
 		var sets machinev1beta1.MachineSetList
 		if err := cluster.Client.List(t.Context(), &sets); err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 )
 
 // Each step that depends on the plan keeps it analyzed and has the gate: without the gate, a
-// finding whose acceptance is an hour old would block as if nobody had accepted it.
+// finding whose acceptance is an hour old would block as if it had not been accepted.
 func TestTables_check_the_plan_where_they_depend_on_it(t *testing.T) {
 	t.Parallel()
 	deps := Deps{Config: config.Default()}
