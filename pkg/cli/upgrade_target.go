@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 )
 
 // upgradeKind is a kind of object that upgrades this cluster. Its value is the word that stands for the
@@ -96,13 +98,43 @@ func (t upgradeTarget) history() []history.Record {
 	}
 }
 
-// current returns the record of the attempt that the spec requests; nil means that there is none.
+// current returns the record of the attempt that the spec or a request for another attempt is about; nil
+// means that the operator has not recorded it yet.
 func (t upgradeTarget) current() *history.Record {
-	records := t.history()
-	if len(records) == 0 || t.kind == kindUpgrade && records[0].Version != t.upgrade.Spec.Desired.Version {
+	switch t.kind {
+	case kindUpgrade:
+		records := t.upgrade.Status.History
+		if len(records) == 0 || records[0].Version != t.upgrade.Spec.Desired.Version || isReplaced(records[0], t.upgrade.Spec.UpgradeAt) {
+			return nil
+		}
+		return &records[0]
+	case kindJob:
+		if _, ended := maintenance.EndPhase(t.job); maintenance.IsOver(t.job) && !ended { // a retry is requested
+			return nil
+		}
+		return maintenance.LatestAttempt(t.job)
+	default:
 		return nil
 	}
-	return &records[0]
+}
+
+// isReplaced reports whether another attempt replaces one that has failed, because upgradeAt has changed.
+func isReplaced(record history.Record, upgradeAt string) bool {
+	at, err := time.Parse(time.RFC3339, upgradeAt)
+	if err != nil || record.UpgradeAt == nil || record.Phase != history.PhaseFailed || !record.Finished() {
+		return false
+	}
+	return record.Key() != history.Record{UpgradeAt: new(metav1.NewTime(at))}.Key()
+}
+
+// hasEnded reports whether the current attempt has ended, and nothing is left to do for it.
+func (t upgradeTarget) hasEnded() bool {
+	if t.kind == kindJob {
+		_, ended := maintenance.EndPhase(t.job)
+		return ended
+	}
+	record := t.current()
+	return record != nil && record.Finished()
 }
 
 // hasCommenced reports whether an attempt is past its point of no return and not finished.

@@ -99,6 +99,22 @@ func failedRecord() history.Record {
 	}
 }
 
+// retried returns an UpgradeConfig or an UpgradeJob whose attempt has failed, and that requests another
+// one that has not been reconciled.
+func retried(target upgradeTarget) upgradeTarget {
+	failed := failedRecord()
+	failed.UpgradeAt = ago(2 * time.Hour)
+	switch target.kind {
+	case kindUpgrade:
+		target.upgrade.Status.History = []history.Record{failed}
+	case kindJob:
+		target.job.Status.History = []history.Record{failed}
+		metav1.SetMetaDataAnnotation(&target.job.ObjectMeta, v1beta1.RetryAnnotation, "again")
+	case kindSchedule:
+	}
+	return target
+}
+
 func upgradedRecord() history.Record {
 	r := commencedRecord()
 	r.Phase, r.CompleteTime = history.PhaseUpgraded, ago(5*time.Minute)
@@ -200,16 +216,17 @@ func TestActions(t *testing.T) {
 	started.StartTime, started.Phase = ago(time.Minute), history.PhaseUpgrading
 	states := map[string][]history.Record{
 		"new": nil, "pending": {pendingRecord()}, "started": {started}, "commenced": {commencedRecord()}, "failed": {failedRecord()}, "upgraded": {upgradedRecord()},
+		"retried": nil,
 	}
 	const at = "2026-11-23T01:00:00Z"
 	// What is changed, by "ACTION KIND"; the states that are not listed are refused.
 	want := map[string]map[string]string{
-		"pause upgrade":     {"new": "paused", "pending": "paused", "started": "paused", "failed": "paused", "upgraded": "paused"},
-		"resume upgrade":    {"new": "unpaused", "pending": "unpaused", "started": "unpaused", "commenced": "unpaused", "failed": "unpaused", "upgraded": "unpaused"},
-		"cancel upgrade":    {"new": "deleted", "pending": "deleted", "started": "deleted"},
+		"pause upgrade":     {"new": "paused", "pending": "paused", "started": "paused", "failed": "paused", "upgraded": "paused", "retried": "paused"},
+		"resume upgrade":    {"new": "unpaused", "pending": "unpaused", "started": "unpaused", "commenced": "unpaused", "failed": "unpaused", "upgraded": "unpaused", "retried": "unpaused"},
+		"cancel upgrade":    {"new": "deleted", "pending": "deleted", "started": "deleted", "retried": "deleted"},
 		"retry upgrade":     {"failed": "upgradeAt " + at},
-		"run-now upgrade":   {"new": "upgradeAt " + at, "pending": "upgradeAt " + at, "failed": "upgradeAt " + at},
-		"cancel upgradejob": {"new": "deleted", "pending": "deleted", "started": "deleted"},
+		"run-now upgrade":   {"new": "upgradeAt " + at, "pending": "upgradeAt " + at, "failed": "upgradeAt " + at, "retried": "upgradeAt " + at},
+		"cancel upgradejob": {"new": "deleted", "pending": "deleted", "started": "deleted", "retried": "deleted"},
 		"retry upgradejob":  {"failed": "retry " + at},
 		"pause upgradejob":  {}, "resume upgradejob": {}, "run-now upgradejob": {},
 		"pause uc":   {"new": "suspended"},
@@ -223,6 +240,9 @@ func TestActions(t *testing.T) {
 				target := targetOf(object)
 				if target.kind == kindSchedule && state != "new" {
 					continue
+				}
+				if state == "retried" {
+					target = retried(target)
 				}
 				command := name + " " + string(target.kind)
 				t.Run(command+" "+state, func(t *testing.T) {
@@ -262,7 +282,7 @@ func changeOf(t *testing.T, cluster *fakeCluster, old upgradeTarget) string {
 	}
 	annotations := after.object.GetAnnotations()
 	switch {
-	case annotations[v1beta1.RetryAnnotation] != "":
+	case annotations[v1beta1.RetryAnnotation] != old.object.GetAnnotations()[v1beta1.RetryAnnotation]:
 		return "retry " + annotations[v1beta1.RetryAnnotation]
 	case annotations[v1beta1.RunNowAnnotation] != "":
 		return "run-now " + annotations[v1beta1.RunNowAnnotation]
@@ -352,37 +372,44 @@ func TestWatchUpgrade(t *testing.T) {
 	t.Parallel()
 	skipped := failedRecord()
 	skipped.Phase = history.PhaseSkipped
+	commenced, job := anUpgrade(commencedRecord()), aJob("night", commencedRecord())
+	closing := aJob("night", failedRecord()) // its end is going to be published
+	closing.Finalizers = []string{v1beta1.Finalizer}
 	for name, tc := range map[string]struct {
-		end  *history.Record // nil means that the object is deleted
-		code ExitCode
+		object client.Object
+		first  history.Phase
+		end    *history.Record // nil means that the object is deleted
+		code   ExitCode
 	}{
-		"upgraded": {new(upgradedRecord()), ExitDone}, "failed": {new(failedRecord()), ExitActionRequired},
-		"skipped": {&skipped, ExitActionRequired}, "deleted": {nil, ExitActionRequired},
+		"upgraded":                    {commenced, history.PhaseUpgrading, new(upgradedRecord()), ExitDone},
+		"failed":                      {commenced, history.PhaseUpgrading, new(failedRecord()), ExitActionRequired},
+		"skipped":                     {commenced, history.PhaseUpgrading, &skipped, ExitActionRequired},
+		"deleted":                     {commenced, history.PhaseUpgrading, nil, ExitActionRequired},
+		"job upgraded":                {job, history.PhaseUpgrading, new(upgradedRecord()), ExitDone},
+		"job failed, with finalizer":  {closing, history.PhaseFailed, new(failedRecord()), ExitActionRequired},
+		"retried, not reconciled":     {retried(targetOf(anUpgrade())).object, history.PhaseNew, new(upgradedRecord()), ExitDone},
+		"job retried, not reconciled": {retried(targetOf(aJob("night"))).object, history.PhaseNew, new(upgradedRecord()), ExitDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := newFakeCluster(t, anUpgrade(commencedRecord()))
+			cluster := newFakeCluster(t, tc.object)
 			streams, _, out, _ := genericiooptions.NewTestIOStreams()
 			clock := clocktesting.NewFakeClock(now)
 			p := New(Environment{Program: "/usr/bin/oc-update", Clock: clock, Streams: streams, Terminal: &Terminal{}})
 			*p.config.Namespace = upgradeNamespace
-			target, err := p.findUpgrade(t.Context(), cluster.Cluster, []string{"upgrade/cluster"}, nil)
+			target, err := p.findUpgrade(t.Context(), cluster.Cluster, []string{targetOf(tc.object).String()}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ended := make(chan error)
+			ended := make(chan error, 1)
 			go func() { ended <- p.watchUpgrade(t.Context(), cluster.Cluster, target) }()
 			for !clock.HasWaiters() {
+				if len(ended) > 0 {
+					t.Fatalf("it ended at once, %v: %s", <-ended, out)
+				}
 				runtime.Gosched()
 			}
-			next := target.upgrade.DeepCopy()
-			if tc.end == nil {
-				err = cluster.Client.Delete(t.Context(), next)
-			} else {
-				next.Status.History = []history.Record{*tc.end}
-				err = cluster.Client.Update(t.Context(), next)
-			}
-			if err != nil {
+			if err := endUpgrade(t.Context(), cluster.Client, target, tc.end); err != nil {
 				t.Fatal(err)
 			}
 			clock.Step(pollInterval)
@@ -390,9 +417,34 @@ func TestWatchUpgrade(t *testing.T) {
 				t.Errorf("exit code %d, want %d", got, tc.code)
 			}
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-			if !strings.HasPrefix(lines[0], "2026-11-23T01:00:00Z  Upgrading: ") || tc.end != nil && (len(lines) != 2 || !strings.Contains(lines[1], string(tc.end.Phase))) {
+			wantLast := tc.first
+			if tc.end != nil {
+				wantLast = tc.end.Phase
+			}
+			if !strings.HasPrefix(lines[0], "2026-11-23T01:00:00Z  "+string(tc.first)+":") || !strings.Contains(lines[len(lines)-1], string(wantLast)+":") {
 				t.Errorf("it printed %q", lines)
 			}
 		})
 	}
+}
+
+// endUpgrade replaces the history of an upgrade by the record of an attempt that has ended, and answers
+// a request for it. Without a record, it deletes the object.
+func endUpgrade(ctx context.Context, c client.Client, target upgradeTarget, end *history.Record) error {
+	next := targetOf(target.object.DeepCopyObject().(client.Object))
+	if end == nil {
+		return c.Delete(ctx, next.object)
+	}
+	switch next.kind {
+	case kindUpgrade:
+		next.upgrade.Status.History = []history.Record{*end}
+	case kindJob:
+		next.job.Status.History = []history.Record{*end}
+		next.job.Finalizers = nil
+		if token := next.job.Annotations[v1beta1.RetryAnnotation]; token != "" {
+			next.job.Status.Retry = &v1beta1.RetryStatus{Token: token}
+		}
+	case kindSchedule:
+	}
+	return c.Update(ctx, next.object)
 }

@@ -37,7 +37,7 @@ func (p *Program) watchUpgrade(ctx context.Context, cluster *Cluster, target upg
 			}
 			last = line
 		}
-		if record := target.current(); record != nil && record.Finished() {
+		if target.hasEnded() {
 			return exitWith(watchVerdict(target))
 		}
 		select {
