@@ -116,7 +116,9 @@ func (p *pass) rest() {
 	if p.state.round == nil && p.state.insights.IsZero() {
 		return
 	}
-	p.set(func(s *state) { *s = state{uid: s.uid, notOfferedSince: s.notOfferedSince, replaced: s.replaced} })
+	p.set(func(s *state) {
+		*s = state{uid: s.uid, notOfferedSince: s.notOfferedSince, replaced: s.replaced, replacedAt: s.replacedAt}
+	})
 	p.Informers.ForgetPlan(client.ObjectKeyFromObject(p.plan))
 }
 
@@ -127,7 +129,7 @@ func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updatepla
 	if equality.Semantic.DeepEqual(p.published, &p.plan.Status) {
 		return nil
 	}
-	if p.plan.ResourceVersion == p.state.replaced {
+	if p.state.isBehind(p.plan.ResourceVersion, p.now) {
 		return errOutdated
 	}
 	base := p.plan.DeepCopy()
@@ -137,7 +139,9 @@ func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updatepla
 	if err := p.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of UpdatePlan %s: %w", p.plan.Name, err)
 	}
-	p.set(func(s *state) { s.replaced = base.ResourceVersion })
+	if updated.ResourceVersion != base.ResourceVersion { // the API server may have dropped all that is new
+		p.set(func(s *state) { s.replaced, s.replacedAt = base.ResourceVersion, p.now })
+	}
 	return nil
 }
 

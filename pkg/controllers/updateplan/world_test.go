@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -152,7 +153,13 @@ func (w *world) PublishOnce(_ context.Context, object client.Object, _, reason, 
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/update-status/crds"))
+	return newWorldWith(t, os.DirFS("../../../deploy/update-status/crds"))
+}
+
+// newWorldWith returns a world with these CustomResourceDefinitions.
+func newWorldWith(t *testing.T, crds fs.FS) *world {
+	t.Helper()
+	definitions, err := simulation.Definitions(crds)
 	if err != nil {
 		t.Fatal(err)
 	}

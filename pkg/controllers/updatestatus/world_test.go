@@ -6,6 +6,7 @@ package updatestatus_test
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"slices"
 	"testing"
@@ -60,7 +61,13 @@ type write struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/update-status/crds"))
+	return newWorldWith(t, os.DirFS("../../../deploy/update-status/crds"))
+}
+
+// newWorldWith returns a world with these CustomResourceDefinitions.
+func newWorldWith(t *testing.T, crds fs.FS) *world {
+	t.Helper()
+	definitions, err := simulation.Definitions(crds)
 	must(t, err)
 	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: t, changed: make(chan event.GenericEvent, 1), changes: map[string]bool{}}
 	w.client = w.Client("user")

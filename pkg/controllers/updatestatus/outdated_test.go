@@ -1,0 +1,85 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updatestatus_test
+
+import (
+	"io/fs"
+	"os"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+)
+
+// olderDefinitions returns the shipped CustomResourceDefinition in the file without fields of the
+// status, as the API server has it when the definitions are older than the controller.
+func olderDefinitions(t *testing.T, file string, fields ...string) fs.FS {
+	t.Helper()
+	data, err := os.ReadFile("../../../deploy/update-status/crds/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		t.Fatal(err)
+	}
+	for i := range crd.Spec.Versions {
+		status := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["status"]
+		for _, field := range fields {
+			if _, has := status.Properties[field]; !has {
+				t.Fatalf("%s has no field status.%s", file, field)
+			}
+			delete(status.Properties, field)
+		}
+	}
+	if data, err = yaml.Marshal(crd); err != nil {
+		t.Fatal(err)
+	}
+	return fstest.MapFS{file: &fstest.MapFile{Data: data}}
+}
+
+// TestRestore_of_etcd restores the state before the last write: the UpdateStatus has the resource
+// version that this write has replaced, and no cache is behind.
+func TestRestore_of_etcd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("shop")
+	w.start()
+	w.update()
+	w.runFor(time.Minute)
+	backup, before := w.Backup(), w.object().ResourceVersion
+	w.writes = nil
+	w.answer(w.reports("shop", v1beta1.LevelError, "disk"))
+	w.runFor(7 * time.Second)
+	if len(w.writes) != 1 || insights(w.object().Status)["shop disk"].IsZero() {
+		t.Fatalf("%d writes, want that of the insight", len(w.writes))
+	}
+	w.Restore(backup)
+	if got := w.object().ResourceVersion; got != before {
+		t.Fatalf("resource version %s after the restore, want %s", got, before)
+	}
+	w.runFor(2 * time.Minute)
+	if insights(w.object().Status)["shop disk"].IsZero() {
+		t.Error("the insight is not published again")
+	}
+}
+
+// TestDefinition_that_is_older has an API server that drops fields of the status: writes that change
+// nothing else leave the resource version as it is.
+func TestDefinition_that_is_older(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, olderDefinitions(t, "config.openshift.io_updatestatuses.yaml", "assessment", "controlPlane", "observedTime"))
+	w.start()
+	w.runFor(time.Hour)
+	w.writes = nil
+	w.update()
+	w.runFor(20 * time.Second)
+	if len(w.writes) == 0 {
+		t.Error("the update is not published")
+	}
+}
