@@ -9,6 +9,8 @@
 # cluster. It does not wait for an operator without an available replica. It removes our finalizers from
 # what is left after TIMEOUT, which is 15m by default. docs/decisions/0048 has the reasons.
 #
+# It exits with an error if a request fails whose answer it needs. Run it again then: it continues.
+#
 # KUBECTL is the client, oc or kubectl, and may have arguments.
 set -euo pipefail
 
@@ -34,19 +36,23 @@ named() {
 
 # The kinds that are served. The UpgradeConfigs that create UpgradeJobs come first.
 kinds=()
+hooks=
 while read -r _ crd; do
-  if "${kubectl[@]}" get customresourcedefinition "$crd" >/dev/null 2>&1; then kinds+=("$crd"); fi
+  [[ $crd != upgradejobs.managedupgrade.appuio.io ]] || hooks=yes
+  served=$("${kubectl[@]}" get customresourcedefinition "$crd" --ignore-not-found -o name)
+  [[ -z $served ]] || kinds+=("$crd")
 done < <(named CustomResourceDefinition | sort)
 
 # left: prints "KIND NAMESPACE NAME FINALIZER..." of each object of our kinds, and of each Job of a hook
-# that has not been recorded.
+# that has not been recorded. It fails if a request fails.
 left() {
   local kind template='{{range .items}}{{or .metadata.namespace "-"}} {{.metadata.name}}{{range .metadata.finalizers}} {{.}}{{end}}{{"\n"}}{{end}}'
-  for kind in "${kinds[@]}"; do
-    "${kubectl[@]}" get "$kind" --all-namespaces -o go-template="$template" | sed "s|^|$kind |"
+  for kind in ${kinds[@]+"${kinds[@]}"}; do
+    "${kubectl[@]}" get "$kind" --all-namespaces -o go-template="$template" | sed "s|^|$kind |" || return 1
   done
+  [[ -n $hooks ]] || return 0
   "${kubectl[@]}" get jobs.batch --all-namespaces -o go-template="$template" |
-    sed -n '/ managedupgrade.appuio.io\/hook-result/s|^|jobs.batch |p'
+    sed -n '/ managedupgrade.appuio.io\/hook-result/s|^|jobs.batch |p' || return 1
 }
 
 # The programs that serve finalizers, whether the folder has them or not.
@@ -54,20 +60,45 @@ available=$("${kubectl[@]}" get deployments --all-namespaces \
   --selector='app.kubernetes.io/name in (managed-upgrade-operator, managed-upgrade-hub)' \
   -o go-template='{{range .items}}{{if .status.availableReplicas}}{{.metadata.name}} {{end}}{{end}}')
 
-for kind in "${kinds[@]}"; do
+for kind in ${kinds[@]+"${kinds[@]}"}; do
   "${kubectl[@]}" delete "$kind" --all --all-namespaces --wait=false
 done
 deadline=$((SECONDS + seconds))
-while [[ -n $available ]] && ((SECONDS < deadline)) && [[ -n $(left) ]]; do
-  echo "waiting for the operator to undo upgrades: $(left | cut -d' ' -f1-3 | paste -sd, -)"
+while [[ -n $available ]] && ((SECONDS < deadline)); do
+  if remaining=$(left); then
+    [[ -n $remaining ]] || break
+    echo "waiting for the operator to undo upgrades: $(cut -d' ' -f1-3 <<<"$remaining" | paste -sd, -)"
+  else
+    echo "waiting for the operator to undo upgrades: the API server does not list them"
+  fi
   sleep 5
 done
 
+# The Deployments are removed only if the upgrades that are left are known.
+left >/dev/null
+
+# remove_deployment NAMESPACE NAME: deletes a Deployment and waits until its pods are gone. A pod on a node
+# that is down remains until it is deleted by force, which invalidates its token.
+remove_deployment() {
+  local selector delete=(delete deployment "$2" --namespace="$1" --ignore-not-found --cascade=foreground --timeout=2m)
+  selector=$("${kubectl[@]}" get deployment "$2" --namespace="$1" --ignore-not-found \
+    -o go-template='{{range $key, $value := .spec.selector.matchLabels}}{{$key}}={{$value}},{{end}}')
+  [[ -n $selector ]] || return 0
+  if ! "${kubectl[@]}" "${delete[@]}"; then
+    echo "deleting the pods of deployment $2 by force: they did not end; is a node down?"
+    "${kubectl[@]}" delete pods --namespace="$1" --selector="${selector%,}" --force --grace-period=0 --timeout=2m
+    "${kubectl[@]}" "${delete[@]}"
+  fi
+}
+
 # Without the operator, no finalizer comes back.
 while read -r namespace name; do
-  "${kubectl[@]}" delete deployment "$name" --namespace="$namespace" --ignore-not-found --cascade=foreground --timeout=2m
+  remove_deployment "$namespace" "$name"
 done < <(named Deployment)
+
+remaining=$(left)
 while read -r kind namespace name finalizers; do
+  [[ -n $kind ]] || continue
   kept=()
   for finalizer in $finalizers; do
     case $finalizer in
@@ -78,11 +109,29 @@ while read -r kind namespace name finalizers; do
   echo "removing the finalizers of $kind $name: the operator has not undone its upgrade"
   in_namespace=()
   [[ $namespace == - ]] || in_namespace=("--namespace=$namespace")
-  "${kubectl[@]}" patch "$kind" "$name" "${in_namespace[@]}" --type=merge \
-    --patch "{\"metadata\": {\"finalizers\": [$(IFS=,; echo "${kept[*]-}")]}}" ||
+  if ! "${kubectl[@]}" patch "$kind" "$name" "${in_namespace[@]}" --type=merge \
+    --patch "{\"metadata\": {\"finalizers\": [$(IFS=,; echo "${kept[*]-}")]}}"; then
+    found=$("${kubectl[@]}" get "$kind" "$name" "${in_namespace[@]}" --ignore-not-found -o name)
+    [[ -z $found ]] || { echo "undeploy.sh: $kind $name keeps its finalizers; run the script again" >&2; exit 1; }
     echo "$kind $name is gone"
-done < <(left)
+  fi
+done <<<"$remaining"
 
-"${kubectl[@]}" delete -k "$folder" --ignore-not-found
+# A Namespace stays while it has another of our programs.
+while read -r _ namespace; do
+  others=$("${kubectl[@]}" get deployments --namespace="$namespace" \
+    --selector=app.kubernetes.io/part-of=managed-upgrade-operator -o name)
+  [[ -n $others ]] || continue
+  echo "namespace $namespace stays, because it has $(paste -sd, - <<<"$others")"
+  manifests=$(awk -v name="$namespace" '
+    function flush() { if (!(kind == "Namespace" && named)) printf "%s", document; document = kind = ""; named = 0 }
+    /^---$/ { flush() }
+    { document = document $0 "\n" }
+    /^kind: / { kind = $2 }
+    $0 == "  name: " name { named = 1 }
+    END { flush() }' <<<"$manifests")
+done < <(named Namespace)
+
+"${kubectl[@]}" delete --ignore-not-found -f - <<<"$manifests"
 pools=$("${kubectl[@]}" get machineconfigpools -o jsonpath='{range .items[?(@.spec.paused==true)]}{.metadata.name} {end}' 2>/dev/null) || pools=
 [[ -z $pools ]] || echo "these pools are paused, and their nodes are not updated; see docs/uninstall.md: $pools"
