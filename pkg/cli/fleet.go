@@ -31,10 +31,11 @@ func (p *Program) fleetCommand() *cobra.Command {
 	cmd.AddCommand(
 		p.fleetStatusCommand(), p.fleetClustersCommand(), p.fleetPlanCommand(), p.fleetStartCommand(),
 		p.fleetChangeCommand("pause", "Starts no further cluster until the upgrade is resumed.",
-			"Clusters in flight continue.", pauseFleet),
+			"Clusters whose upgrade is delivered continue; others wait.", pauseFleet),
 		p.fleetChangeCommand("resume", "Continues an upgrade that is paused.", "", resumeFleet),
 		p.fleetChangeCommand("cancel", "Starts no further cluster, for good.",
-			"Clusters in flight continue. An upgrade that is cancelled cannot be resumed.", cancelFleet),
+			"Clusters whose upgrade is delivered continue; others that have begun are withdrawn and count as failed. "+
+				"An upgrade that is cancelled cannot be resumed.", cancelFleet),
 		p.fleetChangeCommand("retry", "Upgrades the clusters that failed again, and continues a rollout that has stopped.",
 			"Fix the cause first: see \"fleet status\" and \"fleet clusters --state Failed\".", retryFleet),
 	)

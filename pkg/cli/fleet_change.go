@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -109,7 +111,7 @@ func (p *Program) readFleet(file string) (*fleetv1beta1.ManagedClustersUpgrade, 
 		defer opened.Close()
 		in = opened
 	}
-	content, err := io.ReadAll(io.LimitReader(in, maxFleetFile))
+	content, err := onlyDocument(io.LimitReader(in, maxFleetFile))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -124,6 +126,29 @@ func (p *Program) readFleet(file string) (*fleetv1beta1.ManagedClustersUpgrade, 
 		return nil, usageError("--filename: the object has no metadata.name")
 	}
 	return upgrade, nil
+}
+
+// onlyDocument returns the document of a file that is not empty. A second one is an error.
+func onlyDocument(in io.Reader) ([]byte, error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
+	var only []byte
+	for {
+		document, err := documents.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return only, nil
+		case err != nil:
+			return nil, err
+		}
+		var content any
+		if err := yaml.Unmarshal(document, &content); err == nil && content == nil {
+			continue // nothing but comments
+		}
+		if only != nil {
+			return nil, usageError("--filename: contains more than one object, must contain one ManagedClustersUpgrade")
+		}
+		only = document
+	}
 }
 
 // fleetChangeCommand changes the spec of an upgrade.

@@ -220,6 +220,7 @@ func TestFleet_start_creates_the_object_of_a_file(t *testing.T) {
 	for _, tc := range []struct{ content, want string }{
 		{content + "x: y\n", "unknown field"},
 		{strings.Replace(content, "ManagedClustersUpgrade", "Placement", 1), "must contain one object of kind"},
+		{content + "---\n" + content, "more than one object"},
 		{strings.Replace(content, "name: stores, ", "", 1), "no metadata.name"},
 	} {
 		if err := os.WriteFile(file, []byte(tc.content), 0o600); err != nil {
@@ -229,7 +230,7 @@ func TestFleet_start_creates_the_object_of_a_file(t *testing.T) {
 			t.Errorf("error %v, want %s", err, tc.want)
 		}
 	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("---\n"+content+"---\n# the end\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	u, err := p.readFleet(file)

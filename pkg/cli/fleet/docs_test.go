@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 )
 
 // reasons returns the values of the constants of a file whose names start with Reason.
@@ -66,7 +68,7 @@ func TestPages_list_every_reason(t *testing.T) {
 	t.Parallel()
 	const page, rollouts = "../../../docs/concepts/fleets.md", "../../../docs/concepts/fleet-rollout.md"
 	conditions := reasons(t, "../../../api/cluster/v1beta1/names.go")
-	runs := reasons(t, "../../../api/fleet/v1alpha1/names.go")
+	runs := append(reasons(t, "../../../api/fleet/v1alpha1/names.go"), engine.ReasonCancelled)
 	types := []string{"Selected", "Applied", "InProgress", "Complete", "Failed", "Admitting", "Stalled"}
 	listed := quoted(t, page, "Of the conditions of a ManagedClustersUpgrade", "Of a cluster, in its ClusterUpgradeRun")
 	listed = slices.DeleteFunc(listed, func(word string) bool { return slices.Contains(types, word) })
@@ -74,7 +76,7 @@ func TestPages_list_every_reason(t *testing.T) {
 		t.Errorf("reasons of conditions (-code +page):\n%s", diff)
 	}
 	rows := quoted(t, page, "Of a cluster, in its ClusterUpgradeRun", "## Differences from the proposal")
-	rows = slices.DeleteFunc(rows, func(word string) bool { return word == "Failing" })
+	rows = slices.DeleteFunc(rows, func(word string) bool { return word == "Failing" || word == "SharedInstallPlan" })
 	if diff := cmp.Diff(unique(runs), unique(rows)); diff != "" {
 		t.Errorf("reasons of runs (-code +page):\n%s", diff)
 	}

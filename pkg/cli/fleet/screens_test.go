@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -327,6 +328,62 @@ func TestVerdict_of_a_status_that_is_behind(t *testing.T) {
 	f.upgrade.Generation++
 	if v := f.read().Verdict(); v.State != Unknown {
 		t.Errorf("a status of the earlier spec: %+v", v)
+	}
+}
+
+// A hub that only publishes why it stopped leaves the rest of the status as it is.
+func TestVerdict_of_a_hub_that_publishes_only_why_it_stopped(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]Verdict{
+		fleetv1beta1.ReasonDeleting:      {State: Waiting, Text: "is being deleted", Detail: "because of a test"},
+		fleetv1beta1.ReasonCannotObserve: {State: Unknown, Text: "the hub cannot read its objects", Detail: "because of a test"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			f := newStores(t, "09:12", 0, 3)
+			set := func() {
+				f.upgrade.Generation++
+				apimeta.SetStatusCondition(&f.upgrade.Status.Conditions, metav1.Condition{
+					Type: fleetv1beta1.ConditionAdmitting, Status: metav1.ConditionFalse, Reason: reason, Message: "because of a test",
+					ObservedGeneration: f.upgrade.Generation,
+				})
+			}
+			set()
+			if diff := cmp.Diff(want, f.read().Verdict()); diff != "" {
+				t.Errorf("without counters (-want +got):\n%s", diff)
+			}
+			f.run(fleetv1alpha1.StateComplete, "Upgraded", "", 1)
+			f.publish(nil)
+			set()
+			if diff := cmp.Diff(want, f.read().Verdict()); diff != "" {
+				t.Errorf("with outdated counters (-want +got):\n%s", diff)
+			}
+			f.upgrade.Generation++
+			if v := f.read().Verdict(); !strings.Contains(v.Text, "has not observed") {
+				t.Errorf("after another change: %+v", v)
+			}
+		})
+	}
+}
+
+// A retry does not help a cluster that was refused.
+func TestVerdict_of_refused_clusters(t *testing.T) {
+	t.Parallel()
+	f := newStores(t, "09:12", 0, 3)
+	f.run(fleetv1alpha1.StateComplete, "Upgraded", "", 1)
+	f.run(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonNewerVersionInstalled, "it has 4.21.0", 2)
+	f.run(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonHostedControlPlane, "hosted", 3)
+	for _, name := range []string{"store-0002", "store-0003"} {
+		f.runs[name].Spec.Outcome = &fleetv1alpha1.Outcome{State: fleetv1alpha1.StateFailed, Reason: f.runs[name].Status.Reason}
+	}
+	f.publish(nil)
+	if v := f.read().Verdict(); v.Verb != "" || !strings.Contains(v.Detail, "Deselect") {
+		t.Errorf("all are refused: %+v", v)
+	}
+	f.run(fleetv1alpha1.StateFailed, fleetv1alpha1.ReasonClusterVersionFailing, "etcd is degraded", 1)
+	f.publish(nil)
+	if v := f.read().Verdict(); v.Verb != "retry" {
+		t.Errorf("one has failed: %+v", v)
 	}
 }
 

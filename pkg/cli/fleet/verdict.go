@@ -4,7 +4,11 @@
 package fleet
 
 import (
+	"slices"
+
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
 // State is what an upgrade of a fleet needs.
@@ -45,12 +49,15 @@ const (
 
 // Verdict returns the verdict about the published status.
 func (s *Snapshot) Verdict() Verdict {
-	if !s.isCurrent() {
+	admitting := s.condition(fleetv1beta1.ConditionAdmitting)
+	if !s.isCurrent() && !s.isOnlyAdmittingCurrent() {
 		return Verdict{State: Unknown, Text: "the hub has not observed the last change yet", Detail: "If it does not within a minute, check that the hub is running."}
 	}
-	counters := s.Upgrade.Status.ClustersSummery
+	counters := &fleetv1beta1.ClustersSummary{}
+	if published := s.Upgrade.Status.ClustersSummery; published != nil {
+		counters = published
+	}
 	inFlight := counters.Initialized + counters.PartialUpgrade
-	admitting := s.condition(fleetv1beta1.ConditionAdmitting)
 	if v, found := stopVerdicts()[admitting.Reason]; found {
 		if v.Detail == "" && !v.Stopped {
 			v.Detail = admitting.Message
@@ -63,12 +70,28 @@ func (s *Snapshot) Verdict() Verdict {
 	switch {
 	case counters.Total > 0 && counters.Complete == counters.Total && s.reason(fleetv1beta1.ConditionComplete) == fleetv1beta1.ReasonManagedClustersUpgradeComplete:
 		return Verdict{State: Done, Text: "complete"}
+	case admitting.Reason == fleetv1beta1.ReasonFinished && inFlight == 0 && counters.Failed > 0 && s.isEachFailureExempt():
+		return Verdict{State: ActionRequired, Text: "finished, " + grouped(int(counters.Failed)) + " cannot be upgraded", Detail: "A retry does not help. Deselect these clusters."}
 	case admitting.Reason == fleetv1beta1.ReasonFinished && inFlight == 0 && counters.Failed > 0:
 		return Verdict{State: ActionRequired, Text: "finished, " + grouped(int(counters.Failed)) + " failed", Verb: "retry", Advice: afterFixing}
 	case admitting.Reason == fleetv1beta1.ReasonHeld && inFlight == 0:
 		return Verdict{State: ActionRequired, Text: "waits for clusters that are held", Detail: admitting.Message}
 	}
 	return Verdict{State: Progressing, Text: "in progress, no action needed"}
+}
+
+// isOnlyAdmittingCurrent reports whether the hub has published why no cluster begins, and nothing else: it
+// has no other state of an upgrade that is being deleted, or whose objects it cannot read.
+func (s *Snapshot) isOnlyAdmittingCurrent() bool {
+	c := s.condition(fleetv1beta1.ConditionAdmitting)
+	return c.ObservedGeneration == s.Upgrade.Generation &&
+		(c.Reason == fleetv1beta1.ReasonDeleting || c.Reason == fleetv1beta1.ReasonCannotObserve)
+}
+
+// isEachFailureExempt reports whether the clusters that failed were refused, so that each attempt refuses
+// them again.
+func (s *Snapshot) isEachFailureExempt() bool {
+	return !slices.ContainsFunc(s.counted(), func(m *status.Member) bool { return m.State == rollout.Failed && !m.Exempt })
 }
 
 // stopVerdicts returns the verdicts by the reason for which no cluster begins. Other reasons are those of a
