@@ -14,6 +14,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/spoke"
 )
 
 func TestRun_upgrades_a_cluster(t *testing.T) {
@@ -116,8 +117,11 @@ func TestRun_outcomes(t *testing.T) {
 			script: func(w *world) { w.takes = 0; failing(time.Second, 0)(w) }, state: "Failed", reason: "ClusterVersionFailing", desired: target, form: "1/ReadOnly",
 		},
 		"agent does not apply": {
+			script: func(w *world) { w.holdAgent(upgradeWork); w.change(time.Minute, func() { w.setOffline(true) }) },
+			state:  "Failed", reason: "ApplyTimedOut", states: []string{"Initialized", "Failed"}, form: "1/Withdraw",
+		},
+		"agent is unreachable from the start": {
 			script: func(w *world) { w.setOffline(true) }, state: "Failed", reason: "ApplyTimedOut", states: []string{"Initialized", "Failed"},
-			form: "1/Withdraw",
 		},
 		"agent does not report": {
 			script: func(w *world) { w.change(10*time.Minute, func() { w.mute = true }) }, state: "Failed", reason: "ClusterUpgradeTimedOut", desired: target, form: "1/ReadOnly",
@@ -153,6 +157,25 @@ func TestRun_outcomes(t *testing.T) {
 		"newer release is installed, by the preflight": {
 			script: func(w *world) { w.claim(""); w.spoke.Accept("4.20.7", w.Now()); w.spoke.Complete(w.Now()) },
 			state:  "Failed", reason: "NewerVersionInstalled",
+		},
+		"newer release is being installed": { // the claim is still that of the complete release
+			script: func(w *world) { w.spoke.Accept("4.21.0", w.Now()) }, state: "Failed", reason: "NewerVersionInstalled",
+		},
+		"older release is being installed": {
+			script: func(w *world) { w.spoke.Accept("4.20.4", w.Now()) }, state: "Failed", reason: "ApplyTimedOut", message: "it is being upgraded to 4.20.4",
+		},
+		"another release is installed in the meantime": {
+			script: func(w *world) {
+				w.spoke.Accept("4.20.4", w.Now())
+				w.change(20*time.Minute, func() { w.spoke.Complete(w.Now()) })
+			},
+			state: "Complete", reason: "Upgraded", desired: target,
+		},
+		"other release is being installed, target by image": {
+			spec: func(run *fleetv1alpha1.ClusterUpgradeRunSpec) {
+				run.ClusterVersion = &fleetv1beta1.ClusterVersionSpec{Image: spoke.Image(target)}
+			},
+			script: func(w *world) { w.spoke.Accept("4.21.0", w.Now()) }, state: "Failed", reason: "ApplyTimedOut", message: "it is being upgraded to 4.21.0",
 		},
 		"release is not claimed": {
 			script: func(w *world) { w.claim("") }, state: "Complete", reason: "Upgraded", desired: target,

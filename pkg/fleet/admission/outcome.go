@@ -17,9 +17,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 )
 
-// The claims of OpenShift clusters that decide about admission.
+// ClaimVersion is the claim of the installed release of an OpenShift cluster.
+const ClaimVersion = "version.openshift.io"
+
+// The claim of the topology of the control plane, and its value for a hosted one.
 const (
-	claimVersion  = "version.openshift.io"
 	claimTopology = "controlplanetopology.openshift.io"
 	external      = "External"
 )
@@ -28,7 +30,7 @@ const (
 func Claims(cluster *clusterv1.ManagedCluster) map[string]string {
 	claims := map[string]string{}
 	for _, claim := range cluster.Status.ClusterClaims {
-		if claim.Name == claimVersion || claim.Name == claimTopology || claim.Name == selection.HubClaim {
+		if claim.Name == ClaimVersion || claim.Name == claimTopology || claim.Name == selection.HubClaim {
 			claims[claim.Name] = claim.Value
 		}
 	}
@@ -41,6 +43,23 @@ func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.M
 	if cluster == nil || spec.ClusterVersion == nil {
 		return nil
 	}
+	if refusal := Refusal(spec.ClusterVersion, cluster); refusal != nil {
+		return refusal
+	}
+	installed := Claims(cluster)[ClaimVersion]
+	onlyPlatform := spec.OCPOperators == nil && spec.PreUpgradeAction == nil && spec.PostUpgradeAction == nil
+	if onlyPlatform && spec.ClusterVersion.Image == "" && isSame(installed, spec.ClusterVersion.Version) {
+		return &fleetv1alpha1.Outcome{
+			State: fleetv1alpha1.StateComplete, Reason: fleetv1alpha1.ReasonAlreadyAtTarget,
+			Message: fmt.Sprintf("it had %s before it was admitted", installed),
+		}
+	}
+	return nil
+}
+
+// Refusal returns how the attempt fails because of what the cluster claims: a hosted control plane, or a
+// newer release. nil means that it does not.
+func Refusal(release *fleetv1beta1.ClusterVersionSpec, cluster *clusterv1.ManagedCluster) *fleetv1alpha1.Outcome {
 	claims := Claims(cluster)
 	if claims[claimTopology] == external {
 		return &fleetv1alpha1.Outcome{
@@ -48,28 +67,34 @@ func Outcome(spec *fleetv1beta1.ManagedClustersUpgradeSpec, cluster *clusterv1.M
 			Message: "its control plane is hosted, and is not upgraded by its ClusterVersion",
 		}
 	}
-	installed, err := semver.Parse(claims[claimVersion])
-	if err != nil {
-		return nil
-	}
-	target, err := semver.Parse(spec.ClusterVersion.Version)
-	if err != nil {
-		return nil
-	}
-	onlyPlatform := spec.OCPOperators == nil && spec.PreUpgradeAction == nil && spec.PostUpgradeAction == nil
-	switch c := installed.Compare(target); {
-	case c > 0:
+	if installed := claims[ClaimVersion]; IsNewer(installed, release.Version) {
 		return &fleetv1alpha1.Outcome{
 			State: fleetv1alpha1.StateFailed, Reason: fleetv1alpha1.ReasonNewerVersionInstalled,
-			Message: fmt.Sprintf("it has %s, which is newer than %s", installed, target),
-		}
-	case c == 0 && onlyPlatform && spec.ClusterVersion.Image == "":
-		return &fleetv1alpha1.Outcome{
-			State: fleetv1alpha1.StateComplete, Reason: fleetv1alpha1.ReasonAlreadyAtTarget,
-			Message: fmt.Sprintf("it had %s before it was admitted", installed),
+			Message: fmt.Sprintf("it has %s, which is newer than %s", installed, release.Version),
 		}
 	}
 	return nil
+}
+
+// IsNewer reports whether a release is newer than the target. It is false if one of them is not the
+// version of a release.
+func IsNewer(release, target string) bool {
+	has, err := semver.Parse(release)
+	if err != nil {
+		return false
+	}
+	wanted, err := semver.Parse(target)
+	return err == nil && has.GT(wanted)
+}
+
+// isSame reports whether two texts are the versions of the same release.
+func isSame(a, b string) bool {
+	first, err := semver.Parse(a)
+	if err != nil {
+		return false
+	}
+	second, err := semver.Parse(b)
+	return err == nil && first.EQ(second)
 }
 
 // TrimCluster drops from a ManagedCluster what the hub does not read. It is the transform of the
@@ -90,7 +115,7 @@ func TrimCluster(object any) (any, error) {
 	trimmed.Spec.HubAcceptsClient = cluster.Spec.HubAcceptsClient
 	trimmed.Status.Conditions = cluster.Status.Conditions
 	trimmed.Status.ClusterClaims = slices.DeleteFunc(slices.Clone(cluster.Status.ClusterClaims), func(c clusterv1.ManagedClusterClaim) bool {
-		return c.Name != claimVersion && c.Name != claimTopology && c.Name != selection.HubClaim
+		return c.Name != ClaimVersion && c.Name != claimTopology && c.Name != selection.HubClaim
 	})
 	return trimmed, nil
 }

@@ -49,9 +49,6 @@ const (
 	ReasonConditionalRisks = "ConditionalRisks"
 )
 
-// claimVersion is the claim of the installed release.
-const claimVersion = "version.openshift.io"
-
 // Cluster is what is known about a cluster.
 type Cluster struct {
 	// ManagedCluster is the object; nil means that there is none.
@@ -111,7 +108,7 @@ func CheckClaims(spec *fleetv1beta1.ManagedClustersUpgradeSpec, c *Cluster) Resu
 
 func claimsVersion(cluster *clusterv1.ManagedCluster) bool {
 	for _, claim := range cluster.Status.ClusterClaims {
-		if _, err := semver.Parse(claim.Value); claim.Name == claimVersion && err == nil {
+		if _, err := semver.Parse(claim.Value); claim.Name == admission.ClaimVersion && err == nil {
 			return true
 		}
 	}
@@ -138,7 +135,7 @@ func Check(spec *fleetv1beta1.ManagedClustersUpgradeSpec, c *Cluster) Result {
 		return unknown(cmp.Or(f.Message, "the agent does not report the ClusterVersion"))
 	}
 	target := feedback.Target{Version: spec.ClusterVersion.Version, Image: spec.ClusterVersion.Image}
-	if result, decided := checkHistory(&version, target); decided {
+	if result, decided := CheckHistory(&version, target); decided {
 		return result
 	}
 	for _, value := range []feedback.Value{version.Channel, version.Offered, version.Conditional, version.Upgradeable.Status} {
@@ -152,19 +149,21 @@ func Check(spec *fleetv1beta1.ManagedClustersUpgradeSpec, c *Cluster) Result {
 	return checkConditions(spec.ClusterVersion, &version)
 }
 
-// checkHistory returns the result if the history of the cluster decides it.
-func checkHistory(version *feedback.ClusterVersion, target feedback.Target) (Result, bool) {
+// CheckHistory returns the result if the history of the cluster decides it. The newest entry must be
+// known. An upgrade to another release that is in progress is an obstacle, even if the installed release
+// is older than the target.
+func CheckHistory(version *feedback.ClusterVersion, target feedback.Target) (Result, bool) {
 	switch version.Stage(target) {
 	case feedback.StageCompleted, feedback.StagePartial: // the run continues from there
 		return passed, true
 	case feedback.StageNotAccepted, feedback.StageSuperseded, feedback.StageUnknown:
 	}
-	newest, err := semver.Parse(version.Version.Text)
-	wanted, err2 := semver.Parse(target.Version)
-	switch {
-	case err == nil && err2 == nil && newest.GT(wanted):
-		return blocked(fleetv1alpha1.ReasonNewerVersionInstalled, "it has %s, which is newer than %s", newest, wanted), true
-	case !version.State.Is("Completed"):
+	for _, release := range []string{version.Version.Text, version.Installed.Text} {
+		if admission.IsNewer(release, target.Version) {
+			return blocked(fleetv1alpha1.ReasonNewerVersionInstalled, "it has %s, which is newer than %s", release, target.Version), true
+		}
+	}
+	if !version.State.Is("Completed") {
 		return blocked(ReasonUpgradeInProgress, "it is being upgraded to %s", version.Version.Text), true
 	}
 	return Result{}, false

@@ -167,7 +167,6 @@ func (c *Cluster) apply(manifest *unstructured.Unstructured, strategy workv1.Upd
 	existing := c.objects[key]
 	switch {
 	case strategy == workv1.UpdateStrategyTypeReadOnly:
-		delete(c.applied, key)
 		if existing == nil {
 			return fmt.Errorf("%s %s does not exist", key.kind, key.name)
 		}

@@ -4,10 +4,10 @@
 package fleet
 
 import (
-	"github.com/blang/semver/v4"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
 )
@@ -40,7 +40,7 @@ func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWor
 	if p.Stage != feedback.StageNotAccepted {
 		return p
 	}
-	if isNewer(version.Version.Text, target.Version) {
+	if admission.IsNewer(version.Version.Text, target.Version) {
 		p.Newer = version.Version.Text
 	}
 	if version.IsObserved() {
@@ -52,21 +52,6 @@ func ReadPlatform(run *fleetv1alpha1.ClusterUpgradeRun, work *workv1.ManifestWor
 		}
 	}
 	return p
-}
-
-// isRelease reports whether a text is the version of a release.
-func isRelease(text string) bool {
-	_, err := semver.Parse(text)
-	return err == nil
-}
-
-func isNewer(installed, target string) bool {
-	newest, err := semver.Parse(installed)
-	if err != nil {
-		return false
-	}
-	wanted, err := semver.Parse(target)
-	return err == nil && newest.GT(wanted)
 }
 
 func holdsUpgradeConfig(f *feedback.Feedback) bool {

@@ -15,19 +15,14 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/preflight"
 )
 
 // refusedAfter is how long a cluster may refuse the target before the upgrade fails.
 const refusedAfter = 5 * time.Minute
-
-// The claims of OpenShift clusters.
-const (
-	claimVersion  = "version.openshift.io"
-	claimTopology = "controlplanetopology.openshift.io"
-	external      = "External"
-)
 
 // upgradeWork returns the work that upgrades the platform in a form.
 func (c *Cluster) upgradeWork(ctx context.Context, form delivery.Form) (*workv1.ManifestWork, error) {
@@ -108,7 +103,8 @@ func (c *Cluster) Deliver(ctx context.Context, _ engine.Run) (engine.Result, err
 }
 
 // NotBeyondTarget passes unless the cluster has a newer release than the target, for which a request
-// would be a downgrade. If the cluster does not claim its release, a ManifestWork reads it.
+// would be a downgrade. It waits while the cluster is being upgraded to another release. The claims of a
+// cluster show only which release is complete, so a ManifestWork reads its history.
 func (c *Cluster) NotBeyondTarget(ctx context.Context, _ engine.Run) (engine.Result, error) {
 	if c.Run.Spec.ClusterVersion == nil {
 		return engine.Done("no release is requested"), nil
@@ -128,29 +124,13 @@ func (c *Cluster) check(ctx context.Context) (engine.Result, error) {
 	if err != nil || cluster == nil {
 		return engine.Result{}, err
 	}
-	installed := ""
-	for _, claim := range cluster.Status.ClusterClaims {
-		switch {
-		case claim.Name == claimTopology && claim.Value == external:
-			return engine.Fail(fleetv1alpha1.ReasonHostedControlPlane, "its control plane is hosted, and is not upgraded by its ClusterVersion"), nil
-		case claim.Name == claimVersion:
-			installed = claim.Value
-		}
+	if refusal := admission.Refusal(c.Run.Spec.ClusterVersion, cluster); refusal != nil {
+		return engine.Fail(refusal.Reason, "%s", refusal.Message), nil
 	}
-	if !isRelease(installed) {
-		return c.preflight(ctx)
-	}
-	return c.failIfNewer(installed), nil
+	return c.preflight(ctx)
 }
 
-func (c *Cluster) failIfNewer(installed string) engine.Result {
-	if target := c.Run.Spec.ClusterVersion.Version; isNewer(installed, target) {
-		return engine.Fail(fleetv1alpha1.ReasonNewerVersionInstalled, "it has %s, which is newer than %s", installed, target)
-	}
-	return engine.Result{}
-}
-
-// preflight reads the installed release from the ClusterVersion: the cluster does not claim it.
+// preflight reads the history of the ClusterVersion, and decides about it as a dry run does.
 func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	desired, err := delivery.PreflightWork(c.Run)
 	if err != nil {
@@ -162,11 +142,18 @@ func (c *Cluster) preflight(ctx context.Context) (engine.Result, error) {
 	}
 	f := feedback.Read(work)
 	version := f.ClusterVersion()
-	installed := cmp.Or(version.Installed.Text, version.Version.Text)
-	if !isRelease(installed) {
-		return engine.Wait(reasonNoFeedback, "waiting until the agent reports which release is installed"), nil
+	if !version.Version.IsKnown() || !version.State.IsKnown() {
+		return engine.Wait(reasonNoFeedback, "waiting until the agent reports the history of the ClusterVersion"), nil
 	}
-	return c.failIfNewer(installed), nil
+	found, _ := preflight.CheckHistory(&version, delivery.Target(c.Run))
+	switch obstacle := found.Obstacle; obstacle.Reason {
+	case "":
+		return engine.Result{}, nil
+	case preflight.ReasonUpgradeInProgress:
+		return engine.Wait(obstacle.Reason, "%s", obstacle.Message), nil
+	default:
+		return engine.Fail(obstacle.Reason, "%s", obstacle.Message), nil
+	}
 }
 
 // Upgraded waits until the platform is at the target.
