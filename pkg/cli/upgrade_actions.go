@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // action changes an upgrade. It returns what it did, for the user.
@@ -82,9 +85,9 @@ func cancel(ctx context.Context, p *Program, cluster *Cluster, target upgradeTar
 	record := target.current()
 	switch {
 	case target.kind == kindSchedule:
-		return "", refused("not canceled: it schedules upgrades; cancel an UpgradeJob, or suspend the schedule with %q", p.name+" pause "+target.String())
+		return "", refused("not canceled: it schedules upgrades; cancel an UpgradeJob, or suspend the schedule with %q", p.commandOn("pause", target))
 	case target.hasCommenced():
-		return "", refused("not canceled: the upgrade has commenced; follow it with %q", p.name+" watch "+target.String())
+		return "", refused("not canceled: the upgrade has commenced; follow it with %q", p.commandOn("watch", target))
 	case record != nil && record.Finished():
 		return "", refused("not canceled: the upgrade has ended (%s)", record.Phase)
 	}
@@ -100,19 +103,23 @@ func retry(ctx context.Context, p *Program, cluster *Cluster, target upgradeTarg
 	record := target.current()
 	switch {
 	case target.kind == kindSchedule:
-		return "", refused("not retried: it schedules upgrades; retry an UpgradeJob, or start an upgrade with %q", p.name+" run-now "+target.String())
+		return "", refused("not retried: it schedules upgrades; retry an UpgradeJob, or start an upgrade with %q", p.commandOn("run-now", target))
 	case record == nil || !record.Finished():
-		return "", refused("not retried: the upgrade has not ended; follow it with %q", p.name+" watch "+target.String())
+		return "", refused("not retried: the upgrade has not ended; follow it with %q", p.commandOn("watch", target))
 	case record.Phase == history.PhaseUpgraded:
 		return "", refused("not retried: the cluster was upgraded to %s", record.Version)
 	case target.kind == kindUpgrade:
+		if target.isPaused() {
+			return "", p.refusePaused("retried", target)
+		}
 		return startNow(ctx, p, cluster, target)
 	}
+	hold := p.holdNote(ctx, cluster)
 	token := p.Clock.Now().UTC().Format(time.RFC3339)
 	if err := annotate(ctx, cluster.Client, target.object, v1beta1.RetryAnnotation, token); err != nil {
 		return "", fmt.Errorf("retrying %s: %w", target, err)
 	}
-	return "is going to be retried", nil
+	return "is going to be retried" + hold, nil
 }
 
 // runNow starts an upgrade that has not started, or has a schedule create one.
@@ -122,17 +129,20 @@ func runNow(ctx context.Context, p *Program, cluster *Cluster, target upgradeTar
 		record := target.current()
 		switch {
 		case target.inProgress():
-			return "", refused("not started: the upgrade is in progress; follow it with %q", p.name+" watch "+target.String())
+			return "", refused("not started: the upgrade is in progress; follow it with %q", p.commandOn("watch", target))
 		case record != nil && record.Finished() && record.Phase == history.PhaseUpgraded:
 			return "", refused("not started: the cluster was upgraded to %s", record.Version)
+		case target.isPaused():
+			return "", p.refusePaused("started", target)
 		}
 		return startNow(ctx, p, cluster, target)
 	case kindSchedule:
+		hold := p.holdNote(ctx, cluster)
 		token := p.Clock.Now().UTC().Format(time.RFC3339)
 		if err := annotate(ctx, cluster.Client, target.object, v1beta1.RunNowAnnotation, token); err != nil {
 			return "", fmt.Errorf("starting an upgrade of %s: %w", target, err)
 		}
-		return "is going to create an UpgradeJob now, if an update is available", nil
+		return "is going to create an UpgradeJob now, if an update is available" + hold, nil
 	default:
 		return "", refused("not started: the window of an UpgradeJob cannot change, it starts at %s; start another upgrade with \"%s run-now uc/NAME\"", target.job.Spec.StartAfter, p.name)
 	}
@@ -140,8 +150,35 @@ func runNow(ctx context.Context, p *Program, cluster *Cluster, target upgradeTar
 
 // startNow moves the start of an upgrade to the present time.
 func startNow(ctx context.Context, p *Program, cluster *Cluster, target upgradeTarget) (string, error) {
+	hold := p.holdNote(ctx, cluster)
 	at := p.Clock.Now().UTC().Format(time.RFC3339)
-	return "starts at " + at, patchSpec(ctx, cluster, target, map[string]any{"upgradeAt": at})
+	return "starts at " + at + hold, patchSpec(ctx, cluster, target, map[string]any{"upgradeAt": at})
+}
+
+// refusePaused refuses to start an upgrade that spec.paused would hold.
+func (p *Program) refusePaused(done string, target upgradeTarget) error {
+	return refused("not %s: spec.paused holds the upgrade; run %q first", done, p.commandOn("resume", target))
+}
+
+// holdNote returns what a user must know about the annotation that holds all upgrades of the cluster, as
+// the end of a message; empty means that it is not set.
+func (p *Program) holdNote(ctx context.Context, cluster *Cluster) string {
+	const annotation = "the annotation " + v1alpha1.HoldAnnotation + " of the ClusterVersion holds the cluster"
+	var version configv1.ClusterVersion
+	if err := cluster.Get(ctx, clusterstate.VersionKey, &version); err != nil {
+		return "; whether " + annotation + " is unknown: " + readMessage(err)
+	}
+	reason, held := version.Annotations[v1alpha1.HoldAnnotation]
+	if !held {
+		return ""
+	}
+	remedy := p.client() + " annotate clusterversion version " + v1alpha1.HoldAnnotation + "-"
+	return fmt.Sprintf("; no upgrade commences while %s (%s): remove it with %q", annotation, text.Reason(reason), remedy)
+}
+
+// commandOn returns the command that does something with an object, for messages.
+func (p *Program) commandOn(verb string, target upgradeTarget) string {
+	return fmt.Sprintf("%s %s %s -n %s", p.name, verb, target, target.object.GetNamespace())
 }
 
 // patchSpec changes fields of the spec, unless the object has changed since it was read.

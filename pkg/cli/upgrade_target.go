@@ -137,6 +137,11 @@ func (t upgradeTarget) hasEnded() bool {
 	return record != nil && record.Finished()
 }
 
+// isPaused reports whether the spec holds the upgrade before it commences.
+func (t upgradeTarget) isPaused() bool {
+	return t.kind == kindUpgrade && t.upgrade.Spec.Paused != nil && *t.upgrade.Spec.Paused
+}
+
 // hasCommenced reports whether an attempt is past its point of no return and not finished.
 func (t upgradeTarget) hasCommenced() bool {
 	return slices.ContainsFunc(t.history(), func(r history.Record) bool { return r.InProgress() && r.CommenceTime != nil })

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -266,6 +268,81 @@ func TestActions(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// What holds an upgrade also holds one that is started now.
+func TestActions_on_a_held_upgrade(t *testing.T) {
+	t.Parallel()
+	paused := anUpgrade(failedRecord())
+	paused.Spec.Paused = new(true)
+	held := func(c *fakeCluster) error {
+		version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
+		return c.Client.Patch(t.Context(), version, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.HoldAnnotation+`":"no\nchanges"}}}`)))
+	}
+	denied := func(c *fakeCluster) error {
+		c.err = func(kind string) error {
+			if kind == "ClusterVersion" {
+				return forbidden()
+			}
+			return nil
+		}
+		return nil
+	}
+	free := func(*fakeCluster) error { return nil }
+	const (
+		resume  = `not started: spec.paused holds the upgrade; run "oc update resume upgrade/cluster -n managed-upgrade-operator" first`
+		release = `; no upgrade commences while the annotation upgrade.managed.openshift.io/hold of the ClusterVersion holds the cluster (no changes): remove it with "oc annotate clusterversion version upgrade.managed.openshift.io/hold-"`
+		unknown = `; whether the annotation upgrade.managed.openshift.io/hold of the ClusterVersion holds the cluster is unknown: you are not allowed to read it`
+	)
+	for name, tc := range map[string]struct {
+		do      action
+		object  client.Object
+		prepare func(*fakeCluster) error
+		want    string // what is printed
+		refusal string
+	}{
+		"run-now, paused":           {runNow, paused, free, "", resume},
+		"retry, paused":             {retry, paused, free, "", strings.Replace(resume, "started", "retried", 1)},
+		"run-now, free":             {runNow, anUpgrade(), free, "starts at 2026-11-23T01:00:00Z", ""},
+		"run-now, held":             {runNow, anUpgrade(), held, "starts at 2026-11-23T01:00:00Z" + release, ""},
+		"run-now, hold unknown":     {runNow, anUpgrade(), denied, "starts at 2026-11-23T01:00:00Z" + unknown, ""},
+		"run-now of a uc, held":     {runNow, aSchedule(), held, "is going to create an UpgradeJob now, if an update is available" + release, ""},
+		"retry, held":               {retry, anUpgrade(failedRecord()), held, "starts at 2026-11-23T01:00:00Z" + release, ""},
+		"retry of a job, held":      {retry, aJob("night", failedRecord()), held, "is going to be retried" + release, ""},
+		"resume of a paused, free":  {pause(false), paused, free, "resumed", ""},
+		"retry of a job, not ended": {retry, aJob("night", pendingRecord()), held, "", `not retried: the upgrade has not ended; follow it with "oc update watch upgradejob/night -n managed-upgrade-operator"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newFakeCluster(t, tc.object)
+			if err := tc.prepare(cluster); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			_, err := withProgram(t, func(p *Program, ctx context.Context) error {
+				p.name = "oc update"
+				found, err := p.findUpgrade(ctx, cluster.Cluster, []string{targetOf(tc.object).String()}, nil)
+				if err != nil {
+					return err
+				}
+				got, err = tc.do(ctx, p, cluster.Cluster, found)
+				return err
+			})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("it printed (-want +got):\n%s", diff)
+			}
+			refusal := ""
+			if err != nil {
+				refusal = err.Error()
+			}
+			if diff := cmp.Diff(tc.refusal, refusal); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+			if err != nil && changeOf(t, cluster, targetOf(tc.object)) != map[bool]string{true: "paused"}[targetOf(tc.object).isPaused()] {
+				t.Error("it changed the upgrade")
+			}
+		})
 	}
 }
 
