@@ -32,6 +32,7 @@ func configuration() string {
 	cfg := config.Default()
 	var page strings.Builder
 	fmt.Fprintf(&page, "# Configuration\n\nThe file of the operator's flag `--config`: key `config.yaml` of the ConfigMap `managed-upgrade-operator-config`.\n"+
+		"The manifests do not have this ConfigMap; without it, or without a key, the default applies.\n"+
 		"Every key has a default. A duration has its unit, as in `90s`, `30m` or `2h30m`.\n\n```yaml\napiVersion: %s\nkind: %s\nupgradeWindow: 1h\ncontrolPlane:\n  slowAfter: 90m\n```\n\n", config.APIVersion, config.Kind)
 	page.WriteString("| key | description | default | valid values |\n| --- | --- | --- | --- |\n")
 	for _, s := range cfg.Settings() {

@@ -6,11 +6,14 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -106,8 +109,8 @@ func (o *Options) Validate() error {
 // maxConfigBytes bounds the configuration file; it is the limit of a ConfigMap.
 const maxConfigBytes = 1 << 20
 
-// ReadConfig parses the configuration file; without --config, it parses nothing and returns the
-// defaults.
+// ReadConfig parses the configuration file. It parses nothing and returns the defaults without
+// --config, and while the folder of the file is empty: its ConfigMap is optional.
 func ReadConfig[C any](o *Options, defaults C, parse func([]byte) (C, error)) (C, error) {
 	var none C
 	if o.ConfigFile == "" {
@@ -115,6 +118,8 @@ func ReadConfig[C any](o *Options, defaults C, parse func([]byte) (C, error)) (C
 	}
 	info, err := os.Stat(o.ConfigFile)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && isEmptyFolder(filepath.Dir(o.ConfigFile)):
+		return defaults, nil
 	case err != nil:
 		return none, fmt.Errorf("--config: %w", err)
 	case !info.Mode().IsRegular() || info.Size() > maxConfigBytes:
@@ -129,6 +134,13 @@ func ReadConfig[C any](o *Options, defaults C, parse func([]byte) (C, error)) (C
 		return none, fmt.Errorf("--config %s: %w", o.ConfigFile, err)
 	}
 	return cfg, nil
+}
+
+// isEmptyFolder reports whether a path is a folder without files. The hidden entries with which a
+// kubelet replaces the files of a ConfigMap do not count.
+func isEmptyFolder(path string) bool {
+	entries, err := os.ReadDir(path)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
 }
 
 func validateBindAddress(bind string) error {

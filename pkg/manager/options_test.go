@@ -126,6 +126,16 @@ func TestOptionsAreValidated(t *testing.T) {
 	}
 }
 
+// misnamed returns the path of a file that is missing from its folder, which has a file of another name.
+func misnamed(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "config.yml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(folder, "config.yaml")
+}
+
 func TestReadConfig(t *testing.T) {
 	t.Parallel()
 	parse := func(data []byte) (string, error) {
@@ -140,6 +150,18 @@ func TestReadConfig(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	o = parseFlags(t, "--config="+file)
+	if err := os.Mkdir(filepath.Join(filepath.Dir(file), "..data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadConfig(&o, "default", parse); err != nil || got != "default" {
+		t.Errorf("without the ConfigMap: %q, %v", got, err)
+	}
+	for name, wrong := range map[string]string{"folder is missing": "/nowhere/config.yaml", "folder has another file": misnamed(t)} {
+		o := parseFlags(t, "--config="+wrong)
+		if got, err := ReadConfig(&o, "default", parse); err == nil || got != "" {
+			t.Errorf("%s: got %q, want an error", name, got)
+		}
+	}
 	for text, want := range map[string]string{"valid": "", "invalid": "--config " + file + ": is invalid", strings.Repeat("x", maxConfigBytes+1): "--config " + file + ": must be a regular file of at most 1048576 bytes"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -191,9 +191,11 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 	})
 	t.Run("the configuration is invalid", func(t *testing.T) {
 		configure(t, "upgradeWindow: soon\n")
-		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-operator-config"}}
-		edit := client.RawPatch("application/merge-patch+json", []byte(`{"data": {"config.yaml": "upgradeWindow: soon\n"}}`))
-		if err := userClient.Patch(t.Context(), configMap, edit); err != nil {
+		configMap := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-operator-config"},
+			Data:       map[string]string{"config.yaml": "upgradeWindow: soon\n"},
+		}
+		if err := userClient.Create(t.Context(), configMap); err != nil {
 			t.Fatal(err)
 		}
 		awaitStatus(t, userClient, config, "Degraded", metav1.ConditionTrue, ".*")
