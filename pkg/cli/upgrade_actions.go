@@ -29,21 +29,33 @@ func (p *Program) actionCommands() []*cobra.Command {
 	return []*cobra.Command{
 		p.actionCommand("pause", "Holds an upgrade before it commences, or suspends a schedule.",
 			"Holds an upgrade before it commences (spec.paused; its window still ends), or suspends a schedule\n"+
-				"(spec.schedule.suspend; UpgradeJobs that have not commenced are skipped).", []upgradeKind{kindUpgrade, kindSchedule}, pause(true)),
-		p.actionCommand("resume", "Ends what pause began.", "Ends what pause began.", []upgradeKind{kindUpgrade, kindSchedule}, pause(false)),
+				"(spec.schedule.suspend; UpgradeJobs that have not commenced are skipped).", isNotUpgraded(kindUpgrade, kindSchedule), pause(true)),
+		p.actionCommand("resume", "Ends what pause began.", "Ends what pause began.", isNotUpgraded(kindUpgrade, kindSchedule), pause(false)),
 		p.actionCommand("cancel", "Cancels an upgrade that has not commenced.",
 			"Cancels an upgrade that has not commenced: it deletes the object, and the operator undoes what it has done.\n"+
-				"An upgrade that has commenced cannot be canceled.", []upgradeKind{kindUpgrade, kindJob}, cancel),
+				"An upgrade that has commenced cannot be canceled.", isOpen(kindUpgrade, kindJob), cancel),
 		p.actionCommand("retry", "Starts another attempt of an upgrade that has failed.",
-			"Starts another attempt of an upgrade that has failed, or that was skipped. Its window starts now.", []upgradeKind{kindUpgrade, kindJob}, retry),
+			"Starts another attempt of an upgrade that has failed, or that was skipped. Its window starts now.", toRetry(), retry),
 		p.actionCommand("run-now", "Starts an upgrade now, whatever its schedule.",
 			"Starts an upgrade now, whatever its schedule: it moves the start of an upgrade that has not started, or has a schedule\n"+
-				"create an UpgradeJob. Gates and health checks apply as always.", []upgradeKind{kindUpgrade, kindSchedule}, runNow),
+				"create an UpgradeJob. Gates and health checks apply as always.", isNotUpgraded(kindUpgrade, kindSchedule), runNow),
 	}
 }
 
-func (p *Program) actionCommand(use, short, long string, kinds []upgradeKind, do action) *cobra.Command {
-	cmd := p.upgradeCommand(use, short, long, kinds, func(ctx context.Context, cluster *Cluster, target upgradeTarget) error {
+// toRetry is the choice among upgrades that have ended without success.
+func toRetry() choice {
+	return choice{[]upgradeKind{kindUpgrade, kindJob}, func(t upgradeTarget) bool {
+		return t.hasEnded() && t.current().Phase != history.PhaseUpgraded
+	}}
+}
+
+// isNotUpgraded is the choice among schedules and upgrades that have not ended with success.
+func isNotUpgraded(kinds ...upgradeKind) choice {
+	return choice{kinds, func(t upgradeTarget) bool { return !t.hasEnded() || t.current().Phase != history.PhaseUpgraded }}
+}
+
+func (p *Program) actionCommand(use, short, long string, among choice, do action) *cobra.Command {
+	cmd := p.upgradeCommand(use, short, long, among, func(ctx context.Context, cluster *Cluster, target upgradeTarget) error {
 		done, err := do(ctx, p, cluster, target)
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ func (p *Program) historyCommand() *cobra.Command {
 		"Shows the upgrades of an object, newest first: each step with a bar for the time in which it ran, and earlier attempts.\n"+
 			"The history of a uc is that of its UpgradeJobs.\n\n"+
 			"A bar consists of = for a step that is done, - for one that was skipped, x for one that failed, and > for one that runs.",
-		[]upgradeKind{kindUpgrade, kindJob}, func(ctx context.Context, cluster *Cluster, target upgradeTarget) error {
+		isOpen(kindUpgrade, kindJob), func(ctx context.Context, cluster *Cluster, target upgradeTarget) error {
 			targets, err := withHistory(ctx, cluster, target)
 			if err != nil {
 				return err

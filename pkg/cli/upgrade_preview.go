@@ -23,7 +23,7 @@ func (p *Program) previewCommand() *cobra.Command {
 	return p.upgradeCommand("preview", "Shows the steps that an upgrade runs, before it runs them.",
 		"Shows the steps that an upgrade runs, in order, with the gates that must pass and the steps that run if one fails.\n"+
 			"Steps that do not apply to the cluster are skipped when they run. It knows the types OSD and ARO, and UpgradeJobs.",
-		[]upgradeKind{kindUpgrade, kindSchedule, kindJob}, func(_ context.Context, _ *Cluster, target upgradeTarget) error {
+		isOpen(kindUpgrade, kindSchedule, kindJob), func(_ context.Context, _ *Cluster, target upgradeTarget) error {
 			book, err := runbookOf(target)
 			if err != nil {
 				return err

@@ -44,7 +44,8 @@ func upgradeKinds() map[string]upgradeKind {
 }
 
 const targetDoc = "KIND is upgrade (the UpgradeConfig of upgrade.managed.openshift.io), upgradejob, or uc (the UpgradeConfig of\n" +
-	"managedupgrade.appuio.io). Without KIND/NAME, the command finds the object if there is only one."
+	"managedupgrade.appuio.io). Without KIND/NAME, the command finds the object if there is only one, or only one\n" +
+	"for which there is something to do."
 
 // upgradeTarget is an object that upgrades this cluster, or that schedules such objects.
 type upgradeTarget struct {
@@ -171,8 +172,21 @@ func (t upgradeTarget) progress() string {
 	return ""
 }
 
-// upgradeCommand returns a command about one upgrade. kinds are those that it finds without an argument.
-func (p *Program) upgradeCommand(use, short, long string, kinds []upgradeKind, run func(context.Context, *Cluster, upgradeTarget) error) *cobra.Command {
+// choice is what a command chooses among if it has no argument.
+type choice struct {
+	kinds []upgradeKind
+	// fits reports whether the command has something to do for an object. Other objects count only if
+	// there is no such object.
+	fits func(upgradeTarget) bool
+}
+
+// isOpen is the choice among upgrades that have not ended.
+func isOpen(kinds ...upgradeKind) choice {
+	return choice{kinds, func(t upgradeTarget) bool { return !t.hasEnded() }}
+}
+
+// upgradeCommand returns a command about one upgrade.
+func (p *Program) upgradeCommand(use, short, long string, among choice, run func(context.Context, *Cluster, upgradeTarget) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " [KIND/NAME]", Short: short, Long: long + "\n\n" + targetDoc,
 		Args: cobra.MatchAll(cobra.MaximumNArgs(1), validUpgrade),
@@ -181,7 +195,7 @@ func (p *Program) upgradeCommand(use, short, long string, kinds []upgradeKind, r
 			if err != nil {
 				return err
 			}
-			target, err := p.findUpgrade(cmd.Context(), cluster, args, kinds)
+			target, err := p.findUpgrade(cmd.Context(), cluster, args, among)
 			if err != nil {
 				return err
 			}
@@ -202,10 +216,10 @@ func validUpgrade(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// findUpgrade reads the upgrade that the arguments name, or the only one of the kinds.
-func (p *Program) findUpgrade(ctx context.Context, cluster *Cluster, args []string, kinds []upgradeKind) (upgradeTarget, error) {
+// findUpgrade reads the upgrade that the arguments name, or the only one of the choice.
+func (p *Program) findUpgrade(ctx context.Context, cluster *Cluster, args []string, among choice) (upgradeTarget, error) {
 	if len(args) == 0 {
-		return p.onlyUpgrade(ctx, cluster, kinds)
+		return p.onlyUpgrade(ctx, cluster, among)
 	}
 	namespace, _, err := p.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -219,25 +233,24 @@ func (p *Program) findUpgrade(ctx context.Context, cluster *Cluster, args []stri
 	return target, nil
 }
 
-// onlyUpgrade returns the only object of the kinds in the namespace of the flag, or in all namespaces. An
-// UpgradeJob that has ended does not count if there is another object.
-func (p *Program) onlyUpgrade(ctx context.Context, cluster *Cluster, kinds []upgradeKind) (upgradeTarget, error) {
-	var found, ended []upgradeTarget
-	for _, kind := range kinds {
+// onlyUpgrade returns the only object of the choice in the namespace of the flag, or in all namespaces.
+func (p *Program) onlyUpgrade(ctx context.Context, cluster *Cluster, among choice) (upgradeTarget, error) {
+	var found, others []upgradeTarget
+	for _, kind := range among.kinds {
 		targets, err := listUpgrades(ctx, cluster, kind, *p.config.Namespace)
 		if err != nil {
 			return upgradeTarget{}, err
 		}
 		for _, target := range targets {
-			if record := target.current(); kind == kindJob && record != nil && record.Finished() {
-				ended = append(ended, target)
-				continue
+			if among.fits(target) {
+				found = append(found, target)
+			} else {
+				others = append(others, target)
 			}
-			found = append(found, target)
 		}
 	}
 	if len(found) == 0 {
-		found = ended
+		found = others
 	}
 	switch len(found) {
 	case 0:

@@ -251,7 +251,7 @@ func TestActions(t *testing.T) {
 					t.Parallel()
 					cluster := newFakeCluster(t, object)
 					printed, err := withProgram(t, func(p *Program, ctx context.Context) error {
-						found, err := p.findUpgrade(ctx, cluster.Cluster, []string{target.String()}, nil)
+						found, err := p.findUpgrade(ctx, cluster.Cluster, []string{target.String()}, choice{})
 						if err != nil {
 							return err
 						}
@@ -322,7 +322,7 @@ func TestActions_on_a_held_upgrade(t *testing.T) {
 			got := ""
 			_, err := withProgram(t, func(p *Program, ctx context.Context) error {
 				p.name = "oc update"
-				found, err := p.findUpgrade(ctx, cluster.Cluster, []string{targetOf(tc.object).String()}, nil)
+				found, err := p.findUpgrade(ctx, cluster.Cluster, []string{targetOf(tc.object).String()}, choice{})
 				if err != nil {
 					return err
 				}
@@ -381,7 +381,7 @@ func TestActions_on_an_object_that_has_changed(t *testing.T) {
 			t.Parallel()
 			cluster := newFakeCluster(t, anUpgrade(pendingRecord()))
 			_, err := withProgram(t, func(p *Program, ctx context.Context) error {
-				found, err := p.findUpgrade(ctx, cluster.Cluster, []string{"upgrade/cluster"}, nil)
+				found, err := p.findUpgrade(ctx, cluster.Cluster, []string{"upgrade/cluster"}, choice{})
 				if err != nil {
 					return err
 				}
@@ -403,9 +403,54 @@ func TestActions_on_an_object_that_has_changed(t *testing.T) {
 	}
 }
 
+// TestFindUpgrade_without_an_argument runs the choice of each command.
+func TestFindUpgrade_without_an_argument(t *testing.T) {
+	t.Parallel()
+	failed, next := aJob("failed", failedRecord()), aJob("next", pendingRecord())
+	done, again := aJob("done", upgradedRecord()), retried(targetOf(aJob("again"))).object
+	for name, tc := range map[string]struct {
+		choice  choice
+		objects []client.Object
+		want    string // a target, or several that the error names
+	}{
+		"retry: the failed one of two":         {toRetry(), []client.Object{failed, next}, "upgradejob/failed"},
+		"retry: the failed one of two ended":   {toRetry(), []client.Object{failed, done}, "upgradejob/failed"},
+		"retry: the failed upgrade":            {toRetry(), []client.Object{anUpgrade(failedRecord()), next}, "upgrade/cluster"},
+		"retry: not one that is retried":       {toRetry(), []client.Object{failed, again}, "upgradejob/failed"},
+		"retry: two have failed":               {toRetry(), []client.Object{failed, anUpgrade(failedRecord())}, "upgrade/cluster, upgradejob/failed"},
+		"retry: the only one":                  {toRetry(), []client.Object{next}, "upgradejob/next"},
+		"watch: the open one":                  {isOpen(kindUpgrade, kindJob), []client.Object{failed, next}, "upgradejob/next"},
+		"watch: the one that is retried":       {isOpen(kindUpgrade, kindJob), []client.Object{failed, again}, "upgradejob/again"},
+		"watch: an upgrade that has ended":     {isOpen(kindUpgrade, kindJob), []client.Object{anUpgrade(upgradedRecord()), next}, "upgradejob/next"},
+		"watch: all have ended":                {isOpen(kindUpgrade, kindJob), []client.Object{failed, done}, "upgradejob/done, upgradejob/failed"},
+		"run-now: an upgrade that has failed":  {isNotUpgraded(kindUpgrade, kindSchedule), []client.Object{anUpgrade(failedRecord()), aSchedule()}, "uc/tuesdays, upgrade/cluster"},
+		"run-now: an upgrade that is complete": {isNotUpgraded(kindUpgrade, kindSchedule), []client.Object{anUpgrade(upgradedRecord()), aSchedule()}, "uc/tuesdays"},
+		"run-now: an upgrade in progress":      {isNotUpgraded(kindUpgrade, kindSchedule), []client.Object{anUpgrade(commencedRecord()), aSchedule()}, "uc/tuesdays, upgrade/cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := newFakeCluster(t, tc.objects...)
+			got := ""
+			_, err := withProgram(t, func(p *Program, ctx context.Context) error {
+				found, err := p.findUpgrade(ctx, cluster.Cluster, nil, tc.choice)
+				if err == nil {
+					got = found.String()
+				}
+				return err
+			})
+			if err != nil {
+				_, got, _ = strings.Cut(strings.ReplaceAll(err.Error(), "-n managed-upgrade-operator ", ""), "choose one: ")
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("found (-want +got):\n%s\n%v", diff, err)
+			}
+		})
+	}
+}
+
 func TestFindUpgrade(t *testing.T) {
 	t.Parallel()
-	all := []upgradeKind{kindUpgrade, kindSchedule, kindJob}
+	all := isOpen(kindUpgrade, kindSchedule, kindJob)
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		args    []string
@@ -474,7 +519,7 @@ func TestWatchUpgrade(t *testing.T) {
 			clock := clocktesting.NewFakeClock(now)
 			p := New(Environment{Program: "/usr/bin/oc-update", Clock: clock, Streams: streams, Terminal: &Terminal{}})
 			*p.config.Namespace = upgradeNamespace
-			target, err := p.findUpgrade(t.Context(), cluster.Cluster, []string{targetOf(tc.object).String()}, nil)
+			target, err := p.findUpgrade(t.Context(), cluster.Cluster, []string{targetOf(tc.object).String()}, choice{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ func (p *Program) watchCommand() *cobra.Command {
 	return p.upgradeCommand("watch", "Follows an upgrade until it ends; the exit code says how.",
 		"Follows an upgrade until it ends. The exit code is 0 if the cluster was upgraded, 30 if the upgrade failed or was skipped,\n"+
 			"and 10, 20, or 40 if the command is interrupted while the upgrade is in progress, waits, or is unknown.",
-		[]upgradeKind{kindUpgrade, kindJob}, func(ctx context.Context, cluster *Cluster, target upgradeTarget) error {
+		isOpen(kindUpgrade, kindJob), func(ctx context.Context, cluster *Cluster, target upgradeTarget) error {
 			if target.kind == kindSchedule {
 				return usageError("%s schedules upgrades: watch one of its UpgradeJobs as upgradejob/NAME", target)
 			}
