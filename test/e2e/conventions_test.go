@@ -119,6 +119,26 @@ func goMemoryLimit(tb testing.TB, container corev1.Container) int64 {
 	return n << 20
 }
 
+// TestOverlay_of_memory checks that the component raises both limits.
+func TestOverlay_of_memory(t *testing.T) {
+	t.Parallel()
+	for name, folder := range installFolders {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := pick[appsv1.Deployment](t, kustomizedFrom(t, folder), "Deployment")[0].Spec.Template.Spec.Containers[0]
+			deployed := pick[appsv1.Deployment](t, kustomizedWith(t, folder, "more-memory"), "Deployment")[0]
+			checkDeployment(t, &deployed)
+			got := deployed.Spec.Template.Spec.Containers[0].Resources.Limits.Memory()
+			if want := 2 * base.Resources.Limits.Memory().Value(); got.Value() != want {
+				t.Errorf("the memory limit is %s, want %d", got, want)
+			}
+			if got, want := len(deployed.Spec.Template.Spec.Containers[0].Env), len(base.Env); got != want {
+				t.Errorf("the container has %d environment variables, want %d", got, want)
+			}
+		})
+	}
+}
+
 // TestOverlays_of_nodes checks the components that change where the Deployments run.
 func TestOverlays_of_nodes(t *testing.T) {
 	t.Parallel()
@@ -138,6 +158,10 @@ func TestOverlays_of_nodes(t *testing.T) {
 				if !tolerates(&pod, corev1.Taint{Key: "node-role.kubernetes.io/infra", Effect: effect}) {
 					t.Errorf("the pods do not tolerate the taint of infrastructure nodes with effect %s", effect)
 				}
+			}
+			workers := pick[appsv1.Deployment](t, kustomizedWith(t, folder, "worker-nodes"), "Deployment")[0].Spec.Template.Spec
+			if diff := cmp.Diff(map[string]string{"node-role.kubernetes.io/worker": ""}, workers.NodeSelector); diff != "" {
+				t.Errorf("node selector on worker nodes (-want +got):\n%s", diff)
 			}
 			if got := *pick[appsv1.Deployment](t, single, "Deployment")[0].Spec.Replicas; got != 1 {
 				t.Errorf("%d replicas run on a single node, want 1", got)
