@@ -82,7 +82,7 @@ type Reconciler struct {
 func (r *Reconciler) Controller() manager.Controller {
 	reads := []manager.Kind{
 		{Object: &fleetv1beta1.ManagedClustersUpgrade{}, Requests: r.upgradeRequests},
-		{Object: &fleetv1alpha1.ClusterUpgradeRun{}, Requests: runRequests},
+		{Object: &fleetv1alpha1.ClusterUpgradeRun{}, Requests: r.runRequests},
 		{
 			Object: &clusterv1.ManagedCluster{}, ClusterScoped: true, Transform: admission.TrimCluster,
 			Requests: r.clusterRequests, Predicates: []predicate.Predicate{clusterChanged()},

@@ -30,15 +30,25 @@ const (
 	maxPreflights = 100
 	// preflightTimeout is how long the agent of a cluster may take for its answer.
 	preflightTimeout = 2 * time.Minute
+	// recheckInterval is the time after which a cluster that is blocked is checked again, once all are
+	// checked: a remedy on the cluster changes nothing on the hub.
+	recheckInterval = 5 * time.Minute
 )
 
 // preflights is a dry run. A restart loses it: the clusters are checked again.
 type preflights struct {
 	generation int64
-	results    map[string]preflight.Result // by cluster, of those whose agent has answered or not
-	started    map[string]time.Time        // clusters whose agent has been asked, and has not answered
-	created    map[string]time.Time        // works that the cache may not hold yet, by cluster
-	deleted    map[types.UID]bool          // works that the cache may still hold
+	results    map[string]answer    // by cluster, of those whose agent has answered or not
+	started    map[string]time.Time // clusters whose agent has been requested to report, and has not
+	created    map[string]time.Time // works that the cache may not hold yet, by cluster
+	deleted    map[types.UID]bool   // works that the cache may still hold
+	complete   bool                 // the last pass has left no cluster unchecked
+}
+
+// answer is what the agent of a cluster has reported.
+type answer struct {
+	preflight.Result
+	at time.Time
 }
 
 // workRequests requests a pass over the upgrade whose dry run a work belongs to.
@@ -57,7 +67,7 @@ func (s *scope) preflight(ctx context.Context) error {
 	}
 	if p := s.memory.preflight; p == nil || p.generation != s.upgrade.Generation {
 		s.memory.preflight = &preflights{
-			generation: s.upgrade.Generation, results: map[string]preflight.Result{}, started: map[string]time.Time{},
+			generation: s.upgrade.Generation, results: map[string]answer{}, started: map[string]time.Time{},
 			created: map[string]time.Time{}, deleted: map[types.UID]bool{},
 		}
 	}
@@ -70,23 +80,26 @@ func (s *scope) preflight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.forgetDeselected()
+	s.forget(works)
 	var errs []error
+	complete := true
 	for i := range s.members {
 		m := &s.members[i]
 		c := preflight.Cluster{ManagedCluster: s.clusters[m.Name], Hold: m.Hold, LockedBy: locked[m.Name], Work: works[m.Name]}
 		errs = append(errs, s.checkMember(ctx, m, &c))
 		delete(works, m.Name)
+		complete = complete && m.Checked
 	}
+	s.memory.preflight.complete = complete
 	for name := range works { // no longer selected
 		errs = append(errs, s.deletePreflight(ctx, works[name]))
 	}
 	return errors.Join(errs...)
 }
 
-// forgetDeselected leaves the room of clusters that are no longer selected to others. A work that the
-// cache may not hold yet is remembered until the cache does.
-func (s *scope) forgetDeselected() {
+// forget leaves the room of clusters that are no longer selected to others. A work that the cache may not
+// hold yet is remembered until the cache does, and one that is deleted while the cache holds it.
+func (s *scope) forget(works map[string]*workv1.ManifestWork) {
 	p := s.memory.preflight
 	selected := make(map[string]bool, len(s.members))
 	for i := range s.members {
@@ -94,6 +107,11 @@ func (s *scope) forgetDeselected() {
 	}
 	maps.DeleteFunc(p.started, func(name string, _ time.Time) bool { return !selected[name] })
 	maps.DeleteFunc(p.created, func(name string, at time.Time) bool { return !selected[name] && s.now.Sub(at) >= cacheTimeout })
+	cached := make(map[types.UID]bool, len(works))
+	for _, work := range works {
+		cached[work.UID] = true
+	}
+	maps.DeleteFunc(p.deleted, func(uid types.UID, _ bool) bool { return !cached[uid] })
 }
 
 // checkMember checks one cluster, and deletes its work once the result is known.
@@ -103,17 +121,21 @@ func (s *scope) checkMember(ctx context.Context, m *status.Member, c *preflight.
 	if m.State == rollout.NotStarted {
 		result = preflight.CheckClaims(&s.upgrade.Spec, c)
 	}
-	if known, is := p.results[m.Name]; is && !result.Checked {
-		result = known
+	known, is := p.results[m.Name]
+	isPending := !result.Checked && (!is || s.isRechecked(m.Name, known))
+	if is && !result.Checked {
+		result = known.Result // it is published until the agent has answered again
 	}
 	var err error
-	if !result.Checked {
-		if result, err = s.askAgent(ctx, m, c); result.Checked {
-			p.results[m.Name] = result
+	if isPending {
+		var current preflight.Result
+		if current, err = s.askAgent(ctx, m, c); current.Checked {
+			p.results[m.Name] = answer{current, s.now}
+			result, isPending = current, false
 		}
 	}
 	m.Checked, m.Obstacle = result.Checked, result.Obstacle
-	if !result.Checked {
+	if isPending {
 		return err
 	}
 	delete(p.started, m.Name)
@@ -121,6 +143,20 @@ func (s *scope) checkMember(ctx context.Context, m *status.Member, c *preflight.
 		err = errors.Join(err, s.deletePreflight(ctx, c.Work))
 	}
 	return err
+}
+
+// isRechecked reports whether a cluster that is blocked is being checked again, or will be now.
+func (s *scope) isRechecked(name string, known answer) bool {
+	p := s.memory.preflight
+	if _, asked := p.started[name]; asked {
+		return true
+	}
+	if known.Obstacle.Reason == "" {
+		return false
+	}
+	at := known.at.Add(recheckInterval)
+	s.wakeAt(at)
+	return p.complete && !s.now.Before(at)
 }
 
 // askAgent returns what the agent reports. It creates the work of a cluster if there is room for it.

@@ -56,7 +56,7 @@ func newDryRun(t *testing.T, clusters int, edits ...func(*fleetv1beta1.ManagedCl
 	return w
 }
 
-func (w *dryRunWorld) setReachable(name string, status metav1.ConditionStatus) {
+func (w *world) setReachable(name string, status metav1.ConditionStatus) {
 	var cluster clusterv1.ManagedCluster
 	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &cluster))
 	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: status, Reason: "Agent", LastTransitionTime: metav1.NewTime(w.Now())}}
@@ -180,9 +180,39 @@ Blocked Unreachable 1: c0005`
 	}
 	w.requests = nil
 	w.runFor(20 * time.Minute)
-	if len(w.requests) > 0 {
-		t.Errorf("requests after the dry run: %q", w.requests)
+	checks := w.count("create ManifestWork")
+	published := w.count("patch ManagedClustersUpgrade/status") // c0009 has answered
+	if others := len(w.requests) - checks - published - w.count("delete ManifestWork"); others > 0 || published != 1 || checks < 10 || checks > 20 {
+		t.Errorf("want 10 to 20 further checks of the five clusters that a work blocks, and the result of one: %q", w.requests)
 	}
+	w.expectUntouched()
+}
+
+// A remedy is observed, although nothing on the hub changes.
+func TestDryRun_observes_remedies(t *testing.T) {
+	t.Parallel()
+	w := newDryRun(t, 3)
+	w.offer("c0001")
+	set := func(status string) {
+		w.spokes["c0002"].SetCondition(w.spokes["c0002"].Version(), "Upgradeable", status, "AdminAckRequired", "APIs are removed", w.Now())
+	}
+	set("False")
+	w.runFor(2 * time.Minute)
+	if diff := cmp.Diff("Blocked AdminAckRequired 1: c0002\nBlocked NotOffered 1: c0001", w.causes()); diff != "" {
+		t.Fatalf("causes (-want +got):\n%s", diff)
+	}
+	w.offer("c0001", "4.21.0")
+	set("True")
+	w.Observe(func(simulation.Change) {
+		if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status == metav1.ConditionUnknown {
+			t.Error("what was known is lost during another check")
+		}
+	})
+	w.runFor(recheckInterval + time.Minute)
+	if c := w.condition(fleetv1beta1.ConditionPreflightPassed); c.Status != metav1.ConditionTrue {
+		t.Errorf("condition PreflightPassed: %+v", c)
+	}
+	w.expectUntouched()
 }
 
 func TestDryRun_passes_and_the_upgrade_begins(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ocmv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -25,14 +26,25 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
-// runRequests requests a pass over the upgrade that a run belongs to.
-func runRequests(_ context.Context, object client.Object) []reconcile.Request {
+// runRequests requests a pass over the upgrade that a run belongs to, and over the dry runs that check
+// its cluster.
+func (r *Reconciler) runRequests(ctx context.Context, object client.Object) []reconcile.Request {
 	run, ok := object.(*fleetv1alpha1.ClusterUpgradeRun)
 	if !ok {
 		return nil
 	}
 	ref := &run.Spec.ManagedClustersUpgrade
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+	requests := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
+	isDryRun := func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return u.Spec.DryRun && string(u.UID) != ref.UID }
+	if len(r.requests(ctx, isDryRun)) == 0 {
+		return requests
+	}
+	uses, err := r.selecting(ctx, run.Namespace)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the PlacementDecisions that select a cluster", "cluster", run.Namespace)
+		return requests
+	}
+	return append(requests, r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return isDryRun(u) && uses(u) })...)
 }
 
 // upgradeRequests requests a pass over an upgrade and over those that depend on it.
@@ -64,9 +76,9 @@ func (r *Reconciler) decisionRequests(ctx context.Context, object client.Object)
 
 // clusterRequests requests a pass over the upgrades that select a cluster, or that have a run on it.
 func (r *Reconciler) clusterRequests(ctx context.Context, object client.Object) []reconcile.Request {
-	var decisions ocmv1beta1.PlacementDecisionList
 	var runs fleetv1alpha1.ClusterUpgradeRunList
-	if err := r.client.List(ctx, &decisions, client.UnsafeDisableDeepCopy); err != nil {
+	uses, err := r.selecting(ctx, object.GetName())
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the PlacementDecisions that select a cluster", "cluster", object.GetName())
 		return nil
 	}
@@ -74,20 +86,28 @@ func (r *Reconciler) clusterRequests(ctx context.Context, object client.Object) 
 		ctrl.LoggerFrom(ctx).Error(err, "listing the ClusterUpgradeRuns of a cluster", "cluster", object.GetName())
 		return nil
 	}
-	placements := map[types.NamespacedName]bool{}
-	for i := range decisions.Items {
-		if slices.ContainsFunc(decisions.Items[i].Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool {
-			return d.ClusterName == object.GetName()
-		}) {
-			placements[placementOf(&decisions.Items[i])] = true
-		}
-	}
 	begun := map[types.UID]bool{}
 	for i := range runs.Items {
 		begun[types.UID(runs.Items[i].Spec.ManagedClustersUpgrade.UID)] = true
 	}
-	uses := usesOneOf(placements)
 	return r.requests(ctx, func(u *fleetv1beta1.ManagedClustersUpgrade) bool { return begun[u.UID] || uses(u) })
+}
+
+// selecting returns whether an upgrade selects a cluster by a Placement.
+func (r *Reconciler) selecting(ctx context.Context, cluster string) (func(*fleetv1beta1.ManagedClustersUpgrade) bool, error) {
+	var decisions ocmv1beta1.PlacementDecisionList
+	if err := r.client.List(ctx, &decisions, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	placements := map[types.NamespacedName]bool{}
+	for i := range decisions.Items {
+		if slices.ContainsFunc(decisions.Items[i].Status.Decisions, func(d ocmv1beta1.ClusterDecision) bool {
+			return d.ClusterName == cluster
+		}) {
+			placements[placementOf(&decisions.Items[i])] = true
+		}
+	}
+	return usesOneOf(placements), nil
 }
 
 // placementOf returns the Placement that a PlacementDecision belongs to.
@@ -112,17 +132,22 @@ func (r *Reconciler) requests(ctx context.Context, include func(*fleetv1beta1.Ma
 	return manager.Requests(ctx, r.client, &fleetv1beta1.ManagedClustersUpgradeList{}, include)
 }
 
-// clusterChanged passes changes of a ManagedCluster that decide about admission. Conditions, resources,
-// and other claims decide about nothing.
+// clusterChanged passes changes of a ManagedCluster that decide about admission or about a dry run. Other
+// conditions, resources, and other claims decide about nothing.
 func clusterChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isOld := e.ObjectOld.(*clusterv1.ManagedCluster)
 		after, isNew := e.ObjectNew.(*clusterv1.ManagedCluster)
 		return !isOld || !isNew || before.UID != after.UID ||
 			before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			before.Spec.HubAcceptsClient != after.Spec.HubAcceptsClient || isAvailable(before) != isAvailable(after) ||
 			!maps.Equal(before.Labels, after.Labels) || holdOf(before) != holdOf(after) ||
 			!maps.Equal(admission.Claims(before), admission.Claims(after))
 	}}
+}
+
+func isAvailable(cluster *clusterv1.ManagedCluster) bool {
+	return apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
 }
 
 // hold is the annotation that holds a cluster.

@@ -41,12 +41,43 @@ func TestClusters_whose_changes_cause_a_pass(t *testing.T) {
 		{"an annotation of a selected cluster", func() {
 			w.editCluster("b", func(c *clusterv1.ManagedCluster) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "note", "x") })
 		}, false},
+		{"a selected cluster that becomes reachable", func() { w.setReachable("a", metav1.ConditionTrue) }, true},
+		{"another cluster that becomes reachable", func() { w.setReachable("other", metav1.ConditionTrue) }, false},
+		{"a selected cluster that the hub accepts", func() {
+			w.editCluster("b", func(c *clusterv1.ManagedCluster) { c.Spec.HubAcceptsClient = true })
+		}, true},
 	} {
 		before := w.reconciles
 		tc.change()
 		w.runFor(5 * time.Second)
 		if got := w.reconciles > before; got != tc.want {
 			t.Errorf("%s causes a pass: %t, want %t", tc.name, got, tc.want)
+		}
+	}
+}
+
+// A dry run depends on which clusters other upgrades are upgrading.
+func TestRuns_of_other_upgrades_cause_a_pass_of_a_dry_run(t *testing.T) {
+	t.Parallel()
+	for _, isDryRun := range []bool{true, false} {
+		w := newPlacementWorld(t, []string{"a", "other"}, func(u *fleetv1beta1.ManagedClustersUpgrade) {
+			u.Spec.DryRun, u.Spec.ClaimsOnly, u.Spec.Paused = isDryRun, isDryRun, true
+		})
+		w.runFor(time.Minute)
+		w.decideClusters(1, "a")
+		w.runFor(time.Minute)
+		for name, want := range map[string]bool{"a": isDryRun, "other": false} {
+			before := w.reconciles
+			run := &fleetv1alpha1.ClusterUpgradeRun{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "rival"}}
+			run.Spec = fleetv1alpha1.ClusterUpgradeRunSpec{
+				ManagedClustersUpgrade: fleetv1alpha1.UpgradeReference{Namespace: "rivals", Name: "rival", UID: "rival"},
+				Attempt:                1, AdmissionTime: metav1.NewTime(w.Now()),
+			}
+			w.must(w.client.Create(t.Context(), run))
+			w.runFor(5 * time.Second)
+			if got := w.reconciles > before; got != want {
+				t.Errorf("dry run %t: a run on cluster %s causes a pass: %t, want %t", isDryRun, name, got, want)
+			}
 		}
 	}
 }

@@ -135,7 +135,9 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		}
 	}
 	c.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		w.reconciles++
+		if request.NamespacedName == stores {
+			w.reconciles++
+		}
 		return r.Reconcile(ctx, request)
 	})
 	return []manager.Controller{c}, nil
