@@ -77,9 +77,9 @@ func (p *Program) previewScreen(target upgradeTarget, book engine.Runbook) strin
 	if state := clean(target.progress()); state != "" {
 		l.hang("", state)
 	}
-	var done []history.StepCondition
+	var started []history.StepCondition
 	if record := target.current(); record != nil && record.InProgress() {
-		done = record.Conditions
+		started = record.Conditions
 	}
 	for _, part := range []struct {
 		title string
@@ -91,7 +91,7 @@ func (p *Program) previewScreen(target upgradeTarget, book engine.Runbook) strin
 		l.hang("", "")
 		l.hang("", part.title+":")
 		for i, step := range part.steps {
-			previewStep(l, i+1, step, done)
+			previewStep(l, i+1, step, started)
 		}
 	}
 	return l.String()
@@ -116,14 +116,25 @@ func startOf(target upgradeTarget) string {
 	}
 }
 
+// stateOf returns the state of a step that has started.
+func stateOf(step history.StepCondition) string {
+	switch engine.Classify(step) {
+	case engine.ClassDone:
+		return "done"
+	case engine.ClassSkipped:
+		return "skipped"
+	case engine.ClassFailed:
+		return "failed"
+	default:
+		return "runs"
+	}
+}
+
 // previewStep adds a step: its number, name, state, and what it does.
-func previewStep(l *layout, number int, step engine.Step, done []history.StepCondition) {
+func previewStep(l *layout, number int, step engine.Step, started []history.StepCondition) {
 	state := ""
-	if i := slices.IndexFunc(done, func(c history.StepCondition) bool { return c.Type == step.Name }); i >= 0 {
-		state = " (done)"
-		if done[i].CompleteTime == nil {
-			state = " (runs)"
-		}
+	if i := slices.IndexFunc(started, func(c history.StepCondition) bool { return c.Type == step.Name }); i >= 0 {
+		state = " (" + stateOf(started[i]) + ")"
 	}
 	l.hang(fmt.Sprintf("%3d  ", number), step.Name+state)
 	doc := step.Doc

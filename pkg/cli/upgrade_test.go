@@ -185,7 +185,14 @@ var examplePlan = engine.Runbook{
 
 func TestPreview(t *testing.T) {
 	t.Parallel()
-	for name, target := range map[string]client.Object{"upgrade": anUpgrade(pendingRecord()), "running": anUpgrade(commencedRecord()), "job": aJob("night"), "schedule": aSchedule()} {
+	failing := pendingRecord() // its cleanup runs
+	failing.Phase, failing.StartTime = history.PhaseUpgrading, ago(time.Hour)
+	failing.Conditions = []history.StepCondition{
+		step("Started", time.Hour, time.Hour, metav1.ConditionTrue, "NotRequested", ""),
+		step("Commenced", time.Hour, 10*time.Minute, metav1.ConditionFalse, "TargetRefused", "the signature is missing"),
+		step("Withdrawn", 10*time.Minute, -1, metav1.ConditionUnknown, "Unknown", "the API server does not answer"),
+	}
+	for name, target := range map[string]client.Object{"upgrade": anUpgrade(pendingRecord()), "running": anUpgrade(commencedRecord()), "failing": anUpgrade(failing), "job": aJob("night"), "schedule": aSchedule()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := New(Environment{Program: "/oc-update", Terminal: &Terminal{}})
