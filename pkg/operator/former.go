@@ -6,6 +6,7 @@ package operator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,22 +49,28 @@ type formerOperator struct {
 	clock      clock.PassiveClock
 }
 
-// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=managed-upgrade-operator,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=deployments,resourceNames=managed-upgrade-operator,verbs=get;list;watch
 
-// refuseBesideFormer returns an error if the former operator runs in the cluster.
-func refuseBesideFormer(ctx context.Context, o *manager.Options, restConfig *rest.Config, clk clock.PassiveClock) error {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return err
-		}
+func newFormerOperator(o *manager.Options, restConfig *rest.Config, clk clock.PassiveClock) (formerOperator, error) {
+	scheme, err := formerScheme()
+	if err != nil {
+		return formerOperator{}, err
 	}
 	c, err := client.New(restConfig, client.Options{Scheme: scheme, Mapper: formerMapper(scheme)})
 	if err != nil {
-		return fmt.Errorf("looking for another operator: %w", err)
+		return formerOperator{}, fmt.Errorf("looking for another operator: %w", err)
 	}
-	f := formerOperator{client: c, namespace: o.Namespace, namespaces: o.Watched(), clock: clk}
-	return f.refuse(ctx)
+	return formerOperator{client: c, namespace: o.Namespace, namespaces: o.Watched(), clock: clk}, nil
+}
+
+func formerScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
 }
 
 // formerMapper maps the few kinds without requests.
@@ -83,10 +90,15 @@ func (f formerOperator) refuse(ctx context.Context) error {
 	if !runs {
 		return nil
 	}
+	return f.refusal(ctx)
+}
+
+// refusal records that the former operator runs, and returns the error that ends this operator.
+func (f formerOperator) refusal(ctx context.Context) error {
 	if err := f.record(ctx); err != nil {
-		return fmt.Errorf("%s (%w)", formerMessage, err)
+		return fmt.Errorf("%s (%s)", formerMessage, manager.SingleLine(err))
 	}
-	return fmt.Errorf("%s", formerMessage)
+	return errors.New(formerMessage)
 }
 
 // runs reports whether the Deployment of the former operator exists and wants replicas.
@@ -96,13 +108,19 @@ func (f formerOperator) runs(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	isFormer := deployment.Spec.Template.Labels[formerLabel] == formerName
-	return isFormer && (deployment.Spec.Replicas == nil || *deployment.Spec.Replicas > 0), nil
+	return isFormer(&deployment), nil
 }
 
-// record sets the condition Accepted of the UpgradeConfigs that are not finished, and creates an Event
-// about the Deployment of this operator.
+// isFormer reports whether a Deployment with the name of the former operator is that operator, and
+// wants replicas.
+func isFormer(deployment *appsv1.Deployment) bool {
+	return deployment.Spec.Template.Labels[formerLabel] == formerName && (deployment.Spec.Replicas == nil || *deployment.Spec.Replicas > 0)
+}
+
+// record creates an Event about the Deployment of this operator, and sets the condition Accepted of the
+// UpgradeConfigs. An UpgradeConfig that cannot be written does not prevent the others.
 func (f formerOperator) record(ctx context.Context) error {
+	errs := []error{f.createEvent(ctx)}
 	namespaces := f.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -110,15 +128,13 @@ func (f formerOperator) record(ctx context.Context) error {
 	for _, namespace := range namespaces {
 		var list v1alpha1.UpgradeConfigList
 		if err := f.client.List(ctx, &list, client.InNamespace(namespace)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("listing the UpgradeConfigs: %w", err)
+			errs = append(errs, fmt.Errorf("listing the UpgradeConfigs: %w", err))
 		}
 		for i := range list.Items {
-			if err := f.setCondition(ctx, &list.Items[i]); err != nil {
-				return err
-			}
+			errs = append(errs, f.setCondition(ctx, &list.Items[i]))
 		}
 	}
-	return f.createEvent(ctx)
+	return errors.Join(errs...)
 }
 
 // setCondition sets the condition, unless it is set already.

@@ -13,8 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -93,5 +95,35 @@ func TestFormerOperator_is_unknown(t *testing.T) {
 	})
 	if err := (formerOperator{client: c}).refuse(t.Context()); err == nil {
 		t.Error("it starts")
+	}
+}
+
+// An UpgradeConfig that another client writes at the same time prevents neither the Event nor the
+// conditions of the others.
+func TestFormerOperator_beside_a_conflict(t *testing.T) {
+	t.Parallel()
+	first := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "a"}}
+	second := &v1alpha1.UpgradeConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "upgrades", Name: "b"}}
+	c := interceptor.NewClient(simulation.NewFakeClient(t, formerDeployment(), first, second), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if object.GetName() == "a" {
+				return apierrors.NewConflict(schema.GroupResource{Resource: "upgradeconfigs"}, "a", errors.New("changed"))
+			}
+			return c.SubResource(sub).Patch(ctx, object, patch, opts...)
+		},
+	})
+	f := formerOperator{client: c, namespace: "upgrades", clock: testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
+	if err := f.refuse(t.Context()); err == nil || !strings.Contains(err.Error(), "upgrades/a") || !strings.Contains(err.Error(), "docs/migrate.md") {
+		t.Errorf("got %v, want an error that names UpgradeConfig upgrades/a and docs/migrate.md", err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(second), second); err != nil {
+		t.Fatal(err)
+	}
+	if !meta.IsStatusConditionFalse(second.Status.Conditions, history.ConditionAccepted) {
+		t.Error("the second UpgradeConfig has no condition")
+	}
+	var events corev1.EventList
+	if err := c.List(t.Context(), &events); err != nil || len(events.Items) != 1 {
+		t.Errorf("%d Events, error %v, want one", len(events.Items), err)
 	}
 }

@@ -81,8 +81,17 @@ func Run(ctx context.Context, o manager.Options, restConfig *rest.Config, log lo
 	if err != nil {
 		return err
 	}
+	former, err := newFormerOperator(&o, restConfig, clk)
+	if err != nil {
+		return err
+	}
+	watch, err := newFormerWatch(former, restConfig)
+	if err != nil {
+		return err
+	}
 	binary := p.binary()
-	binary.Preflight = func(ctx context.Context) error { return refuseBesideFormer(ctx, &o, restConfig, clk) }
+	binary.Preflight = former.refuse
+	binary.Runnables = append(binary.Runnables, watch)
 	return manager.Run(ctx, o, restConfig, log, binary)
 }
 

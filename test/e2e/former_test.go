@@ -17,7 +17,7 @@ import (
 )
 
 // TestOperator_beside_the_former_one starts the operator while the former one runs, and after it was
-// scaled to 0, as docs/migrate.md says.
+// scaled to 0, as docs/migrate.md says. Then it scales the former one to 1 again.
 func TestOperator_beside_the_former_one(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -53,4 +53,7 @@ func TestOperator_beside_the_former_one(t *testing.T) {
 	s.kubectl(t, "--namespace=openshift-managed-upgrade-operator", "scale", "deployment/managed-upgrade-operator", "--replicas=0")
 	r := startReplica(t, kubeconfig, "--leader-elect=false")
 	waitUntil(t, "the operator is ready", func(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK })
+
+	s.kubectl(t, "--namespace=openshift-managed-upgrade-operator", "scale", "deployment/managed-upgrade-operator", "--replicas=1")
+	waitUntil(t, "the operator has ended", func(ctx context.Context) bool { return r.probe(ctx, "/healthz") != http.StatusOK })
 }
