@@ -16,6 +16,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 )
 
@@ -177,6 +178,50 @@ func TestRun_paused(t *testing.T) {
 			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
 		})
 	}
+}
+
+// TestRun_held stops a run whose cluster is held before the agent has applied the request.
+func TestRun_held(t *testing.T) {
+	t.Parallel()
+	for name, delivered := range map[string]bool{"before the agent applies the request": false, "while the platform is upgraded": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if !delivered {
+				w.holdAgent(upgradeWork)
+			}
+			w.admit()
+			w.runFor(20 * time.Minute)
+			w.hold("migration")
+			w.runFor(time.Minute)
+			w.releaseAgent()
+			w.runFor(2 * time.Hour)
+			if delivered {
+				w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+				return
+			}
+			w.expect(fleetv1alpha1.StateInitialized, "Paused")
+			if message := w.run().Status.Message; !strings.Contains(message, "migration") {
+				t.Errorf("message %q lacks the reason", message)
+			}
+			w.expectUntouched()
+			w.hold("")
+			w.settle(5 * time.Hour)
+			w.expect(fleetv1alpha1.StateComplete, "Upgraded")
+		})
+	}
+}
+
+// hold annotates the cluster with a reason to hold it; an empty one releases it.
+func (w *world) hold(reason string) {
+	w.t.Helper()
+	var managed clusterv1.ManagedCluster
+	w.must(w.client.Get(w.t.Context(), clusterKey, &managed))
+	managed.Annotations = map[string]string{v1alpha1.HoldAnnotation: reason}
+	if reason == "" {
+		managed.Annotations = nil
+	}
+	w.must(w.client.Update(w.t.Context(), &managed))
 }
 
 func TestRun_retried(t *testing.T) {

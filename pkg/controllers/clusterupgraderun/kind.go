@@ -88,7 +88,8 @@ func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Request {
 	request := lifecycle.Request{
 		Version: version(run), At: run.Spec.AdmissionTime.Time, RunbookType: runbookType, Number: run.Spec.Attempt,
 	}
-	upgrade := k.memory.view(client.ObjectKeyFromObject(run)).upgrade
+	v := k.memory.view(client.ObjectKeyFromObject(run))
+	upgrade := v.upgrade
 	ref := &run.Spec.ManagedClustersUpgrade
 	switch {
 	case upgrade == nil:
@@ -97,6 +98,8 @@ func (k kind) Request(run *fleetv1alpha1.ClusterUpgradeRun) lifecycle.Request {
 		request.Cancelled = "spec.cancelled of the ManagedClustersUpgrade is true"
 	case upgrade.Spec.Paused:
 		request.Paused = "spec.paused of the ManagedClustersUpgrade is true"
+	case v.held != "":
+		request.Paused = v.held
 	}
 	return request
 }
@@ -120,7 +123,7 @@ func (k kind) Plan(run *fleetv1alpha1.ClusterUpgradeRun, record history.Record, 
 	}
 }
 
-// Hold returns no reason: what holds a cluster is decided at its admission.
+// Hold returns no reason: a cluster that is held is paused, by Request.
 func (kind) Hold(context.Context) (string, error) { return "", nil }
 
 // Observe returns nothing: the steps decide.

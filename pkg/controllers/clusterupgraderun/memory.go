@@ -17,6 +17,7 @@ import (
 // view is what a pass over a run has read of others.
 type view struct {
 	upgrade  *fleetv1beta1.ManagedClustersUpgrade // nil means that it does not exist
+	held     string                               // why an annotation holds the cluster; empty means that none does
 	platform fleet.Platform
 	applied  bool // an action or the upgrade is applied
 	delivers bool // the work of the platform is one of this attempt

@@ -13,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/admission"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/feedback"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
@@ -29,6 +31,9 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 	var v view
 	var err error
 	if v.upgrade, err = fleet.Upgrade(ctx, r.client, run); err != nil && !errors.Is(err, fleet.ErrNoUpgrade) {
+		return v, err
+	}
+	if v.held, err = r.held(ctx, run.Namespace); err != nil {
 		return v, err
 	}
 	uid := run.Spec.ManagedClustersUpgrade.UID
@@ -52,6 +57,15 @@ func (r *Reconciler) observe(ctx context.Context, run *fleetv1alpha1.ClusterUpgr
 	v.applied = appliedPlatform || appliedPre
 	v.progress = r.observeProgress(run, &v)
 	return v, nil
+}
+
+// held returns why an annotation holds a cluster; empty means that none does.
+func (r *Reconciler) held(ctx context.Context, name string) (string, error) {
+	var cluster clusterv1.ManagedCluster
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, &cluster); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("getting ManagedCluster %s: %w", name, err)
+	}
+	return admission.Held(&cluster), nil
 }
 
 // work returns a work of the attempt of a run; nil means that there is none.

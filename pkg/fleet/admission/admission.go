@@ -4,7 +4,6 @@
 package admission
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/selection"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
 // Fleet is what the plan and the members of an upgrade are made of.
@@ -117,8 +117,8 @@ func (f *Fleet) hold(name string) string {
 	if cluster.DeletionTimestamp != nil {
 		return "the ManagedCluster is being deleted"
 	}
-	if reason, held := cluster.Annotations[v1alpha1.HoldAnnotation]; held {
-		return "the annotation " + v1alpha1.HoldAnnotation + " holds it: " + cmp.Or(reason, "no reason is given")
+	if reason := Held(cluster); reason != "" {
+		return reason
 	}
 	for _, p := range f.Dependencies.preceding {
 		if !p.complete[name] {
@@ -126,4 +126,13 @@ func (f *Fleet) hold(name string) string {
 		}
 	}
 	return ""
+}
+
+// Held returns why an annotation holds a cluster; empty means that none does.
+func Held(cluster *clusterv1.ManagedCluster) string {
+	reason, held := cluster.Annotations[v1alpha1.HoldAnnotation]
+	if !held {
+		return ""
+	}
+	return "the annotation " + v1alpha1.HoldAnnotation + " holds it: " + text.Reason(reason)
 }
