@@ -4,7 +4,9 @@
 // The mutate program measures how many defects the tests of packages find. It changes one operator,
 // condition, literal, or statement at a time, runs the tests of the package and then those of the
 // packages that import it, and prints whether one of them fails. The files of the checkout stay as
-// they are. The same seed selects the same mutants of the same sources.
+// they are. The same seed selects the same mutants of the same sources. The tests must pass without a
+// mutant. A mutant that makes them hang is detected, too, and counted apart: a machine that is slow has
+// the same effect.
 //
 // Usage: mutate [-seed N] [-n N] [-skip N] [-timeout D] [-dependents=false] PACKAGE...
 package main
@@ -23,7 +25,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "selects the mutants")
 	count := flag.Int("n", 200, "the number of mutants that compile")
 	skip := flag.Int("skip", 0, "the number of mutants to leave out first; with -n 1, the number of the one to repeat")
-	timeout := flag.Duration("timeout", 2*time.Minute, "how long the tests of one package may run; a mutant that makes them hang is killed")
+	timeout := flag.Duration("timeout", 2*time.Minute, "how long the tests of one package may run; a mutant that makes them hang counts as a timeout")
 	dependents := flag.Bool("dependents", true, "run the tests of the packages that import the changed one, too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -48,6 +50,9 @@ func run(ctx context.Context, o options, patterns []string) error {
 	if err != nil {
 		return err
 	}
+	if err := baseline(ctx, packages, o); err != nil {
+		return err
+	}
 	mutants, err := mutantsOf(packages)
 	if err != nil {
 		return err
@@ -57,7 +62,7 @@ func run(ctx context.Context, o options, patterns []string) error {
 	fmt.Printf("seed %d: %d of %d mutants of %d packages\n", o.seed, o.count, len(mutants), len(packages))
 	results := map[result]int{}
 	for i := min(o.skip, len(mutants)); i < len(mutants); i++ {
-		if results[killed]+results[survived] == o.count {
+		if tried(results) == o.count {
 			break
 		}
 		r, by, err := try(ctx, mutants[i], o)
@@ -71,7 +76,18 @@ func run(ctx context.Context, o options, patterns []string) error {
 			fmt.Printf("%s #%d %s%s\n", r, i, mutants[i], by)
 		}
 	}
-	tried := results[killed] + results[survived]
-	fmt.Printf("score: %d of %d mutants killed (%d %%); %d more did not compile\n", results[killed], tried, 100*results[killed]/max(1, tried), results[invalid])
+	fmt.Println(score(results))
 	return nil
+}
+
+// tried returns the number of mutants that compiled.
+func tried(results map[result]int) int {
+	return results[killed] + results[timedOut] + results[survived]
+}
+
+// score describes the results.
+func score(results map[result]int) string {
+	detected := results[killed] + results[timedOut]
+	return fmt.Sprintf("score: %d of %d mutants detected (%d %%), %d of them by a timeout; %d more did not compile",
+		detected, tried(results), 100*detected/max(1, tried(results)), results[timedOut], results[invalid])
 }

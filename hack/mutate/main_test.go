@@ -4,8 +4,12 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 const source = `package example
@@ -63,5 +67,56 @@ func TestMutantApply(t *testing.T) {
 	got := string(mutant{start: 4, end: 5, text: "<="}.apply([]byte("a = b < c")))
 	if want := "a = <= < c"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// writeModule writes a module with one package, whose test has this body, and makes it the present
+// directory.
+func writeModule(t *testing.T, body string) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod":          "module example\n\ngo 1.25\n",
+		"example.go":      "package example\n\nfunc more(a, b int) bool { return a > b }\n",
+		"example_test.go": "package example\n\nimport \"testing\"\n\nfunc Test(t *testing.T) {\n" + body + "\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(folder)
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "-mod=mod")
+}
+
+// A score of tests that fail anyway would be 100 %.
+func TestRun_stops_if_the_unchanged_package_fails(t *testing.T) {
+	for name, tc := range map[string]struct{ body, want string }{
+		"passes": {"if more(1, 1) || !more(2, 1) { t.Error(\"wrong\") }", ""},
+		"fails":  {"t.Error(more(2, 1), \"is red\")", "is red"},
+		"hangs":  {"for more(2, 1) {\n}", "test timed out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writeModule(t, tc.body)
+			err := run(t.Context(), options{count: 1, timeout: 5 * time.Second}, []string{"./..."})
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("got %v, want no error", err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Errorf("got %v, want an error with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestScore(t *testing.T) {
+	t.Parallel()
+	results := map[result]int{invalid: 2, survived: 2}
+	for _, output := range []string{"--- FAIL: Test", "panic: test timed out after 2m0s", "panic: nil dereference"} {
+		results[resultOf([]byte(output))]++
+	}
+	const want = "score: 3 of 5 mutants detected (60 %), 1 of them by a timeout; 2 more did not compile"
+	if got := score(results); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -82,6 +82,7 @@ type result string
 
 const (
 	killed   result = "killed  "
+	timedOut result = "timeout "
 	survived result = "SURVIVED"
 	invalid  result = "invalid "
 )
@@ -109,15 +110,51 @@ func try(ctx context.Context, m mutant, o options) (result, string, error) {
 	if golang(ctx, "build", "-overlay", overlay, m.pkg.ImportPath).Run() != nil {
 		return invalid, "", nil
 	}
-	tested := []string{m.pkg.ImportPath}
-	if o.dependents {
-		tested = append(tested, m.pkg.dependents...)
-	}
-	for _, path := range tested {
-		command := golang(ctx, "test", "-short", "-count", "1", "-failfast", "-vet=off", "-timeout", o.timeout.String(), "-overlay", overlay, path)
-		if command.Run() != nil {
-			return killed, " by " + strings.TrimPrefix(path, m.pkg.Module.Path+"/"), nil
+	for _, path := range o.tested(m.pkg) {
+		if output, err := test(ctx, o, path, "-overlay", overlay); err != nil {
+			return resultOf(output), " by " + strings.TrimPrefix(path, m.pkg.Module.Path+"/"), nil
 		}
 	}
 	return survived, "", nil
+}
+
+// tested returns the packages whose tests are run for a mutant of a package.
+func (o options) tested(p pkg) []string {
+	tested := []string{p.ImportPath}
+	if o.dependents {
+		tested = append(tested, p.dependents...)
+	}
+	return tested
+}
+
+// test runs the tests of a package, and returns what they print.
+func test(ctx context.Context, o options, path string, flags ...string) (output []byte, err error) {
+	arguments := append([]string{"test", "-short", "-count", "1", "-failfast", "-vet=off", "-timeout", o.timeout.String()}, flags...)
+	return golang(ctx, append(arguments, path)...).CombinedOutput()
+}
+
+// resultOf returns the result of a mutant with which tests have failed with this output.
+func resultOf(output []byte) result {
+	if bytes.Contains(output, []byte("panic: test timed out after ")) {
+		return timedOut
+	}
+	return killed
+}
+
+// baseline runs the tests of unchanged packages. It returns an error if some fail: they would count each
+// mutant as killed.
+func baseline(ctx context.Context, packages []pkg, o options) error {
+	passed := map[string]bool{}
+	for _, p := range packages {
+		for _, path := range o.tested(p) {
+			if passed[path] {
+				continue
+			}
+			if output, err := test(ctx, o, path); err != nil {
+				return fmt.Errorf("the tests of the unchanged package %s fail: %w\n%s", path, err, output)
+			}
+			passed[path] = true
+		}
+	}
+	return nil
 }
