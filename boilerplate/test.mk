@@ -71,7 +71,7 @@ e2e-cvo: linux-and-root $(CONTROL_PLANE) bin/prometheus bin/alertmanager bin/clu
 	go test -tags cvo -count 1 -timeout 20m $(TEST_FLAGS) ./test/e2e
 
 .PHONY: e2e-fleet
-e2e-fleet: $(CONTROL_PLANE) $(OCM) build ## Run the tests of fleets, with simulated clusters and with the real Open Cluster Management.
+e2e-fleet: $(CONTROL_PLANE) $(OCM) build ## Run the tests of fleets: the hub, a real Placement controller, and simulated clusters.
 	go test -tags fleet -count 1 -p 1 -timeout 10m $(TEST_FLAGS) ./pkg/devcluster/fleet
 
 .PHONY: linux-and-root
