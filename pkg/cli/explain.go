@@ -42,12 +42,8 @@ func (p *Program) hint(err error) string {
 		return "select a kubeconfig with --kubeconfig or KUBECONFIG, or create one with \"oc login\""
 	case apierrors.IsUnauthorized(err):
 		return "log in again, for example with \"oc login\""
-	case apierrors.IsForbidden(err) && isRead(err) && isOfFleets(err):
-		return "ask an administrator for the ClusterRole fleet-viewer, and for the right to list managedclusters, placements, and placementdecisions"
-	case apierrors.IsForbidden(err) && isRead(err):
-		return "ask an administrator for the ClusterRole update-viewer, or select another user with --context"
 	case apierrors.IsForbidden(err):
-		return "ask an administrator for this right, or select another user with --context"
+		return forbiddenHint(err)
 	case meta.IsNoMatchError(err):
 		return "the API server does not have this kind: check the cluster that --context selects, or install what provides the kind"
 	case apierrors.IsNotFound(err):
@@ -63,6 +59,26 @@ func (p *Program) hint(err error) string {
 	default:
 		return ""
 	}
+}
+
+// forbiddenHint names a ClusterRole that grants what the API server refused, if there is one.
+func forbiddenHint(err error) string {
+	role := ""
+	switch {
+	case isRead(err) && isOfFleets(err):
+		return "ask an administrator for the ClusterRole fleet-viewer, and for the right to list managedclusters, placements, and placementdecisions"
+	case isRead(err) && isOfUpgrades(err):
+		role = "managed-upgrade-viewer"
+	case isRead(err):
+		role = "update-viewer"
+	case strings.Contains(err.Error(), "managedclustersupgrades"):
+		role = "fleet-editor"
+	case isOfUpgrades(err):
+		role = "managed-upgrade-editor"
+	default:
+		return "ask an administrator for this right, or select another user with --context"
+	}
+	return "ask an administrator for the ClusterRole " + role + ", or select another user with --context"
 }
 
 // client returns the client by which the user invoked the program.
@@ -88,6 +104,12 @@ func isRead(err error) bool {
 func isOfFleets(err error) bool {
 	message := err.Error()
 	return strings.Contains(message, "cluster.open-cluster-management.io") || strings.Contains(message, "clusterupgraderuns")
+}
+
+// isOfUpgrades reports whether an error is about an object that upgrades a cluster.
+func isOfUpgrades(err error) bool {
+	message := err.Error()
+	return strings.Contains(message, "managedupgrade.appuio.io") || strings.Contains(message, "upgradeconfigs.upgrade.managed.openshift.io")
 }
 
 func isCertificateError(err error) bool {

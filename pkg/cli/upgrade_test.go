@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -576,4 +578,35 @@ func endUpgrade(ctx context.Context, c client.Client, target upgradeTarget, end 
 	case kindSchedule:
 	}
 	return c.Update(ctx, next.object)
+}
+
+// The hint names a ClusterRole that grants what was refused.
+func TestHint_of_a_forbidden_request(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		group, resource, verb string
+		want                  string // the ClusterRole; empty means that none is named
+	}{
+		"read an UpgradeConfig":         {"upgrade.managed.openshift.io", "upgradeconfigs", "get", "managed-upgrade-viewer"},
+		"list UpgradeJobs":              {"managedupgrade.appuio.io", "upgradejobs", "list", "managed-upgrade-viewer"},
+		"change an UpgradeConfig":       {"upgrade.managed.openshift.io", "upgradeconfigs", "patch", "managed-upgrade-editor"},
+		"delete an UpgradeJob":          {"managedupgrade.appuio.io", "upgradejobs", "delete", "managed-upgrade-editor"},
+		"read an UpdateStatus":          {"config.openshift.io", "updatestatuses", "get", "update-viewer"},
+		"change a ClusterVersion":       {"config.openshift.io", "clusterversions", "patch", ""},
+		"read a ClusterUpgradeRun":      {"upgrade.managed.openshift.io", "clusterupgraderuns", "list", "fleet-viewer"},
+		"read the upgrade of a fleet":   {"cluster.open-cluster-management.io", "managedclustersupgrades", "get", "fleet-viewer"},
+		"change the upgrade of a fleet": {"cluster.open-cluster-management.io", "managedclustersupgrades", "patch", "fleet-editor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cause := fmt.Errorf("User \"ada\" cannot %s resource %q in API group %q in the namespace %q", tc.verb, tc.resource, tc.group, upgradeNamespace)
+			err := apierrors.NewForbidden(schema.GroupResource{Group: tc.group, Resource: tc.resource}, "cluster", cause)
+			hint := New(Environment{Program: "/oc-update"}).hint(fmt.Errorf("reading it: %w", err))
+			_, role, _ := strings.Cut(hint, "ClusterRole ")
+			role, _, _ = strings.Cut(role, ",")
+			if role != tc.want || hint == "" {
+				t.Errorf("hint %q, want ClusterRole %q", hint, tc.want)
+			}
+		})
+	}
 }
