@@ -57,6 +57,20 @@ func failing(after, lasts time.Duration) func(*world) {
 	}
 }
 
+// Clusters with one cause are counted together, in the words of the cluster version operator.
+func TestMessage_of_a_cluster_that_is_failing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.admit()
+	w.takes = 0
+	failing(20*time.Minute, 0)(w)
+	w.settle(5 * time.Hour)
+	w.expect("Failed", "ClusterVersionFailing")
+	if message := w.run().Status.Message; message != "etcd is degraded" {
+		t.Errorf("message %q", message)
+	}
+}
+
 func soaks(run *fleetv1alpha1.ClusterUpgradeRunSpec) { run.Timeouts.Soak = "30m" }
 
 // TestRun_outcomes has the rows of the table of states: how a run ends, what is left of the request on
@@ -108,7 +122,7 @@ func TestRun_outcomes(t *testing.T) {
 		},
 		"failing": {
 			script: func(w *world) { w.takes = 0; failing(20*time.Minute, 0)(w) }, state: "Failed", reason: "ClusterVersionFailing",
-			message: "ClusterOperatorDegraded: etcd is degraded", desired: target, form: "1/ReadOnly",
+			message: "etcd is degraded", desired: target, form: "1/ReadOnly",
 		},
 		"failing for a while": {
 			script: failing(20*time.Minute, 9*time.Minute), state: "Complete", reason: "Upgraded", desired: target,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -108,7 +109,7 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record)
 	s.Reason, s.Message = "", ""
 	switch running := current(record); {
 	case s.State == fleetv1alpha1.StateComplete || s.State == fleetv1alpha1.StateFailed:
-		s.Reason, s.Message = record.Reason, record.Message
+		s.Reason, s.Message = record.Reason, messageOf(record)
 	case running != nil:
 		s.Reason, s.Message = running.Reason, running.Message
 	}
@@ -121,6 +122,17 @@ func showState(s *fleetv1alpha1.ClusterUpgradeRunStatus, record *history.Record)
 	case stalled != nil && stalled.Status == metav1.ConditionTrue:
 		s.Reason, s.Message = fleetv1alpha1.ReasonStalled, stalled.Message
 	}
+}
+
+// messageOf returns the message of a record without the name of its step: clusters with one cause are
+// counted together, and the reason says enough.
+func messageOf(record *history.Record) string {
+	for i := range record.Conditions {
+		if message, found := strings.CutPrefix(record.Message, record.Conditions[i].Type+": "); found {
+			return message
+		}
+	}
+	return record.Message
 }
 
 // onlyPlatformLeft reports whether nothing but the platform was left to do when the attempt failed.

@@ -246,7 +246,7 @@ func (c *Cluster) since(step, reason string, reported, now time.Time) time.Time 
 func (c *Cluster) failAfter(limit time.Duration, step, reason string, condition *feedback.Condition, now time.Time, message string) engine.Result {
 	due := c.since(step, reason, condition.Since, now).Add(limit)
 	if !now.Before(due) {
-		return engine.Fail(reason, "%s for %s", message, limit)
+		return engine.Fail(reason, "%s", message)
 	}
 	return engine.WaitFor(due.Sub(now), reason, "%s", message)
 }

@@ -247,10 +247,11 @@ func (c *Cluster) notAccepted(p *Platform, run engine.Run) engine.Result {
 	return engine.Wait(reasonRequested, "requested %s; the cluster has not accepted it", c.target())
 }
 
-// failing waits for an upgrade that reports that it is failing.
+// failing waits for an upgrade that reports that it is failing, in the words of the cluster version
+// operator.
 func (c *Cluster) failing(step, reason string, condition *feedback.Condition, run engine.Run) engine.Result {
 	limit := Timeout(c.Run.Spec.Timeouts.Failing, fleetv1beta1.DefaultFailingTimeout)
-	message := fmt.Sprintf("the cluster reports that it is failing: %s: %s", condition.Reason, condition.Message)
+	message := cmp.Or(condition.Message, condition.Reason, "the cluster version operator reports no message")
 	return c.failAfter(limit, step, reason, condition, run.Now, message)
 }
 
