@@ -37,6 +37,23 @@ func TestBinary_kinds_are_declared_consistently(t *testing.T) {
 	}
 }
 
+// Events of runs that cannot be written are counted with those of upgrades: there is one alert about both.
+func TestMetrics_count_events_of_runs(t *testing.T) {
+	t.Parallel()
+	h := newTestHub(t, Options{})
+	h.runs.OnEventFailure()
+	families, err := h.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "managed_upgrade_fleet_event_failures_total" && family.GetMetric()[0].GetCounter().GetValue() == 1 {
+			return
+		}
+	}
+	t.Error("the failure is not exported")
+}
+
 func TestOptions_placements_of_other_namespaces(t *testing.T) {
 	t.Parallel()
 	for _, allow := range []bool{true, false} {

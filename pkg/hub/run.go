@@ -76,7 +76,7 @@ func newHub(o Options, clk clock.PassiveClock) (*hub, error) {
 	h.upgrades = &managedclustersupgrade.Reconciler{
 		Clock: clk, Selection: selection.Options{OwnNamespaceOnly: !o.AllowPlacementNamespaces}, Metrics: fleets,
 	}
-	h.runs = &clusterupgraderun.Reconciler{Clock: clk, Image: o.Image}
+	h.runs = &clusterupgraderun.Reconciler{Clock: clk, Image: o.Image, OnEventFailure: fleets.IncEventFailures}
 	return h, nil
 }
 

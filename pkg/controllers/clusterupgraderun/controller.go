@@ -38,6 +38,8 @@ type Reconciler struct {
 	Notifier notify.MultiPublisher
 	// Metrics counts what happens to runs; nil means that it is not exported.
 	Metrics *metrics.Upgrades
+	// OnEventFailure is called for each Event that could not be written; nil means that Metrics counts it.
+	OnEventFailure func()
 	// Holders decides whether a lock may be broken; nil means that no other kind uses the locks.
 	Holders *lock.Holders
 
@@ -90,8 +92,11 @@ func (r *Reconciler) bind(clients manager.Clients) error {
 		}
 		r.Metrics = unexported
 	}
+	if r.OnEventFailure == nil {
+		r.OnEventFailure = r.Metrics.IncEventFailures
+	}
 	if r.Notifier.Events == nil {
-		r.Notifier.Events = &notify.Events{Client: clients.Client, Clock: r.Clock, OnFailure: r.Metrics.IncEventFailures}
+		r.Notifier.Events = &notify.Events{Client: clients.Client, Clock: r.Clock, OnFailure: r.OnEventFailure}
 	}
 	l := r.lifecycle
 	l.Clock, l.Notifier, l.Metrics, l.Holders = r.Clock, r.Notifier, r.Metrics, r.Holders
