@@ -4,7 +4,6 @@
 package runbooks
 
 import (
-	"cmp"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,12 +16,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/fleet"
 )
 
-const (
-	// withdrawTimeout is how long the cleanup waits until the agent has withdrawn a request.
-	withdrawTimeout = 10 * time.Minute
-	// operatorsGrace is how long the Job that approves operators lives beyond their timeout.
-	operatorsGrace = 90 * time.Second
-)
+// withdrawTimeout is how long the cleanup waits until the agent has withdrawn a request.
+const withdrawTimeout = 10 * time.Minute
 
 // Fleet upgrades a managed cluster as a ClusterUpgradeRun requests.
 type Fleet struct {
@@ -108,21 +103,10 @@ func (s fleetSteps) UpgradeDelivered() engine.Step {
 		Undo:       s.Withdraw,
 		Reached:    s.IsDelivered,
 		Commits:    true,
-		FailBy:     s.applyBy(),
+		FailBy:     delivery.ApplyBy(s.Run, &s.record),
 		FailReason: fleetv1alpha1.ReasonApplyTimedOut,
 		Milestone:  engine.MilestoneCommenced,
 	}
-}
-
-// applyBy returns until when the agent must have applied the request; zero means that it has not been
-// made. The time in which the upgrade was paused does not count.
-func (s fleetSteps) applyBy() time.Time {
-	c := s.condition(fleetv1alpha1.StepUpgradeDelivered)
-	start := cmp.Or(s.record.RequestTime, c.ReasonTime, c.StartTime)
-	if start == nil || s.record.RequestTime == nil && c.Reason == engine.ReasonPaused {
-		return time.Time{}
-	}
-	return start.Add(fleet.Timeout(s.timeouts.Apply, fleetv1beta1.DefaultApplyTimeout))
 }
 
 // ClusterUpgraded is the longest wait.
@@ -146,7 +130,7 @@ func (s fleetSteps) OperatorsUpgraded() engine.Step {
 		Doc:        "Approves the upgrades of `ocpOperators` by a Job on the cluster, and waits until they are installed.",
 		Do:         s.Cluster.OperatorsUpgraded,
 		Reached:    s.AreOperatorsUpgraded,
-		FailAfter:  fleet.Timeout(s.timeouts.OperatorsUpgrade, fleetv1beta1.DefaultOperatorsUpgradeTimeout) + operatorsGrace,
+		FailAfter:  fleet.Timeout(s.timeouts.OperatorsUpgrade, fleetv1beta1.DefaultOperatorsUpgradeTimeout) + delivery.OperatorsGrace,
 		FailReason: fleetv1alpha1.ReasonOperatorsFailed,
 	}
 }

@@ -24,9 +24,6 @@ import (
 // its name as well.
 const approver = "installplan-approver"
 
-// approverGrace is how long the Job may run in addition to the time in which it approves.
-const approverGrace = 90 * time.Second
-
 // errNoOperators is a ManagedClustersUpgrade that approves no operators.
 var errNoOperators = errors.New("the ManagedClustersUpgrade approves no operators")
 
@@ -128,7 +125,7 @@ func approverJob(name, image string, timeout time.Duration, include, exclude str
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": object{"name": name, "namespace": approver},
 		"spec": object{
-			"activeDeadlineSeconds": int64((timeout + approverGrace).Seconds()),
+			"activeDeadlineSeconds": int64((timeout + OperatorsGrace).Seconds()),
 			"backoffLimit":          3,
 			"podFailurePolicy": object{"rules": []object{
 				{"action": "FailJob", "onExitCodes": object{"operator": "In", "values": []int{1}}},

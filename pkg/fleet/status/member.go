@@ -13,6 +13,7 @@ import (
 
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/delivery"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
 
@@ -79,9 +80,6 @@ func cleansUp(run *fleetv1alpha1.ClusterUpgradeRun) bool {
 	return slices.Contains(run.Finalizers, fleetv1alpha1.Finalizer)
 }
 
-// operatorsGrace is how long the Job that approves operators lives beyond their timeout.
-const operatorsGrace = 90 * time.Second
-
 // deadline returns when the running step of a run fails; zero means never, or that it is not known.
 func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 	if len(run.Status.History) == 0 {
@@ -91,12 +89,11 @@ func deadline(run *fleetv1alpha1.ClusterUpgradeRun) time.Time {
 		if step.CompleteTime != nil || step.StartTime == nil {
 			continue
 		}
-		started := step.StartTime
 		if step.Type == fleetv1alpha1.StepUpgradeDelivered {
-			started = run.Status.History[0].RequestTime // a paused run has not requested it
+			return delivery.ApplyBy(run, &run.Status.History[0])
 		}
-		if timeout := timeoutOf(step.Type, run); timeout > 0 && started != nil {
-			return started.Add(timeout)
+		if timeout := timeoutOf(step.Type, run); timeout > 0 {
+			return step.StartTime.Add(timeout)
 		}
 	}
 	return time.Time{}
@@ -110,15 +107,13 @@ func timeoutOf(step string, run *fleetv1alpha1.ClusterUpgradeRun) time.Duration 
 	switch step {
 	case fleetv1alpha1.StepPreUpgradeActionAvailable, fleetv1alpha1.StepPostUpgradeActionAvailable:
 		text, byDefault = timeouts.Action, fleetv1beta1.DefaultActionTimeout
-	case fleetv1alpha1.StepUpgradeDelivered:
-		text, byDefault = timeouts.Apply, fleetv1beta1.DefaultApplyTimeout
 	case fleetv1alpha1.StepClusterUpgraded:
 		if run.Status.SoakedUntil != nil {
 			return 0 // upgraded, and observed for as long as the soak lasts
 		}
 		text, byDefault = timeouts.ClusterUpgrade, fleetv1beta1.DefaultClusterUpgradeTimeout
 	case fleetv1alpha1.StepOperatorsUpgraded:
-		text, byDefault, grace = timeouts.OperatorsUpgrade, fleetv1beta1.DefaultOperatorsUpgradeTimeout, operatorsGrace
+		text, byDefault, grace = timeouts.OperatorsUpgrade, fleetv1beta1.DefaultOperatorsUpgradeTimeout, delivery.OperatorsGrace
 	default:
 		return 0
 	}

@@ -22,6 +22,7 @@ import (
 	fleetv1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/cluster/v1beta1"
 	fleetv1alpha1 "github.com/managed-upgrade/managed-upgrade-operator/api/fleet/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/fleet/status"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/rollout"
 )
@@ -56,6 +57,12 @@ func step(name string) func(*fleetv1alpha1.ClusterUpgradeRun) {
 }
 
 func notRequested(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.History[0].RequestTime = nil }
+
+func paused(r *fleetv1alpha1.ClusterUpgradeRun) {
+	for i := range r.Status.History[0].Conditions {
+		r.Status.History[0].Conditions[i].Reason = engine.ReasonPaused
+	}
+}
 
 // member returns a selected member with a run; nil means none.
 func member(name string, group int, r *fleetv1alpha1.ClusterUpgradeRun) status.Member {
@@ -243,7 +250,8 @@ func TestMember_state(t *testing.T) {
 		{"complete run of an earlier attempt stays", run("a", fleetv1alpha1.StateComplete, "", retry), 2, rollout.Member{State: rollout.Complete}},
 		{"late success is counted by the budget", run("a", fleetv1alpha1.StateComplete, fleetv1alpha1.ReasonLateSuccess), 1, rollout.Member{State: rollout.Complete, LateSuccess: true}},
 		{"refused cluster is outside the budget", run("a", "", "", refused), 1, rollout.Member{State: rollout.Failed, Exempt: true}},
-		{"delivery that is not requested", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered), notRequested), 1, rollout.Member{State: rollout.Initialized}},
+		{"delivery that is not requested", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered), notRequested), 1, rollout.Member{State: rollout.Initialized, Deadline: minutes(30)}},
+		{"delivery that is paused", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered), notRequested, paused), 1, rollout.Member{State: rollout.Initialized}},
 		{"deadline of the delivery", run("a", fleetv1alpha1.StateInitialized, "", step(fleetv1alpha1.StepUpgradeDelivered)), 1, rollout.Member{State: rollout.Initialized, Deadline: minutes(30)}},
 		{"deadline of the platform", run("a", fleetv1alpha1.StatePartialUpgrade, "", step(fleetv1alpha1.StepClusterUpgraded), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Spec.Timeouts.ClusterUpgrade = "95m" }), 1, rollout.Member{State: rollout.PartialUpgrade, Deadline: minutes(95)}},
 		{"no deadline while a cluster soaks", run("a", fleetv1alpha1.StatePartialUpgrade, "", step(fleetv1alpha1.StepClusterUpgraded), func(r *fleetv1alpha1.ClusterUpgradeRun) { r.Status.SoakedUntil = &metav1.Time{Time: now} }), 1, rollout.Member{State: rollout.PartialUpgrade}},
