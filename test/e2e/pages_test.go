@@ -157,6 +157,13 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 	const closed = "http://127.0.0.1:1"
 	operator := startOperator(t, cluster, devcluster.OperatorOptions{Replicas: 2, Config: fmt.Sprintf(settings, "15s", closed, closed)})
 	term := newTerminal(t, cluster, operator)
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-operator-config"},
+		Data:       map[string]string{"config.yaml": "kind: OperatorConfig\n"},
+	}
+	if err := userClient.Create(t.Context(), configMap); err != nil {
+		t.Fatal(err)
+	}
 	configure := func(t *testing.T, text string) {
 		t.Helper()
 		if err := operator.Configure(text); err != nil {
@@ -191,11 +198,8 @@ func TestAlertPages(t *testing.T) { //nolint:tparallel // each state follows fro
 	})
 	t.Run("the configuration is invalid", func(t *testing.T) {
 		configure(t, "upgradeWindow: soon\n")
-		configMap := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "managed-upgrade-operator-config"},
-			Data:       map[string]string{"config.yaml": "upgradeWindow: soon\n"},
-		}
-		if err := userClient.Create(t.Context(), configMap); err != nil {
+		edit := client.RawPatch("application/merge-patch+json", []byte(`{"data": {"config.yaml": "upgradeWindow: soon\n"}}`))
+		if err := userClient.Patch(t.Context(), configMap, edit); err != nil {
 			t.Fatal(err)
 		}
 		awaitStatus(t, userClient, config, "Degraded", metav1.ConditionTrue, ".*")
