@@ -7,6 +7,7 @@ package hack
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,9 +184,7 @@ func undeploy(t *testing.T, changed map[string]string) (string, error) {
 	files := map[string]string{
 		"manifests": operatorManifests, "upgrades": upgrade, "jobs": hookJob, "available": "", "others": "",
 	}
-	for name, content := range changed {
-		files[name] = content
-	}
+	maps.Copy(files, changed)
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -196,13 +195,13 @@ func undeploy(t *testing.T, changed map[string]string) (string, error) {
 		"PATH=" + programs + ":" + os.Getenv("PATH"), "KUBECTL=kubectl", "STATE=" + folder, "TIMEOUT=60s",
 	})
 	printed, err := cmd.CombinedOutput()
-	all := string(printed)
+	all := printed
 	for _, name := range []string{"requests", "deleted"} {
 		content, readErr := os.ReadFile(filepath.Join(folder, name))
 		if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
 			t.Fatal(readErr)
 		}
-		all += string(content)
+		all = append(all, content...)
 	}
-	return all, err
+	return string(all), err
 }

@@ -49,7 +49,7 @@ func version(t *testing.T, cluster *devcluster.Cluster) *configv1.ClusterVersion
 // await polls until the ClusterVersion meets a condition; it fails with the last ClusterVersion.
 func await(t *testing.T, cluster *devcluster.Cluster, what string, holds func(*configv1.ClusterVersion) bool) {
 	t.Helper()
-	eventually(t, time.Minute, func() string {
+	eventually(t, func() string {
 		last := version(t, cluster)
 		if holds(last) {
 			return ""

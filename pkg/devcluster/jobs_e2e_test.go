@@ -81,7 +81,7 @@ func testLocalJob(t *testing.T, cluster *devcluster.Cluster) {
 	case <-time.After(time.Minute):
 		t.Fatal("the receiver got nothing")
 	}
-	eventually(t, time.Minute, func() string {
+	eventually(t, func() string {
 		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func testLocalJob(t *testing.T, cluster *devcluster.Cluster) {
 	if err := cluster.Client.Patch(t.Context(), job, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, func() string {
+	eventually(t, func() string {
 		var pods corev1.PodList
 		err := cluster.Client.List(t.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 		if err != nil || len(pods.Items) > 0 {
@@ -114,7 +114,7 @@ func testUnpullableJob(t *testing.T, cluster *devcluster.Cluster) {
 		t.Fatal(err)
 	}
 	seen := false
-	eventually(t, time.Minute, func() string {
+	eventually(t, func() string {
 		var pods corev1.PodList
 		if err := cluster.Client.List(t.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
 			t.Fatal(err)

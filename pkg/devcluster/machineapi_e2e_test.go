@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +69,7 @@ func readiness(t *testing.T, cluster *devcluster.Cluster, name string) string {
 
 func becomes(t *testing.T, what func() string, want string) {
 	t.Helper()
-	eventually(t, time.Minute, func() string {
+	eventually(t, func() string {
 		if got := what(); got != want {
 			return fmt.Sprintf("it is %q, want %q", got, want)
 		}

@@ -24,11 +24,11 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
 )
 
-// eventually polls until the function returns an empty string; it fails with the last string.
-func eventually(t *testing.T, within time.Duration, what func() string) {
+// eventually polls until the function returns an empty string; after a minute it fails with the last string.
+func eventually(t *testing.T, what func() string) {
 	t.Helper()
 	last := ""
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, within, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		last = what()
 		return last == "", nil
 	})
@@ -87,7 +87,7 @@ func workload(t *testing.T, cluster *devcluster.Cluster, replicas int32, budget 
 			t.Fatal(err)
 		}
 	}
-	eventually(t, time.Minute, func() string { return ready(t, cluster, "shop", replicas) })
+	eventually(t, func() string { return ready(t, cluster, "shop", replicas) })
 }
 
 func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
@@ -105,7 +105,7 @@ func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 
 	// The PDB allows no eviction: the drain of the first worker blocks until the pool is degraded.
 	var cordoned corev1.Node
-	eventually(t, time.Minute, func() string {
+	eventually(t, func() string {
 		var nodes corev1.NodeList
 		if err := cluster.Client.List(t.Context(), &nodes); err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 		}
 		return "no node is cordoned"
 	})
-	eventually(t, time.Minute, func() string {
+	eventually(t, func() string {
 		if pool(t, cluster, "worker").Status.DegradedMachineCount == 1 {
 			return ""
 		}
@@ -134,8 +134,8 @@ func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 	if err := cluster.Client.Patch(t.Context(), budget, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"maxUnavailable":1}}`))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, func() string { return at(t, cluster, "worker", "4.20.6") })
-	eventually(t, time.Minute, func() string { return ready(t, cluster, "shop", 4) })
+	eventually(t, func() string { return at(t, cluster, "worker", "4.20.6") })
+	eventually(t, func() string { return ready(t, cluster, "shop", 4) })
 	after := &corev1.Node{}
 	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(&cordoned), after); err != nil {
 		t.Fatal(err)
@@ -155,5 +155,5 @@ func TestNodes_are_updated_after_a_drain_that_honors_PDBs(t *testing.T) {
 	if err := cluster.Client.Patch(t.Context(), infra, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":false}}`))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, func() string { return at(t, cluster, "infra", "4.20.6") })
+	eventually(t, func() string { return at(t, cluster, "infra", "4.20.6") })
 }

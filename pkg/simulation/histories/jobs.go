@@ -266,6 +266,12 @@ func jobInProgress(job *v1beta1.UpgradeJob) bool {
 	return slices.ContainsFunc(job.Status.History, func(r record.Record) bool { return r.CompleteTime == nil })
 }
 
+// awaitsRetry reports whether a request for another attempt has not been answered.
+func awaitsRetry(job *v1beta1.UpgradeJob) bool {
+	token := job.Annotations[v1beta1.RetryAnnotation]
+	return token != "" && (job.Status.Retry == nil || job.Status.Retry.Token != token)
+}
+
 // unrest returns what of UpgradeJobs has not come to its end.
 func (c *jobChecker) unrest() string {
 	for _, key := range jobKeys() {
@@ -273,7 +279,7 @@ func (c *jobChecker) unrest() string {
 		if job == nil {
 			continue
 		}
-		if job.DeletionTimestamp != nil || jobInProgress(job) || len(job.Status.History) == 0 || len(job.Finalizers) > 0 {
+		if job.DeletionTimestamp != nil || jobInProgress(job) || len(job.Status.History) == 0 || len(job.Finalizers) > 0 || awaitsRetry(job) {
 			var parts []string
 			for _, r := range job.Status.History {
 				parts = append(parts, fmt.Sprintf("%d %s %s", r.Attempt, r.Phase, r.Message))

@@ -179,7 +179,8 @@ func (c *Cluster) ProtectClusterVersion(ctx context.Context) (bool, error) {
 
 // isProtected reports whether no deletion of a work deletes the ClusterVersion.
 func isProtected(work *workv1.ManifestWork) bool {
-	return delivery.KeepsClusterVersion(work) && !(delivery.HasClusterVersion(work) && slices.ContainsFunc(work.OwnerReferences, isRun))
+	isCollected := delivery.HasClusterVersion(work) && slices.ContainsFunc(work.OwnerReferences, isRun)
+	return delivery.KeepsClusterVersion(work) && !isCollected
 }
 
 func isRun(owner metav1.OwnerReference) bool {
