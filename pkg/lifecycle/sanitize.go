@@ -39,7 +39,7 @@ func sanitizeHistory(records []history.Record) []history.Record {
 	for i := range records {
 		r := &records[i]
 		r.Message = strings.ToValidUTF8(r.Message, "\uFFFD")
-		for _, at := range []**metav1.Time{&r.UpgradeAt, &r.RequestTime, &r.StartTime, &r.CommenceTime, &r.CompleteTime, &r.WorkerStartTime, &r.WorkerCompleteTime} {
+		for _, at := range []**metav1.Time{&r.UpgradeAt, &r.RequestTime, &r.StartTime, &r.CommenceTime, &r.CompleteTime, &r.WorkerStartTime, &r.WorkerCompleteTime, &r.NotifiedTime} {
 			*at = clampTime(*at)
 		}
 		r.Conditions = sanitizeSteps(r.Conditions)

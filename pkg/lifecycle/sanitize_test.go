@@ -109,7 +109,10 @@ func foreignStatus(r *rand.Rand) map[string]any {
 		}
 		return fields(map[string]any{
 			"type": name, "status": []string{"True", "False", "Unknown"}[r.IntN(3)], "reason": word(1024), "message": word(32768),
-			"startTime": at(), "completeTime": at(), "lastProbeTime": at(), "lastTransitionTime": at(),
+			"startTime": at(), "completeTime": at(), "lastProbeTime": at(), "lastTransitionTime": at(), "reasonTime": at(),
+			"milestone":  []string{"Started", "Commenced", "Completed", "Failed"}[r.IntN(4)],
+			"lastAnswer": fields(map[string]any{"reason": word(1024), "message": word(1024)}),
+			"items":      []any{map[string]any{"name": "Start/hook", "status": bounded(64), "message": word(1024)}},
 		})
 	}
 	record := func(i int) any {
@@ -117,7 +120,8 @@ func foreignStatus(r *rand.Rand) map[string]any {
 		return fields(map[string]any{
 			"version": version, "phase": []string{"New", "Pending", "Upgrading", "Upgraded", "Failed", "Unknown"}[r.IntN(6)],
 			"attempt": []int64{1, 7, 1<<31 - 1}[r.IntN(3)], "upgradeAt": at(), "startTime": at(), "commenceTime": at(), "completeTime": at(),
-			"workerStartTime": at(), "reason": bounded(256), "message": word(4096), "precedingVersion": word(128),
+			"requestTime": at(), "workerStartTime": at(), "workerCompleteTime": at(), "notifiedTime": at(),
+			"precedingChannel": bounded(256), "channels": list(8, func(i int) any { return fmt.Sprintf("stable-4.%d", i) }), "reason": bounded(256), "message": word(4096), "precedingVersion": word(128),
 			"conditions": list(64, step),
 			"previousAttempts": list(3, func(int) any {
 				return fields(map[string]any{"status": nil, "attempt": 1, "completeTime": at(), "message": word(4096)})
