@@ -215,7 +215,7 @@ func (c *Config) Settings() []Setting {
 		{"maintenance.timeout", "How long an upgrade waits for an unavailable Alertmanager before it continues without silences.", DurationSetting{&c.Maintenance.Timeout, 2 * time.Minute, time.Second, 30 * time.Minute}},
 		{"maintenance.severities", "Severities of the alerts that are silenced during an upgrade.", StringListSetting{&c.Maintenance.Severities, []string{"info", "warning"}, maxNames, maxNameLen}},
 		{"maintenance.namespaces", "Namespaces of these alerts; an asterisk matches any characters. Empty means all namespaces.", StringListSetting{&c.Maintenance.Namespaces, []string{"default", "kube-*", "openshift-*"}, maxNames, maxNameLen}},
-		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced regardless of severity while the control plane is upgraded.", StringListSetting{&c.Maintenance.ControlPlaneAlerts, nil, maxNames, maxNameLen}},
+		{"maintenance.controlPlaneAlerts", "Names of alerts that are silenced regardless of severity while the control plane is upgraded; an asterisk matches any characters.", StringListSetting{&c.Maintenance.ControlPlaneAlerts, nil, maxNames, maxNameLen}},
 		{"notifications.delayedAfter", "How long after its start an upgrade that has not commenced is reported as delayed.", DurationSetting{&c.Notifications.DelayedAfter, 15 * time.Minute, time.Second, 7 * day}},
 		{"webhook.url", "URL of the receiver of CloudEvents. Empty disables the webhook.", StringSetting{&c.Webhook.URL, "", maxURLLen}},
 		{"webhook.caFile", caFileDoc, StringSetting{&c.Webhook.CAFile, "", maxPathLen}},

@@ -69,7 +69,7 @@ func (w Window) desired() [][]alertmanager.Matcher {
 		all = append(all, append(matchers, ownerMatchers...))
 	}
 	if len(w.scope.Alerts) > 0 {
-		all = append(all, append([]alertmanager.Matcher{alertmanager.Matches("alertname", anyOf(w.scope.Alerts, regexp.QuoteMeta))}, ownerMatchers...))
+		all = append(all, append([]alertmanager.Matcher{alertmanager.Matches("alertname", anyOf(w.scope.Alerts, pattern))}, ownerMatchers...))
 	}
 	return all
 }

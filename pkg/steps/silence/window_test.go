@@ -72,6 +72,15 @@ func matchesAll(matchers []alertmanager.Matcher, labels map[string]string) bool 
 	return true
 }
 
+func TestSilence_of_alerts_by_pattern(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.call(w.window(silence.Scope{Alerts: []string{"etcd*", "Kube.Down"}}).Open(), 0)
+	if got, want := w.mustBeActive(1)[0].Matchers[0].String(), `alertname=~"Kube\\.Down|etcd.*"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestSilence_names_its_owner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
