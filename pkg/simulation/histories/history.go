@@ -230,7 +230,7 @@ func (h *runner) wait(d time.Duration) bool {
 // rest ends all failures and waits until everything has come to its end.
 func (h *runner) rest() {
 	h.act("calm down", h.calmDown)
-	err := h.world.RunUntil(restTimeout, func() bool { return len(h.report.Violations) > 0 || h.checker.atRest() })
+	err := h.world.RunUntil(h.restLimit(), func() bool { return len(h.report.Violations) > 0 || h.checker.atRest() })
 	if len(h.report.Violations) > 0 {
 		return
 	}
@@ -241,6 +241,15 @@ func (h *runner) rest() {
 	if h.wait(10*time.Minute) && !h.checker.atRest() {
 		h.violate("rest: %s", h.checker.unrest())
 	}
+}
+
+// restLimit returns how long it may take until everything has come to its end. The retry of an
+// UpgradeJob that was requested while the clock was a day ahead starts a day later.
+func (h *runner) restLimit() time.Duration {
+	if h.kind == UpgradeJobs && h.checker.clockStepped {
+		return restTimeout + 24*time.Hour
+	}
+	return restTimeout
 }
 
 func (h *runner) violate(format string, args ...any) {
