@@ -86,14 +86,14 @@ esac
 }
 
 // run runs a command and returns what it prints. An exit code of 1 is a result, too, as that of "oc
-// auth can-i", and so is 30, that of "oc update status" if a person must act.
+// auth can-i", and so are 10 and 30, those of "oc update" if an update is progressing or a person must act.
 func (term terminal) run(ctx context.Context, t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Env = append(os.Environ(), "PATH="+term.path+":"+os.Getenv("PATH"))
 	printed, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 && exit.ExitCode() != 30) {
+	if err != nil && (!errors.As(err, &exit) || !slices.Contains([]int{1, 10, 30}, exit.ExitCode())) {
 		t.Errorf("%s: %v\n%s", command, err, printed)
 	}
 	return string(printed)
@@ -416,7 +416,8 @@ func predateCordon(t *testing.T, userClient client.Client, name string) {
 // Each page is followed by one of the tests above.
 func TestAlertPages_are_all_tested(t *testing.T) {
 	t.Parallel()
-	source := readFile(t, "pages_test.go") + readFile(t, "maintenance_pages_test.go") + readFile(t, "update_status_pages_test.go")
+	source := readFile(t, "pages_test.go") + readFile(t, "maintenance_pages_test.go") + readFile(t, "update_status_pages_test.go") +
+		readFile(t, "fleet_pages_test.go")
 	pages, err := filepath.Glob(filepath.Join(pagesFolder, "*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("got %d pages: %v", len(pages), err)

@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,10 +29,8 @@ import (
 func TestAlertPages_of_update_status(t *testing.T) {
 	t.Parallel()
 	s, term := shellServer(t)
-	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
-		mustSucceed(t, s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	}
-	s.apply(t, kustomizedFrom(t, deployFolder+"/update-status"))
+	now := time.Now().UTC()
+	s.updateStatus(t, now)
 	bin, err := controlplane.FindBinDir()
 	mustSucceed(t, err)
 	plugin := fmt.Sprintf(`#!/usr/bin/env bash
@@ -44,22 +43,11 @@ esac
 	mustSucceed(t, os.WriteFile(filepath.Join(folder, "oc"), []byte(plugin), 0o700))
 	term = terminal{folder}
 
-	now := time.Now().UTC()
 	informer := object(updateKind("UpdateInformer"), "", "queue", withCondition(map[string]any{"spec": map[string]any{
 		"clientConfig": map[string]any{"service": map[string]any{"name": "queue", "namespace": "default"}},
 	}}, "Reachable", "TLSFailed", "the certificate has expired"))
-	status := object(updateKind("UpdateStatus"), "", "cluster", map[string]any{"spec": map[string]any{}, "status": stuckStatus(now)})
-	version := object(clusterVersionKind, "", "version", map[string]any{
-		"spec": map[string]any{"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11"},
-		"status": map[string]any{
-			"observedGeneration": int64(1), "versionHash": "a", "availableUpdates": []any{},
-			"desired": map[string]any{"version": "4.20.6", "image": offeredImage},
-		},
-	})
-	s.create(t, informer, status, version)
-	renewed := metav1.NewMicroTime(now)
+	s.create(t, append(stuckUpdate(now), informer)...)
 	for _, o := range []client.Object{
-		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: statuscontroller.LeaderLease}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "queue"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "update-status-controller-metrics-tls"}},
 		eventOf(informer, "InformerLost", "the certificate has expired"),
@@ -84,6 +72,31 @@ esac
 
 func updateKind(kind string) schema.GroupVersionKind {
 	return updatev1beta1.GroupVersion.WithKind(kind)
+}
+
+// updateStatus deploys update status, whose leader renewed its Lease at a time.
+func (s *server) updateStatus(t *testing.T, renewed time.Time) {
+	t.Helper()
+	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
+		mustSucceed(t, s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	s.apply(t, kustomizedFrom(t, deployFolder+"/update-status"))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: statuscontroller.LeaderLease}}
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(renewed))
+	mustSucceed(t, s.client.Create(t.Context(), lease))
+}
+
+// stuckUpdate returns the UpdateStatus and the ClusterVersion of an update that is stuck.
+func stuckUpdate(now time.Time) []*unstructured.Unstructured {
+	status := object(updateKind("UpdateStatus"), "", "cluster", map[string]any{"spec": map[string]any{}, "status": stuckStatus(now)})
+	version := object(clusterVersionKind, "", "version", map[string]any{
+		"spec": map[string]any{"clusterID": "3c5f2c8e-7b61-4c66-8dc0-4f1d6b2f9c11"},
+		"status": map[string]any{
+			"observedGeneration": int64(1), "versionHash": "a", "availableUpdates": []any{},
+			"desired": map[string]any{"version": "4.20.6", "image": offeredImage},
+		},
+	})
+	return []*unstructured.Unstructured{status, version}
 }
 
 // stuckStatus returns the status of an update that is stuck, and has more insights than it shows.
