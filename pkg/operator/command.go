@@ -21,7 +21,7 @@ func Command(version string, upgraders Upgraders, watches ...manager.Kind) *cobr
 		Version:       version,
 		Args:          manager.NoArgs,
 		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return Main(cmd.Context(), options, clock.RealClock{}, upgraders, watches...)
 		},

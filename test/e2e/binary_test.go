@@ -493,6 +493,21 @@ func TestOperator_is_not_ready_without_permissions(t *testing.T) {
 	if err := server.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "powerless"}}); err != nil {
 		t.Fatal(err)
 	}
+	// It ends if it cannot look for the former operator, beside which it must not run.
+	for _, obj := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "looks-for-the-former-operator"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"}},
+		}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "looks-for-the-former-operator"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "looks-for-the-former-operator"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "powerless"}},
+		},
+	} {
+		if err := server.client.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
 	powerless, _ := server.account(t, "powerless")
 	r := startReplica(t, powerless, "--leader-elect=false")
 	waitUntil(t, "it is alive", func(ctx context.Context) bool { return r.probe(ctx, "/healthz") == http.StatusOK })
