@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // dumpLimits bound what is read of a dump.
@@ -235,13 +236,15 @@ func newestTime(object *unstructured.Unstructured) time.Time {
 	return newest
 }
 
-// sortedObjects returns the objects of a kind by namespace and name.
-func (d *dump) sortedObjects(gvk schema.GroupVersionKind) []*unstructured.Unstructured {
-	var sorted []*unstructured.Unstructured
+// sorted returns the objects of a kind by namespace and name; an empty namespace means all.
+func (d *dump) sorted(gvk schema.GroupVersionKind, namespace string) []client.Object {
+	var sorted []client.Object
 	for _, object := range d.objects[gvk] {
-		sorted = append(sorted, object)
+		if namespace == "" || object.GetNamespace() == namespace {
+			sorted = append(sorted, object)
+		}
 	}
-	slices.SortFunc(sorted, func(a, b *unstructured.Unstructured) int {
+	slices.SortFunc(sorted, func(a, b client.Object) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return sorted

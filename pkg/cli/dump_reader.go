@@ -7,66 +7,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
 var _ client.Reader = &dump{}
 
 // Get copies an object of the dump into obj.
 func (d *dump) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	gvk, err := apiutil.GVKForObject(obj, d.scheme)
-	if err != nil {
-		return err
-	}
-	if stored := d.objects[gvk][key]; stored != nil {
-		return copyInto(stored, obj)
-	}
-	if err := d.check(gvk); err != nil {
-		return err
-	}
-	resource, _ := meta.UnsafeGuessKindToResource(gvk)
-	return apierrors.NewNotFound(resource.GroupResource(), key.Name)
+	return d.source().Get(key, obj)
 }
 
 // List copies the selected objects of the dump into the list, sorted by namespace and name.
 func (d *dump) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	options := (&client.ListOptions{}).ApplyOptions(opts)
-	gvk, err := apiutil.GVKForObject(list, d.scheme)
-	if err != nil {
-		return err
+	return d.source().List(list, opts...)
+}
+
+// source answers reads from the objects of the dump.
+func (d *dump) source() objects.Source {
+	return objects.Source{
+		Scheme: d.scheme,
+		Find: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+			if stored := d.objects[gvk][key]; stored != nil {
+				return stored, nil
+			}
+			return nil, d.check(gvk)
+		},
+		FindAll: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
+			if err := d.check(gvk); err != nil {
+				return nil, err
+			}
+			return d.sorted(gvk, namespace), nil
+		},
+		Copy: func(stored, target client.Object, gvk schema.GroupVersionKind) error {
+			if err := objects.Copy(stored, target, gvk); err != nil {
+				return fmt.Errorf("the dump has an invalid %s %s: %w", gvk.Kind, stored.GetName(), err)
+			}
+			return nil
+		},
 	}
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	if err := d.check(gvk); err != nil {
-		return err
-	}
-	var items []runtime.Object
-	for _, object := range d.sortedObjects(gvk) {
-		if options.Namespace != "" && object.GetNamespace() != options.Namespace ||
-			options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(object.GetLabels())) ||
-			options.FieldSelector != nil && !options.FieldSelector.Matches(fieldsOf(object)) {
-			continue
-		}
-		item, err := d.newItem(list, gvk)
-		if err != nil {
-			return err
-		}
-		if err := copyInto(object, item); err != nil {
-			return err
-		}
-		items = append(items, item)
-	}
-	return meta.SetList(list, items)
 }
 
 // errNotDumped means that a dump has neither objects nor a list of a kind.
@@ -86,54 +68,6 @@ func (d *dump) check(gvk schema.GroupVersionKind) error {
 		if other.GroupKind() == gvk.GroupKind() && other != gvk && len(objects) > 0 {
 			return fmt.Errorf("the dump has %s of version %s, but version %s is read", gvk.Kind, other.Version, gvk.Version)
 		}
-	}
-	return nil
-}
-
-// fieldsOf returns the fields of an object by which lists are selected.
-func fieldsOf(object *unstructured.Unstructured) fields.Set {
-	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
-	if object.GetKind() == "Pod" {
-		for _, path := range []string{"spec.nodeName", "status.phase"} {
-			value, _, _ := unstructured.NestedString(object.Object, strings.Split(path, ".")...)
-			set[path] = value
-		}
-	}
-	return set
-}
-
-// newItem returns an object of the form that the list has.
-func (d *dump) newItem(list client.ObjectList, gvk schema.GroupVersionKind) (client.Object, error) {
-	switch list.(type) {
-	case *unstructured.UnstructuredList:
-		return &unstructured.Unstructured{}, nil
-	case *metav1.PartialObjectMetadataList:
-		return &metav1.PartialObjectMetadata{}, nil
-	}
-	item, err := d.scheme.New(gvk)
-	if err != nil {
-		return nil, err
-	}
-	object, ok := item.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%s is no kind of objects", gvk)
-	}
-	return object, nil
-}
-
-// copyInto decodes a stored object into one of any form.
-func copyInto(stored *unstructured.Unstructured, target client.Object) error {
-	switch target := target.(type) {
-	case *unstructured.Unstructured:
-		target.Object = runtime.DeepCopyJSON(stored.Object)
-		return nil
-	case *metav1.PartialObjectMetadata:
-		*target = *meta.AsPartialObjectMetadata(stored.DeepCopy())
-		target.SetGroupVersionKind(stored.GroupVersionKind())
-		return nil
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, target); err != nil {
-		return fmt.Errorf("the dump has an invalid %s %s: %w", stored.GetKind(), stored.GetName(), err)
 	}
 	return nil
 }

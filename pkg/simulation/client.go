@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
 // Client returns a client of an actor: a person, another controller, a test. It reads from the API
@@ -31,17 +33,18 @@ import (
 func (w *World) Client(actor string) client.WithWatch { return w.client(actor, w.live(), nil) }
 
 // live answers reads from the API server.
-func (w *World) live() source {
-	return source{
-		scheme: w.scheme,
-		get: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+func (w *World) live() objects.Source {
+	return objects.Source{
+		Scheme: w.scheme,
+		Copy:   copyInto,
+		Find: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 			gvr, err := w.served(gvk)
 			if err != nil {
 				return nil, err
 			}
 			return w.store.get(gvr, key), nil
 		},
-		list: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
+		FindAll: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
 			gvr, err := w.served(gvk)
 			if err != nil {
 				return nil, err
@@ -67,7 +70,7 @@ func (w *World) served(gvk schema.GroupVersionKind) (schema.GroupVersionResource
 // gate decides what becomes of a request; do serves it.
 type gate func(request Request, do func() error) error
 
-func (w *World) client(actor string, reads source, gate gate) client.WithWatch {
+func (w *World) client(actor string, reads objects.Source, gate gate) client.WithWatch {
 	if gate == nil {
 		gate = func(_ Request, do func() error) error { return do() }
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/objects"
 )
 
 // Env is what a life of a program has to work with.
@@ -399,7 +400,7 @@ func goroutine() string {
 }
 
 // cachedSource answers reads from the caches. A read of a kind that no controller declares fails.
-func (p *Process) cachedSource() source {
+func (p *Process) cachedSource() objects.Source {
 	find := func(gvk schema.GroupVersionKind) (*informer, error) {
 		gvr, _ := meta.UnsafeGuessKindToResource(gvk)
 		for _, i := range p.informers {
@@ -409,16 +410,17 @@ func (p *Process) cachedSource() source {
 		}
 		return nil, fmt.Errorf("no controller of %s declares that it reads %s from the cache", p.name, gvk.Kind)
 	}
-	return source{
-		scheme: p.world.scheme,
-		get: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
+	return objects.Source{
+		Scheme: p.world.scheme,
+		Copy:   copyInto,
+		Find: func(gvk schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 			i, err := find(gvk)
 			if err != nil || i.objects[key] == nil {
 				return nil, err
 			}
 			return i.objects[key], nil
 		},
-		list: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
+		FindAll: func(gvk schema.GroupVersionKind, namespace string) ([]client.Object, error) {
 			i, err := find(gvk)
 			if err != nil {
 				return nil, err
