@@ -82,6 +82,16 @@ func key(at *metav1.Time) string {
 	return at.UTC().Format(rfc3339)
 }
 
+// Step returns the condition of a step; the zero condition means that the step has not begun.
+func (r Record) Step(name string) StepCondition {
+	for i := range r.Conditions {
+		if r.Conditions[i].Type == name {
+			return r.Conditions[i]
+		}
+	}
+	return StepCondition{}
+}
+
 // InProgress reports whether the attempt has started and is not finished.
 func (r Record) InProgress() bool { return r.StartTime != nil && !r.Finished() }
 

@@ -83,7 +83,7 @@ type Transition struct {
 //   - Order: a step runs only when all before it are finished.
 //   - Done is done: a step that is finished is not called again.
 //   - Record first: that a step started is saved before it is called, and its result before the
-//     next one is. If a save fails, nothing more is done.
+//     next one is, unless that is Repeatable. If a save fails, nothing more is done.
 //   - Nothing is done after its deadline: past it Reached decides. Yes is done, no is failed, an
 //     error is retried.
 //   - One point of no return: the constraints affect the steps up to the committing one and no
@@ -127,13 +127,11 @@ func (p *pass) run(ctx context.Context) error {
 	p.record.Conditions = migrate(p.book, p.record.Conditions, now)
 	p.complete()
 	for {
-		step, at := current(p.book, p.record.Conditions)
-		if step != nil && at < 0 {
-			started := startedCondition(*step, p.milestone(*step), p.now())
-			p.record.Conditions = insert(p.book, p.record.Conditions, started)
-		}
-		if err := p.save(ctx); err != nil || step == nil { // record first
-			return err
+		step, isNew := p.begin()
+		if !isNew || !step.Repeatable { // record first
+			if err := p.save(ctx); err != nil || step == nil {
+				return err
+			}
 		}
 		now := p.engine.Clock.Now()
 		result, err := p.call(ctx, *step, now)
@@ -153,6 +151,23 @@ func (p *pass) run(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+}
+
+// begin returns the current step, nil after the last one, and whether it begins now. It adds the
+// conditions of this step and of those that are skipped before it.
+func (p *pass) begin() (step *Step, isNew bool) {
+	for {
+		step, at := current(p.book, p.record.Conditions)
+		switch {
+		case step == nil || at >= 0:
+			return step, false
+		case step.Skip.IsZero():
+			started := startedCondition(*step, p.milestone(*step), p.now())
+			p.record.Conditions = insert(p.book, p.record.Conditions, started)
+			return step, true
+		}
+		p.record.Conditions = insert(p.book, p.record.Conditions, finishedCondition(*step, step.Skip, p.now()))
 	}
 }
 
@@ -182,8 +197,12 @@ func (p *pass) condition(name string) *history.StepCondition {
 // nothing may have changed, and saves what is worth it.
 func (p *pass) wait(ctx context.Context, step Step, c *history.StepCondition, result Result, failing bool, calledAt time.Time) error {
 	now := p.engine.Clock.Now()
-	saved := p.saved.Conditions[indexOfCondition(p.saved.Conditions, c.Type)] // it began, so it was saved
-	if p.saveDue(step, *c, saved, result, now) {
+	var saved history.StepCondition
+	at := indexOfCondition(p.saved.Conditions, c.Type)
+	if at >= 0 {
+		saved = p.saved.Conditions[at]
+	}
+	if at < 0 || p.saveDue(step, *c, saved, result, now) {
 		if err := p.persist(ctx); err != nil {
 			return err
 		}

@@ -80,6 +80,13 @@ type Step struct {
 	Items func(context.Context) ([]history.StepItem, error)
 	// Commits marks the point of no return. Exactly one step of a runbook has it.
 	Commits bool
+	// Skip answers for a step that has nothing to do in this upgrade, which is known from the start. The
+	// step is not called, and saved with what follows. The zero Result means that it is called.
+	Skip Result
+	// Repeatable marks a step whose first call may be lost in a crash together with the result of the
+	// step before: both are then called again. That the step began is saved with its first answer, by one
+	// write instead of two.
+	Repeatable bool
 	// Milestone is what the step means to notifications and to the status; empty means nothing.
 	Milestone Milestone
 	// SlowAfter is the time after which the step is reported as stalled; 0 means never.
@@ -213,6 +220,12 @@ func (s *Step) validate() []error {
 	}
 	if s.Undo != nil && !s.Commits {
 		errs = append(errs, fmt.Errorf("step %s has Undo, but does not commit", s.Name))
+	}
+	if !s.Skip.IsZero() && s.Skip.outcome != skipped {
+		errs = append(errs, fmt.Errorf("step %s: Skip has another result than one of engine.Skip", s.Name))
+	}
+	if !s.Skip.IsZero() && s.Commits {
+		errs = append(errs, fmt.Errorf("step %s commits, but has Skip", s.Name))
 	}
 	if s.FailReason != "" && !namePattern.MatchString(s.FailReason) {
 		errs = append(errs, fmt.Errorf("step %s: FailReason %q is not one CamelCase word", s.Name, s.FailReason))

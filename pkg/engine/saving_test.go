@@ -321,3 +321,44 @@ func TestPass_changes_neither_its_record_nor_saved_ones(t *testing.T) {
 		t.Errorf("the record that was handed in (-want +got):\n%s", diff)
 	}
 }
+
+func TestSkip_and_Repeatable_cost_no_write(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*script)
+		saves  int
+		called string // when the first answer of Third is saved
+	}{
+		"neither":    {change: func(*script) {}, saves: 5, called: "First=Done Commit=Done Third=Started"},
+		"Skip":       {change: func(s *script) { s.at("First").Skip = engine.Skip("NoAction", "") }, saves: 4, called: "First=NoAction Commit=Done Third=Started"},
+		"Repeatable": {change: func(s *script) { s.at("Third").Repeatable = true }, saves: 4, called: "First=Done Commit=Started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s := newScript(t, "First", "Commit", "Third")
+			tc.change(s)
+			var called []string
+			done := false
+			s.setDo("Third", func(engine.Run) (engine.Result, error) {
+				if called == nil {
+					for _, c := range w.store.load().Conditions {
+						called = append(called, c.Type+"="+c.Reason)
+					}
+				}
+				if done {
+					return engine.Done("so it is"), nil
+				}
+				return engine.Wait("NotYet", "a while"), nil
+			})
+			w.mustPass()
+			if c := condition(w.store.load(), "Third"); c.Reason != "NotYet" || c.StartTime == nil {
+				t.Errorf("the first answer is saved as %+v", c)
+			}
+			done = true
+			w.mustPass()
+			if c := condition(w.store.load(), "Third"); c.Reason != engine.ReasonDone || w.store.saves != tc.saves || strings.Join(called, " ") != tc.called {
+				t.Errorf("%d saves, want %d; Third was called with the record %s, and has %s", w.store.saves, tc.saves, called, c.Reason)
+			}
+		})
+	}
+}

@@ -17,8 +17,9 @@
 //   - A Lease may be broken only if the attempt that it names has ended, whatever the kind.
 //   - A decision that ends an attempt is made on a cache that has caught up with the API server.
 //   - A pass in which nothing changed makes no request.
-//   - What is written next is always valid, whatever the status contained before; a status that is
-//     rejected all the same ends the attempt, so that it cannot hold the lock forever.
+//   - What is written next is always valid, whatever the status contained before. If it is too large,
+//     the oldest records are dropped. A status that is rejected all the same ends the attempt, so that it
+//     cannot hold the lock forever.
 //
 // # The lock
 //

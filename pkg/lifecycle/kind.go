@@ -65,6 +65,12 @@ type ClusterLister[T client.Object] interface {
 	ListOfLock(ctx context.Context, r client.Reader, namespace string) ([]T, error)
 }
 
+// Releaser is a Kind that has more to remove from an object together with the finalizer of its attempt.
+type Releaser[T client.Object] interface {
+	// Release changes the object that is about to be written without the finalizer.
+	Release(ctx context.Context, obj T) error
+}
+
 // listOfLock returns the objects of a kind whose lock is in a namespace.
 func listOfLock[T client.Object](ctx context.Context, kind Kind[T], r client.Reader, namespace string) ([]T, error) {
 	if lister, ok := kind.(ClusterLister[T]); ok {
@@ -125,6 +131,8 @@ type Plan struct {
 	PreCheckLead time.Duration
 	// CancelTimeout is how long a deletion waits for the cleanup.
 	CancelTimeout time.Duration
+	// Heartbeat and MessageInterval are those of the engine.
+	Heartbeat, MessageInterval time.Duration
 	// ConfigError explains why the configuration in effect is not the current one; empty if it is.
 	ConfigError string
 	// Retry explains what starts another attempt after a failure.

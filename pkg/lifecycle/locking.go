@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -94,7 +95,7 @@ func (s *scope[T]) lockStep(ctx context.Context, _ engine.Run) (engine.Result, e
 	case err != nil:
 		return engine.Result{}, err
 	case other != nil:
-		return engine.Wait(reasonClusterLocked, "waiting for the upgrade of %s; only one runs at a time", other), nil
+		return engine.Wait(ReasonClusterLocked, "waiting for the upgrade of %s; only one runs at a time", other), nil
 	}
 	return engine.Done("no other upgrade is in progress"), nil
 }
@@ -160,12 +161,7 @@ const maxClockSkew = time.Minute
 func (s *scope[T]) startedBeforeWindow() bool {
 	began := s.record.StartTime
 	if s.plan.LockStep != "" {
-		began = &metav1.Time{}
-		for _, c := range s.record.Conditions {
-			if c.Type == s.plan.LockStep && c.CompleteTime != nil {
-				began = c.CompleteTime
-			}
-		}
+		began = cmp.Or(s.record.Step(s.plan.LockStep).CompleteTime, &metav1.Time{})
 	}
 	return began != nil && (began.Time.Before(s.upgradeAt.Truncate(time.Second)) || began.After(s.now.Add(maxClockSkew)))
 }

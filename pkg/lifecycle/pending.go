@@ -113,7 +113,7 @@ func (s *scope[T]) rejectedStatus(reason, message string) *summary {
 // from the time: two processes whose clocks differ would overwrite each other's.
 func (s *scope[T]) lockedStatus(holder string) *summary {
 	message := "waiting for the upgrade of " + holder + "; only one runs at a time"
-	status := s.pendingStatus(reasonClusterLocked, message, time.Time{})
+	status := s.pendingStatus(ReasonClusterLocked, message, time.Time{})
 	switch {
 	case s.record.InProgress():
 		status.phase, status.outcome = s.record.Phase, outcome{}
@@ -121,7 +121,7 @@ func (s *scope[T]) lockedStatus(holder string) *summary {
 		status.nextTransition = s.windowEnd()
 		status.progressing.message += s.untilWindowEnd(" (until %s)")
 	}
-	status.accepted = condition{metav1.ConditionFalse, reasonClusterLocked, message}
+	status.accepted = condition{metav1.ConditionFalse, ReasonClusterLocked, message}
 	return status
 }
 
@@ -131,8 +131,8 @@ func (s *scope[T]) windowMissedStatus() *summary {
 	message := "the upgrade did not start by " + formatTime(s.windowEnd()) + ", when its window closed"
 	status := s.pendingStatus(reasonWindowMissed, message, time.Time{})
 	switch s.record.Reason {
-	case reasonClusterLocked:
-		status.accepted = condition{metav1.ConditionFalse, reasonClusterLocked, s.record.Message}
+	case ReasonClusterLocked:
+		status.accepted = condition{metav1.ConditionFalse, ReasonClusterLocked, s.record.Message}
 		message += "; it was " + s.record.Message
 	case reasonPaused, reasonHeld:
 		message += "; " + s.record.Message

@@ -158,5 +158,8 @@ func (r *Reconciler[T]) holderInProgress(ctx context.Context, h lock.Holder, att
 
 // lockOf returns the lock of an object's cluster, read through the given client.
 func (r *Reconciler[T]) lockOf(obj T, c client.Client) *lock.Lock {
-	return &lock.Lock{Client: c, Namespace: r.Kind.LockNamespace(obj), Clock: r.Clock, InProgress: r.Holders.InProgress}
+	_, several := r.Kind.(ClusterLister[T]) // a Lease for each cluster that was ever upgraded would pile up
+	return &lock.Lock{
+		Client: c, Namespace: r.Kind.LockNamespace(obj), DeleteFree: several, Clock: r.Clock, InProgress: r.Holders.InProgress,
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 )
 
 // scope is the state of one pass over one object.
@@ -37,6 +38,7 @@ type scope[T client.Object] struct {
 	claimed     bool      // whether the Lease proves that this attempt started although the record does not
 	hold        string    // why no attempt may commence on the cluster; empty if nothing holds it
 	ended       bool      // whether the API server has rejected the status: nothing more may be done
+	maxRecords  int       // how many records the status has room for; zero means as many as the kind keeps
 	holdErr     error     // why that is unknown
 	prechecked  condition // what would block the attempt, before it has the lock; empty means unknown
 	recheckAt   time.Time // when the next pre-check is due
@@ -63,7 +65,7 @@ func (s *scope[T]) setAttempt(record history.Record, runbookType string) {
 	if record.Key() != "" && record.Key() != newRecord("", s.request.At).Key() { // the seconds' fraction is that of the spec
 		s.upgradeAt = record.UpgradeAt.Time
 	}
-	s.setPlan()
+	s.setPlan(s.record)
 	switch {
 	case record.Finished():
 	case record.StartTime == nil: // no step has begun, whatever another client has written
@@ -120,7 +122,7 @@ func (s *scope[T]) recoverClaim(ctx context.Context) error {
 	if !held || !s.unrecorded(attempt) {
 		if held && s.isRequestLost(attempt) {
 			s.record.RequestTime = toMetaTime(s.now)
-			s.setPlan()
+			s.setPlan(s.record)
 		}
 		return nil
 	}
@@ -151,13 +153,13 @@ func (s *scope[T]) resumeClaim(attempt lock.Attempt, recorded bool) {
 	}
 	if s.record.RequestTime == nil && (attempt.Requested || attempt.Key == "") { // an earlier release did not note it
 		s.record.RequestTime = toMetaTime(s.now)
-		s.setPlan()
+		s.setPlan(s.record)
 	}
 }
 
 // setPlan sets the plan of the attempt. It depends on the record.
-func (s *scope[T]) setPlan() {
-	s.plan = s.Kind.Plan(s.obj, s.record, s.runbookType, s.lockStep)
+func (s *scope[T]) setPlan(record history.Record) {
+	s.plan = s.Kind.Plan(s.obj, record, s.runbookType, s.lockStep)
 	s.plan.Book.AdoptAfter = s.plan.LockStep
 }
 
@@ -235,7 +237,10 @@ func (s *scope[T]) startOrResume(ctx context.Context) (time.Time, error) {
 			return next, s.updateStatus(ctx, s.record, *status)
 		}
 	}
-	if err := s.setFinalizer(ctx, true); err != nil {
+	switch err := s.setFinalizer(ctx, true); {
+	case manager.IsTooLarge(err):
+		return time.Time{}, s.endInvalid(ctx, "finalizer", err)
+	case err != nil:
 		return time.Time{}, err
 	}
 	return s.runEngine(ctx)
@@ -259,6 +264,7 @@ func (s *scope[T]) runEngine(ctx context.Context) (time.Time, error) {
 	e := &engine.Engine{
 		Clock: s.Clock, Save: s.save, OnTransition: s.onTransition,
 		SavedAt: s.saved.get(key), UnrequestedAt: s.unrequested.get(key),
+		Heartbeat: s.plan.Heartbeat, MessageInterval: s.plan.MessageInterval,
 	}
 	record, next, err := e.Pass(ctx, s.plan.Book, start, s.constraints())
 	if s.record.Finished() { // the status was rejected
@@ -336,6 +342,7 @@ func (s *scope[T]) save(ctx context.Context, record history.Record) error {
 			return err
 		}
 	}
+	s.setPlan(record) // the status shows the deadlines of what is saved
 	if err := s.updateStatus(ctx, record, s.summarize(record)); err != nil {
 		return err
 	}
@@ -442,6 +449,11 @@ func (s *scope[T]) setFinalizer(ctx context.Context, want bool) error {
 		controllerutil.AddFinalizer(after, s.Kind.Finalizer())
 	} else {
 		controllerutil.RemoveFinalizer(after, s.Kind.Finalizer())
+		if releaser, ok := s.Kind.(Releaser[T]); ok {
+			if err := releaser.Release(ctx, after); err != nil {
+				return err
+			}
+		}
 	}
 	if err := s.store.patch(ctx, before, after); err != nil {
 		return fmt.Errorf("changing the finalizers: %w", err)

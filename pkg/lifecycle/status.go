@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/text"
 )
 
@@ -32,7 +34,6 @@ const (
 	reasonCannotObserve = "CannotObserve"
 	reasonUnknownType   = "UnknownType"
 	reasonInvalidTime   = "InvalidTime"
-	reasonClusterLocked = "ClusterLocked"
 	reasonValid         = "Valid"
 	reasonUpgraded      = "Upgraded"
 	reasonOnTime        = "OnTime"
@@ -44,6 +45,9 @@ const (
 
 	reasonConfigurationInvalid = "ConfigurationInvalid"
 )
+
+// ReasonClusterLocked is the reason of an upgrade that waits until the lock of the cluster is free.
+const ReasonClusterLocked = "ClusterLocked"
 
 // condition is a condition without its times. An empty status means that it is absent.
 type condition struct {
@@ -265,15 +269,20 @@ func (s *scope[T]) acceptedAfter(ctx context.Context) condition {
 	return valid
 }
 
-// updateStatus writes the status if it differs. Afterwards the record is the stored one. A status
-// that the API server rejects as invalid ends the attempt.
+// updateStatus writes the status if it differs. Afterwards the record is the stored one. If the object
+// is too large for it, the older half of the records is dropped until it is not. A status that the API
+// server rejects all the same ends the attempt.
 func (s *scope[T]) updateStatus(ctx context.Context, record history.Record, status summary) error {
 	s.publishStatus(ctx) // an earlier process may have saved it without publishing it
 	err := s.writeStatus(ctx, record, status)
-	if apierrors.IsInvalid(err) {
-		return s.endInvalid(ctx, err)
+	for keep := len(*s.Kind.Status(s.obj).History) / 2; keep > 0 && manager.IsTooLarge(err); keep /= 2 {
+		s.maxRecords = keep
+		err = s.writeStatus(ctx, record, status)
 	}
-	if err != nil {
+	switch {
+	case apierrors.IsInvalid(err) || manager.IsTooLarge(err):
+		return s.endInvalid(ctx, "status", err)
+	case err != nil:
 		return err
 	}
 	s.publishStatus(ctx)
@@ -369,9 +378,10 @@ func (s *scope[T]) observeEnd(stored history.Record) {
 	s.Metrics.ObserveEnd(s.Kind.GroupVersionKind().GroupKind(), s.plan.Type, stored.Phase, stored.Reason, took)
 }
 
-// endInvalid ends an attempt whose status cannot be saved, so that it does not hold the lock
-// forever. The error is that of a status without anything that this pass did not write itself.
-func (s *scope[T]) endInvalid(ctx context.Context, cause error) error {
+// endInvalid ends an attempt whose status or finalizer the API server would reject again, so that it
+// does not hold the lock forever. The error is that of a status without anything that this pass did not
+// write itself.
+func (s *scope[T]) endInvalid(ctx context.Context, rejected string, cause error) error {
 	if err := s.abandon(ctx); err != nil {
 		return err
 	}
@@ -380,7 +390,7 @@ func (s *scope[T]) endInvalid(ctx context.Context, cause error) error {
 	minimal.Attempt = max(1, s.record.Attempt)
 	minimal.StartTime, minimal.CompleteTime = clampTime(s.record.StartTime), toMetaTime(s.Clock.Now())
 	status := s.pendingStatus("", "", time.Time{})
-	s.fail(status, reasonStatusInvalid, fmt.Sprintf("the API server rejected the status, so the upgrade is no longer managed: %v", cause))
+	s.fail(status, reasonStatusInvalid, fmt.Sprintf("the API server rejected the %s, so the upgrade is no longer managed: %v", rejected, cause))
 	*s.Kind.Status(s.obj).History = nil
 	if err := s.writeStatus(ctx, minimal, *status); err != nil {
 		s.rejected.set(client.ObjectKeyFromObject(s.obj), rejection{s.obj.GetUID(), s.obj.GetGeneration(), s.Clock.Now()})
@@ -420,7 +430,7 @@ func (s *scope[T]) buildStatus(status Status, record history.Record, sum summary
 		*status.NextTime = clampTime(toMetaTime(sum.nextTransition))
 	}
 	s.completeRecord(&record, sum, now)
-	*status.History = sanitizeHistory(upsertRecord(*status.History, record, s.Kind.HistoryKey(), s.Kind.MaxHistory()))
+	*status.History = sanitizeHistory(upsertRecord(*status.History, record, s.Kind.HistoryKey(), cmp.Or(s.maxRecords, s.Kind.MaxHistory())))
 
 	*status.Conditions = ownConditions(*status.Conditions, status.KindConditions)
 	for _, c := range []struct {

@@ -83,6 +83,8 @@ type Lock struct {
 	Client client.Client
 	// Namespace is the namespace of the Lease.
 	Namespace string
+	// DeleteFree deletes the Lease once it is free; otherwise it stays, without a holder.
+	DeleteFree bool
 	// Clock provides the time at which the lock is acquired.
 	Clock clock.PassiveClock
 	// InProgress reports whether the upgrade of a holder is still in progress. An error means that
@@ -115,7 +117,11 @@ func (l *Lock) Acquire(ctx context.Context, holder Holder, attempt Attempt) (*Ho
 			return &current, nil
 		}
 	}
-	if err := l.write(ctx, lease, &holder, attempt); err != nil {
+	err = l.write(ctx, lease, &holder, attempt)
+	if apierrors.IsNotFound(err) { // it was released since it was read
+		return nil, l.create(ctx, holder, attempt)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("acquiring the lease %s: %w", Name, err)
 	}
 	return nil, nil
@@ -145,7 +151,7 @@ func (l *Lock) Release(ctx context.Context, holder Holder) error {
 	if err != nil || lease == nil || !HolderOf(lease).Is(holder) {
 		return err
 	}
-	if err := l.write(ctx, lease, nil, Attempt{}); err != nil {
+	if err := l.free(ctx, lease); err != nil {
 		return fmt.Errorf("releasing the lease %s: %w", Name, err)
 	}
 	return nil
@@ -166,7 +172,7 @@ func (l *Lock) ReleaseOrphaned(ctx context.Context, holder Holder) error {
 	if err != nil || inProgress {
 		return err
 	}
-	if err := l.write(ctx, lease, nil, Attempt{}); err != nil {
+	if err := l.free(ctx, lease); err != nil {
 		return fmt.Errorf("releasing the lease %s of %s, which does not exist: %w", Name, current, err)
 	}
 	return nil
@@ -201,6 +207,15 @@ func (l *Lock) create(ctx context.Context, holder Holder, attempt Attempt) error
 		return fmt.Errorf("creating the lease %s: %w", Name, err)
 	}
 	return nil
+}
+
+// free removes the holder, or deletes the Lease, unless another client has changed it since it was read.
+func (l *Lock) free(ctx context.Context, lease *coordinationv1.Lease) error {
+	if !l.DeleteFree {
+		return l.write(ctx, lease, nil, Attempt{})
+	}
+	unchanged := client.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion}
+	return client.IgnoreNotFound(l.Client.Delete(ctx, lease, unchanged))
 }
 
 // write changes the holder unless another client has changed the Lease since it was read.

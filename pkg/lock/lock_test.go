@@ -332,3 +332,42 @@ func TestLock_is_kept_while_its_holder_is_unknown(t *testing.T) {
 		t.Errorf("it is held by %q after %d writes", held, w.writes)
 	}
 }
+
+// A lock that is deleted once it is free leaves nothing behind, and is created again, also by a client
+// whose cache still holds it.
+func TestDeleteFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.DeleteFree = true
+	if _, err := w.Acquire(t.Context(), me, attempt); err != nil {
+		t.Fatal(err)
+	}
+	var cached coordinationv1.Lease
+	key := client.ObjectKey{Namespace: namespace, Name: lock.Name}
+	if err := w.server.Get(t.Context(), key, &cached); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Release(t.Context(), me); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.server.Get(t.Context(), key, &coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Lease exists: %v", err)
+	}
+	if err := w.Release(t.Context(), me); err != nil {
+		t.Errorf("a second release: %v", err)
+	}
+	w.Client = interceptor.NewClient(w.server, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			if lease, ok := obj.(*coordinationv1.Lease); ok {
+				cached.DeepCopyInto(lease)
+			}
+			return nil
+		},
+	})
+	if current, err := w.Acquire(t.Context(), other, attempt); current != nil || err != nil {
+		t.Fatalf("got the holder %v, %v", current, err)
+	}
+	if err := w.server.Get(t.Context(), key, &cached); err != nil || lock.HolderOf(&cached) != other {
+		t.Errorf("%s has the lock: %v", lock.HolderOf(&cached), err)
+	}
+}

@@ -15,6 +15,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
+// Start validates the options, sets the log of all libraries, and returns the access to the API server
+// and the log. It is called once in a process.
+func (o *Options) Start(userAgent string) (*rest.Config, logr.Logger, error) {
+	if err := o.Validate(); err != nil {
+		return nil, logr.Logger{}, err
+	}
+	restConfig, err := o.RESTConfig(userAgent)
+	if err != nil {
+		return nil, logr.Logger{}, err
+	}
+	log := o.Logger()
+	SetLoggers(log)
+	return restConfig, log, nil
+}
+
 // RESTConfig returns the access to the API server: that of the kubeconfig, or of the pod.
 func (o *Options) RESTConfig(userAgent string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

@@ -4,12 +4,25 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
+
+// NewCommand returns the command line of a binary, without flags. run runs the binary until the context
+// ends.
+func NewCommand(name, short, version string, run func(context.Context) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Version: version, Args: NoArgs,
+		SilenceErrors: true, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) },
+	}
+	cmd.SetFlagErrorFunc(FlagError)
+	return cmd
+}
 
 // FlagError adds to an error what a valid flag would be. It is for cobra.Command.SetFlagErrorFunc.
 func FlagError(cmd *cobra.Command, err error) error {

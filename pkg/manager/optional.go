@@ -5,19 +5,23 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -37,21 +41,27 @@ func definitions() Kind {
 	return Kind{Object: partial, ClusterScoped: true, Transform: stripDefinition}
 }
 
-// stripDefinition drops everything but the name of a CustomResourceDefinition.
+// stripDefinition drops everything but what identifies a revision of a CustomResourceDefinition.
 func stripDefinition(obj any) (any, error) {
 	if partial, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		partial.ObjectMeta = metav1.ObjectMeta{Name: partial.Name, UID: partial.UID, ResourceVersion: partial.ResourceVersion}
+		partial.ObjectMeta = metav1.ObjectMeta{
+			Name: partial.Name, UID: partial.UID, ResourceVersion: partial.ResourceVersion, Generation: partial.Generation,
+		}
 	}
 	return obj, nil
 }
 
 // optionalKinds watches the kinds that the API server may not serve. A kind is watched from the time
-// at which its CustomResourceDefinition is created until it is deleted. It costs no request but the
-// watches.
+// at which the API server serves it until its CustomResourceDefinition is deleted, or serves another
+// version only. It costs no request but the watches, and one of discovery for each change of a
+// CustomResourceDefinition: its metadata does not show its versions.
 type optionalKinds struct {
 	cache  cache.Cache
 	scheme *runtime.Scheme
 	log    logr.Logger
+	// serves asks the API server whether it serves a kind in this version.
+	serves func(context.Context, schema.GroupVersionKind) (bool, error)
+	queue  workqueue.TypedRateLimitingInterface[string] // of names of CustomResourceDefinitions
 
 	mu    sync.Mutex
 	kinds []*optionalKind
@@ -65,6 +75,8 @@ type optionalKind struct {
 
 	gvk        schema.GroupVersionKind
 	definition string // the name of its CustomResourceDefinition
+	revision   string // of its CustomResourceDefinition; empty if there is none
+	answered   string // the revision about which the API server was asked last
 	served     bool
 	observers  []func(served bool)
 }
@@ -77,7 +89,8 @@ type optionalWatch struct {
 
 // newOptionalKinds returns the optional ones of the kinds; nil if there are none.
 func newOptionalKinds(scheme *runtime.Scheme, kinds []Kind) (*optionalKinds, error) {
-	o := &optionalKinds{scheme: scheme}
+	o := &optionalKinds{scheme: scheme, queue: workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry))}
 	for _, kind := range kinds {
 		if !kind.Optional {
 			continue
@@ -95,17 +108,26 @@ func newOptionalKinds(scheme *runtime.Scheme, kinds []Kind) (*optionalKinds, err
 	return o, nil
 }
 
+// A CustomResourceDefinition is served a moment after its creation, so that the API server is asked
+// again. After these retries, which take two minutes, only a change of the definition can help.
+const (
+	firstRetry   = 100 * time.Millisecond
+	longestRetry = time.Minute
+	retries      = 10
+)
+
 // Start watches the CustomResourceDefinitions until the context ends.
 func (o *optionalKinds) Start(ctx context.Context) error {
+	defer context.AfterFunc(ctx, o.queue.ShutDown)()
 	informer, err := o.cache.GetInformer(ctx, definitions().Object)
 	if err != nil {
 		return fmt.Errorf("watching the CustomResourceDefinitions: %w", err)
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { o.observe(ctx, obj, true) },
+		AddFunc: func(obj any) { o.observe(obj, true) },
 		// It may have been deleted and created again between two events.
-		UpdateFunc: func(_, obj any) { o.observe(ctx, obj, true) },
-		DeleteFunc: func(obj any) { o.observe(ctx, obj, false) },
+		UpdateFunc: func(_, obj any) { o.observe(obj, true) },
+		DeleteFunc: func(obj any) { o.observe(obj, false) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching the CustomResourceDefinitions: %w", err)
@@ -113,21 +135,23 @@ func (o *optionalKinds) Start(ctx context.Context) error {
 	o.mu.Lock()
 	o.observed = registration.HasSynced
 	o.mu.Unlock()
-	<-ctx.Done()
+	for o.next(ctx) {
+	}
 	return nil
 }
 
 // synced reports whether it is known if the kind is served, and its cache is synced if so.
 func (o *optionalKinds) synced(ctx context.Context, kind Kind) bool {
 	err := o.check(ctx, kind.Object)
-	return err == nil || meta.IsNoMatchError(err)
+	_, otherVersion := errors.AsType[*otherVersionError](err)
+	return err == nil || otherVersion || meta.IsNoMatchError(err)
 }
 
 // NeedLeaderElection returns false: the cache of every replica is warm, since it may become the leader.
 func (o *optionalKinds) NeedLeaderElection() bool { return false }
 
-// observe starts or stops the watches of the kinds of a CustomResourceDefinition.
-func (o *optionalKinds) observe(ctx context.Context, obj any, served bool) {
+// observe notes the present revision of a CustomResourceDefinition.
+func (o *optionalKinds) observe(obj any, exists bool) {
 	if deleted, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		obj = deleted.Obj
 	}
@@ -135,30 +159,105 @@ func (o *optionalKinds) observe(ctx context.Context, obj any, served bool) {
 	if !ok {
 		return
 	}
-	for _, notify := range o.change(ctx, definition.GetName(), served) {
-		notify(served) // without the lock: it may read a kind
+	revision := ""
+	if exists {
+		revision = fmt.Sprintf("%s/%d", definition.GetUID(), definition.GetGeneration())
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, kind := range o.kinds {
+		if kind.definition == definition.GetName() && (kind.revision != revision || !kind.served) {
+			kind.revision = revision
+			o.queue.Add(kind.definition)
+		}
 	}
 }
 
-// change starts or stops the watches of the kinds of a CustomResourceDefinition, and returns their observers.
-func (o *optionalKinds) change(ctx context.Context, definition string, served bool) []func(served bool) {
+// next follows the next change of a CustomResourceDefinition. It returns false at the end of the queue.
+func (o *optionalKinds) next(ctx context.Context) bool {
+	definition, ended := o.queue.Get()
+	if ended {
+		return false
+	}
+	defer o.queue.Done(definition)
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	var observers []func(served bool)
-	for _, kind := range o.kinds {
-		if kind.definition != definition || kind.served == served {
+	kinds := slices.Clone(o.kinds)
+	o.mu.Unlock()
+	again := false
+	for _, kind := range kinds {
+		if kind.definition != definition {
 			continue
 		}
-		kind.served = served
-		o.log.Info("an optional kind changed", "kind", kind.gvk.String(), "served", served)
-		if served {
-			o.startKind(ctx, kind)
-		} else if err := o.cache.RemoveInformer(ctx, kind.Object); err != nil {
-			o.log.Error(err, "ending the watch of an optional kind", "kind", kind.gvk.String())
+		settled, err := o.follow(ctx, kind)
+		if err != nil && ctx.Err() == nil {
+			o.log.Error(err, "asking whether an optional kind is served", "kind", kind.gvk.String())
 		}
-		observers = append(observers, kind.observers...)
+		last := o.queue.NumRequeues(definition) >= retries
+		if err == nil && !settled && last {
+			o.log.Info("the CustomResourceDefinition of an optional kind does not serve its version", "kind", kind.gvk.String())
+		}
+		again = again || err != nil || !settled && !last
 	}
-	return observers
+	if again {
+		o.queue.AddRateLimited(definition)
+	} else {
+		o.queue.Forget(definition)
+	}
+	return true
+}
+
+// follow starts or ends the watches of a kind, depending on whether the API server serves it. It reports
+// whether the kind is as its CustomResourceDefinition promises.
+func (o *optionalKinds) follow(ctx context.Context, kind *optionalKind) (settled bool, err error) {
+	o.mu.Lock()
+	revision := kind.revision
+	o.mu.Unlock()
+	served := false
+	if revision != "" {
+		if served, err = o.serves(ctx, kind.gvk); err != nil {
+			return false, err
+		}
+	}
+	for _, notify := range o.change(ctx, kind, revision, served) {
+		notify(served) // without the lock: it may read a kind
+	}
+	return served || revision == "", nil
+}
+
+// change starts or ends the watch of a kind, and returns the observers of a change.
+func (o *optionalKinds) change(ctx context.Context, kind *optionalKind, revision string, served bool) []func(served bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kind.answered = revision
+	if kind.served == served {
+		return nil
+	}
+	kind.served = served
+	o.log.Info("an optional kind changed", "kind", kind.gvk.String(), "served", served)
+	if served {
+		o.startKind(ctx, kind)
+	} else if err := o.cache.RemoveInformer(ctx, kind.Object); err != nil {
+		o.log.Error(err, "ending the watch of an optional kind", "kind", kind.gvk.String())
+	}
+	return slices.Clone(kind.observers)
+}
+
+// discoverKinds returns a function that asks the API server whether it serves a kind in this version.
+func discoverKinds(mgr ctrl.Manager) (func(context.Context, schema.GroupVersionKind) (bool, error), error) {
+	api, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("setting up discovery: %w", err)
+	}
+	return func(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectionTimeout)
+		defer cancel()
+		var list metav1.APIResourceList
+		err := api.RESTClient().Get().AbsPath("/apis", gvk.Group, gvk.Version).Do(ctx).Into(&list)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }), err
+	}, nil
 }
 
 // startKind starts the watch of a kind, also if no controller is notified of its changes.
@@ -225,7 +324,7 @@ func (o *optionalKinds) known() bool {
 
 // check returns an error if an object of an optional kind cannot be read from the cache now. A read
 // of a cache that does not sync would not end. The error is a meta.NoKindMatchError only if it is known
-// that the kind is not served.
+// that there is no such kind.
 func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	gvk, err := apiutil.GVKForObject(obj, o.scheme)
 	if err != nil {
@@ -238,19 +337,36 @@ func (o *optionalKinds) check(ctx context.Context, obj runtime.Object) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	i := slices.IndexFunc(o.kinds, func(k *optionalKind) bool { return k.gvk == gvk })
-	switch {
-	case i < 0:
+	if i < 0 {
 		return nil
-	case !o.kinds[i].served && !known:
-		return fmt.Errorf("not known yet whether %s is served: the watch of CustomResourceDefinitions has not synced", gvk.Kind)
-	case !o.kinds[i].served:
-		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
-	informer, err := o.cache.GetInformer(ctx, o.kinds[i].Object, cache.BlockUntilSynced(false))
+	kind := o.kinds[i]
+	switch {
+	case !kind.served && !known:
+		return fmt.Errorf("not known yet whether %s is served: the watch of CustomResourceDefinitions has not synced", gvk.Kind)
+	case !kind.served && kind.revision == "":
+		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	case !kind.served && kind.answered != kind.revision:
+		return fmt.Errorf("not known yet whether %s is served: the API server has not answered", gvk.Kind)
+	case !kind.served:
+		return &otherVersionError{kind.definition, gvk.Version}
+	}
+	informer, err := o.cache.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false))
 	if err == nil && !informer.HasSynced() {
 		err = fmt.Errorf("the cache of %s is not synced yet", gvk.Kind)
 	}
 	return err
+}
+
+// otherVersionError means that a kind is defined, so that there may be objects of it, but not in the
+// version that is read.
+type otherVersionError struct {
+	definition, version string
+}
+
+// Error names the definition and the version.
+func (e *otherVersionError) Error() string {
+	return fmt.Sprintf("CustomResourceDefinition %s does not serve version %s: install a release of its owner or of this program that has a version in common", e.definition, e.version)
 }
 
 // client returns a client whose reads of optional kinds that are not served fail.

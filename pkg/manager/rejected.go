@@ -6,9 +6,25 @@ package manager
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
+
+// IsTooLarge reports whether the API server refused a write because the request or the object is too
+// large, and would do so again. etcd stores objects of up to 1.5 MiB; its refusal is an internal error of
+// the API server, which only the message distinguishes.
+func IsTooLarge(err error) bool {
+	if apierrors.IsRequestEntityTooLargeError(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusInternalServerError {
+		return false
+	}
+	message := status.Status().Message
+	return strings.Contains(message, "request is too large") || strings.Contains(message, "message larger than max")
+}
 
 // IsRejected reports whether the API server rejected a request and would do so again.
 func IsRejected(err error) bool {

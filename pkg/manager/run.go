@@ -124,6 +124,9 @@ func (b Binary) addTo(mgr ctrl.Manager, kinds []Kind) error {
 	runnables := b.Runnables
 	if optional != nil {
 		optional.cache, optional.log = mgr.GetCache(), mgr.GetLogger().WithName("optional-kinds")
+		if optional.serves, err = discoverKinds(mgr); err != nil {
+			return err
+		}
 		runnables = append(slices.Clone(runnables), optional)
 	}
 	if b.Bind != nil {

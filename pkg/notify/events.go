@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,8 @@ type Events struct {
 	Clock  clock.PassiveClock
 	// Component is the source of the Events; empty means Component.
 	Component string
+	// Omit reports which notifications of steps are not published; nil publishes all.
+	Omit func(StepNotification) bool
 	// OnFailure is called after each Event that could not be written; nil means no observer.
 	OnFailure func()
 
@@ -54,7 +57,7 @@ func (e *Events) Publish(ctx context.Context, ref corev1.ObjectReference, n engi
 // published before. The Events carry the times of the record. After an error the rest is published
 // by the next call.
 func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, record history.Record) error {
-	for _, n := range FromRecord(ref, record) {
+	for _, n := range e.fromRecord(ref, record) {
 		if isNotified(record, n) || e.isPublished(ref, n.ID) {
 			continue
 		}
@@ -75,12 +78,21 @@ func (e *Events) PublishSteps(ctx context.Context, ref corev1.ObjectReference, r
 	return nil
 }
 
+// fromRecord is FromRecord without what is not published.
+func (e *Events) fromRecord(ref corev1.ObjectReference, record history.Record) []StepNotification {
+	all := FromRecord(ref, record)
+	if e.Omit != nil {
+		all = slices.DeleteFunc(all, e.Omit)
+	}
+	return all
+}
+
 // NotifiedTime returns the time before which all Events about the steps of the record were written:
 // the value of its notifiedTime when it is saved next. So the next process does not repeat Events
 // that the API server has removed since.
 func (e *Events) NotifiedTime(ref corev1.ObjectReference, record history.Record) metav1.Time {
 	at := e.Clock.Now().Truncate(time.Second)
-	for _, n := range FromRecord(ref, record) {
+	for _, n := range e.fromRecord(ref, record) {
 		if !isNotified(record, n) && !e.isPublished(ref, n.ID) && n.Time.Before(at) {
 			at = n.Time
 		}

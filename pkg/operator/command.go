@@ -4,6 +4,8 @@
 package operator
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
@@ -15,18 +17,10 @@ import (
 // object reconciles every upgrade that is not finished.
 func Command(version string, upgraders Upgraders, watches ...manager.Kind) *cobra.Command {
 	options := manager.Options{Version: version}
-	cmd := &cobra.Command{
-		Use:           "operator",
-		Short:         "Upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request.",
-		Version:       version,
-		Args:          manager.NoArgs,
-		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Main(cmd.Context(), options, clock.RealClock{}, upgraders, watches...)
-		},
-	}
+	cmd := manager.NewCommand("operator", "Upgrades the OpenShift cluster on which it runs, as its UpgradeConfigs request.", version, func(ctx context.Context) error {
+		return Main(ctx, options, clock.RealClock{}, upgraders, watches...)
+	})
+	cmd.CompletionOptions.HiddenDefaultCmd = true
 	options.Bind(cmd.Flags())
-	cmd.SetFlagErrorFunc(manager.FlagError)
 	return cmd
 }

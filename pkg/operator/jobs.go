@@ -15,6 +15,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lifecycle"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/runbooks"
@@ -61,7 +62,7 @@ func (p *operator) poolProblem(ctx context.Context, job *v1beta1.UpgradeJob) (st
 
 // neverAcquired acquires the lock in a runbook that is only read.
 func neverAcquired(context.Context, engine.Run) (engine.Result, error) {
-	return engine.Wait("ClusterLocked", "the runbook is only read"), nil
+	return engine.Wait(lifecycle.ReasonClusterLocked, "the runbook is only read"), nil
 }
 
 // validateJob returns everything that is invalid in the runbook of UpgradeJobs.

@@ -52,15 +52,10 @@ const leaderLease = "managed-upgrade-operator-leader"
 
 // Main is Run with the API server and the log that the options name.
 func Main(ctx context.Context, o manager.Options, clk clock.WithTicker, upgraders Upgraders, watches ...manager.Kind) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	restConfig, err := o.RESTConfig(userAgent)
+	restConfig, log, err := o.Start(userAgent)
 	if err != nil {
 		return err
 	}
-	log := o.Logger()
-	manager.SetLoggers(log)
 	return Run(ctx, o, restConfig, log, clk, upgraders, watches...)
 }
 
@@ -137,6 +132,9 @@ type operator struct {
 
 func newOperator(o *manager.Options, first config.Config, log logr.Logger, clk clock.WithTicker, upgraders Upgraders, externals *Externals, watches ...manager.Kind) (*operator, error) {
 	p := &operator{clock: clk, upgraders: upgraders, first: first, externals: externals, registry: prometheus.NewRegistry(), holders: &lock.Holders{Clock: clk}}
+	if externals != nil && externals.Registry != nil {
+		p.registry = externals.Registry
+	}
 	p.webhook = webhook.New(webhook.Options{Clock: clk, Log: log.WithName("webhook"), Source: p.eventSource})
 	var err error
 	if p.metrics, err = metrics.NewUpgrades(p.registry); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
@@ -22,6 +23,8 @@ type Externals struct {
 	Alertmanager silence.Alertmanager
 	// Webhook delivers notifications; nil means no webhook.
 	Webhook notify.AsyncPublisher
+	// Registry receives the metrics; nil means that nothing reads them.
+	Registry *prometheus.Registry
 }
 
 // NewControllers returns the controllers of the operator, bound to the clients, without the manager

@@ -41,12 +41,7 @@ func (s jobSteps) delayed(step string) pools.Delayed {
 
 // recordedItems returns the items that the record holds of a step.
 func (s jobSteps) recordedItems(step string) []history.StepItem {
-	for i := range s.record.Conditions {
-		if s.record.Conditions[i].Type == step {
-			return s.record.Conditions[i].Items
-		}
-	}
-	return nil
+	return s.record.Step(step).Items
 }
 
 func (s jobSteps) poolOwner() pools.Owner {
@@ -205,12 +200,10 @@ func (s jobSteps) unlessNoUpdate(do engine.UpgradeStep) engine.UpgradeStep {
 // PoolStatus returns the state of the pools that an attempt delays or has paused; nothing before it
 // begins to pause them.
 func (j Job) PoolStatus(ctx context.Context, job *v1beta1.UpgradeJob, record history.Record, now time.Time) ([]v1beta1.MachineConfigPoolStatus, error) {
-	for i := range record.Conditions {
-		if record.Conditions[i].Type == stepPoolsPaused {
-			return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).Status(ctx, now)
-		}
+	if record.Step(stepPoolsPaused).Type == "" {
+		return nil, nil
 	}
-	return nil, nil
+	return newJobSteps(j.Deps, job, record).delayed(stepPoolsPaused).Status(ctx, now)
 }
 
 // PoolStatusAfterEnd returns the state of the pools of the attempts of an UpgradeJob, all of which are

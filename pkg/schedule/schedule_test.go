@@ -170,16 +170,29 @@ func TestNext_of_the_zero_schedule(t *testing.T) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	for name, rule := range map[string][2]string{
-		"fortnightly": {"0 22 * * 2", "@odd"}, "leap day": {"0 0 29 2 *", ""}, "never": {"0 0 31 2 *", ""}, "never by week": {"0 0 1 * *", "@odd"},
-		"never, all months": {"0 0 1-3 1-11 *", "52"},
+	const typical, worst = 20 * time.Microsecond, 5 * time.Millisecond
+	for name, tc := range map[string]struct {
+		cron, week string
+		limit      time.Duration
+	}{
+		"fortnightly":       {"0 22 * * 2", "@odd", typical},
+		"leap day":          {"0 0 29 2 *", "", worst},
+		"never":             {"0 0 31 2 *", "", worst},
+		"never by week":     {"0 0 1 * *", "@odd", worst},
+		"never, all months": {"0 0 1-3 1-11 *", "52", worst},
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := parse(b, rule[0], rule[1], "Europe/Zurich")
+			s := parse(b, tc.cron, tc.week, "Europe/Zurich")
 			base := at(b, "2096-03-01T00:00:00Z")
 			b.ReportAllocs()
 			for b.Loop() {
 				s.Next(base)
+			}
+			if took := b.Elapsed() / time.Duration(b.N); took > tc.limit {
+				b.Errorf("the next start takes %s, want at most %s", took, tc.limit)
+			}
+			if n := testing.AllocsPerRun(10, func() { s.Next(base) }); n > 0 {
+				b.Errorf("the next start takes %.0f allocations, want none", n)
 			}
 		})
 	}

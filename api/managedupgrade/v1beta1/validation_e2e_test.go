@@ -63,8 +63,8 @@ func TestJobCannotChange(t *testing.T) {
 	rejected := []string{"spec: " + unchangeable}
 	for name, tc := range map[string]testCase{
 		"metadata":             {edits: []edit{{"metadata.labels", map[string]any{"a": "b"}}, {"metadata.annotations", map[string]any{"managedupgrade.appuio.io/retry": "1"}}}},
-		"start":                {edits: []edit{{"spec.startAfter", "2021-01-01T22:00:01+01:00"}}, want: rejected},
-		"end":                  {edits: []edit{{"spec.startBefore", "2021-01-01T23:00:01+01:00"}}, want: rejected},
+		"start":                {edits: []edit{{"spec.startAfter", "2027-03-02T22:00:01+01:00"}}, want: rejected},
+		"end":                  {edits: []edit{{"spec.startBefore", "2027-03-02T23:00:01+01:00"}}, want: rejected},
 		"version":              {edits: []edit{{"spec.desiredVersion.version", "4.6.2"}}, want: rejected},
 		"image":                {edits: []edit{{"spec.desiredVersion.image", nil}}, want: rejected},
 		"version removed":      {edits: []edit{{"spec.desiredVersion", nil}}, want: rejected},

@@ -6,6 +6,8 @@ package upgradeconfig
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -491,6 +493,86 @@ func TestRejectedStatusEndsTheAttempt(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// errTooLarge is the answer of the API server to an object that etcd does not store.
+var errTooLarge = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusInternalServerError, Message: "etcdserver: request is too large"}}
+
+// A status that becomes too large loses its oldest records, and the upgrade continues.
+func TestStatus_that_is_too_large_loses_its_oldest_records(t *testing.T) {
+	t.Parallel()
+	cfg := upgradeConfig(upgrade)
+	for i := range 8 {
+		at := metav1.NewTime(noon.Add(-time.Duration(i+1) * 24 * time.Hour).Truncate(time.Second).Local())
+		cfg.Status.History = append(cfg.Status.History, history.Record{
+			Version: fmt.Sprintf("4.3.%d", 20-i), Phase: history.PhaseUpgraded, Attempt: 1, UpgradeAt: &at, StartTime: &at, CompleteTime: &at,
+		})
+	}
+	w := newWorld(t, cfg)
+	w.runUntilStep("VersionPinned")
+	rejected := 0
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if nameOf(r) == "patch UpgradeConfig/status" && rejected < 2 {
+			rejected++
+			return simulation.Fault{Outcome: simulation.Refuse, Err: errTooLarge}
+		}
+		return simulation.Fault{}
+	}
+	w.runToCompletion()
+	var versions []string
+	for _, r := range w.get(upgrade).Status.History {
+		versions = append(versions, r.Version)
+	}
+	if diff := cmp.Diff([]string{desired, "4.3.20"}, versions); diff != "" || w.record().Phase != history.PhaseUpgraded {
+		t.Errorf("the records are (-want +got):\n%s\n%s", diff, w.describe())
+	}
+}
+
+// An object that is too large for anything that the operator adds does not hold the lock.
+func TestObject_that_is_too_large_does_not_hold_the_lock(t *testing.T) {
+	t.Parallel()
+	for name, requests := range map[string][]string{
+		"for the finalizer":            {"patch UpgradeConfig"},
+		"for the status":               {"patch UpgradeConfig/status"},
+		"for the finalizer and status": {"patch UpgradeConfig", "patch UpgradeConfig/status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, upgradeConfig(upgrade))
+			w.runTo(-time.Minute)
+			w.plan = func(r simulation.Request) simulation.Fault {
+				if r.Key == upgrade && slices.Contains(requests, nameOf(r)) && !r.Time.Before(tenPast) {
+					return simulation.Fault{Outcome: simulation.Refuse, Err: errTooLarge}
+				}
+				return simulation.Fault{}
+			}
+			w.runFor(20 * time.Minute)
+			if w.holder() != "" || w.requested() != "" {
+				t.Errorf("the lock is held by %q, and %q is requested; %s", w.holder(), w.requested(), w.describe())
+			}
+		})
+	}
+}
+
+// Another client may have made the object invalid for a while: the finalizer is added once it is valid.
+func TestObject_that_is_invalid_for_a_while_is_upgraded_afterwards(t *testing.T) {
+	t.Parallel()
+	invalid := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("UpgradeConfig").GroupKind(), upgrade.Name,
+		field.ErrorList{field.Invalid(field.NewPath("spec"), "x", "by this test")})
+	w := newWorld(t, upgradeConfig(upgrade))
+	w.runTo(-time.Minute)
+	rejected := 0
+	w.plan = func(r simulation.Request) simulation.Fault {
+		if r.Key == upgrade && nameOf(r) == "patch UpgradeConfig" && rejected < 3 {
+			rejected++
+			return simulation.Fault{Outcome: simulation.Refuse, Err: invalid}
+		}
+		return simulation.Fault{}
+	}
+	w.runFor(20 * time.Minute)
+	if rejected != 3 || w.requested() == "" {
+		t.Errorf("%d writes were rejected, and %q is requested; %s", rejected, w.requested(), w.describe())
 	}
 }
 

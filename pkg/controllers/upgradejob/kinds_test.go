@@ -14,7 +14,6 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/checks"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
@@ -34,7 +33,7 @@ func withUpgradeConfigs(w *world) {
 		}
 		events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: w.metrics.IncEventFailures}
 		deps := runbooks.Deps{
-			Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Dependencies: external,
+			Client: env.Client, Live: env.Live, Notifier: events, Sources: w.sources, Dependencies: external,
 			Silencer: &silence.Silencer{}, ExtraNodes: &capacity.ExtraNodes{Client: env.Client, Live: env.Live}, Config: w.config,
 		}
 		snapshot := upgradeconfig.Snapshot{Upgraders: map[string]upgradeconfig.ClusterUpgrader{"OSD": runbooks.OSD{Deps: deps}}, Config: w.config}
@@ -123,4 +122,25 @@ func TestBothKinds(t *testing.T) {
 			w.expectReleased()
 		})
 	}
+}
+
+// An UpgradeJob that expires while another upgrade has the lock names it.
+func TestBothKinds_expired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withUpgradeConfigs)
+	w.cluster.ControlPlaneDuration = 90 * time.Minute
+	w.create(newConfig(startAfter.Add(-time.Minute)))
+	w.create(newJob(func(job *v1beta1.UpgradeJob) { job.Spec.DesiredVersion.Version = "4.4.7" }))
+	w.until(startAfter.Add(62 * time.Minute))
+	if got, want := w.outcome(), (outcome{phase: history.PhaseSkipped, reason: "Expired", step: "LockAcquired", commits: 1}); got != want {
+		t.Errorf("got %+v, want %+v; %s", got, want, w.describe())
+	}
+	if message := w.record().Message; !strings.Contains(message, "UpgradeConfig "+namespace+"/config") {
+		t.Errorf("the message %q does not name the upgrade that has the lock", message)
+	}
+	if err := w.RunUntil(5*time.Hour, func() bool { return w.configRecord().CompleteTime != nil }); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	w.expectReleased()
 }

@@ -6,6 +6,7 @@ package upgradejob_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/engine"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
 )
 
@@ -103,6 +105,21 @@ func at(after time.Duration, do func(*world)) func(*world) {
 	}
 }
 
+// moveSlot lets the UpgradeJob belong to an UpgradeConfig whose schedule does not select its start.
+func moveSlot(w *world) {
+	owner := &v1beta1.UpgradeConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "weekly"},
+		Spec:       v1beta1.UpgradeConfigSpec{Schedule: v1beta1.UpgradeConfigSchedule{Cron: startAfter.Add(time.Hour).Format("4 15 * * *"), Location: "UTC"}},
+	}
+	w.create(owner)
+	change(w, w.job(), func(job *v1beta1.UpgradeJob) {
+		job.Labels = map[string]string{v1beta1.ConfigLabel: string(owner.UID), v1beta1.SlotLabel: strconv.FormatInt(startAfter.Unix(), 10)}
+		job.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true),
+		}}
+	})
+}
+
 // rollOutWorkers lets the nodes of the workers be behind the release that the control plane has.
 func rollOutWorkers(w *world) {
 	w.cluster.ChangePools(func(pool *mcfgv1.MachineConfigPool) {
@@ -152,6 +169,10 @@ func TestOutcomes(t *testing.T) {
 		"suspended after the upgrade has commenced": {
 			then: at(5*time.Minute, func(w *world) { w.create(window(unchanged)) }),
 			want: outcome{phase: history.PhaseUpgraded, reason: "Upgraded", commits: 1},
+		},
+		"the slot was moved": {
+			then: at(-time.Hour, moveSlot),
+			want: outcome{phase: history.PhaseSkipped, reason: "Rescheduled", step: "NotSuspended"}, message: "the schedule of UpgradeConfig weekly does not select",
 		},
 		"installed already": {
 			then: at(-time.Hour, func(w *world) {
@@ -349,7 +370,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// expectAnnounced checks that the end was announced, once, and no other one.
+// expectAnnounced checks that the end was announced, once, and no other one, and no step without hooks.
 func (w *world) expectAnnounced(phase history.Phase) {
 	w.t.Helper()
 	want := map[history.Phase]string{
@@ -363,6 +384,13 @@ func (w *world) expectAnnounced(phase history.Phase) {
 	}
 	if !slices.Equal(got, []string{want}) {
 		w.t.Errorf("the end was announced as %q, want %q", got, want)
+	}
+	messages := slices.Concat(w.eventMessages("StepSkipped"), w.eventMessages("StepDone"))
+	for _, c := range w.record().Conditions {
+		about := func(message string) bool { return strings.HasPrefix(message, c.Type+": ") }
+		if notified := slices.ContainsFunc(messages, about); notified && c.Reason == maintenance.ReasonNoHooks {
+			w.t.Errorf("step %s has no hooks, and is notified", c.Type)
+		}
 	}
 }
 
@@ -494,6 +522,7 @@ func TestOutcomes_deletion(t *testing.T) {
 			if err := w.RunUntil(10*time.Minute, func() bool { return gone(w) }); err != nil {
 				t.Fatal(err)
 			}
+			w.settle()
 			w.expectReleased()
 			pool := w.workers()
 			if pool.Spec.Paused != tc.paused {
@@ -640,6 +669,7 @@ func (w *world) deleteJob(within time.Duration) bool {
 	if err := w.RunUntil(within, gone); err != nil {
 		w.t.Fatalf("%v; %s", err, w.describe())
 	}
+	w.settle()
 	return finished
 }
 

@@ -18,29 +18,10 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/clusterstate"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/kubelet"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
-	"github.com/managed-upgrade/managed-upgrade-operator/pkg/notify"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/pools"
 )
-
-// withHookJobs adds the controllers that release the Jobs of hooks to the operator.
-func withHookJobs(w *world) {
-	w.extra = func(env simulation.Env, w *world) []manager.Controller {
-		hookMetrics, err := metrics.NewHooks(w.registry)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		r := &upgradejobhook.Reconciler{
-			Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: []string{namespace}, Runner: w.runner,
-			Publisher: &notify.Events{Client: env.Client, Clock: env.Clock}, Metrics: hookMetrics,
-		}
-		return r.Controllers()
-	}
-}
 
 // items returns the items of the steps with their statuses, sorted.
 func (w *world) items() []string {
@@ -206,7 +187,7 @@ func TestUnpauseHook_fails_while_its_pool_cannot_be_changed(t *testing.T) {
 			t.Parallel()
 			broken := startAfter.Add(5 * time.Minute)
 			repaired := startAfter.Add(40 * time.Minute)
-			w := newWorld(t, withHookJobs, func(w *world) {
+			w := newWorld(t, func(w *world) {
 				w.plan = func(r simulation.Request) simulation.Fault {
 					if r.Kind == "MachineConfigPool" && !w.Now().Before(broken) && w.Now().Before(repaired) {
 						return simulation.Fault{Outcome: outcome}

@@ -14,7 +14,6 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/prometheus/client_golang/prometheus"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +24,8 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/facts"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
@@ -57,6 +58,7 @@ type world struct {
 	config  config.Config
 
 	definitions []*simulation.Definition // that validate what is written; nil means that nothing is
+	maxBurst    int                      // of reconciles at one time
 
 	program  simulation.Program
 	process  *simulation.Process
@@ -64,11 +66,15 @@ type world struct {
 	metrics  *metrics.Upgrades
 	holders  *lock.Holders
 	runner   *hooks.Runner
+	sources  *checks.Sources
 	extra    func(simulation.Env, *world) []manager.Controller // more controllers; nil means none
+	alerts   checks.Prometheus                                 // the source of alerts; nil means that they are disabled
 	plan     simulation.Plan                                   // of the writes; nil serves all
 	requests []string                                          // of the operator to the API server
 	writes   int                                               // those of them that are writes
 	commits  int                                               // how often a version was requested
+
+	requested aftermath.Requests // by the operator
 }
 
 // definitions are those of this project. The scripted cluster does not comply with those of OpenShift.
@@ -82,11 +88,11 @@ func newWorld(tb testing.TB, options ...func(*world)) *world {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	w := &world{t: tb, config: config.Default(), definitions: definitions}
+	w := &world{t: tb, config: config.Default(), definitions: definitions, maxBurst: 200}
 	for _, option := range options {
 		option(w)
 	}
-	w.World = simulation.New(simulation.Options{MaxBurst: 200, Definitions: w.definitions})
+	w.World = simulation.New(simulation.Options{MaxBurst: w.maxBurst, Definitions: w.definitions})
 	w.client = w.Client("test")
 	for _, name := range []string{namespace, "default"} {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -138,8 +144,9 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 	events := &notify.Events{Client: env.Client, Clock: env.Clock, OnFailure: upgradeMetrics.IncEventFailures}
 	namespaces := []string{namespace}
 	w.runner = &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return w.config.Hooks }, Publisher: events}
+	w.sources = &checks.Sources{AlertsDisabled: w.alerts == nil, Prometheus: w.alerts, Clock: env.Clock, Interval: w.config.Alerts.Interval.Duration}
 	deps := runbooks.Deps{
-		Client: env.Client, Live: env.Live, Notifier: events, Sources: &checks.Sources{AlertsDisabled: true}, Config: w.config,
+		Client: env.Client, Live: env.Live, Notifier: events, Sources: w.sources, Config: w.config,
 		Hooks: w.runner,
 	}
 	w.holders = &lock.Holders{Live: env.Live, Mapper: env.Client.RESTMapper(), Clock: env.Clock}
@@ -151,7 +158,15 @@ func (w *world) controllers(env simulation.Env) ([]manager.Controller, error) {
 		Watches:  []manager.Kind{facts.HookJobs(namespaces), facts.UpgradeJobHooks(namespaces)},
 		Notifier: notify.MultiPublisher{Events: events}, Metrics: upgradeMetrics,
 	}
-	controllers := []manager.Controller{r.Controller()}
+	hookMetrics, err := metrics.NewHooks(w.registry)
+	if err != nil {
+		return nil, err
+	}
+	hookJobs := &upgradejobhook.Reconciler{
+		Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: namespaces, Runner: w.runner,
+		Publisher: events, Metrics: hookMetrics,
+	}
+	controllers := append(hookJobs.Controllers(), r.Controller())
 	if w.extra != nil {
 		controllers = append(controllers, w.extra(env, w)...)
 	}
@@ -174,6 +189,7 @@ func (w *world) decide(r simulation.Request) simulation.Fault {
 
 // observe counts the requests of versions.
 func (w *world) observe(change simulation.Change) {
+	w.requested.Observe(change.Old, change.New, change.Actor == "operator")
 	before, ok := change.Old.(*configv1.ClusterVersion)
 	after, okAfter := change.New.(*configv1.ClusterVersion)
 	if change.Actor == "operator" && ok && okAfter && after.Spec.DesiredUpdate != nil && before.Spec.DesiredUpdate == nil {
@@ -265,25 +281,16 @@ func (w *world) settle() {
 	}
 }
 
-// expectReleased checks what holds after every end: the lock is free, and nothing has a finalizer.
+// expectReleased checks what holds after every end: nothing is left behind.
 func (w *world) expectReleased() {
 	w.t.Helper()
-	var lease coordinationv1.Lease
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: lock.Name}, &lease)
-	if client.IgnoreNotFound(err) != nil {
+	families, err := w.registry.Gather()
+	if err != nil {
 		w.t.Fatal(err)
 	}
-	if holder := lock.HolderOf(&lease); holder != (lock.Holder{}) {
-		w.t.Errorf("%s has the lock", holder)
-	}
-	var jobs v1beta1.UpgradeJobList
-	if err := w.client.List(w.t.Context(), &jobs); err != nil {
-		w.t.Fatal(err)
-	}
-	for i := range jobs.Items {
-		if finalizers := jobs.Items[i].Finalizers; len(finalizers) > 0 {
-			w.t.Errorf("UpgradeJob %s has finalizers %v", jobs.Items[i].Name, finalizers)
-		}
+	scene := aftermath.Scene{Objects: w.client, Namespace: namespace, Now: w.Now(), Series: families, Requests: &w.requested}
+	if err := scene.Check(w.t.Context()); err != nil {
+		w.t.Error(err)
 	}
 }
 

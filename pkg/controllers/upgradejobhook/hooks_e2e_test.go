@@ -8,6 +8,7 @@ package upgradejobhook_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -33,12 +34,15 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/upgrade/v1alpha1"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeconfig"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/updategraph"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/operator"
@@ -98,7 +102,7 @@ func start(t *testing.T) *testEnv {
 	e.must(e.cluster.Deploy(ctx, "../../.."))
 	scheme, err := devcluster.Scheme()
 	e.must(err)
-	e.must(v1beta1.AddToScheme(scheme))
+	e.must(errors.Join(v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)))
 	e.client, err = client.New(e.cluster.RESTConfig(), client.Options{Scheme: scheme})
 	e.must(err)
 	e.runOperator()
@@ -300,7 +304,25 @@ func TestHooks_on_an_API_server(t *testing.T) {
 	t.Run("hook of the design", e.testSeedHook)
 	t.Run("time to live and deletion", e.testDeletion)
 	t.Run("quota", e.testQuota)
+	t.Run("outcomes", e.testOutcomes)
+	t.Run("two upgrades at once", e.testNext)
 	t.Run("deleted UpgradeJob", e.testDeletedUpgradeJob)
+	e.t = t
+	e.checkLeftBehind()
+}
+
+// checkLeftBehind fails unless nothing is left of the upgrades that have ended.
+func (e *testEnv) checkLeftBehind() {
+	e.t.Helper()
+	e.eventually(time.Minute, func() string {
+		series, err := ctrlmetrics.Registry.Gather()
+		e.must(err)
+		scene := aftermath.Scene{Objects: e.client, Namespace: namespace, Now: time.Now(), Series: series}
+		if err := scene.Check(e.t.Context()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 func (e *testEnv) testInvalidTemplates(t *testing.T) {
@@ -345,6 +367,11 @@ func (e *testEnv) testSeedHook(t *testing.T) {
 	upgrade.Spec.DesiredVersion = v1beta1.DesiredVersion{Version: release.Version, Image: release.Image}
 	e.create(upgrade)
 	record := e.awaitEnd("upgrade", 2*time.Minute)
+	before := version.Generation
+	e.must(e.client.Get(t.Context(), client.ObjectKeyFromObject(&version), &version))
+	if n := version.Generation - before; n != 1 {
+		t.Errorf("the spec of the ClusterVersion was changed %d times, want once", n)
+	}
 	if record.Phase != history.PhaseUpgraded {
 		t.Errorf("the upgrade ended %s: %s: %s", record.Phase, record.Reason, record.Message)
 	}
@@ -429,6 +456,65 @@ func (e *testEnv) testQuota(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	e.must(e.client.Delete(t.Context(), quota))
+}
+
+// testOutcomes runs the hooks of an upgrade that a hook aborts, and of one that is skipped.
+func (e *testEnv) testOutcomes(t *testing.T) {
+	e.t = t
+	aborting := hookOf("approve", onePod, map[string]string{"devcluster.openshift.io/exit-code": "1"}, nil, "aborted", v1beta1.EventStart)
+	aborting.Spec.FailurePolicy = v1beta1.HookFailureAbort
+	now := time.Now().UTC()
+	e.create(aborting, &v1beta1.UpgradeSuspensionWindow{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "freeze"},
+		Spec: v1beta1.UpgradeSuspensionWindowSpec{
+			Start: v1beta1.Timestamp(now.Add(-time.Hour).Format(time.RFC3339)), End: v1beta1.Timestamp(now.Add(time.Hour).Format(time.RFC3339)),
+			JobSelector: &v1beta1.LabelSelector{MatchLabels: map[string]string{"hooks": "suspended"}},
+		},
+	})
+	for _, name := range []string{"aborted", "suspended"} {
+		e.create(
+			hookOf("report-"+name, onePod, nil, nil, name, v1beta1.EventSuccess, v1beta1.EventFailure, v1beta1.EventSkip, v1beta1.EventFinish),
+			upgradeJob(name, map[string]string{"hooks": name}),
+		)
+	}
+	for name, want := range map[string]struct {
+		phase history.Phase
+		ran   map[string]bool // by event
+	}{
+		"aborted":   {history.PhaseFailed, map[string]bool{"Success": false, "Failure": true, "Skip": false, "Finish": true}},
+		"suspended": {history.PhaseSkipped, map[string]bool{"Success": false, "Failure": false, "Skip": true, "Finish": true}},
+	} {
+		record := e.awaitEnd(name, 2*time.Minute)
+		if record.Phase != want.phase {
+			t.Errorf("%s: the upgrade ended %s: %s: %s", name, record.Phase, record.Reason, record.Message)
+		}
+		for event, ran := range want.ran {
+			if got := itemOf(record, event+"/report-"+name); strings.HasPrefix(got, "Succeeded: ") != ran {
+				t.Errorf("%s: that the hook ran on event %s is %t, by its item: %s", name, event, !ran, got)
+			}
+		}
+	}
+}
+
+// testNext creates two upgrades at once that both select a hook for one upgrade.
+func (e *testEnv) testNext(t *testing.T) {
+	e.t = t
+	hook := hookOf("once", onePod, nil, nil, "next", v1beta1.EventCreate, v1beta1.EventFinish)
+	hook.Spec.Run = v1beta1.HookRunNext
+	e.create(hook, upgradeJob("first", map[string]string{"hooks": "next"}), upgradeJob("second", map[string]string{"hooks": "next"}))
+	records := map[string]history.Record{"first": e.awaitEnd("first", 2*time.Minute), "second": e.awaitEnd("second", 2*time.Minute)}
+	e.must(e.client.Get(t.Context(), client.ObjectKeyFromObject(hook), hook))
+	if hook.Status.ClaimedBy == nil {
+		t.Fatal("the hook is not claimed")
+	}
+	for name, record := range records {
+		for _, event := range []string{"Create", "Finish"} {
+			ran, claimed := strings.HasPrefix(itemOf(record, event+"/once"), "Succeeded: "), hook.Status.ClaimedBy.Name == name
+			if ran != claimed {
+				t.Errorf("the hook is claimed by %s, and that it ran on event %s of %s is %t", hook.Status.ClaimedBy.Name, event, name, ran)
+			}
+		}
+	}
 }
 
 func (e *testEnv) testDeletedUpgradeJob(t *testing.T) {

@@ -60,11 +60,11 @@ type Reconciler struct {
 	Events  EventPublisher
 	Metrics *metrics.Schedules
 
-	client client.Client
-	live   client.Reader
-	writes map[client.ObjectKey]write
-	uids   map[client.ObjectKey]string
-	parsed map[client.ObjectKey]parsed
+	client   client.Client
+	live     client.Reader
+	replaced map[client.ObjectKey]manager.Replaced // by the last writes
+	uids     map[client.ObjectKey]string
+	parsed   map[client.ObjectKey]parsed
 }
 
 // parsed is a schedule that was parsed: reading a location is expensive.
@@ -72,12 +72,6 @@ type parsed struct {
 	cron, week, location string
 	schedule             schedule.Schedule
 	err                  error
-}
-
-// write is a write that the cache may not hold yet.
-type write struct {
-	replaced string // the resource version that was replaced
-	until    time.Time
 }
 
 // +kubebuilder:rbac:groups=managedupgrade.appuio.io,resources=upgradeconfigs,namespace=managed-upgrade-operator,verbs=get;list;watch
@@ -108,7 +102,7 @@ func (r *Reconciler) Controller() manager.Controller {
 		Reads:       reads,
 		Bind: func(clients manager.Clients) error {
 			r.client, r.live = clients.Client, clients.Live
-			r.writes, r.uids, r.parsed = map[client.ObjectKey]write{}, map[client.ObjectKey]string{}, map[client.ObjectKey]parsed{}
+			r.replaced, r.uids, r.parsed = map[client.ObjectKey]manager.Replaced{}, map[client.ObjectKey]string{}, map[client.ObjectKey]parsed{}
 			return nil
 		},
 		Reconciler: r,
@@ -149,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting UpgradeConfig %s: %w", req, err)
 	}
 	now := r.Clock.Now()
-	if last := r.writes[req.NamespacedName]; last.replaced == cfg.ResourceVersion && now.Before(last.until) {
+	if r.replaced[req.NamespacedName].IsBehind(cfg, now) {
 		return reconcile.Result{RequeueAfter: retryDelay}, nil // the watch usually comes first
 	}
 	if uid := string(cfg.UID); r.uids[req.NamespacedName] != uid {
@@ -176,7 +170,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	if uid := r.uids[key]; uid != "" {
 		r.Events.Reset(uid)
 	}
-	delete(r.writes, key)
+	delete(r.replaced, key)
 	delete(r.uids, key)
 	delete(r.parsed, key)
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
 	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
@@ -68,52 +66,5 @@ func TestQuietWithManyObjects(t *testing.T) {
 	w.runFor(time.Hour)
 	if diff := cmp.Diff([]string(nil), w.requests); diff != "" {
 		t.Errorf("requests after a restart (-want +got):\n%s", diff)
-	}
-}
-
-// A reconcile allocates about the same, however many UpgradeJobs others have.
-func TestAllocationsDoNotGrowWithOtherJobs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector allocates, too")
-	}
-	measure := func(configs, jobs int) float64 {
-		w := newWorld(t)
-		w.process.Kill()
-		w.addMany(configs, 0, jobs)
-		w.start()
-		w.runFor(time.Minute)
-		w.runFor(time.Hour)
-		before := w.reconciles
-		allocations := testing.AllocsPerRun(1, func() { w.runFor(6 * time.Hour) }) // the first call is not measured
-		return allocations / (float64(w.reconciles-before) / 2)
-	}
-	few, many := measure(2, 10), measure(100, 500)
-	t.Logf("allocations of a reconcile: %.0f with 10 UpgradeJobs, %.0f with 500", few, many)
-	if many > 2*few {
-		t.Errorf("a reconcile allocates %.0f times with 500 UpgradeJobs, and %.0f times with 10", many, few)
-	}
-}
-
-// BenchmarkReconcile measures a pass that changes nothing.
-func BenchmarkReconcile(b *testing.B) {
-	for name, n := range map[string][3]int{"10 UpgradeJobs": {2, 100, 10}, "500 UpgradeJobs": {100, 100, 500}} {
-		b.Run(name, func(b *testing.B) {
-			w := newWorld(b)
-			w.process.Kill()
-			w.addMany(n[0], n[1], n[2])
-			w.start()
-			w.runFor(time.Minute)
-			w.requests = nil
-			request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: "config-000"}}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := w.reconciler.Reconcile(b.Context(), request); err != nil {
-					b.Fatal(err)
-				}
-			}
-			if len(w.requests) > 0 {
-				b.Errorf("requests: %q", w.requests)
-			}
-		})
 	}
 }

@@ -34,8 +34,6 @@ const (
 	maxMessage = 4000
 	// maxSuspendedBy bounds what suspends a start, in bytes.
 	maxSuspendedBy = 500
-	// writeTimeout is how long the cache may be behind a write before it is ignored.
-	writeTimeout = 10 * time.Second
 )
 
 // reconcile makes the pass.
@@ -121,7 +119,9 @@ func (s *scope) publishStatus(ctx context.Context) error {
 	if err := s.client.Status().Patch(ctx, updated, patch); err != nil {
 		return fmt.Errorf("writing the status of UpgradeConfig %s: %w", s.cfg.Name, err)
 	}
-	s.writes[client.ObjectKeyFromObject(s.cfg)] = write{replaced: s.cfg.ResourceVersion, until: s.now.Add(writeTimeout)}
+	var replaced manager.Replaced
+	replaced.Note(s.cfg, updated, s.now)
+	s.replaced[client.ObjectKeyFromObject(s.cfg)] = replaced
 	return nil
 }
 

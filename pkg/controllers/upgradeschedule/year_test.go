@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	configv1 "github.com/openshift/api/config/v1"
 	"github.com/prometheus/client_golang/prometheus"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +27,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/suspensionwindow"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejob"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradeschedule"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/aftermath"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/lock"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
@@ -94,6 +94,9 @@ type year struct {
 	commits map[string]int            // by version
 	lives   int
 
+	registry  *prometheus.Registry // of the present life
+	requested aftermath.Requests   // by the operator
+
 	random        *rand.Rand
 	progress      int // changes that the operator has stored, except for those of the Lease
 	leases        int // requests to write the Lease while the operator is killed at every write
@@ -153,9 +156,13 @@ func (y *year) start() {
 	y.process, y.lives = process, y.lives+1
 }
 
-// controllers returns those of the operator that concern scheduled maintenance.
 func (y *year) controllers(env simulation.Env) ([]manager.Controller, error) {
-	registry := prometheus.NewPedanticRegistry()
+	y.registry = prometheus.NewPedanticRegistry()
+	return controllers(env, y.registry)
+}
+
+// controllers returns those of the operator that concern scheduled maintenance.
+func controllers(env simulation.Env, registry *prometheus.Registry) ([]manager.Controller, error) {
 	upgrades, err := metrics.NewUpgrades(registry)
 	if err != nil {
 		return nil, err
@@ -224,6 +231,7 @@ func (y *year) isKilledAtEveryWrite() bool {
 }
 
 func (y *year) observe(change simulation.Change) {
+	y.requested.Observe(change.Old, change.New, change.Actor == "operator")
 	if change.Actor == "operator" && change.Kind.Kind != "Lease" {
 		y.progress++
 	}
@@ -373,18 +381,14 @@ func TestYear(t *testing.T) {
 // expectReleased checks what holds after the year.
 func (y *year) expectReleased() {
 	y.t.Helper()
-	var lease coordinationv1.Lease
-	y.must(y.client.Get(y.t.Context(), client.ObjectKey{Namespace: yearNamespace, Name: lock.Name}, &lease))
-	if holder := lock.HolderOf(&lease); holder != (lock.Holder{}) {
-		y.t.Errorf("%s has the lock", holder)
+	families, err := y.registry.Gather()
+	y.must(err)
+	scene := aftermath.Scene{Objects: y.client, Namespace: yearNamespace, Now: y.Now(), Series: families, Requests: &y.requested}
+	if err := scene.Check(y.t.Context()); err != nil {
+		y.t.Error(err)
 	}
 	var jobs v1beta1.UpgradeJobList
 	y.must(y.client.List(y.t.Context(), &jobs))
-	for i := range jobs.Items {
-		if finalizers := jobs.Items[i].Finalizers; len(finalizers) > 0 {
-			y.t.Errorf("UpgradeJob %s has finalizers %v", jobs.Items[i].Name, finalizers)
-		}
-	}
 	if len(jobs.Items) != 3 {
 		y.t.Errorf("%d UpgradeJobs, want as many as the history limit", len(jobs.Items))
 	}

@@ -16,6 +16,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -545,5 +546,28 @@ func TestHasSamples(t *testing.T) {
 				t.Errorf("got %t, %v", got, err)
 			}
 		})
+	}
+}
+
+// However many series an expression selects, the answer is one sample.
+func TestHasSamples_of_very_many_series(t *testing.T) {
+	t.Parallel()
+	series := make([]map[string]string, 100_000)
+	for i := range series {
+		series[i] = alert("A", strconv.Itoa(i))
+	}
+	all, one := respondJSON(firingResponse(series...)), respondJSON(firingResponse(nil))
+	p, err := prometheus.New(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.FormValue("query"), "count(") {
+			one(w, r)
+		} else {
+			all(w, r)
+		}
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.HasSamples(t.Context(), `{__name__=~".+"}`); !got || err != nil {
+		t.Errorf("got %t, %v", got, err)
 	}
 }

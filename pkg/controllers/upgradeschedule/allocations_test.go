@@ -1,0 +1,211 @@
+// Copyright The Managed Upgrade Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package upgradeschedule_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/managed-upgrade/managed-upgrade-operator/api/history"
+	"github.com/managed-upgrade/managed-upgrade-operator/api/managedupgrade/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/config"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/controllers/upgradejobhook"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/maintenance"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/manager"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/metrics"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation/openshift"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/steps/hooks"
+)
+
+// The numbers of objects of which none has anything to do.
+const (
+	manyObjects = 100 // UpgradeConfigs and UpgradeJobHooks each
+	someWindows = 10
+	manyJobs    = 500
+	fewJobs     = 10
+)
+
+// crowd is a cluster with many objects of scheduled maintenance.
+type crowd struct {
+	*simulation.World
+	tb          testing.TB
+	client      client.Client
+	reconcilers map[string]reconcile.Reconciler // by the name of the controller
+	requests    []string                        // of the operator to the API server
+}
+
+// newCrowd returns a cluster in which everything has settled.
+func newCrowd(tb testing.TB, jobs int) *crowd {
+	tb.Helper()
+	definitions, err := simulation.Definitions(os.DirFS("../../../deploy/crds"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := &crowd{World: simulation.New(simulation.Options{Definitions: definitions, MaxBurst: 100_000}), tb: tb}
+	c.client = c.Client("test")
+	if _, err := openshift.NewScript(c.World, "4.4.5", "stable-4.4"); err != nil {
+		tb.Fatal(err)
+	}
+	c.addObjects()
+	c.addEndedJobs(jobs)
+	program := simulation.Program{Name: "operator", Controllers: c.controllers, Plan: func(r simulation.Request) simulation.Fault {
+		if r.IsWrite() || !r.Cached {
+			c.requests = append(c.requests, r.Verb+" "+r.Kind)
+		}
+		return simulation.Fault{}
+	}}
+	if _, err := c.Start(&program); err != nil {
+		tb.Fatal(err)
+	}
+	c.runFor(5 * time.Minute)
+	c.requests = nil
+	return c
+}
+
+func (c *crowd) runFor(d time.Duration) {
+	c.tb.Helper()
+	if err := c.RunFor(d); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
+func (c *crowd) controllers(env simulation.Env) ([]manager.Controller, error) {
+	registry := prometheus.NewPedanticRegistry()
+	all, err := controllers(env, registry)
+	if err != nil {
+		return nil, err
+	}
+	hookMetrics, err := metrics.NewHooks(registry)
+	if err != nil {
+		return nil, err
+	}
+	hookController := &upgradejobhook.Reconciler{
+		Client: env.Client, Live: env.Live, Clock: env.Clock, WatchNamespaces: []string{yearNamespace}, Metrics: hookMetrics,
+		Runner: &hooks.Runner{Client: env.Client, Live: env.Live, Config: func() config.Hooks { return config.Default().Hooks }},
+	}
+	all = append(all, hookController.Controllers()...)
+	c.reconcilers = map[string]reconcile.Reconciler{}
+	for i := range all {
+		c.reconcilers[all[i].Name] = all[i].Reconciler
+	}
+	return all, nil
+}
+
+// addObjects adds everything but UpgradeJobs. The next slots are months ahead.
+func (c *crowd) addObjects() {
+	c.tb.Helper()
+	for i := range manyObjects {
+		meta := metav1.ObjectMeta{Namespace: yearNamespace, Name: fmt.Sprintf("object-%03d", i)}
+		c.create(&v1beta1.UpgradeConfig{ObjectMeta: meta, Spec: v1beta1.UpgradeConfigSpec{
+			Schedule: v1beta1.UpgradeConfigSchedule{Cron: "0 22 1 1 *"}, SuccessfulJobsHistoryLimit: new(int32(100)),
+		}})
+		c.create(&v1beta1.UpgradeJobHook{ObjectMeta: meta, Spec: v1beta1.UpgradeJobHookSpec{
+			Events:   []v1beta1.HookEvent{v1beta1.EventStart},
+			Template: v1beta1.HookJobTemplate{Spec: runtime.RawExtension{Raw: []byte(`{"template": {"spec": {"containers": [{"name": "hook", "image": "example.com/hook"}]}}}`)}},
+		}})
+		if i < someWindows {
+			begin := c.Now().AddDate(0, 0, 7*i)
+			c.create(&v1beta1.UpgradeSuspensionWindow{ObjectMeta: meta, Spec: v1beta1.UpgradeSuspensionWindowSpec{
+				Start: maintenance.Timestamp(begin), End: maintenance.Timestamp(begin.Add(time.Hour)),
+				ConfigSelector: &v1beta1.LabelSelector{}, JobSelector: &v1beta1.LabelSelector{},
+			}})
+		}
+	}
+}
+
+func (c *crowd) create(object client.Object) {
+	c.tb.Helper()
+	if err := c.client.Create(c.tb.Context(), object); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
+// addEndedJobs adds UpgradeJobs of the UpgradeConfigs in turn.
+func (c *crowd) addEndedJobs(n int) {
+	c.tb.Helper()
+	var configs v1beta1.UpgradeConfigList
+	if err := c.client.List(c.tb.Context(), &configs); err != nil {
+		c.tb.Fatal(err)
+	}
+	for i := range n {
+		owner := &configs.Items[i%len(configs.Items)]
+		start := c.Now().Add(-time.Duration(i+48) * time.Hour).Truncate(time.Second)
+		began, complete := metav1.NewTime(start), metav1.NewTime(start.Add(time.Hour))
+		err := c.Add(&v1beta1.UpgradeJob{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: yearNamespace, Name: fmt.Sprintf("job-%03d", i), Labels: map[string]string{v1beta1.ConfigLabel: string(owner.UID)},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1beta1.GroupVersion.String(), Kind: "UpgradeConfig", Name: owner.Name, UID: owner.UID, Controller: new(true)}},
+			},
+			Spec:   v1beta1.UpgradeJobSpec{StartAfter: maintenance.Timestamp(start), StartBefore: maintenance.Timestamp(start.Add(time.Hour))},
+			Status: v1beta1.UpgradeJobStatus{History: []history.Record{{Attempt: 1, Phase: history.PhaseUpgraded, UpgradeAt: &began, StartTime: &began, CompleteTime: &complete}}},
+		})
+		if err != nil {
+			c.tb.Fatal(err)
+		}
+	}
+}
+
+// reconciled are the objects that are reconciled, by the name of the controller.
+var reconciled = map[string]string{
+	"upgradeschedule": "object-000", "upgradejob": "job-000", "upgradejobhook": "object-000", "suspensionwindow": "object-000", "hookjob": "job-000",
+}
+
+// reconcile makes one pass of a controller over its object.
+func (c *crowd) reconcile(controller string) {
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: yearNamespace, Name: reconciled[controller]}}
+	if _, err := c.reconcilers[controller].Reconcile(c.tb.Context(), request); err != nil {
+		c.tb.Fatal(err)
+	}
+}
+
+// BenchmarkReconcile measures a pass of each controller that changes nothing. It fails if a pass
+// allocates more than twice what it does with few UpgradeJobs, or makes a request.
+func BenchmarkReconcile(b *testing.B) {
+	few, many := newCrowd(b, fewJobs), newCrowd(b, manyJobs)
+	for controller := range reconciled {
+		b.Run(controller, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				many.reconcile(controller)
+			}
+			b.ReportMetric(testing.AllocsPerRun(1, func() { few.reconcile(controller) }), "allocs/op-few")
+		})
+	}
+	checkCrowd(b, few, many)
+}
+
+// With many objects that have nothing to do, no reconcile makes a request, and none allocates more
+// than twice what it does with few UpgradeJobs.
+func TestReconcile_with_many_objects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector allocates, too")
+	}
+	few, many := newCrowd(t, fewJobs), newCrowd(t, manyJobs)
+	many.runFor(10 * time.Minute)
+	checkCrowd(t, few, many)
+}
+
+func checkCrowd(tb testing.TB, few, many *crowd) {
+	tb.Helper()
+	for controller := range reconciled {
+		before := testing.AllocsPerRun(10, func() { few.reconcile(controller) })
+		after := testing.AllocsPerRun(10, func() { many.reconcile(controller) })
+		tb.Logf("%s: %.0f allocations with %d UpgradeJobs, %.0f with %d", controller, before, fewJobs, after, manyJobs)
+		if after > 2*before {
+			tb.Errorf("%s allocates %.0f times with %d UpgradeJobs, and %.0f times with %d", controller, before, fewJobs, after, manyJobs)
+		}
+	}
+	if made := append(few.requests, many.requests...); len(made) > 0 {
+		tb.Errorf("%d requests: %q", len(made), made)
+	}
+}
