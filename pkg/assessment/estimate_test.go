@@ -165,15 +165,15 @@ type outcome struct {
 	notes                 []string
 }
 
-func (s *simulation) run(t *testing.T) outcome {
-	t.Helper()
+func (s *simulation) run(tb testing.TB) outcome {
+	tb.Helper()
 	var o outcome
 	var previous *v1beta1.Assessment
 	for at := s.start.Add(30 * time.Second); at.Before(s.end); at = at.Add(time.Minute) {
 		got := s.at(at, previous).assess()
 		e := got.Estimate
 		if got.State == progressing && (e == nil || e.Earliest == nil || e.Latest == nil) {
-			t.Fatalf("%s: no estimate: %+v", at.Sub(s.start), e)
+			tb.Fatalf("%s: no estimate: %+v", at.Sub(s.start), e)
 		}
 		if e != nil && e.Earliest != nil {
 			hit := !s.end.Before(e.Earliest.Time) && !s.end.After(e.Latest.Time)
@@ -187,15 +187,15 @@ func (s *simulation) run(t *testing.T) outcome {
 			}
 			o.widths = append(o.widths, e.Latest.Sub(e.Earliest.Time).Minutes())
 			o.middles = append(o.middles, e.Latest.Sub(at).Minutes()/2+e.Earliest.Sub(at).Minutes()/2)
-			s.checkExtension(t, &o, previous, e, at)
+			s.checkExtension(tb, &o, previous, e, at)
 		}
 		previous = &got
 	}
 	return o
 }
 
-func (s *simulation) checkExtension(t *testing.T, o *outcome, previous *v1beta1.Assessment, e *v1beta1.Estimate, at time.Time) {
-	t.Helper()
+func (s *simulation) checkExtension(tb testing.TB, o *outcome, previous *v1beta1.Assessment, e *v1beta1.Estimate, at time.Time) {
+	tb.Helper()
 	if previous == nil || previous.Estimate == nil || previous.Estimate.Latest == nil || !e.Latest.After(previous.Estimate.Latest.Time) {
 		return
 	}
@@ -206,32 +206,65 @@ func (s *simulation) checkExtension(t *testing.T, o *outcome, previous *v1beta1.
 	}
 }
 
-// TestEstimates_of_simulated_updates prints how good the estimates of ten updates with history are.
-func TestEstimates_of_simulated_updates(t *testing.T) {
-	t.Parallel()
-	first, hits, prints, unexplained := 0, 0, 0, 0
+// estimateFigures are how good the estimates of ten updates with a history are.
+type estimateFigures struct {
+	first, hits, prints, unexplained int
+	width, middle                    float64 // medians in minutes
+}
+
+// simulateUpdates simulates the ten updates, with fixed seeds.
+func simulateUpdates(tb testing.TB) estimateFigures {
+	tb.Helper()
+	var f estimateFigures
 	var widths, middles []float64
 	for seed := range uint64(10) {
-		o := newSimulation(seed).run(t)
+		o := newSimulation(seed).run(tb)
 		if o.firstHit {
-			first++
+			f.first++
 		}
-		hits, prints, unexplained = hits+o.hits, prints+o.prints, unexplained+o.unexplained
+		f.hits, f.prints, f.unexplained = f.hits+o.hits, f.prints+o.prints, f.unexplained+o.unexplained
 		widths, middles = append(widths, o.widths...), append(middles, o.middles...)
-		t.Logf("update %d: real end in the first range: %t, in %d of %d ranges; %v", seed, o.firstHit, o.hits, o.prints, o.notes)
+		tb.Logf("update %d: real end in the first range: %t, in %d of %d ranges; %v", seed, o.firstHit, o.hits, o.prints, o.notes)
 	}
 	slices.Sort(widths)
 	slices.Sort(middles)
-	width, middle := widths[len(widths)/2], middles[len(middles)/2]
-	t.Logf("real end in the first range of %d of 10, in %d of %d ranges; median range %.0fm, median estimate %.0fm", first, hits, prints, width, middle)
-	if first < 8 || hits*3 < prints*2 {
-		t.Errorf("the real end is in the first range of %d of 10 updates and in %d of %d ranges, not in 8 of 10 and 2 of 3", first, hits, prints)
+	f.width, f.middle = widths[len(widths)/2], middles[len(middles)/2]
+	return f
+}
+
+func (f estimateFigures) check(tb testing.TB) {
+	tb.Helper()
+	if f.first < 8 || f.hits*3 < f.prints*2 {
+		tb.Errorf("the real end is in the first range of %d of 10 updates and in %d of %d ranges, not in 8 of 10 and 2 of 3", f.first, f.hits, f.prints)
 	}
-	if width > 2*middle {
-		t.Errorf("the median range of %.0fm is longer than twice the median estimate of %.0fm", width, middle)
+	if f.width > 2*f.middle {
+		tb.Errorf("the median range of %.0fm is longer than twice the median estimate of %.0fm", f.width, f.middle)
 	}
-	if unexplained > 0 {
-		t.Errorf("the latest end moved to a later time %d times without a reason", unexplained)
+	if f.unexplained > 0 {
+		tb.Errorf("the latest end moved to a later time %d times without a reason", f.unexplained)
+	}
+}
+
+// TestEstimates_of_simulated_updates prints how good the estimates of ten updates with history are.
+func TestEstimates_of_simulated_updates(t *testing.T) {
+	t.Parallel()
+	simulateUpdates(t).check(t)
+}
+
+// BenchmarkEstimates measures the same as TestEstimates_of_simulated_updates.
+func BenchmarkEstimates(b *testing.B) {
+	b.Log("Method: ten simulated updates with a history of five, fixed seeds, an estimate each minute. The durations of the nodes are log-normal, and one node takes four " +
+		"times as long. Limits: the real end in the first range of 8 of 10 updates, and in two thirds of all ranges; a median range of twice the median estimate; " +
+		"the latest end is never moved without a shown reason.")
+	for b.Loop() {
+		f := simulateUpdates(b)
+		f.check(b)
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(f.first), "first-of-10")
+		b.ReportMetric(100*float64(f.hits)/float64(f.prints), "%-of-ranges")
+		b.ReportMetric(f.width, "min-range")
+		b.ReportMetric(f.middle, "min-estimate")
+		b.ReportMetric(float64(f.unexplained), "unexplained")
 	}
 }
 

@@ -23,33 +23,79 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 )
 
+// The limits of the requests of a status, without discovery.
+const (
+	maxRequests = 4  // with the Update Status Controller
+	maxLists    = 12 // without it, beside the ClusterVersion and the UpdateStatus
+)
+
+// requestsOfStatus returns the requests of a status of a cluster with so many workers, a tenth of which is
+// being drained, without the Update Status Controller.
+func requestsOfStatus(tb testing.TB, workers int) []string {
+	tb.Helper()
+	objects := []client.Object{&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}}
+	for i := range workers {
+		node := healthyNode(fmt.Sprintf("more-%04d", i), "worker")
+		if i < workers/10 {
+			drainNode(node)
+		}
+		objects = append(objects, node)
+	}
+	cluster := newFakeCluster(tb, objects...)
+	cluster.err = errorOf("UpdateStatus", noMatch("UpdateStatus"))
+	got := runStatus(tb, cluster.Cluster, statusOptions{}, "")
+	if !strings.Contains(got.out, fmt.Sprintf("of %d nodes", workers+1)) {
+		tb.Errorf("%d nodes:\n%s", workers, got.out)
+	}
+	if lists := countLists(cluster.requests); lists > maxLists || len(cluster.requests) > maxLists+2 {
+		tb.Errorf("%d nodes: requests %q, want %d lists, the ClusterVersion, and the UpdateStatus at most", workers, cluster.requests, maxLists)
+	}
+	return cluster.requests
+}
+
+func countLists(requests []string) int {
+	return len(slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return !strings.HasPrefix(r, "list ") }))
+}
+
 // The number of requests does not grow with the cluster.
 func TestStatus_requests_do_not_grow_with_the_nodes(t *testing.T) {
 	t.Parallel()
-	requests := map[int][]string{}
-	for _, workers := range []int{50, 2000} {
-		objects := []client.Object{&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}}
-		for i := range workers {
-			node := healthyNode(fmt.Sprintf("more-%04d", i), "worker")
-			if i < workers/10 { // a tenth of the nodes is being drained
-				drainNode(node)
-			}
-			objects = append(objects, node)
-		}
-		cluster := newFakeCluster(t, objects...)
-		cluster.err = errorOf("UpdateStatus", noMatch("UpdateStatus"))
-		got := runStatus(t, cluster.Cluster, statusOptions{}, "")
-		if !strings.Contains(got.out, fmt.Sprintf("of %d nodes", workers+1)) {
-			t.Errorf("%d nodes:\n%s", workers, got.out)
-		}
-		lists := slices.DeleteFunc(slices.Clone(cluster.requests), func(r string) bool { return !strings.HasPrefix(r, "list ") })
-		if len(lists) > 12 || len(cluster.requests) > 14 {
-			t.Errorf("%d nodes: requests %q, want 12 lists, the ClusterVersion, and the UpdateStatus at most", workers, cluster.requests)
-		}
-		requests[workers] = cluster.requests
-	}
-	if diff := cmp.Diff(requests[50], requests[2000]); diff != "" {
+	if diff := cmp.Diff(requestsOfStatus(t, 50), requestsOfStatus(t, 2000)); diff != "" {
 		t.Errorf("requests (-50 nodes +2000 nodes):\n%s", diff)
+	}
+}
+
+// BenchmarkStatusRequests measures how many requests a status takes.
+func BenchmarkStatusRequests(b *testing.B) {
+	b.Logf("Method: the requests of `status` that a client records, without discovery and without the further pages of long lists. A tenth of the workers is being drained. "+
+		"Limits: %d with the Update Status Controller; %d lists, the ClusterVersion, and the UpdateStatus without it, and the same for 50 and for 2,000 nodes.", maxRequests, maxLists)
+	b.Run("with_the_controller", func(b *testing.B) {
+		for b.Loop() {
+			cluster := newFakeCluster(b, updateStatus(progressingScreen()), lease(0))
+			runStatus(b, cluster.Cluster, statusOptions{}, "")
+			if len(cluster.requests) > maxRequests {
+				b.Errorf("requests %q, want at most %d", cluster.requests, maxRequests)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(len(cluster.requests)), "requests")
+		}
+	})
+	var small []string
+	for _, workers := range []int{50, 2000} {
+		b.Run(fmt.Sprintf("without_it_%d_nodes", workers), func(b *testing.B) {
+			for b.Loop() {
+				requests := requestsOfStatus(b, workers)
+				if small == nil {
+					small = requests
+				}
+				if diff := cmp.Diff(small, requests); diff != "" {
+					b.Errorf("requests (-first cluster +%d nodes):\n%s", workers, diff)
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(float64(len(requests)), "requests")
+				b.ReportMetric(float64(countLists(requests)), "lists")
+			}
+		})
 	}
 }
 
@@ -90,7 +136,7 @@ func TestStatus_with_newer_definitions(t *testing.T) {
 // replay returns the status of a dump.
 func (s simulated) replay(t *testing.T, dir string) updatev1beta1.UpdateStatusStatus {
 	t.Helper()
-	d, err := readDump(dir, newScheme(), defaultDumpLimits)
+	d, err := readDump(dir, sharedScheme(), defaultDumpLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,15 @@ package cli
 import (
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/informersdk/conformance"
 )
@@ -20,10 +23,7 @@ func TestConformance_of_no_informer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
-	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ca := authorityOf(t, server)
 	got := run(t, "conformance", "--url", server.URL, "--ca", ca)
 	if got.code != ExitFailed || !strings.HasPrefix(got.out, "error       discovery: ") || got.errOut != "" {
 		t.Errorf("exit code %d, findings:\n%s%s", got.code, got.out, got.errOut)
@@ -34,6 +34,67 @@ func TestConformance_of_no_informer(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.out), &findings); err != nil || len(findings) == 0 || got.code != ExitFailed {
 		t.Errorf("exit code %d, error %v, findings:\n%s", got.code, err, got.out)
 	}
+}
+
+// TestConformance_names_each_defect has an informer that breaks several rules at a time, and one that breaks
+// none.
+func TestConformance_names_each_defect(t *testing.T) {
+	t.Parallel()
+	good := fmt.Sprintf(`{"uid": "disk", "scope": {"type": "ControlPlane"}, "impact": {"level": "warning", "summary": "The disk is slow"}, "acquisitionTime": %q}`,
+		now.UTC().Format(time.RFC3339))
+	for name, tc := range map[string]struct {
+		insights []string
+		code     ExitCode
+		want     []string
+	}{
+		"good": {[]string{good}, ExitDone, []string{"The informer follows the protocol."}},
+		"bad": {[]string{
+			good, good,
+			strings.NewReplacer("disk", "memory", "warning", "fatal", "ControlPlane", "Node").Replace(good),
+			strings.NewReplacer(`"uid": "disk", `, "", "The disk is slow", "two\\nlines").Replace(good),
+		}, ExitFailed, []string{"error uids:", "error levels:", "error scopes:", "warning texts:"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/discovery"):
+					_, _ = io.WriteString(w, `{"apiVersion": "config.openshift.io/v1beta1", "kind": "DiscoveryResponse", "spec": {
+						"apiVersions": ["hooks.config.openshift.io/v1alpha"], "handlers": [{"name": "status"}]}}`)
+				case strings.HasSuffix(r.URL.Path, "/updateInsights"):
+					if content, err := io.ReadAll(r.Body); err != nil || len(content) > 0 && !json.Valid(content) {
+						w.WriteHeader(http.StatusBadRequest)
+						return
+					}
+					_, _ = fmt.Fprintf(w, `{"apiVersion": "config.openshift.io/v1beta1", "kind": "UpdateInsightsResponse", "status": {"response": "Success"},
+						"spec": {"insights": [%s]}}`, strings.Join(tc.insights, ","))
+				default:
+					w.WriteHeader(http.StatusNotFound)
+				}
+			}))
+			t.Cleanup(server.Close)
+			got := run(t, "conformance", "--url", server.URL, "--ca", authorityOf(t, server))
+			text := strings.Join(strings.Fields(got.out), " ")
+			if got.code != tc.code || got.errOut != "" {
+				t.Errorf("exit code %d, want %d, findings:\n%s%s", got.code, tc.code, got.out, got.errOut)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("the findings lack %q:\n%s", want, got.out)
+				}
+			}
+		})
+	}
+}
+
+// authorityOf returns a file with the certificate of a server.
+func authorityOf(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ca
 }
 
 func TestConformance_flags(t *testing.T) {

@@ -6,6 +6,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apiserverv1 "github.com/openshift/api/apiserver/v1"
@@ -73,6 +74,9 @@ func (p *Program) connect() (*Cluster, error) {
 	if p.replay.now != "" {
 		return nil, usageError("--now: needs --replay")
 	}
+	if p.cluster != nil {
+		return p.cluster, nil
+	}
 	config, err := p.restConfig()
 	if err != nil {
 		return nil, err
@@ -81,7 +85,7 @@ func (p *Program) connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	c, err := client.New(config, client.Options{Scheme: newScheme(), Mapper: mapper})
+	c, err := client.New(config, client.Options{Scheme: sharedScheme(), Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
@@ -116,7 +120,7 @@ func (p *Program) open() (*Cluster, error) {
 			return nil, usageError("--now: is %q, must be a time such as 2026-11-22T14:00:00Z", p.replay.now)
 		}
 	}
-	d, err := readDump(p.replay.dir, newScheme(), defaultDumpLimits)
+	d, err := readDump(p.replay.dir, sharedScheme(), defaultDumpLimits)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +132,9 @@ func (p *Program) open() (*Cluster, error) {
 	}
 	return &Cluster{Reader: d, Prometheus: d, Clock: fixedClock(now), dump: d}, nil
 }
+
+// sharedScheme returns a scheme that is built once, and that nothing adds to.
+var sharedScheme = sync.OnceValue(newScheme)
 
 // newScheme returns a scheme of the kinds that commands read and write.
 func newScheme() *runtime.Scheme {

@@ -35,7 +35,7 @@ func writeDump(t *testing.T, files map[string]string, limits dumpLimits) *dump {
 			t.Fatal(err)
 		}
 	}
-	d, err := readDump(dir, newScheme(), limits)
+	d, err := readDump(dir, sharedScheme(), limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestDump_links_stay_in_the_folder(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	d, err := readDump(dir, newScheme(), defaultDumpLimits)
+	d, err := readDump(dir, sharedScheme(), defaultDumpLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,8 @@ func (p *Program) hint(err error) string {
 		return "select a kubeconfig with --kubeconfig or KUBECONFIG, or create one with \"oc login\""
 	case apierrors.IsUnauthorized(err):
 		return "log in again, for example with \"oc login\""
+	case isDeniedByGate(err):
+		return "accept the risks, or ask an administrator for the ClusterRole update-bypasser, which --pre-checks=false needs"
 	case apierrors.IsForbidden(err):
 		return forbiddenHint(err)
 	case meta.IsNoMatchError(err):

@@ -26,7 +26,7 @@ const outputWide = "wide"
 
 // outputFlags adds the flag -o and those that go with it.
 func outputFlags(cmd *cobra.Command) *output {
-	o := &output{flags: genericclioptions.NewPrintFlags("").WithTypeSetter(newScheme())}
+	o := &output{flags: genericclioptions.NewPrintFlags("").WithTypeSetter(sharedScheme())}
 	o.flags.AddFlags(cmd)
 	format := cmd.Flags().Lookup("output")
 	format.Usage = "print the object of the API as json, yaml, or name, or in another format of kubectl, such as jsonpath=...; wide adds to the text for people"

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,11 +120,22 @@ var (
 	note   = risk("alert/a/b", updatev1beta1.LevelInfo, "warning alert b is firing")
 )
 
+// passingClock is a clock whose time passes while its caller waits.
+type passingClock struct{ *clocktesting.FakeClock }
+
+// After lets the time pass.
+func (c passingClock) After(d time.Duration) <-chan time.Time {
+	c.Step(d)
+	passed := make(chan time.Time, 1)
+	passed <- c.Now()
+	return passed
+}
+
 // do runs a part of the program on the cluster.
 func (pc *planCluster) do(t *testing.T, run func(*Program) error) result {
 	t.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-	p := New(Environment{Program: "/usr/bin/oc-update", Clock: clocktesting.NewFakeClock(now), Streams: streams, Terminal: &Terminal{}})
+	p := New(Environment{Program: "/usr/bin/oc-update", Clock: passingClock{clocktesting.NewFakeClock(now)}, Streams: streams, Terminal: &Terminal{}})
 	err := run(p)
 	if exit, ok := errors.AsType[*exitError](err); err != nil && (!ok || exit.err != nil) {
 		fmt.Fprintln(errOut, p.explain(err))
@@ -492,6 +504,62 @@ func TestStart_pauses_no_pool_for_a_request_that_is_denied(t *testing.T) {
 			}
 			if update, _ := pc.desired(t); update != nil {
 				t.Errorf("desired %+v", update)
+			}
+		})
+	}
+}
+
+// denied returns the error by which the start gate denies a request.
+func denied() error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterversions"}, "version",
+		errors.New("ValidatingAdmissionPolicy 'update-start-gate' with binding 'update-start-gate' denied request: its risks are not accepted"))
+}
+
+// The start gate learns a moment later than the plan that an update may be started. What it denies for
+// longer, or to a user who bypasses the plan, is refused.
+func TestStart_through_the_gate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		denials int
+		change  func(*startOptions)
+		code    ExitCode
+		asked   int
+	}{
+		"open":              {0, func(*startOptions) {}, ExitDone, 1},
+		"opens":             {3, func(*startOptions) {}, ExitDone, 4},
+		"stays closed":      {100, func(*startOptions) {}, ExitActionRequired, 11},
+		"is bypassed":       {0, func(o *startOptions) { o.preChecks = false }, ExitDone, 1},
+		"bypass is denied":  {100, func(o *startOptions) { o.preChecks = false }, ExitActionRequired, 1},
+		"control plane":     {2, func(o *startOptions) { o.pausePools = true }, ExitDone, 4},
+		"closed, no pauses": {100, func(o *startOptions) { o.pausePools = true }, ExitActionRequired, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pc := newPlanCluster(t, nil)
+			base, ok := pc.Client.(client.WithWatch)
+			if !ok {
+				t.Fatal("the fake client cannot be wrapped")
+			}
+			asked := 0
+			pc.Client = interceptor.NewClient(base, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					if _, is := object.(*configv1.ClusterVersion); is {
+						if asked++; asked <= tc.denials {
+							return denied()
+						}
+					}
+					return c.Patch(ctx, object, patch, opts...)
+				},
+			})
+			got := pc.start(t, tc.change)
+			if got.code != tc.code || asked != tc.asked {
+				t.Errorf("%d requests, want %d, exit code %d, want %d: %s", asked, tc.asked, got.code, tc.code, got.errOut)
+			}
+			if refused := tc.code == ExitActionRequired; strings.Contains(got.errOut, "not started: ") != refused || strings.Contains(got.errOut, "ClusterRole update-bypasser") != refused {
+				t.Errorf("error %q", got.errOut)
+			}
+			if strings.Contains(got.out, "Paused") != (name == "control plane") {
+				t.Errorf("output %q", got.out)
 			}
 		})
 	}

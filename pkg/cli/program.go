@@ -41,6 +41,8 @@ type Environment struct {
 	Streams genericiooptions.IOStreams
 	// Terminal describes the terminal that Streams.Out writes to. If nil, it is detected.
 	Terminal *Terminal
+
+	cluster *Cluster // what the commands work on; nil means what the flags select
 }
 
 // Program is one run of kubectl-update. Its methods build the commands.

@@ -4,42 +4,28 @@
 package cli
 
 import (
-	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster"
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/machineconfig"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/devcluster/scenario"
 )
 
-// The forms of the commands that change a cluster. That kubectl accepts them is tested with the program.
-var (
-	scaleCommand = regexp.MustCompile(`^oc -n (\S+) scale deployment/(\S+) --replicas=(\d+)$`)
-	patchCommand = regexp.MustCompile(`^oc patch machineconfigpool (\S+) --type=merge -p '(.*)'$`)
-)
-
-// follow runs a printed command.
+// follow runs a printed command. That kubectl accepts it is tested with the program.
 func (s simulated) follow(t *testing.T, command string) {
 	t.Helper()
-	var object client.Object
-	var patch string
-	if m := scaleCommand.FindStringSubmatch(command); m != nil {
-		object = &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m[1], Name: m[2]}}
-		patch = fmt.Sprintf(`{"spec":{"replicas":%s}}`, m[3])
-	} else if m := patchCommand.FindStringSubmatch(command); m != nil {
-		object, patch = &mcfgv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: m[1]}}, m[2]
-	} else {
-		t.Fatalf("%q is no command that changes a cluster", command)
+	words, err := scenario.Words(command)
+	if err == nil {
+		err = s.Command(t.Context(), words[1:])
 	}
-	if err := s.Client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err != nil {
 		t.Fatalf("%s: %v", command, err)
 	}
 }
@@ -79,7 +65,7 @@ func TestRemedies_complete_the_update(t *testing.T) {
 					t.Fatalf("exit code %d, want the cause %q:\n%s", stuck.code, tc.causes, stuck.out)
 				}
 				tc.causes = tc.causes[1:]
-				for _, command := range printedCommands(stuck.out) {
+				for _, command := range scenario.PrintedCommands(stuck.out) {
 					s.follow(t, command)
 				}
 				if err := s.world.RunFor(3 * time.Hour); err != nil {
@@ -92,17 +78,6 @@ func TestRemedies_complete_the_update(t *testing.T) {
 			}
 		})
 	}
-}
-
-// printedCommands returns the commands of a screen.
-func printedCommands(screen string) []string {
-	var commands []string
-	for line := range strings.Lines(screen) {
-		if command, found := strings.CutPrefix(line, blank(labelWidth+columnGap)+"oc "); found {
-			commands = append(commands, "oc "+strings.TrimSuffix(command, "\n"))
-		}
-	}
-	return commands
 }
 
 func (s simulated) create(t *testing.T, objects ...client.Object) {

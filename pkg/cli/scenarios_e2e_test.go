@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	updatev1beta1 "github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
@@ -84,7 +85,7 @@ func watchScenario(t *testing.T, name string, counted *counters) {
 	if story.Binary {
 		t.Skip("needs the program of the operator")
 	}
-	world, err := virtual.New(story)
+	world, err := virtual.New(story, RunSimulated)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,8 @@ func (w *watcher) observe(ctx context.Context, now time.Time) {
 	w.previous = got.object
 }
 
-// status returns the status of the cluster; a kind is forbidden, unless it is empty.
+// status returns the status of the cluster without the Update Status Controller; a kind is forbidden,
+// unless it is empty.
 func (w *watcher) status(ctx context.Context, now time.Time, forbidden string, previous *updatev1beta1.UpdateStatus) snapshot {
 	w.t.Helper()
 	cluster := &Cluster{Reader: deniedReader{w.reader, forbidden}, Clock: fixedClock(now)}
@@ -231,7 +233,7 @@ type deniedReader struct {
 
 // Get returns an object.
 func (r deniedReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	if r.denies(object.GetObjectKind().GroupVersionKind().Kind) {
+	if r.denies(r.kindOf(object)) {
 		return forbidden()
 	}
 	return r.Reader.Get(ctx, key, object, opts...)
@@ -239,14 +241,19 @@ func (r deniedReader) Get(ctx context.Context, key client.ObjectKey, object clie
 
 // List returns objects.
 func (r deniedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	kind := list.GetObjectKind().GroupVersionKind().Kind
-	if gvk, err := r.Reader.(client.Client).GroupVersionKindFor(list); err == nil {
-		kind = gvk.Kind
-	}
-	if r.denies(strings.TrimSuffix(kind, "List")) {
+	if r.denies(strings.TrimSuffix(r.kindOf(list), "List")) {
 		return forbidden()
 	}
 	return r.Reader.List(ctx, list, opts...)
 }
 
-func (r deniedReader) denies(kind string) bool { return r.kind != "" && kind == r.kind }
+func (r deniedReader) kindOf(object runtime.Object) string {
+	if gvk, err := r.Reader.(client.Client).GroupVersionKindFor(object); err == nil {
+		return gvk.Kind
+	}
+	return object.GetObjectKind().GroupVersionKind().Kind
+}
+
+func (r deniedReader) denies(kind string) bool {
+	return kind == "UpdateStatus" || r.kind != "" && kind == r.kind
+}

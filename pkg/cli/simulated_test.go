@@ -131,7 +131,7 @@ func TestStatus_of_a_dump_is_that_of_the_cluster(t *testing.T) {
 				s.update(t, after)
 			}
 			live, want := computed(t, s.connect())
-			d, err := readDump(s.dump(t), newScheme(), defaultDumpLimits)
+			d, err := readDump(s.dump(t), sharedScheme(), defaultDumpLimits)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,7 +111,7 @@ func (p *Program) runStart(ctx context.Context, cluster *Cluster, o *startOption
 	if o.pausePools {
 		err = p.requestControlPlane(ctx, cluster, request)
 	} else {
-		err = request.send(ctx, cluster)
+		err = p.sendThroughGate(ctx, cluster, request)
 	}
 	if err != nil {
 		return err
@@ -198,15 +200,45 @@ func (r updateRequest) send(ctx context.Context, cluster *Cluster, options ...cl
 		return err
 	}
 	if err := cluster.Client.Patch(ctx, version.DeepCopy(), client.RawPatch(types.MergePatchType, patch), options...); err != nil {
+		if isDeniedByGate(err) {
+			return refused("not started: %w", err)
+		}
 		return fmt.Errorf("requesting the update to %s: %w", update.Version, err)
 	}
 	return nil
 }
 
+// startGate is the admission policy that denies updates whose risks are not accepted.
+const startGate = "update-start-gate"
+
+func isDeniedByGate(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+startGate+"'")
+}
+
+// gateDelay is how long the Update Status Controller may take to let a release through the start gate once
+// its plan is startable.
+const gateDelay = 20 * time.Second
+
+// sendThroughGate sends a request, again while the start gate denies what a plan allows since a moment.
+func (p *Program) sendThroughGate(ctx context.Context, cluster *Cluster, request updateRequest, options ...client.PatchOption) error {
+	end := p.Clock.Now().Add(gateDelay)
+	for {
+		err := request.send(ctx, cluster, options...)
+		if request.bypass || !isDeniedByGate(err) || !p.Clock.Now().Before(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-p.Clock.After(planPollInterval):
+		}
+	}
+}
+
 // requestControlPlane pauses the pools of worker nodes and sends a request, if the API server would
 // accept the request. If something fails afterwards, the error names the pools that stay paused.
 func (p *Program) requestControlPlane(ctx context.Context, cluster *Cluster, request updateRequest) error {
-	if err := request.send(ctx, cluster, client.DryRunAll); err != nil {
+	if err := p.sendThroughGate(ctx, cluster, request, client.DryRunAll); err != nil {
 		return err
 	}
 	paused, err := p.pausePools(ctx, cluster)

@@ -41,8 +41,8 @@ type fakeCluster struct {
 }
 
 // newFakeCluster returns a cluster at 4.20.6 with one node and one pool of each role.
-func newFakeCluster(t *testing.T, objects ...client.Object) *fakeCluster {
-	t.Helper()
+func newFakeCluster(tb testing.TB, objects ...client.Object) *fakeCluster {
+	tb.Helper()
 	f := &fakeCluster{err: func(string) error { return nil }}
 	base := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(healthyObjects(), objects...)...)
 	f.Cluster = &Cluster{Clock: fixedClock(now)}
@@ -178,14 +178,14 @@ func updateStatus(c screenCase) *updatev1beta1.UpdateStatus {
 }
 
 // runStatus runs "status" on a cluster.
-func runStatus(t *testing.T, cluster *Cluster, o statusOptions, format string) result {
-	t.Helper()
+func runStatus(tb testing.TB, cluster *Cluster, o statusOptions, format string) result {
+	tb.Helper()
 	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 	p := New(Environment{Program: "/usr/bin/oc-update", Clock: clocktesting.NewFakeClock(cluster.Clock.Now()), Streams: streams, Terminal: &Terminal{}})
 	o.format = outputFlags(&cobra.Command{})
 	*o.format.flags.OutputFormat = format
 	o.namespace = controllerNamespace
-	err := p.report(t.Context(), cluster, &o)
+	err := p.report(tb.Context(), cluster, &o)
 	if exit, ok := errors.AsType[*exitError](err); err != nil && (!ok || exit.err != nil) {
 		fmt.Fprintln(errOut, p.explain(err))
 	}
@@ -335,14 +335,8 @@ func TestStatus_without_the_controller(t *testing.T) {
 					t.Errorf("the screen lacks %q:\n%s", want, got.out)
 				}
 			}
-			lists := 0
-			for _, request := range cluster.requests {
-				if strings.HasPrefix(request, "list ") {
-					lists++
-				}
-			}
-			if lists > 12 {
-				t.Errorf("%d lists, want at most 12: %q", lists, cluster.requests)
+			if lists := countLists(cluster.requests); lists > maxLists {
+				t.Errorf("%d lists, want at most %d: %q", lists, maxLists, cluster.requests)
 			}
 		})
 	}

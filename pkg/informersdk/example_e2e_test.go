@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,7 +41,7 @@ const (
 	exampleName   = "update-notes" // of the namespace, the Service, and all else
 )
 
-// The example runs with the rights of its manifests at the cluster IP of its Service, and passes the
+// The commands of the guide work as they are printed. The example runs with the rights of its manifests at the cluster IP of its Service, and passes the
 // conformance kit as the Update Status Controller sees it.
 func TestExample(t *testing.T) {
 	t.Parallel()
@@ -52,6 +53,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runGuide(t, api, running)
 	address := installExample(t, api)
 	certificates := t.TempDir()
 	writeCertificate(t, certificates, exampleName+"."+exampleName+".svc")
@@ -135,16 +137,125 @@ func installExample(t *testing.T, api client.Client) string {
 			t.Fatal(err)
 		}
 	}
+	return awaitService(t, api)
+}
+
+// awaitService returns the address of the Service of the example, as soon as there is one.
+func awaitService(t *testing.T, api client.Client) (address string) {
+	t.Helper()
 	service := &unstructured.Unstructured{}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Service"})
-	if err := api.Get(t.Context(), client.ObjectKey{Namespace: exampleName, Name: exampleName}, service); err != nil {
-		t.Fatal(err)
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := api.Get(ctx, client.ObjectKey{Namespace: exampleName, Name: exampleName}, service); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		ip, found, err := unstructured.NestedString(service.Object, "spec", "clusterIP")
+		address = net.JoinHostPort(ip, "8443")
+		return found && ip != "", err
+	})
+	if err != nil {
+		t.Fatalf("waiting for the Service of the example: %v", err)
 	}
-	address, _, err := unstructured.NestedString(service.Object, "spec", "clusterIP")
+	return address
+}
+
+// guideBlock matches the commands of a step of the guide.
+var guideBlock = regexp.MustCompile("(?ms)^   ```\\n(.*?)^   ```$")
+
+// runGuide runs the commands of the guide as they are printed, on a control plane in place of the dev
+// cluster that its first step starts.
+func runGuide(t *testing.T, api client.Client, running *controlplane.ControlPlane) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/update-informers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return net.JoinHostPort(address, "8443")
+	var steps []string
+	for _, match := range guideBlock.FindAllStringSubmatch(string(page), -1) {
+		steps = append(steps, match[1])
+	}
+	if len(steps) != 5 || !strings.Contains(steps[0], "bin/devcluster up --without-operator") {
+		t.Fatalf("the guide has other steps than this test knows: %q", steps)
+	}
+	folder := guideFolder(t, running)
+	informer := shell(t, folder, strings.Join(steps[1:4], ""))
+	informer.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the informer is a child of the shell
+	var printed bytes.Buffer
+	informer.Stdout, informer.Stderr = &printed, &printed
+	if err := informer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = informer.Wait(); close(ended) }()
+	defer func() {
+		_ = syscall.Kill(-informer.Process.Pid, syscall.SIGTERM)
+		<-ended
+		if t.Failed() {
+			t.Logf("the informer of the guide:\n%s", printed.String())
+		}
+	}()
+	awaitExample(t, awaitService(t, api))
+	output, err := shell(t, folder, steps[4]).CombinedOutput()
+	if err != nil {
+		t.Fatalf("the last step of the guide: %v\n%s", err, output)
+	}
+	for _, want := range []string{"The informer follows the protocol.", exampleName} {
+		if !strings.Contains(string(output), want) {
+			t.Errorf("the last step of the guide does not print %q:\n%s", want, output)
+		}
+	}
+}
+
+// guideFolder returns a folder that is like the one of the repository while the dev cluster runs.
+func guideFolder(t *testing.T, running *controlplane.ControlPlane) string {
+	t.Helper()
+	folder := t.TempDir()
+	// The guide changes from one of these folders to the other, where it builds a program.
+	bin, example := filepath.Join(folder, "bin"), filepath.Join(folder, "docs", "examples", "update-informer")
+	for _, path := range []string{bin, example} {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(t, "../..", folder, func(name string) bool { return name[0] != '.' && name != "bin" && name != "docs" })
+	link(t, exampleFolder, example, func(string) bool { return true })
+	link(t, running.BinDir(), bin, func(string) bool { return true })
+	if err := os.Mkdir(filepath.Join(folder, ".devcluster"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := controlplane.WriteKubeconfig(filepath.Join(folder, ".devcluster", "kubeconfig"), running.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// link adds links to the entries of one folder to another one.
+func link(t *testing.T, from, to string, links func(name string) bool) {
+	t.Helper()
+	from, err := filepath.Abs(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !links(entry.Name()) {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// shell returns a shell in a folder that runs commands as an interactive one does, and ends at the first error.
+func shell(t *testing.T, folder, commands string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eo pipefail; shopt -s expand_aliases\n"+commands)
+	cmd.Dir = folder
+	return cmd
 }
 
 // startExample starts the program, and returns a function that ends it as the kubelet does.

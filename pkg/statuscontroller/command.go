@@ -4,6 +4,8 @@
 package statuscontroller
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
@@ -25,22 +27,14 @@ type Options struct {
 // Command returns the command line of the Update Status Controller.
 func Command(version string) *cobra.Command {
 	options := Options{Options: manager.Options{Version: version}}
-	cmd := &cobra.Command{
-		Use:           "update-status-controller",
-		Short:         "Aggregates insights about updates of the OpenShift cluster on which it runs.",
-		Version:       version,
-		Args:          manager.NoArgs,
-		SilenceErrors: true, SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Main(cmd.Context(), options, clock.RealClock{})
-		},
-	}
+	cmd := manager.NewCommand(Component, "Aggregates insights about updates of the OpenShift cluster on which it runs.", version, func(ctx context.Context) error {
+		return Main(ctx, options, clock.RealClock{})
+	})
 	flags := cmd.Flags()
 	options.BindShared(flags)
 	flags.StringVar(&options.ServiceAccount, "service-account", "update-status-controller", "name of the ServiceAccount of the pod, whose tokens authenticate it to update informers")
 	flags.StringVar(&options.ServiceCAFile, "service-ca-file", "", "path to the authorities of OpenShift's service CA, which may be added and changed later; empty means that there are none")
 	flags.StringVar(&options.AlertsURL, "alerts-url", "", "URL of a Prometheus or Thanos that returns alerts; empty means that alerts are not read")
 	flags.StringVar(&options.AlertsTokenFile, "alerts-token-file", "", "path to the token for --alerts-url; empty means no token")
-	cmd.SetFlagErrorFunc(manager.FlagError)
 	return cmd
 }

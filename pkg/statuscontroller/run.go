@@ -47,15 +47,10 @@ const (
 
 // Main is Run with the API server and the log that the options name.
 func Main(ctx context.Context, o Options, clk clock.PassiveClock) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	restConfig, err := o.RESTConfig(Component)
+	restConfig, log, err := o.Start(Component)
 	if err != nil {
 		return err
 	}
-	log := o.Logger()
-	manager.SetLoggers(log)
 	return Run(ctx, o, restConfig, log, clk)
 }
 

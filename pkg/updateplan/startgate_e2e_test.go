@@ -47,11 +47,13 @@ func install(ctx context.Context) error {
 		"wait --for=condition=Established crd/updateplans.config.openshift.io crd/updatestatuses.config.openshift.io crd/clusterversions.config.openshift.io",
 		"create clusterrole versions --resource=clusterversions.config.openshift.io " + everything,
 		"create clusterrolebinding versions --clusterrole=versions --user=ann --user=ben --user=" + operator,
+		"create clusterrole events --resource=events --verb=create",
+		"create clusterrolebinding events --clusterrole=events --user=ben",
 		"create clusterrole plans --resource=updateplans.config.openshift.io " + everything,
-		"create clusterrolebinding plans --clusterrole=plans --user=cleo --user=dora",
+		"create clusterrolebinding plans --clusterrole=plans --user=ann --user=cleo --user=dora",
 		"create clusterrole accept --resource=updateplans.config.openshift.io --verb=accept",
 		"create clusterrolebinding accept --clusterrole=accept --user=cleo",
-		"create clusterrole evidence --resource=updatestatuses.config.openshift.io,updatestatuses.config.openshift.io/status " + everything,
+		"create clusterrole evidence --resource=updatestatuses.config.openshift.io,updatestatuses.config.openshift.io/status,updateplans.config.openshift.io/status " + everything,
 		"create clusterrolebinding evidence --clusterrole=evidence --user=ann --user=" + controller,
 		"apply --kustomize ../../deploy/update-status/start-gate",
 		"create clusterrolebinding bypass --clusterrole=update-bypasser --user=ben",
@@ -132,6 +134,7 @@ func TestStartGate(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tc.refused)
 		}
 	}
+	t.Run("kubectl-update", checkStart)
 	must("patch", "clusterversion", "version", "--type=merge", "--as=ann", "-p", `{"spec":{"desiredUpdate":{"version":"4.20.8"}}}`)
 	startable("4.20.8", "4.20.5")
 	for name, tc := range map[string]struct{ patch, refused string }{
@@ -159,6 +162,63 @@ func TestStartGate(t *testing.T) {
 	}
 	if err == nil {
 		t.Error("an update is started without the UpdateStatus")
+	}
+}
+
+// checkStart starts updates with kubectl-update, and clears each request.
+func checkStart(t *testing.T) {
+	startable := func(release, status string) {
+		t.Helper()
+		plan := `{"apiVersion":"config.openshift.io/v1beta1","kind":"UpdatePlan","metadata":{"name":"update-plan-` + release + `"},"spec":{"targetRelease":"` + release + `"}}`
+		if err := kubectl(t.Context(), plan, "create", "-f", "-", "--as=ann"); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now().UTC().Format(time.RFC3339)
+		condition := func(name, value string) string {
+			return `{"type":"` + name + `","status":"` + value + `","observedGeneration":1,"reason":"Test","message":"risks are not accepted","lastTransitionTime":"` + now + `"}`
+		}
+		err := kubectl(t.Context(), "", "patch", "updateplan", "update-plan-"+release, "--subresource=status", "--type=merge", "--as="+controller, "-p",
+			`{"status":{"fromRelease":"4.20.6","lastAnalysisTime":"`+now+`","observedGeneration":1,"conditions":[`+condition("Complete", "True")+","+condition("Startable", status)+`]}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	startable("4.20.8", "True")
+	startable("4.20.9", "False")
+	for _, tc := range []struct {
+		name, user, args string
+		code             int
+		prints           string
+		requests         string // release and annotation
+	}{
+		{"risks are not accepted", "ann", "start --to 4.20.9", 30, "not started: risks are not accepted", " "},
+		{"risks are accepted", "ann", "start --to 4.20.8", 0, "Requested the update from 4.20.6 to 4.20.8", "4.20.8 "},
+		{"bypass without the verb", "ann", "start --to 4.20.9 --pre-checks=false", 30, "ClusterRole update-bypasser", " "},
+		{"bypass of the control plane without the verb", "ann", "control-plane start --to 4.20.9 --pre-checks=false", 30, "ClusterRole update-bypasser", " "},
+		{"bypass", "ben", "start --to 4.20.9 --pre-checks=false", 0, "Requested the update from 4.20.6 to 4.20.9", "4.20.9 4.20.9"},
+		{"no right to update", "dora", "start --to 4.20.8", 1, "ask an administrator for", " "},
+	} {
+		cmd := server.KubectlUpdate(t.Context(), append(strings.Fields(tc.args), "--as="+tc.user)...)
+		printed, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		if code := cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(string(printed), tc.prints) {
+			t.Errorf("%s: exit code %d, want %d; printed %q, want %q", tc.name, code, tc.code, printed, tc.prints)
+		}
+		requested, err := server.Kubectl(t.Context(), "get", "clusterversion", "version", "-o",
+			`jsonpath={.spec.desiredUpdate.version} {.metadata.annotations.upgrade\.managed\.openshift\.io/pre-checks-bypassed}`).Output()
+		if err != nil || string(requested) != tc.requests {
+			t.Errorf("%s: requested %q, %v, want %q", tc.name, requested, err, tc.requests)
+		}
+		if err := kubectl(t.Context(), "", "patch", "clusterversion", "version", "--type=merge", "-p",
+			`{"metadata":{"annotations":{"upgrade.managed.openshift.io/pre-checks-bypassed":null}},"spec":{"desiredUpdate":null}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, err := server.Kubectl(t.Context(), "get", "events", "--namespace=default", "-o", `jsonpath={.items[?(@.reason=="PreChecksBypassed")].message}`).Output()
+	if err != nil || string(events) != "ben started the update to 4.20.9 without pre-checks" {
+		t.Errorf("events %q, %v", events, err)
 	}
 }
 

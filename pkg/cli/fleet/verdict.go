@@ -107,6 +107,7 @@ func stopVerdicts() map[string]Verdict {
 		fleetv1beta1.ReasonInvalidStrategy:      {State: ActionRequired, Text: "the strategy is invalid"},
 		fleetv1beta1.ReasonNoClustersSelected:   {State: ActionRequired, Text: "no clusters are selected"},
 		fleetv1beta1.ReasonCanaryNotSelected:    {State: ActionRequired, Text: "no canary is selected"},
+		fleetv1beta1.ReasonNoOperatorImage:      {State: ActionRequired, Text: "the hub runs without --image"},
 		fleetv1beta1.ReasonDependencyMissing:    {State: ActionRequired, Text: "a dependency is missing"},
 		fleetv1beta1.ReasonDependencyIncomplete: {State: Waiting, Text: "waits for another upgrade"},
 		fleetv1beta1.ReasonOutsideWindow:        {State: Waiting, Text: "waits for its window"},

@@ -150,11 +150,18 @@ func TestInformer_with_a_hostile_answer(t *testing.T) {
 		"redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		}, insight.Unreachable, "RequestRejected"},
-		"status 500":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, insight.Unreachable, "RequestRejected"},
-		"status 401":       {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, insight.Unreachable, "RequestRejected"},
-		"connection cut":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, insight.Unreachable, "ConnectionFailed"},
-		"oversized":        {func(w http.ResponseWriter, _ *http.Request) { endless(w, 2<<20) }, insight.Unreachable, "ConnectionFailed"},
-		"compressed":       {compressed, insight.Unreachable, "ConnectionFailed"},
+		"status 500":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, insight.Unreachable, "RequestRejected"},
+		"status 401":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, insight.Unreachable, "RequestRejected"},
+		"connection cut": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, insight.Unreachable, "ConnectionFailed"},
+		"oversized":      {func(w http.ResponseWriter, _ *http.Request) { endless(w, 2<<20) }, insight.Unreachable, "ConnectionFailed"},
+		"compressed":     {compressed, insight.Unreachable, "ConnectionFailed"},
+		"oversized error": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			endless(w, 2<<20)
+		}, insight.Unreachable, "RequestRejected"},
+		"headers beyond their bound": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Long", strings.Repeat("x", 100<<10))
+		}, insight.Unreachable, "ConnectionFailed"},
 		"no JSON":          {answering("<html>"), insight.Invalid, "InvalidResponse"},
 		"empty":            {answering(""), insight.Invalid, "InvalidResponse"},
 		"two documents":    {answering(success + success), insight.Invalid, "InvalidResponse"},
@@ -191,6 +198,31 @@ func compressed(w http.ResponseWriter, _ *http.Request) {
 	body := gzip.NewWriter(w)
 	_, _ = body.Write([]byte(success))
 	_ = body.Close()
+}
+
+// The bounds of an answer are those of the discovery, too.
+func TestDiscovery_that_is_hostile(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"oversized":  func(w http.ResponseWriter, _ *http.Request) { endless(w, 2<<20) },
+		"compressed": compressed,
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		},
+		"deep nesting": answering(strings.Replace(discovery, `"name": "status"`, `"name": "status", "methods": `+strings.Repeat("[", 20)+strings.Repeat("]", 20), 1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.discover = handler
+			w.update(true, true)
+			w.answer(answering(success))
+			w.pass()
+			if answer := w.result(); answer.Result == insight.Success {
+				t.Errorf("the answer is %s, although the discovery is hostile", answer.Result)
+			}
+		})
+	}
 }
 
 func TestInformer_with_many_insights_is_bounded(t *testing.T) {

@@ -112,6 +112,7 @@ type world struct {
 	events      []string
 	serviceCA   string
 	discovery   string
+	discover    http.HandlerFunc // answers instead of discovery; nil means that it does not
 }
 
 func newWorld(t *testing.T) *world {
@@ -175,6 +176,9 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	handler := w.handler
 	if strings.HasSuffix(r.URL.Path, "/discovery") {
 		handler = answering(w.discovery)
+		if w.discover != nil {
+			handler = w.discover
+		}
 	}
 	w.mu.Unlock()
 	handler(rw, r)

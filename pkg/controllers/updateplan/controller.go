@@ -49,8 +49,6 @@ const (
 	maxRequeue = 24 * time.Hour
 	// conflictRequeue is when a plan is reconciled again whose cached object is outdated.
 	conflictRequeue = time.Second
-	// replacedTimeout is how long a cache may take to receive a write.
-	replacedTimeout = time.Minute
 	// passTimeout bounds a pass over a plan.
 	passTimeout = 2 * time.Minute
 )
@@ -113,17 +111,8 @@ type state struct {
 	lastPass time.Time
 	// notOfferedSince is since when the release is not offered; zero means that it is.
 	notOfferedSince time.Time
-	// replaced is the resource version that the last write replaced, at replacedAt.
-	replaced   string
-	replacedAt time.Time
-}
-
-// isBehind reports whether a cache with this resource version does not have the last write yet. After
-// replacedTimeout, a restored etcd may have brought the version back; the API server then refuses a
-// write that is based on an outdated one.
-func (s *state) isBehind(version string, now time.Time) bool {
-	age := now.Sub(s.replacedAt)
-	return version == s.replaced && age >= 0 && age < replacedTimeout
+	// replaced is the version that the last write replaced.
+	replaced manager.Replaced
 }
 
 // round is an analysis. The status reflects it as soon as it can be written.

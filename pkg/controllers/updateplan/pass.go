@@ -117,7 +117,7 @@ func (p *pass) rest() {
 		return
 	}
 	p.set(func(s *state) {
-		*s = state{uid: s.uid, notOfferedSince: s.notOfferedSince, replaced: s.replaced, replacedAt: s.replacedAt}
+		*s = state{uid: s.uid, notOfferedSince: s.notOfferedSince, replaced: s.replaced}
 	})
 	p.Informers.ForgetPlan(client.ObjectKeyFromObject(p.plan))
 }
@@ -129,7 +129,7 @@ func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updatepla
 	if equality.Semantic.DeepEqual(p.published, &p.plan.Status) {
 		return nil
 	}
-	if p.state.isBehind(p.plan.ResourceVersion, p.now) {
+	if p.state.replaced.IsBehind(p.plan, p.now) {
 		return errOutdated
 	}
 	base := p.plan.DeepCopy()
@@ -139,9 +139,7 @@ func (p *pass) write(ctx context.Context, all []updateplan.Reported, a updatepla
 	if err := p.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of UpdatePlan %s: %w", p.plan.Name, err)
 	}
-	if updated.ResourceVersion != base.ResourceVersion { // the API server may have dropped all that is new
-		p.set(func(s *state) { s.replaced, s.replacedAt = base.ResourceVersion, p.now })
-	}
+	p.set(func(s *state) { s.replaced.Note(base, updated, p.now) })
 	return nil
 }
 

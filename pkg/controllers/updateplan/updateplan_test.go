@@ -96,6 +96,7 @@ func TestPlanLife(t *testing.T) {
 	if got := plan.Status; got.LastRefresh != "again" || got.FromRelease != from || *got.Counts != (v1beta1.InsightCounts{Total: 1, Accepted: 1}) {
 		t.Errorf("the status is %+v", got)
 	}
+	w.expectEvents("AnalysisComplete", "Startable", "Startable", "Startable", "InsightsAccepted")
 }
 
 func TestPlanFollowsWithoutWrites(t *testing.T) {
@@ -164,9 +165,10 @@ func TestPlanAcceptance(t *testing.T) {
 		away  time.Duration
 		start string
 		stale string
+		event string
 	}{
-		"returns within a day": {23 * time.Hour, startable, current},
-		"returns after a day":  {25 * time.Hour, rest, v1beta1.ReasonInsightsChanged},
+		"returns within a day": {23 * time.Hour, startable, current, "Startable"},
+		"returns after a day":  {25 * time.Hour, rest, v1beta1.ReasonInsightsChanged, "AcceptanceStale"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +187,7 @@ func TestPlanAcceptance(t *testing.T) {
 			w.refresh("again")
 			w.runFor(time.Minute)
 			w.expect(complete, tc.start, tc.stale)
+			w.expectEvents("AnalysisComplete", "Startable", "InsightsAccepted", tc.event)
 			w.change(func(plan *v1beta1.UpdatePlan) { plan.Spec.AcceptedInsights[0].Accepted = false })
 			w.runFor(time.Minute)
 			w.expect(complete, rest, current)

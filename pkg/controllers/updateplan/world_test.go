@@ -133,6 +133,20 @@ func (w *world) PublishChange(_ context.Context, object client.Object, before an
 	}
 }
 
+// expectEvents compares the reasons of the Events of the plan of the target.
+func (w *world) expectEvents(reasons ...string) {
+	w.t.Helper()
+	var got []string
+	for _, event := range w.events {
+		_, text, _ := strings.Cut(event, " ")
+		reason, _, _ := strings.Cut(text, ":")
+		got = append(got, reason)
+	}
+	if !slices.Equal(got, reasons) {
+		w.t.Errorf("the Events are %s, want the reasons %s", strings.Join(w.events, "\n"), reasons)
+	}
+}
+
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	encoded, err := json.Marshal(value)
@@ -151,9 +165,11 @@ func (w *world) PublishOnce(_ context.Context, object client.Object, _, reason, 
 	return nil
 }
 
+const definitionsFolder = "../../../deploy/update-status/crds"
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldWith(t, os.DirFS("../../../deploy/update-status/crds"))
+	return newWorldWith(t, os.DirFS(definitionsFolder))
 }
 
 // newWorldWith returns a world with these CustomResourceDefinitions.

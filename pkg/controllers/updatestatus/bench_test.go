@@ -156,7 +156,7 @@ const (
 func BenchmarkPass(b *testing.B) {
 	b.Logf("Method: a pass that writes nothing, of a cluster with %d pools and 33 operators; of 20 nodes, 8 are updated, 2 in flight, and 1 is degraded. "+
 		"Lists share the objects, as those of a cache do. The time is that of the clock; best-ms is the processor time of the thread a pass, the best of ten times twenty passes, "+
-		"which other work on the machine hardly changes. Limits: %s, and %d times a pass of 200 nodes.", benchPools, maxPass, maxGrowth)
+		"which other work on the machine hardly changes. Limits: %s, %d times a pass of 200 nodes, and %d KiB for the object.", benchPools, maxPass, maxGrowth, largestObject>>10)
 	var best []time.Duration
 	for _, nodes := range []int{200, 2000} {
 		b.Run(fmt.Sprintf("%d_nodes", nodes), func(b *testing.B) {
@@ -171,7 +171,11 @@ func BenchmarkPass(b *testing.B) {
 			if err := c.Get(b.Context(), client.ObjectKey{Name: v1beta1.UpdateStatusName}, &status); err != nil {
 				b.Fatal(err)
 			}
-			b.ReportMetric(float64(sizeOf(b, &status)), "bytes_of_the_object")
+			size := sizeOf(b, &status)
+			b.ReportMetric(float64(size), "bytes_of_the_object")
+			if size > largestObject {
+				b.Errorf("the object has %d bytes, limit %d", size, largestObject)
+			}
 			fastest := fastestPass(b, pass)
 			b.ReportMetric(float64(fastest.Microseconds())/1000, "best-ms")
 			best = append(best, fastest)

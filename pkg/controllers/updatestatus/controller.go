@@ -77,11 +77,10 @@ type Reconciler struct {
 	insights insight.State
 	// restoredFrom is the resource version of the UpdateStatus from which the insights were
 	// restored. written reports that this process has written it since: what it knows is the newest
-	// state. replaced is the resource version that the last write replaced, at replacedAt.
+	// state. replaced is the version that the last write replaced.
 	restoredFrom string
 	written      bool
-	replaced     string
-	replacedAt   time.Time
+	replaced     manager.Replaced
 	lastPass     time.Time
 	budget       budget
 

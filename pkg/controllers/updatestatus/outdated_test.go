@@ -4,44 +4,13 @@
 package updatestatus_test
 
 import (
-	"io/fs"
 	"os"
 	"testing"
-	"testing/fstest"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
-
 	"github.com/managed-upgrade/managed-upgrade-operator/api/config/v1beta1"
+	"github.com/managed-upgrade/managed-upgrade-operator/pkg/simulation"
 )
-
-// olderDefinitions returns the shipped CustomResourceDefinition in the file without fields of the
-// status, as the API server has it when the definitions are older than the controller.
-func olderDefinitions(t *testing.T, file string, fields ...string) fs.FS {
-	t.Helper()
-	data, err := os.ReadFile("../../../deploy/update-status/crds/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(data, &crd); err != nil {
-		t.Fatal(err)
-	}
-	for i := range crd.Spec.Versions {
-		status := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["status"]
-		for _, field := range fields {
-			if _, has := status.Properties[field]; !has {
-				t.Fatalf("%s has no field status.%s", file, field)
-			}
-			delete(status.Properties, field)
-		}
-	}
-	if data, err = yaml.Marshal(crd); err != nil {
-		t.Fatal(err)
-	}
-	return fstest.MapFS{file: &fstest.MapFile{Data: data}}
-}
 
 // TestRestore_of_etcd restores the state before the last write: the UpdateStatus has the resource
 // version that this write has replaced, and no cache is behind.
@@ -73,7 +42,11 @@ func TestRestore_of_etcd(t *testing.T) {
 // nothing else leave the resource version as it is.
 func TestDefinition_that_is_older(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, olderDefinitions(t, "config.openshift.io_updatestatuses.yaml", "assessment", "controlPlane", "observedTime"))
+	definitions, err := simulation.OlderDefinition(os.DirFS(definitionsFolder), "config.openshift.io_updatestatuses.yaml", "assessment", "controlPlane", "observedTime")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldWith(t, definitions)
 	w.start()
 	w.runFor(time.Hour)
 	w.writes = nil

@@ -36,7 +36,7 @@ const (
 // The answers of update informers are set by the test.
 type world struct {
 	*simulation.World
-	t       *testing.T
+	t       testing.TB
 	client  client.Client
 	script  *openshift.Script
 	program simulation.Program
@@ -59,20 +59,22 @@ type write struct {
 	status v1beta1.UpdateStatusStatus
 }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	return newWorldWith(t, os.DirFS("../../../deploy/update-status/crds"))
+const definitionsFolder = "../../../deploy/update-status/crds"
+
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	return newWorldWith(tb, os.DirFS(definitionsFolder))
 }
 
 // newWorldWith returns a world with these CustomResourceDefinitions.
-func newWorldWith(t *testing.T, crds fs.FS) *world {
-	t.Helper()
+func newWorldWith(tb testing.TB, crds fs.FS) *world {
+	tb.Helper()
 	definitions, err := simulation.Definitions(crds)
-	must(t, err)
-	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: t, changed: make(chan event.GenericEvent, 1), changes: map[string]bool{}}
+	must(tb, err)
+	w := &world{World: simulation.New(simulation.Options{MaxBurst: 500, Definitions: definitions}), t: tb, changed: make(chan event.GenericEvent, 1), changes: map[string]bool{}}
 	w.client = w.Client("user")
 	w.script, err = openshift.NewScript(w.World, oldRelease, "fast-4.4", newRelease)
-	must(t, err)
+	must(tb, err)
 	w.script.ControlPlaneDuration = 24 * time.Hour
 	w.script.ChangeVersion(func(version *configv1.ClusterVersion) {
 		installed := metav1.NewTime(simulation.Start.Add(-24 * time.Hour))

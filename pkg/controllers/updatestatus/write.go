@@ -23,8 +23,6 @@ const (
 	writeRate = 20 << 10
 	// heartbeat is the time between two writes of an unchanged status while an update is active.
 	heartbeat = time.Minute
-	// replacedTimeout is how long a cache may take to receive a write.
-	replacedTimeout = time.Minute
 )
 
 // budget bounds the writes of the UpdateStatus.
@@ -65,7 +63,7 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 	if wait := r.budget.wait(now); wait > 0 {
 		return reconcile.Result{RequeueAfter: max(wait, debounce)}, nil
 	}
-	if r.isBehind(object.ResourceVersion, now) {
+	if r.replaced.IsBehind(object, now) {
 		return reconcile.Result{RequeueAfter: conflictRequeue}, nil
 	}
 	updated := &v1beta1.UpdateStatus{TypeMeta: object.TypeMeta, ObjectMeta: object.ObjectMeta, Spec: object.Spec, Status: status}
@@ -83,20 +81,10 @@ func (r *Reconciler) write(ctx context.Context, object *v1beta1.UpdateStatus, st
 		return reconcile.Result{}, fmt.Errorf("updating the status of the UpdateStatus: %w", err)
 	}
 	r.written = true
-	if updated.ResourceVersion != object.ResourceVersion { // the API server may have dropped all that is new
-		r.replaced, r.replacedAt = object.ResourceVersion, now
-	}
+	r.replaced.Note(object, updated, now)
 	r.budget.spend(len(data), now)
 	r.Metrics.ObserveStatusWrite(len(data))
 	return next, nil
-}
-
-// isBehind reports whether a cache with this resource version does not have the last write yet. After
-// replacedTimeout, a restored etcd may have brought the version back; the API server then refuses a
-// write that is based on an outdated one.
-func (r *Reconciler) isBehind(version string, now time.Time) bool {
-	age := now.Sub(r.replacedAt)
-	return version == r.replaced && age >= 0 && age < replacedTimeout
 }
 
 // isDue reports whether a status is to be written: it changed, or it was confirmed too long ago.

@@ -17,7 +17,7 @@ import (
 	"github.com/managed-upgrade/managed-upgrade-operator/pkg/updatestatus"
 )
 
-// The limits of issue 10, which the implementation has as constants of its own.
+// The limits of writes, which the implementation has as constants of its own.
 const (
 	bytesPerSecond = 20 << 10
 	shortestPause  = 5 * time.Second
@@ -50,35 +50,74 @@ func names(count int) []string {
 	return all
 }
 
-// TestWrites_stay_within_their_rate has informers that report other texts each second.
-func TestWrites_stay_within_their_rate(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+// writeFigures are how much is written while informers report other texts each second.
+type writeFigures struct {
+	writes         int
+	bytesPerSecond float64 // the largest average since the first write, at any write
+	lastNumber     string  // the first description that is published in the end
+}
+
+// writeRate measures the writes while ten informers report other texts each second for so long.
+func writeRate(tb testing.TB, seconds int) writeFigures {
+	tb.Helper()
+	w := newWorld(tb)
 	w.register(names(10)...)
 	w.start()
 	w.update()
 	w.runFor(time.Minute)
 	w.writes = nil
-	const seconds = 90
 	for second := range seconds {
 		w.answer(w.flood(10, 8, second)...)
 		w.runFor(time.Second)
 	}
-	if len(w.writes) < 5 {
-		t.Fatalf("%d writes in %d seconds", len(w.writes), seconds)
-	}
+	f := writeFigures{writes: len(w.writes)}
 	sum := 0
-	for i := range w.writes[1:] {
-		before, this := w.writes[i], w.writes[i+1]
-		sum += before.bytes
-		if elapsed := this.at.Sub(w.writes[0].at).Seconds(); float64(sum) > elapsed*bytesPerSecond {
-			t.Errorf("%d bytes in %.0f seconds", sum, elapsed)
-		}
+	for i := range max(0, len(w.writes)-1) {
+		sum += w.writes[i].bytes
+		f.bytesPerSecond = max(f.bytesPerSecond, float64(sum)/w.writes[i+1].at.Sub(w.writes[0].at).Seconds())
 	}
 	w.runFor(time.Minute)
 	last := w.object().Status.ControlPlane.UpdateInformers
-	if description := last[len(last)-1].Insights[0].Impact.Description; !strings.HasPrefix(description, fmt.Sprintf("%d of", seconds-1)) {
-		t.Errorf("the last answer was not published: %.40s", description)
+	f.lastNumber = last[len(last)-1].Insights[0].Impact.Description
+	return f
+}
+
+func (f writeFigures) check(tb testing.TB, seconds int) {
+	tb.Helper()
+	if f.writes < 5 {
+		tb.Errorf("%d writes in %d seconds", f.writes, seconds)
+	}
+	if f.bytesPerSecond > bytesPerSecond {
+		tb.Errorf("%.0f bytes are written in a second on average, limit %d", f.bytesPerSecond, bytesPerSecond)
+	}
+	if !strings.HasPrefix(f.lastNumber, fmt.Sprintf("%d of", seconds-1)) {
+		tb.Errorf("the last answer was not published: %.40s", f.lastNumber)
+	}
+}
+
+// TestWrites_stay_within_their_rate has informers that report other texts each second.
+func TestWrites_stay_within_their_rate(t *testing.T) {
+	t.Parallel()
+	const seconds = 90
+	writeRate(t, seconds).check(t, seconds)
+}
+
+// BenchmarkWrites measures the writes of the status in the worst case, and the largest object.
+func BenchmarkWrites(b *testing.B) {
+	const seconds = 3 * 60
+	b.Logf("Method: virtual time, an update in progress. Ten informers report eight other texts each second for three minutes; the figure is the largest average since "+
+		"the first write, at any write. Then 64 informers report as much as they may. Limits: %d KiB/s, and %d KiB for an object.", bytesPerSecond>>10, largestObject>>10)
+	for b.Loop() {
+		f := writeRate(b, seconds)
+		f.check(b, seconds)
+		size, _ := largestWrite(b)
+		if size > largestObject {
+			b.Errorf("the object has %d bytes, limit %d", size, largestObject)
+		}
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(f.writes), "writes")
+		b.ReportMetric(f.bytesPerSecond/1024, "KiB/s-written")
+		b.ReportMetric(float64(size)/1024, "KiB-object")
 	}
 }
 
@@ -107,24 +146,32 @@ func TestWrites_that_are_small(t *testing.T) {
 	}
 }
 
-// TestObject_stays_within_its_size has each informer report as much as it may.
-func TestObject_stays_within_its_size(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+// largestWrite returns the size of the largest object that is written while 64 informers report as much as
+// they may, and the insights of the last one.
+func largestWrite(tb testing.TB) (size int, published map[string]time.Time) {
+	tb.Helper()
+	w := newWorld(tb)
 	w.register(names(64)...)
 	w.start()
 	w.update()
 	w.answer(w.flood(64, 40, 0)...)
 	w.runFor(2 * time.Minute)
 	if len(w.writes) == 0 {
-		t.Fatal("nothing was written")
+		tb.Fatal("nothing was written")
 	}
 	for _, write := range w.writes {
-		if write.size > largestObject {
-			t.Errorf("the object has %d bytes", write.size)
-		}
+		size = max(size, write.size)
 	}
-	last := insights(w.writes[len(w.writes)-1].status)
+	return size, insights(w.writes[len(w.writes)-1].status)
+}
+
+// TestObject_stays_within_its_size has each informer report as much as it may.
+func TestObject_stays_within_its_size(t *testing.T) {
+	t.Parallel()
+	size, last := largestWrite(t)
+	if size > largestObject {
+		t.Errorf("the object has %d bytes, limit %d", size, largestObject)
+	}
 	if _, noted := last["update-status-controller Truncated/status"]; !noted {
 		t.Errorf("%d insights are published, and none is about those that are not", len(last))
 	}
